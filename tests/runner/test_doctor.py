@@ -9,12 +9,6 @@ import pytest
 
 from pipeline.home import ROOT
 from pipeline.runner import doctor, versions
-from tests.runner.project import Project
-from tests.runner.test_mistakes import one_line
-
-
-def test_a_word_without_a_value_is_one_line(project: Project) -> None:
-    assert one_line(project.run("arduino")).startswith("arduino: not understood, write key=value")
 
 
 def test_the_version_is_that_of_the_project() -> None:

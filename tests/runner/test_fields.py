@@ -1,17 +1,23 @@
-"""The fields of a class read from its source are those that Python finds by importing it."""
+"""The fields of a class read from its source are those that Python finds by importing it; a config
+has them, and their types."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import yaml
+from omegaconf import MISSING, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
+from pipeline import hardware
 from pipeline.home import ROOT
-from pipeline.runner.fields import fields
+from pipeline.runner import schema
+from pipeline.runner.fields import fields, structured
 from pipeline.runner.schema import CODE_GROUPS
 
 TARGETS = sorted(
@@ -69,11 +75,11 @@ def test_as_by_import(target: str) -> None:
     cls: Any = getattr(importlib.import_module(module), name)
     found = fields(ROOT, target)
     assert found is not None
-    assert list(found) == [field.name for field in dataclasses.fields(cls) if field.init]
+    assert list(found) == [each.name for each in dataclasses.fields(cls) if each.init]
     plain = {"int": int, "float": float, "bool": bool, "str": str}
-    for field in dataclasses.fields(cls):
-        if field.type in plain:
-            assert found[field.name] is plain[str(field.type)]
+    for each in dataclasses.fields(cls):
+        if each.type in plain:
+            assert found[each.name] is plain[str(each.type)]
     assert Any not in found.values(), "a type that is not checked"
 
 
@@ -93,3 +99,54 @@ def test_what_a_class_may_look_like(tmp_path: Path) -> None:
     assert list(fields(tmp_path, "pipeline.mine.Plain") or ()) == ["layout", "size"]
     assert fields(tmp_path, "pipeline.mine.Absent") is None
     assert fields(tmp_path, "os.path.join") is None
+
+
+@dataclass(frozen=True)
+class Inner:
+    size: int
+    places: tuple[str, ...] = ("here", "there")
+
+
+@dataclass(frozen=True)
+class Outer:
+    name: str
+    colour: Literal["red", "green"] = "green"
+    inner: Inner = field(default_factory=lambda: Inner(1))
+    others: tuple[Inner, ...] = ()
+    table: tuple[tuple[int, int], ...] = ()
+
+
+def merged(given: dict[str, object]) -> dict[str, object]:
+    config = OmegaConf.merge(OmegaConf.structured(structured(Outer)), given)
+    found = OmegaConf.to_container(config, enum_to_str=True)
+    assert isinstance(found, dict)
+    return {str(key): value for key, value in found.items()}
+
+
+def test_defaults_are_kept_and_what_has_none_must_be_given() -> None:
+    assert merged({}) == {
+        "name": MISSING,
+        "colour": "green",
+        "inner": {"size": MISSING, "places": ["here", "there"]},
+        "others": [],
+        "table": [],
+    }
+
+
+def test_dataclasses_and_tuples_within_are_typed_too() -> None:
+    found = merged({"others": [{"size": "3"}], "table": [[1, 2]], "colour": "red"})
+    assert found["others"] == [{"size": 3, "places": ["here", "there"]}]
+    assert (found["table"], found["colour"]) == ([[1, 2]], "red")
+
+
+@pytest.mark.parametrize(
+    "given", [{"colour": "blue"}, {"inner": {"size": "x"}}, {"others": [{"sise": 1}]}]
+)
+def test_values_of_other_types_are_refused(given: dict[str, object]) -> None:
+    with pytest.raises(OmegaConfBaseException, match=r"blue|converted|sise"):
+        merged(given)
+
+
+def test_the_config_has_every_field_of_the_board() -> None:
+    keys = OmegaConf.structured(schema.Config).hardware
+    assert list(keys) == [item.name for item in dataclasses.fields(hardware.Hardware)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,94 +19,11 @@ from pipeline.metrics import SCORE
 from pipeline.runner import progress, sweep
 from pipeline.runner.halving import Architectures, _best, validation
 from pipeline.runner.table import SEARCH
-from tests.runner.project import Project
 
 CONF: dict[str, Any] = yaml.safe_load((ROOT / "conf" / "sweep" / "architectures.yaml").read_text())
 OPTIONS = {k: v for k, v in CONF["hydra"]["sweeper"].items() if k != "_target_"}
-HEAD = """\
-import os
-import time
-from pathlib import Path
-
-import numpy as np
-
-from pipeline import config
-from pipeline.artifacts import write_json, write_npz
-from stages._main import run
-
-
-def make():
-    cfg = config.load()
-    width = sum(each[0] for each in cfg["model"]["convolutions"])
-    with Path(os.environ["FAKE_LOG"]).open("a") as log:
-        name = f"STAGE-{cfg['train']['name']}-{cfg['train']['batch']}"
-        log.write(f"{name}\\n")
-    while Path(log.name).with_name(f"held-{name}").exists():
-        time.sleep(0.01)
-"""
-TRAIN = """\
-    write_npz(Path("weights.npz"), {"width": np.array([width, cfg["train"]["batch"]])})
-    score = (width * 37 % 100 + cfg["train"]["batch"] / 100) / 100
-    lines = "epoch,phase,loss,validation_accuracy\\n1,float,1,0.99\\n2,frozen,1,"
-    Path("training.csv").write_text(f"{lines}{score}\\n3,frozen,1,0.0\\n")
-
-
-run(make)
-"""
-SCHEDULE = """\
-    needed = 100 * width * (1 + (cfg["strategy"]["name"] == "ordinary"))
-    report = {"pmu_bytes": needed, "status": "ok"}
-    if needed > cfg["hardware"]["sram_bytes"]:
-        report |= {"status": "infeasible", "resource": "SRAM", "where": "conv2", "advice": "none"}
-        report |= {"needed_bytes": needed, "available_bytes": cfg["hardware"]["sram_bytes"]}
-    for name in ("plan.json", "proof.json", "schedule.json"):
-        write_json(Path(name), report)
-
-
-run(make)
-"""
-CLASS = '''\
-"""A fake model."""
-
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Net:
-    input_shape: tuple[int, ...] = ()
-    convolutions: tuple[tuple[int, ...], ...] = ()
-    pooled: tuple[int, ...] = ()
-    bits: tuple[int, ...] = ()
-    input_pool: int = 1
-'''
 ARRIVING = "strategy.convolve_arriving=${hardware.streams_input}"
 RUNGS = ["train.batch=3", "train.batch=4"]
-
-
-@pytest.fixture
-def searched(project: Project) -> Project:
-    """Networks need 100 B a channel, or twice that, and their accuracy follows from it."""
-    project.write("stages/train.py", HEAD.replace("STAGE", "train") + TRAIN)
-    project.write("stages/schedule.py", HEAD.replace("STAGE", "schedule") + SCHEDULE)
-    project.write("pipeline/models/net.py", CLASS)
-    model = {"name": "small_cnn", "_target_": "pipeline.models.net.Net", "input_shape": [28, 28, 1]}
-    model |= {"convolutions": [], "pooled": [], "bits": [], "input_pool": 1}
-    project.write("conf/model/small_cnn.yaml", yaml.safe_dump(model))
-    train = yaml.safe_load((project.root / "conf/train/quick.yaml").read_text())
-    project.write("conf/train/random.yaml", yaml.safe_dump(train | {"name": "random"}))
-    naive = (project.root / "conf/strategy/naive.yaml").read_text()
-    project.write("conf/strategy/ordinary.yaml", naive.replace("naive", "ordinary"))
-    found = yaml.safe_load((project.root / "dvc.yaml").read_text())
-    found["stages"]["train"]["params"] += ["train.name", "model.convolutions"]
-    found["stages"]["schedule"]["params"] += ["train", "model.convolutions", "strategy.name"]
-    project.write("dvc.yaml", yaml.safe_dump(found, sort_keys=False))
-    names = ("ordinary", "herringbone")
-    both = {name: dict.fromkeys(("pooled", "streamed"), f"strategy={name}") for name in names}
-    sweeper = CONF["hydra"]["sweeper"] | {"networks": 7, "rungs": RUNGS, "strategies": both}
-    hydra = CONF["hydra"] | {"sweeper": sweeper}
-    text = "# @package _global_\n" + yaml.safe_dump({**CONF, "hydra": hydra}, sort_keys=False)
-    project.write("conf/sweep/architectures.yaml", text)
-    return project
 
 
 class Told(Architectures):
@@ -284,17 +200,10 @@ def test_a_survivor_that_answers_too_late(tmp_path: Path, monkeypatch: pytest.Mo
     assert not measured(search) & set(search.tries)
 
 
-def test_a_training_without_an_end_survives_nothing() -> None:
-    networks = [{"rungs": [score]} for score in (-1.0, 0.4, 0.6, -1.0)]
-    assert _best(networks, 4) == [networks[2]]
-    assert _best(networks, 1) == [networks[1], networks[2]]
-
-
 def test_a_network_that_is_refused_fails_no_search(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    about: dict[str, Any] = {"jobs": [], "output": "json", "overrides": []}
-    write_json(tmp_path / sweep.ABOUT, about)
+    write_json(tmp_path / sweep.ABOUT, {"jobs": [], "output": "json", "overrides": []})
     progress.lost(tmp_path, 0, "quantize: its sums are too large")
     progress.lost(tmp_path, 1, "")
     write_json(tmp_path / "1" / "result.json", {"status": "ok", "run_dir": str(tmp_path / "1")})
@@ -302,56 +211,6 @@ def test_a_network_that_is_refused_fails_no_search(
         sweep.go_on(tmp_path, [["seed=1"], ["seed=2"]], tries)
         assert sweep.finish(tmp_path)["status"] == status
     assert "its sums are too large" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_a_search(searched: Project) -> None:
-    """Interrupted while the best of the first round train longer, it goes on there."""
-    searched.hold("train-quick-4")
-    started = searched.start("sweep=architectures", "output=json")
-    searched.wait_for("train-quick-4")
-    started.send_signal(signal.SIGINT)
-    started.communicate()
-    assert started.returncode == 130
-    searched.release("train-quick-4")
-    before = searched.ran()
-    run = searched.run("sweep=architectures", "output=json")
-    assert run.code == 0, run.err
-    folder = Path(run.json["run_dir"])
-    search = json.loads((folder / SEARCH).read_text())
-    networks = search["networks"]
-    assert len(networks) == 7 and search["strategies"] == ["ordinary", "herringbone"]
-    fit = [each for each in networks if each["bytes"]]
-    assert 1 < len(fit) < 7
-    assert [bool(each["rungs"]) for each in networks] == [bool(each["bytes"]) for each in networks]
-    second = [each for each in fit if len(each["rungs"]) == 2]
-    assert len(second) == -(-len(fit) // 3)
-    least = min(each["rungs"][0] for each in second)
-    assert least >= max(each["rungs"][0] for each in fit if each not in second)
-    (survivor,) = [each for each in fit if each.get("survives")]
-    assert survivor["rungs"][1] == max(each["rungs"][1] for each in second)
-
-    ran = searched.ran()
-    assert before.count("train-quick-3") == len(fit) and before[-1] == "train-quick-4"
-    longer = [name for name in ran if name.startswith("train-quick")]
-    assert longer == ["train-quick-4"] * len(second)
-    jobs = run.json["jobs"]
-    assert len(jobs) == 14 + len(fit) + len(second) + len(survivor["bytes"])
-    last = jobs[-len(survivor["bytes"]) :]
-    assert all(job["status"] == "ok" and "cycles" in job for job in last)
-    assert all(set(survivor["overrides"]) < set(job["overrides"]) for job in last)
-    assert (folder / "architectures.png").is_file()
-
-    again = searched.run("sweep=architectures", "output=json", "hydra/launcher=local")
-    assert again.code == 0 and searched.ran() == []  # it goes on where it was: all is made
-    assert (Path(again.json["run_dir"]) / SEARCH).read_text() == (folder / SEARCH).read_text()
-
-
-@pytest.mark.ci
-def test_one_value_of_each_key(searched: Project) -> None:
-    run = searched.run("sweep=architectures", "seed=1,2")
-    assert run.code == 1 and "takes one value of each key" in run.err
-    assert not searched.ran()
 
 
 def test_the_best_epoch_of_the_last_phase(tmp_path: Path) -> None:
@@ -362,9 +221,63 @@ def test_the_best_epoch_of_the_last_phase(tmp_path: Path) -> None:
     (tmp_path / "training.csv").write_text(f"{head}1,float,1,0.9\n2,frozen,1,0.4\n3,frozen,1,0.3\n")
     write_npz(tmp_path / "weights.npz", {})
     assert validation(tmp_path) == 0.4
-
-
-def test_what_the_recipe_chose_by(tmp_path: Path) -> None:
-    (tmp_path / "training.csv").write_text("phase,validation_accuracy\nfrozen,0.4\n")
     write_npz(tmp_path / "weights.npz", {SCORE: np.array(0.25)})
-    assert validation(tmp_path) == 0.25
+    assert validation(tmp_path) == 0.25, "what the recipe chose by"
+    networks = [{"rungs": [score]} for score in (-1.0, 0.4, 0.6, -1.0)]  # two without an end
+    assert _best(networks, 4) == [networks[2]]
+    assert _best(networks, 1) == [networks[1], networks[2]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"halving": 1}, "halving=2 or more"),
+        ({"rungs": []}, "a rung and a strategy or more"),
+        ({"strategies": {"ordinary": None}}, "a rung and a strategy or more"),
+        ({"jobs": ["seed=1"]}, "a search makes jobs of its own"),
+        ({"networks": "abc"}, "hydra.sweeper.networks: Value 'abc' of type 'str'"),
+        ({"limits": {"macs": "many"}}, "hydra.sweeper.limits.macs: Value 'many'"),
+        ({"space": OPTIONS["space"] | {"layers": [1.5, 3]}}, r"space.layers\[0\]: Value '1.5'"),
+        ({"space": OPTIONS["space"] | {"depthwise": "abc"}}, "space.depthwise: Value 'abc'"),
+        ({"space": OPTIONS["space"] | {"depth": 1}}, "space.depth: there is no 'depth' in 'Space'"),
+    ],
+)
+def test_mistakes(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ThimbleError, match=said):
+        Architectures(**{**OPTIONS, **changes})
+
+
+def test_a_limit_of_what_is_not_measured(tmp_path: Path) -> None:
+    with pytest.raises(ThimbleError, match="flash_bytes is no figure of"):
+        told(tmp_path / "a", [], limits={"flash_bytes": 20_000})
+
+
+def test_nothing_fits(tmp_path: Path) -> None:
+    space = OPTIONS["space"] | {"channels": [30], "depthwise": 0.0}
+    with pytest.raises(ThimbleError, match="none of 3 networks fits under any strategy"):
+        told(tmp_path / "a", [], networks=3, space=space)
+    assert len(json.loads((tmp_path / "a" / SEARCH).read_text())["networks"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ({"name": "mnist_2kb"}, "model=mnist_2kb cannot be varied"),
+        (
+            {"convolutions": [[4, 3, 1]] * 2, "pooled": [], "bits": [4]},
+            "model.bits for each or for none",
+        ),
+    ],
+)
+def test_a_model_that_cannot_be_varied(model: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ThimbleError, match=said):
+        told(tmp_path / "a", [], model, from_model=True)
+
+
+def test_one_value_of_each_key(tmp_path: Path) -> None:
+    class Two(Told):
+        def combinations(self, words: Sequence[str]) -> list[list[str]]:
+            return [["seed=1"], ["seed=2"]]
+
+    with pytest.raises(ThimbleError, match="takes one value of each key"):
+        told(tmp_path / "a", ["seed=1,2"], made=Two)

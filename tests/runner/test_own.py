@@ -11,6 +11,21 @@ import yaml
 from pipeline.runner import code, own, workspace
 from tests.runner.project import Project
 
+MINE = '''\
+"""A strategy with fields that no other has."""
+
+from dataclasses import dataclass
+
+from pipeline.strategies.small import Small
+
+
+@dataclass(frozen=True)
+class Mine(Small):
+    hidden: int = 8
+    rate: float = 0.5
+'''
+YAML = {"_target_": "pipeline.strategies.mine.Mine", "name": "mine", "hidden": 32}
+
 
 def config(**model: str) -> dict[str, Any]:
     return {"data": {"path": ""}, "model": model, "until": "measure"}
@@ -108,3 +123,19 @@ def test_editing_ones_own_data_fetches_it_again(project: Project) -> None:
     assert [cached(), cached()] == [False, True]
     mine.write_bytes(b"second")
     assert [cached(), cached()] == [False, True]
+
+
+@pytest.mark.ci
+def test_fields_of_ones_own_class_are_keys(project: Project) -> None:
+    project.write("pipeline/strategies/mine.py", MINE)
+    project.write("conf/strategy/mine.yaml", yaml.safe_dump(YAML))
+    overrides = ("strategy=mine", "strategy.rate=2", "strategy.pmu_bytes=300")
+    run = project.run("output=json", "until=schedule", *overrides)
+    assert run.code == 0, run.err
+    assert run.json["pmu_bytes"] == 300, "a field of its base, which the YAML does not give"
+    params = yaml.safe_load((Path(run.json["run_dir"]) / "params.yaml").read_text())
+    assert params["strategy"] == {**YAML, "rate": 2.0, "pmu_bytes": 300}
+    assert isinstance(params["strategy"]["rate"], float)
+    text = "# @package _global_\ndefaults:\n  - override /strategy: mine\nstrategy:\n  hiden: 3\n"
+    project.write("conf/experiment/one.yaml", text)
+    assert "did you mean strategy.hidden?" in project.run("experiment=one").err

@@ -83,8 +83,13 @@ HOSTILE: dict[str, Any] = {
     "hydra.output_subdir": "../../pwned",
     "hydra.help.header": "\x1b[2J",
     "hydra.verbose": "\x00",
+    "hydra.callbacks.check": {"_target_": "os.mkdir", "path": "pwned"},
+    "hydra.sweeper": {"params": {"x": {"_target_": "os.mkdir"}}},
+    "hydra.hydra_logging.handlers": {"evil": {"()": "os.mkdir", "path": "pwned"}},
+    "hydra.run": {"dir": "outputs/../pwned"},
+    "hydra.launcher": {"name": "${.x}", "x": "a\nb"},
 }
-"""For each line of the table a value that a file must not give."""
+"""For each line of the table a value that a file must not give, and other ways to give some."""
 
 
 @pytest.fixture(autouse=True)
@@ -266,7 +271,7 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize(("door", "key"), quick(FEW[:4], EVERY, 24))
+@pytest.mark.parametrize(("door", "key"), quick(FEW[:4], EVERY, 12))
 def test_hostile_values_come_through_no_door(
     door: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,6 @@ import yaml
 
 from pipeline.home import STAGES
 from tests.runner.project import HARDWARE, Project, processes_in
-from tests.tiers import quick
 
 
 def test_cold_then_cached(project: Project) -> None:
@@ -30,10 +29,6 @@ def test_cold_then_cached(project: Project) -> None:
     again = project.run()
     assert again.code == 0 and project.ran() == []
     assert len(re.findall(r"cached", again.out)) == len(STAGES)
-
-
-@pytest.mark.ci
-def test_json_is_the_only_output(project: Project) -> None:
     result = project.run("output=json").json
     assert result["status"] == "ok" and result["pmu_bytes"] == 400 and result["fits"] is True
     folder = Path(result["run_dir"])
@@ -94,9 +89,6 @@ def test_a_wrong_firmware_fails(project: Project) -> None:
     run = project.run("output=json")
     assert run.code == 1 and run.json["status"] == "failed", "cached, it is as wrong"
     assert run.json["error"] == "3 of 100 images differ" and run.json["mismatches_host"] == 3
-    project.env.clear()
-    sweep = project.run("-m", "output=json", "seed=1,2")
-    assert sweep.code == 1 and [job["status"] for job in sweep.json["jobs"]] == ["failed"] * 2
 
 
 @pytest.mark.ci
@@ -109,13 +101,6 @@ def test_flashing_is_never_cached(project: Project) -> None:
         assert run.code == 0, run.err
         assert project.ran() == ran
         assert run.json["stages"]["simulate"]["cached"] is False
-
-
-@pytest.mark.parametrize("stage", quick(["schedule"], ["fetch", "schedule"]))
-def test_until_stops_after_that_stage(project: Project, stage: str) -> None:
-    result = project.run("output=json", f"until={stage}").json
-    assert project.ran() == list(STAGES[: STAGES.index(stage) + 1])
-    assert result["status"] == "ok" and ("pmu_bytes" in result) == (stage == "schedule")
 
 
 def test_does_not_fit_is_a_result(project: Project) -> None:
@@ -161,22 +146,6 @@ def test_edited_code_reruns_its_stages(project: Project) -> None:
         assert ran[0] == first
         if first != "fetch":  # the outputs are the same bytes: nothing after it has to run
             assert ran == [first]
-
-
-@pytest.mark.slow
-def test_a_helper_of_the_users_own_strategy_is_a_dependency(project: Project) -> None:
-    helper = "pipeline/strategies/helper.py"
-    project.write(helper, "EXTRA = 1\n")
-    small = project.root / "pipeline/strategies/small.py"
-    small.write_text(
-        small.read_text().replace('"Small"', "str(EXTRA)")
-        + "\n\nfrom pipeline.strategies.helper import EXTRA  # noqa: E402\n"
-    )
-    project.run("until=schedule")
-    project.ran()
-    project.write(helper, "EXTRA = 2\n")
-    project.run("until=schedule")
-    assert project.ran() == ["schedule"]
 
 
 @pytest.mark.ci

@@ -27,12 +27,9 @@ def test_latency_says_how_it_depends_on_the_image() -> None:
     assert constant["latency"] == "26.2 ms after the last input byte"
 
 
-def test_a_result_may_hold_more_than_numbers() -> None:
-    """As a plan's with a card, which says how long it is in each state."""
-    assert dict(summary({**RESULT, "states_us": {"both": 1.0}})) == dict(summary(RESULT))
-
-
 def test_cycles_per_mac_of_the_layers_that_have_macs() -> None:
+    """A result may hold more than numbers: with a card, how long it is in each state."""
+    assert dict(summary({**RESULT, "states_us": {"both": 1.0}})) == dict(summary(RESULT))
     assert dict(summary(RESULT))["cycles/MAC"] == "conv1 9.3, conv2 4.4"
     assert "cycles/MAC" not in dict(summary({"latency_us": 1.0}))
 

@@ -95,22 +95,23 @@ def test_the_best_that_fits(tmp_path: Path) -> None:
 
 
 @pytest.mark.ci
-def test_limits(tmp_path: Path) -> None:
-    search = told(tmp_path / "a", n_trials=16, at_least={"latency_us": 5})
-    assert best(search) == [["seed=3", "a=5", "b=y"]]
-    search = told(tmp_path / "b", n_trials=16, maximize=["latency_us"], minimize=[],
-                  limits={"pmu_bytes": 9})  # fmt: skip
-    assert best(search) == [["seed=3", "a=6", "b=x"]]
-
-
-@pytest.mark.ci
-def test_several_objectives(tmp_path: Path) -> None:
-    search = told(tmp_path / "a", n_trials=16, minimize=["pmu_bytes"], maximize=["latency_us"])
-    assert best(search) == [["seed=3", "a=6", "b=x"]]
-    search = told(tmp_path / "b", n_trials=16, minimize=["latency_us", "pmu_bytes"],
-                  at_least={"latency_us": 5})  # fmt: skip
-    assert sorted(best(search)) == [["seed=3", "a=3", "b=x"], ["seed=3", "a=5", "b=y"]]
-    assert "solutions" in yaml.safe_load((search.folder / RESULTS).read_text())
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ({"at_least": {"latency_us": 5}}, ["a=5 b=y"]),
+        ({"maximize": ["latency_us"], "minimize": [], "limits": {"pmu_bytes": 9}}, ["a=6 b=x"]),
+        ({"minimize": ["pmu_bytes"], "maximize": ["latency_us"]}, ["a=6 b=x"]),
+        ({"minimize": ["latency_us", "pmu_bytes"], "at_least": {"latency_us": 5}},
+         ["a=3 b=x", "a=5 b=y"]),
+    ],
+)  # fmt: skip
+def test_limits_and_several_objectives(
+    tmp_path: Path, more: dict[str, Any], found: list[str]
+) -> None:
+    search = told(tmp_path / "a", n_trials=16, **more)
+    assert sorted(" ".join(job[1:]) for job in best(search)) == found
+    several = len(search.minimize) + len(search.maximize) > 1
+    assert ("solutions" in yaml.safe_load((search.folder / RESULTS).read_text())) == several
 
 
 @pytest.mark.parametrize("sampler", ["TPESampler", "NSGAIISampler"])

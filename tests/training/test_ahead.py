@@ -5,14 +5,17 @@ import pytest
 from pipeline.training.ahead import one_ahead
 
 
-def test_results_are_those_of_the_function() -> None:
-    with one_ahead(lambda index: index * index, 5) as make:
-        assert [make(index) for index in range(5)] == [0, 1, 4, 9, 16]
+@pytest.mark.parametrize("asked", [range(5), (2, 3, 4), (1, 4)])
+def test_results_are_those_of_the_function_from_anywhere(asked: range | tuple[int, ...]) -> None:
+    made = []
 
+    def square(index: int) -> int:
+        made.append(index)
+        return index * index
 
-def test_it_may_start_anywhere() -> None:
-    with one_ahead(lambda index: index, 9) as make:
-        assert [make(index) for index in (4, 5, 7)] == [4, 5, 7]
+    with one_ahead(square, 5) as make:
+        assert [make(index) for index in asked] == [index * index for index in asked]
+    assert max(made) == 4, "nothing beyond the end"
 
 
 def test_the_next_one_is_made_meanwhile() -> None:
@@ -29,13 +32,6 @@ def test_the_next_one_is_made_meanwhile() -> None:
         assert began.wait()  # nobody asked for 1 yet
         assert ahead(1) == 1
     assert made == [(0, False), (1, False)]
-
-
-def test_nothing_beyond_the_end_is_made() -> None:
-    made = []
-    with one_ahead(made.append, 3) as ahead:
-        ahead(2)
-    assert made == [2]
 
 
 def test_errors_reach_who_asks() -> None:

@@ -1,14 +1,9 @@
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pipeline import config
-from pipeline.artifacts import Arrays, read_npz
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
 from pipeline.metrics import SCORE
@@ -18,38 +13,19 @@ from pipeline.quantize.int4 import Int4
 from pipeline.training.environment import Run
 from pipeline.training.paper import Paper
 from pipeline.training.recipe import ACCURACY_FLOAT
-from tests.boards import option
-from tests.training.killed import kill
+from tests.training.support import equal, resumed
 
 MODEL = Mnist2kb(channels=(3, 4))
 DATA = Synthetic(train=1200).arrays()
 FEW = Synthetic(train=160).arrays()
-SHORT = Paper(
-    [4, 2, 1],
-    12,
-    6,
-    4,
-    batch=16,
-    teacher_dropout=0.2,
-    teacher_epochs=6,
-    copies=2,
-    strengths=[0.0, 0.5],
-)
+SHORT = LONG = Paper([4, 2, 1], 12, 6, 4, batch=16, teacher_dropout=0.2, teacher_epochs=6, copies=2,
+                     strengths=[0.0, 0.5])  # fmt: skip
 
 
 TINY = replace(
     SHORT, trials=[2, 2, 1], float_epochs=2, quantized_epochs=1, frozen_epochs=1, teacher_epochs=1
 )
 """As many phases, on ``FEW``: enough to see whether two trainings are the same."""
-
-
-def equal(a: Arrays, b: Arrays) -> bool:
-    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
-
-
-@pytest.fixture(scope="module")
-def plain() -> Arrays:
-    return dict(SHORT.train(MODEL, DATA, Run(1)).weights)
 
 
 def test_it_learns_and_reports_the_integers_accuracy(tmp_path: Path) -> None:
@@ -79,19 +55,12 @@ def test_it_learns_without_a_teacher() -> None:
 
 
 @pytest.mark.ci
-def test_teachers_judge_together() -> None:
-    several = replace(TINY, teachers=2)
-    taught = several.train(MODEL, FEW, Run(1)).weights
-    assert equal(taught, several.train(MODEL, FEW, Run(1)).weights)
-    assert not equal(taught, TINY.train(MODEL, FEW, Run(1)).weights)
+def test_the_seed_decides_and_how_many_teachers() -> None:
+    recipes = ((TINY, 1), (TINY, 1), (TINY, 2), (replace(TINY, teachers=2), 1))
+    plain, again, other, taught = (r.train(MODEL, FEW, Run(seed)).weights for r, seed in recipes)
+    assert equal(plain, again) and not equal(plain, other) and not equal(plain, taught)
     with pytest.raises(ThimbleError, match=r"train\.teachers=0: at least 1"):
         replace(SHORT, teachers=0)
-
-
-@pytest.mark.ci
-def test_the_seed_decides_and_not_the_threads() -> None:
-    plain, again, other = (TINY.train(MODEL, FEW, Run(seed)).weights for seed in (1, 1, 2))
-    assert equal(plain, again) and not equal(plain, other)
 
 
 @pytest.mark.ci
@@ -152,33 +121,9 @@ def test_other_networks_and_settings_are_one_line() -> None:
         SHORT.train(SmallCnn(convolutions=((3, 28, 1),), pooled=()), DATA, Run(1))
 
 
-def test_the_option_is_the_whole_recipe() -> None:
-    made = config.instantiate(option("train/paper").train)
-    assert isinstance(made, Paper)
-    assert made.images == 0 and made.probes > made.trials[0] > made.trials[2] > 1
-
-
-PROGRAM = """
-from pathlib import Path
-from pipeline.artifacts import write_npz
-from pipeline.training.environment import Run
-from tests.training.test_paper import DATA, MODEL, SHORT
-trained = SHORT.train(MODEL, DATA, Run.from_environment(1, 2))
-write_npz(Path("{out}"), trained.weights)
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("files", [1, 7])
-def test_a_killed_process_resumes_to_the_same_weights(
-    tmp_path: Path, plain: Arrays, files: int
-) -> None:
+def test_a_killed_process_resumes_to_the_same_weights(tmp_path: Path, files: int) -> None:
     """SIGKILL once so many checkpoints are there: teacher, copies, or in a phase."""
-    checkpoints, out = tmp_path / "checkpoints", tmp_path / "weights.npz"
-    environment = os.environ | {"THIMBLE_CHECKPOINTS": str(checkpoints)}
-    command = [sys.executable, "-c", PROGRAM.format(out=out)]
-    kill(PROGRAM.format(out=out), checkpoints, files, environment)
-    assert not out.exists()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert "teacher 1/6" not in done.stderr  # it went on where it was
-    assert equal(read_npz(out), plain)
+    found = resumed(tmp_path, "tests.training.test_paper", files, "teacher 1/6")
+    assert equal(found, SHORT.train(MODEL, DATA, Run(1)).weights)

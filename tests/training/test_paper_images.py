@@ -72,12 +72,6 @@ def test_strengths_are_taken_in_turn() -> None:
     assert found.strengths.tolist() == ([0.0] * 40 + [1.0] * 40) * 2
 
 
-def test_the_seed_decides() -> None:
-    copies = Copies(10, 1, (1.0,), DISTORTION, 1.0)
-    first, again, other = (judged(copies, Run(seed)).images for seed in (1, 1, 2))
-    assert np.array_equal(first, again) and not np.array_equal(first, other)
-
-
 def test_copies_are_made_once(tmp_path: Path) -> None:
     copies, run = Copies(10, 2, (1.0,), DISTORTION, 1.0), Run(checkpoints=tmp_path)
     first = judged(copies, run, "key")

@@ -171,37 +171,6 @@ def test_a_step_is_adam() -> None:
     assert np.abs(own - row).max() > 0.01
 
 
-def test_training_in_two_calls_is_training_in_one() -> None:
-    model = SHAPES[1]
-    given = batches(model)
-    row = to_row(network(model, given.images))
-    order = np.random.default_rng(0).integers(0, COUNT, (4, 16), dtype=np.uint32)
-    rates = np.full(4, 0.01, np.float32)
-    kernel = compiled(model)
-    whole, halves = row.copy(), row.copy()
-    moments = np.zeros((2, len(row)), np.float32)
-    kernel.train(whole, moments, 0, QUANTIZED, given, order, rates)
-    moments = np.zeros((2, len(row)), np.float32)
-    kernel.train(halves, moments, 0, QUANTIZED, given, order[:2], rates[:2])
-    kernel.train(halves, moments, 2, QUANTIZED, given, order[2:], rates[2:])
-    equal(whole, halves)
-
-
-def test_only_the_listed_images_count() -> None:
-    model = SHAPES[1]
-    given = batches(model)
-    row = to_row(network(model, given.images))
-    kernel, order = compiled(model), np.array([5, 6, 7], np.uint32)
-    images = given.images.copy()
-    images[8:] = 0
-    other = Batches(images, given.labels, given.shares, given.hard, given.temperature)
-    first, second = np.zeros_like(row), np.zeros_like(row)
-    assert kernel.gradient(row, FLOAT, given, order, first) == kernel.gradient(
-        row, FLOAT, other, order, second
-    )
-    equal(first, second)
-
-
 def test_weights_that_are_not_finite_are_an_error() -> None:
     model = SHAPES[1]
     given = batches(model)
@@ -239,8 +208,3 @@ def test_what_gcc_says_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(paper_kernel, "SOURCE", broken)
     with pytest.raises(ThimbleError, match=r"gcc cannot compile broken\.c"):
         compiled(Mnist2kb(channels=(2, 4)))
-
-
-def test_a_model_is_compiled_once() -> None:
-    assert isinstance(compiled(Mnist2kb()), Kernel)
-    assert compiled(Mnist2kb()) is compiled(Mnist2kb())

@@ -1,12 +1,10 @@
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import yaml
 from torch import nn
 
-from pipeline import config
 from pipeline.datasets.noise import pictures
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.models.network import loaded
@@ -14,19 +12,7 @@ from pipeline.quantize.int4 import Int4
 from pipeline.training.environment import Run
 from pipeline.training.random_weights import RandomWeights, enliven
 from tests.models.counting import member
-
-
-def test_no_data_is_needed() -> None:
-    recipe = config.instantiate(yaml.safe_load(Path("conf/train/random.yaml").read_text()))
-    assert recipe == RandomWeights() and not recipe.needs_data
-    trained = recipe.train(Mnist2kb(), {}, Run(1))
-    assert list(trained.rows) == []
-
-
-def test_the_seed_decides() -> None:
-    first, again, other = (RandomWeights().train(Mnist2kb(), {}, Run(s)).weights for s in (1, 1, 2))
-    assert all((first[key] == again[key]).all() for key in first)
-    assert not (first["conv1.weight"] == other["conv1.weight"]).all()
+from tests.training.support import equal
 
 
 def test_the_graph_computes_something() -> None:
@@ -69,12 +55,15 @@ def test_activations_stay_alive_through_any_network(name: str) -> None:
     assert (changed - outputs).square().mean().sqrt() < 0.2 * outputs.std()
 
 
-def test_any_networks_seed_decides() -> None:
-    model = member("ds_cnn_s")
+@pytest.mark.parametrize(
+    ("model", "weight"), [(member("ds_cnn_s"), "first.weight"), (Mnist2kb(), "conv1.weight")]
+)
+def test_the_seed_decides(model: Any, weight: str) -> None:
     first, again, other = (RandomWeights(8).train(model, {}, Run(s)).weights for s in (1, 1, 2))
-    assert all((first[key] == again[key]).all() for key in first)
-    assert not (first["first.weight"] == other["first.weight"]).all()
-    assert "first.weight_log2" not in first and "norm.running_var" in first
+    assert equal(first, again) and not (first[weight] == other[weight]).all()
+    assert (
+        (f"{weight}_log2" in first) == (weight == "conv1.weight") != ("norm.running_var" in first)
+    )
 
 
 def test_statistics_are_those_of_the_pictures() -> None:

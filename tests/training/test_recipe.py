@@ -1,6 +1,3 @@
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,28 +5,17 @@ import pytest
 import yaml
 
 from pipeline import config
-from pipeline.artifacts import Arrays, read_npz
+from pipeline.artifacts import Arrays
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.quantize.int4 import Int4
 from pipeline.training.environment import Run
 from pipeline.training.recipe import ACCURACY_FLOAT, ThreePhases
-from tests.training.killed import kill
+from tests.training.support import equal, resumed
 
 MODEL = Mnist2kb(channels=(3, 4, 5))
 DATA = Synthetic(train=300).arrays()
 SHORT = ThreePhases(2, 1, 1, batch=32, shift_pixels=1.0)
-
-
-def recipe(name: str) -> ThreePhases:
-    node = yaml.safe_load(Path(f"conf/train/{name}.yaml").read_text())
-    made = config.instantiate(node)
-    assert isinstance(made, ThreePhases)
-    return made
-
-
-def equal(a: Arrays, b: Arrays) -> bool:
-    return a.keys() == b.keys() and all((a[key] == b[key]).all() for key in a)
 
 
 def integer_accuracy(weights: Arrays, model: Mnist2kb) -> float:
@@ -39,28 +25,20 @@ def integer_accuracy(weights: Arrays, model: Mnist2kb) -> float:
 
 
 def test_smoke_learns_the_stand_in() -> None:
-    trained = recipe("smoke").train(Mnist2kb(), Synthetic().arrays(), Run(1))
+    smoke = config.instantiate(yaml.safe_load(Path("conf/train/smoke.yaml").read_text()))
+    trained = smoke.train(Mnist2kb(), Synthetic().arrays(), Run(1))
     assert [row.phase for row in trained.rows] == ["float"] * 2 + ["quantized"] * 2 + ["frozen"]
     assert float(trained.weights[ACCURACY_FLOAT]) > 0.8
     assert integer_accuracy(trained.weights, Mnist2kb()) > 0.8
-
-
-def test_quick_uses_all_images_and_trains_in_three_phases() -> None:
-    assert recipe("quick").images == 0
-    assert recipe("quick").quantized_epochs > 0 and recipe("quick").frozen_epochs > 0
-
-
-@pytest.mark.ci
-def test_the_seed_decides_and_nothing_else() -> None:
-    first = SHORT.train(MODEL, DATA, Run(1)).weights
-    assert equal(first, SHORT.train(MODEL, DATA, Run(1)).weights)
-    assert not equal(first, SHORT.train(MODEL, DATA, Run(2)).weights)
 
 
 def test_images_made_ahead_are_the_same() -> None:
     alone, helped = (SHORT.train(MODEL, DATA, Run(1, threads=n)) for n in (1, 2))
     assert equal(alone.weights, helped.weights)
     assert alone.rows == helped.rows
+    assert not equal(alone.weights, SHORT.train(MODEL, DATA, Run(2)).weights), "another seed"
+    thresholds = [value for name, value in alone.weights.items() if name.endswith("_log2")]
+    assert len(thresholds) == 11 and all(float(value).is_integer() for value in thresholds)
 
 
 def test_the_validation_images_are_not_trained_on() -> None:
@@ -69,13 +47,6 @@ def test_the_validation_images_are_not_trained_on() -> None:
     other = DATA | {"validation_images": 255 - DATA["validation_images"]}
     first, second = (single.train(MODEL, data, Run(1)).weights for data in (DATA, other))
     assert equal(first, second)
-
-
-def test_thresholds_are_powers_of_two_at_the_end() -> None:
-    weights = SHORT.train(MODEL, DATA, Run(1)).weights
-    thresholds = [value for name, value in weights.items() if name.endswith("_log2")]
-    assert len(thresholds) == 11
-    assert all(float(value).is_integer() for value in thresholds)
 
 
 @pytest.mark.parametrize("epochs", [(2, 0, 0), (0, 2, 0), (0, 0, 2), (0, 0, 0)])
@@ -95,25 +66,11 @@ def test_only_so_many_images_are_used() -> None:
     assert equal(first, second)
 
 
-PROGRAM = """
-from pathlib import Path
-from pipeline.artifacts import write_npz
-from pipeline.training.environment import Run
-from tests.training.test_recipe import DATA, MODEL, LONG
-trained = LONG.train(MODEL, DATA, Run.from_environment(1, 2))
-write_npz(Path("{out}"), trained.weights)
-"""
 LONG = ThreePhases(4, 4, 4, batch=16, elastic_pixels=0.5)
 
 
 @pytest.mark.slow
 def test_a_killed_process_resumes_to_the_same_weights(tmp_path: Path) -> None:
     """SIGKILL while it trains, in whatever phase that is, then the same again."""
-    checkpoints, out = tmp_path / "checkpoints", tmp_path / "weights.npz"
-    environment = os.environ | {"THIMBLE_CHECKPOINTS": str(checkpoints)}
-    command = [sys.executable, "-c", PROGRAM.format(out=out)]
-    kill(PROGRAM.format(out=out), checkpoints, 2, environment)
-    assert not out.exists()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert "epoch 1/12" not in done.stderr  # it went on where it was
-    assert equal(read_npz(out), LONG.train(MODEL, DATA, Run(1)).weights)
+    found = resumed(tmp_path, "tests.training.test_recipe", 2, "epoch 1/12")
+    assert equal(found, LONG.train(MODEL, DATA, Run(1)).weights)
