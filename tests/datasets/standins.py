@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import stat
 import struct
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +49,17 @@ def write_all(folder: Path, contents: dict[str, bytes]) -> Path:
     for name, content in contents.items():
         (folder / name).write_bytes(content)
     return folder
+
+
+def archive(contents: dict[str, bytes]) -> bytes:
+    """A packed tar of these files."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, content in contents.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
 
 
 def program(folder: Path, name: str, script: str) -> None:

@@ -1,10 +1,9 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
-from pipeline import config
 from pipeline.datasets.npz import Npz
 from pipeline.errors import ThimbleError
 
@@ -30,13 +29,6 @@ def test_images_without_a_channel_axis_get_one(tmp_path: Path) -> None:
     assert parts["train_images"].shape == (15, 8, 6, 1)
     assert (parts["test_images"][..., 0] == arrays()["test_images"]).all()
     assert parts["test_labels"].dtype == np.uint8
-
-
-def test_colours_are_kept(tmp_path: Path) -> None:
-    colours = np.zeros((6, 8, 6, 3), np.uint8)
-    train = np.zeros((20, 8, 6, 3), np.uint8)
-    path = saved(tmp_path, test_images=colours, train_images=train)
-    assert Npz(path=path, validation=5).arrays()["test_images"].shape == (6, 8, 6, 3)
 
 
 @pytest.mark.parametrize(
@@ -72,12 +64,6 @@ def test_wrong_files_are_one_line(tmp_path: Path) -> None:
         Npz(path=str(tmp_path / "cut.npz")).arrays()
 
 
-def test_the_yaml_asks_for_a_path() -> None:
-    node = yaml.safe_load(Path("conf/data/npz.yaml").read_text())
-    assert node["shape"] == "${oc.select:model.input_shape,[]}"
-    assert config.instantiate({**node, "shape": [8, 6, 1]}) == Npz(0, "", (8, 6, 1))
-
-
 def photographs(*shape: int) -> dict[str, np.ndarray]:
     """Training and test images whose values tell their places."""
     each = np.arange(np.prod(shape)).reshape(shape).astype(np.uint8)
@@ -107,13 +93,11 @@ def test_as_many_values_in_other_axes_are_refused(
     assert "\n" not in str(caught.value) and "delete" not in str(caught.value)
 
 
-@pytest.mark.parametrize("part", ["train", "test"])
+@pytest.mark.parametrize("part", ["train_images", "test_images"])
 def test_either_part_may_be_wrong(tmp_path: Path, part: str) -> None:
-    images = {"train_images": photographs(8, 6, 3)["train_images"]} | {
-        "test_images": photographs(8, 6, 3)["test_images"]
-    }
-    images[f"{part}_images"] = np.moveaxis(images[f"{part}_images"], -1, 1)
-    with pytest.raises(ThimbleError, match=f"{part}_images in .* channels come first"):
+    images = photographs(8, 6, 3)
+    images[part] = np.moveaxis(images[part], -1, 1)
+    with pytest.raises(ThimbleError, match=f"{part} in .* channels come first"):
         Npz(5, saved(tmp_path, **images), (8, 6, 3)).arrays()
 
 
@@ -139,21 +123,23 @@ def test_axes_of_one_do_not_matter(
     assert (parts["test_images"].ravel() == images["test_images"].ravel()).all()
 
 
-def test_floats_of_0_to_1_are_the_bytes_they_came_from(tmp_path: Path) -> None:
-    bytes_ = arrays()["train_images"]
-    for kind in (np.float32, np.float64, np.float16):
-        path = saved(tmp_path, train_images=(bytes_ / 255).astype(kind))
-        assert (Npz(path=path).read()[0].images[..., 0] == bytes_).all(), kind
-
-
-def test_other_integers_of_0_to_255_are_taken(tmp_path: Path) -> None:
-    path = saved(tmp_path, train_images=arrays()["train_images"].astype(np.int64))
-    assert (Npz(path=path).read()[0].images[..., 0] == arrays()["train_images"]).all()
-
-
-def test_labels_in_a_column_are_taken(tmp_path: Path) -> None:
-    path = saved(tmp_path, train_labels=arrays()["train_labels"][:, None])
-    assert Npz(path=path).read()[0].labels.tolist() == arrays()["train_labels"].tolist()
+@pytest.mark.parametrize(
+    ("images", "labels"),
+    [
+        *((lambda x, kind=kind: (x / 255).astype(kind), lambda y: y[:, None])
+          for kind in (np.float32, np.float64, np.float16)),
+        (lambda x: x.astype(np.int64), lambda y: y),
+    ],
+)  # fmt: skip
+def test_what_becomes_bytes(tmp_path: Path, images: Any, labels: Any) -> None:
+    """Floats of 0 to 1 and other integers of 0 to 255; labels may be in a column."""
+    own = arrays()
+    path = saved(
+        tmp_path, train_images=images(own["train_images"]), train_labels=labels(own["train_labels"])
+    )
+    found = Npz(path=path).read()[0]
+    assert (found.images[..., 0] == own["train_images"]).all()
+    assert found.labels.tolist() == own["train_labels"].tolist()
 
 
 def test_standardised_images_are_told_how_to_become_bytes(tmp_path: Path) -> None:
@@ -172,15 +158,11 @@ def test_standardised_images_are_told_how_to_become_bytes(tmp_path: Path) -> Non
     assert (parts[0].images[..., 0] == converted).all()
 
 
-def test_floats_of_0_to_255_are_told_to_be_bytes(tmp_path: Path) -> None:
+def test_other_floats_are_one_line(tmp_path: Path) -> None:
     images = arrays()["train_images"].astype(np.float32)
     with pytest.raises(ThimbleError, match=r"save images\.astype\(np\.uint8\)$"):
         Npz(path=saved(tmp_path, train_images=images)).read()
-
-
-def test_what_is_not_finite_is_said(tmp_path: Path) -> None:
     for value in (np.nan, np.inf):
-        images = np.zeros((20, 8, 6), np.float32)
         images[7, 2, 1] = value
         with pytest.raises(ThimbleError, match=r"train_images .* not finite"):
             Npz(path=saved(tmp_path, train_images=images)).read()

@@ -1,6 +1,5 @@
 import gzip
 import http.server
-import io
 import os
 import tarfile
 import threading
@@ -12,7 +11,7 @@ import pytest
 from pipeline.datasets import sources
 from pipeline.datasets.sources import DebianPackage, Folder, Mirror, NpmPackage
 from pipeline.datasets.store import SourceError
-from tests.datasets.standins import program, write_all
+from tests.datasets.standins import archive, program, write_all
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -32,30 +31,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def archive(contents: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name, content in contents.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-    return buffer.getvalue()
-
-
 @pytest.fixture
 def server() -> Iterator[str]:
-    handler = type(
-        "Here",
-        (Handler,),
-        {
-            "content": {
-                "/good.gz": gzip.compress(b"content"),
-                "/cut.gz": b"half",
-                "/all.tar.gz": archive({"inner/good": b"content"}),
-                "/bad.tar.gz": archive({"inner/good": b"content" * 1000})[:-40],
-            }
-        },
-    )
+    content = {
+        "/good.gz": gzip.compress(b"content"),
+        "/cut.gz": b"half",
+        "/all.tar.gz": archive({"inner/good": b"content"}),
+        "/bad.tar.gz": archive({"inner/good": b"content" * 1000})[:-40],
+    }
+    handler = type("Here", (Handler,), {"content": content})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
         thread = threading.Thread(target=serving.serve_forever)
         thread.start()
@@ -72,19 +56,9 @@ def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-
-
-def test_a_mirror_serves_compressed_files(server: str, tmp_path: Path) -> None:
+def test_a_mirror_serves_compressed_files_or_an_archive(server: str, tmp_path: Path) -> None:
     Mirror(server).download(tmp_path, ["good"])
     assert gzip.decompress((tmp_path / "good.gz").read_bytes()) == b"content"
-
-
-def test_a_mirror_serves_an_archive(server: str, tmp_path: Path) -> None:
     Mirror(server, archive="all.tar.gz").download(tmp_path, ["good"])
     assert (tmp_path / "inner" / "good").read_bytes() == b"content"
 
@@ -99,30 +73,24 @@ def test_a_mirror_says_what_is_wrong(server: str, tmp_path: Path) -> None:
 
 
 def test_a_mirror_out_of_reach_is_tried_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_proxy: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tried = []
+    """A name server that never answers costs seconds."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    tried, released = [], threading.Event()
 
     def refused(*arguments: object) -> None:
         tried.append(arguments)
+        if len(tried) > 1:
+            released.wait()
         raise OSError
 
     monkeypatch.setattr("socket.create_connection", refused)
     with pytest.raises(SourceError, match="no connection"):
         Mirror("https://mirror.invalid").download(tmp_path, ["a", "b", "c", "d"])
     assert len(tried) == 1
-
-
-def test_a_name_server_that_never_answers_costs_seconds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_proxy: None
-) -> None:
-    released = threading.Event()
-
-    def silent(*arguments: object) -> None:
-        released.wait()
-        raise OSError
-
-    monkeypatch.setattr("socket.create_connection", silent)
     with pytest.raises(SourceError, match="no connection"):
         Mirror("https://mirror.invalid").download(tmp_path, ["a"])
     released.set()  # it was not waited for
@@ -137,29 +105,28 @@ def test_a_folder_gives_plain_or_compressed_files(tmp_path: Path) -> None:
         Folder(str(tmp_path / "absent")).download(tmp_path, ["a"])
 
 
+def npm(clients: Path, folder: Path, made: bytes, depth: str = "into") -> Path:
+    """A stand-in that packs ``made``, and the folder to download into."""
+    (folder / "made.tgz").write_bytes(made)
+    program(clients, "npm", f'echo "$@" > called; cp {folder}/made.tgz set-1.tgz')
+    (folder / depth).mkdir(parents=True)
+    return folder / depth
+
+
 def test_npm_packs_and_runs_no_scripts(clients: Path, tmp_path: Path) -> None:
-    (tmp_path / "made.tgz").write_bytes(archive({"package/data/a": b"from npm"}))
-    program(clients, "npm", f'echo "$@" > called; cp {tmp_path}/made.tgz set-1.tgz')
-    into = tmp_path / "into"
-    into.mkdir()
+    into = npm(clients, tmp_path, archive({"package/data/a": b"from npm"}))
     NpmPackage("set@1").download(into, ["a"])
     assert (into / "package" / "data" / "a").read_bytes() == b"from npm"
     called = (into / "called").read_text().split()
-    assert called[:2] == ["pack", "set@1"]
-    assert "--ignore-scripts" in called
+    assert called[:2] == ["pack", "set@1"] and "--ignore-scripts" in called
 
 
-def test_npm_refuses_an_archive_that_leaves_its_folder(clients: Path, tmp_path: Path) -> None:
-    (tmp_path / "made.tgz").write_bytes(archive({"../../escaped": b"outside"}))
-    program(clients, "npm", f"cp {tmp_path}/made.tgz set-1.tgz")
-    into = tmp_path / "in" / "to"
-    into.mkdir(parents=True)
+def test_an_archive_that_leaves_its_folder_is_refused(clients: Path, tmp_path: Path) -> None:
+    """By its name, or by a link."""
+    into = npm(clients, tmp_path, archive({"../../escaped": b"outside"}), "in/to")
     with pytest.raises(SourceError, match="damaged"):
         NpmPackage("set@1").download(into, ["a"])
     assert not (tmp_path / "escaped").exists()
-
-
-def test_links_in_an_archive_are_refused(tmp_path: Path) -> None:
     link = tarfile.TarInfo("package/a")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
     with tarfile.open(tmp_path / "set.tgz", "w:gz") as made:
@@ -173,21 +140,20 @@ def test_an_archive_that_unpacks_without_end_is_given_up(
     clients: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "MOST_BYTES", 5000)
-    (tmp_path / "made.tgz").write_bytes(archive({"a": bytes(3000), "b": bytes(3000)}))
-    program(clients, "npm", f"cp {tmp_path}/made.tgz set-1.tgz")
-    (tmp_path / "in").mkdir()
+    into = npm(clients, tmp_path, archive({"a": bytes(3000), "b": bytes(3000)}))
     with pytest.raises(SourceError, match=r"set-1\.tgz unpacks to 0\.0 GB"):
-        NpmPackage("set@1").download(tmp_path / "in", ["a"])
-    assert not list((tmp_path / "in").rglob("a"))
+        NpmPackage("set@1").download(into, ["a"])
+    assert not list(into.rglob("a"))
 
 
-def test_debian_unpacks_without_installing(clients: Path, tmp_path: Path) -> None:
+def test_debian_unpacks_without_installing(
+    clients: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     program(clients, "apt-get", "echo deb > set_1_all.deb")
     program(clients, "dpkg-deb", 'test "$1" = -x && mkdir -p "$3/usr" && cp "$2" "$3/usr/a"')
-    into = tmp_path / "into"
-    into.mkdir()
-    DebianPackage("set").download(into, ["a"])
-    assert (into / "unpacked" / "usr" / "a").read_text() == "deb\n"
+    DebianPackage("set").download(tmp_path, ["a"])
+    assert (tmp_path / "unpacked" / "usr" / "a").read_text() == "deb\n"
+    assert capsys.readouterr().err == "fetching Debian package set\n"
 
 
 def test_a_client_that_fails_or_is_missing_says_so(
@@ -199,12 +165,3 @@ def test_a_client_that_fails_or_is_missing_says_so(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SourceError, match="apt-get is not installed"):
         DebianPackage("set").download(tmp_path, ["a"])
-
-
-def test_what_is_fetched_is_said_in_one_line(
-    clients: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    program(clients, "apt-get", "echo deb > set_1_all.deb")
-    program(clients, "dpkg-deb", "true")
-    DebianPackage("set").download(tmp_path, ["a"])
-    assert capsys.readouterr().err == "fetching Debian package set\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from tests.report.browser import (
     DESKTOP,
     PAPER,
     PHONE,
-    chromium,
+    browser,
     fits_across,
     ink,
     opened,
@@ -26,11 +25,7 @@ from tests.strategies.swap.nets import vgg16
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
 
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
+__all__ = ["browser"]
 
 
 @pytest.fixture(scope="module")

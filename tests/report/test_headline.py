@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from pipeline.home import ROOT
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
-from pipeline.report import headline, peak
+from pipeline.report import headline, peak, ram
 from pipeline.report.memories import bars, constants, planned
 from pipeline.report.results import groups
 from pipeline.words import METRICS as ALL_METRICS
@@ -55,9 +56,6 @@ def test_the_large_figures_of_a_plan_and_of_a_run() -> None:
     assert list(ran) == ["Peak memory", "Accuracy", "Latency", "Energy"]
     assert ran["Accuracy"].beside == "float 99.00 % → integer 98.76 % → device 98.00 %"
     assert "0 differ" in ran["Accuracy"].how and "cycle by cycle" in ran["Latency"].how
-
-
-def test_random_weights_have_no_accuracy_but_are_compared() -> None:
     found = titles(METRICS | {"random_weights": True})
     assert "Accuracy" not in found and found["Same outputs"].value == "100 of 100"
     assert "Accuracy" not in groups({**METRICS, "random_weights": True})
@@ -90,6 +88,10 @@ def test_bars_add_up_to_what_was_measured() -> None:
     assert bars(METRICS, streamed)[1].parts == (("code", 9000),)
     over = bars({**METRICS, "weight_bytes": 3000, "sram_bytes": None}, SRAM_WEIGHTS)[0]
     assert over.scale_bytes == over.used_bytes > over.limit_bytes and not over.free_bytes
+    native = {**METRICS, "sram_limit_bytes": 1 << 30, "flash_limit_bytes": 1 << 32}
+    assert bars(native, BOARD) == (), "a computer has none, and no limit"
+    assert "sram_limit_bytes" not in dict(each[:2] for each in groups(native)["Memory"])
+    assert ("sram_limit_bytes", 2048, False) in groups(METRICS)["Memory"]
 
 
 def test_what_lies_outside_of_the_chip_has_bars_of_its_own() -> None:
@@ -104,18 +106,14 @@ def test_what_lies_outside_of_the_chip_has_bars_of_its_own() -> None:
     )  # fmt: skip
 
 
-def test_a_computer_has_no_bars_and_no_limit() -> None:
-    native = {**METRICS, "sram_limit_bytes": 1 << 30, "flash_limit_bytes": 1 << 32}
-    assert bars(native, BOARD) == ()
-    assert "sram_limit_bytes" not in dict(each[:2] for each in groups(native)["Memory"])
-    assert ("sram_limit_bytes", 2048, False) in groups(METRICS)["Memory"]
-
-
 def test_a_plan_has_bars_with_the_stacks_reserve() -> None:
     plan, _, hardware = made("slots")
     (sram,) = planned(plan, hardware)
     assert dict(sram.parts) == {"weights": 1513, "tensor": 431, "stack": 64}
     assert (sram.used_bytes, sram.free_bytes) == (2008, 40)
+    assert constants(plan) == {"sram": 1513}
+    for bar in bars({**METRICS, "weight_bytes": 1512.5}, SRAM_WEIGHTS):
+        assert all(float(size).is_integer() for _, size in bar.parts)
 
 
 def test_the_peak_is_explained_and_how_to_lower_it() -> None:
@@ -146,21 +144,10 @@ def test_of_many_tensors_the_largest_are_named() -> None:
     assert peak.listed(["a"]) == "a" and peak.listed(["a", "b", "c"]) == "a, b and c"
 
 
-def test_constants_of_half_bytes_are_whole_bytes_in_every_memory() -> None:
-    plan, _, _ = made("slots")
-    assert constants(plan) == {"sram": 1513}
-    half = {**METRICS, "weight_bytes": 1512.5}
-    for bar in bars(half, SRAM_WEIGHTS):
-        assert all(float(size).is_integer() for _, size in bar.parts)
-
-
 def test_memories_and_passes_have_words() -> None:
     folder = ROOT / "pipeline" / "passes"
     assert set(PASSES) == {path.stem for path in folder.glob("[a-z]*.py")}
     assert memory("quadspi") == "external flash" and memory("sram2") == "sram2"
-
-
-def test_every_metric_has_words() -> None:
     assert len({words for words, _ in ALL_METRICS.values()}) == len(ALL_METRICS)
     assert not any("_" in word for words in ALL_METRICS.values() for word in words)
 
@@ -181,3 +168,46 @@ def test_numbers_read_well() -> None:
         ("energy_uj", 1790.0, "1.79 mJ"), ("macs", None, "–"), ("status", "ok", "ok"),
     ):  # fmt: skip
         assert valued(key, value) == said
+
+
+FOUR: dict[str, Any] = {
+    "liveness_bytes": 900,
+    "arena_bytes": 1000,
+    "linked_bytes": 1000 + 300 + 40 + 120,
+    "statics_bytes": 1000 + 300 + 40,
+    "weight_sram_bytes": 300,
+    "stack_measured_bytes": 96,
+    "sram_bytes": 1000 + 300 + 40 + 96,
+}
+
+
+def test_each_row_of_one_ram_adds_up_to_its_metric() -> None:
+    found = ram.rows(FOUR)
+    assert [row.title for row in found] == ["liveness", "plan", "linked", "measured"]
+    for row in found:
+        assert row.bytes == FOUR[row.metric] and row.counts
+        assert {kind for kind, _ in row.parts} <= set(ram.COUNTED)
+
+
+@pytest.mark.parametrize(
+    ("missing", "titles"),
+    [
+        (("liveness_bytes",), []),
+        (("linked_bytes", "statics_bytes"), ["liveness", "plan"]),
+        (("stack_measured_bytes",), ["liveness", "plan", "linked"]),
+    ],
+)
+def test_what_is_not_known_is_left_out(missing: tuple[str, ...], titles: list[str]) -> None:
+    known = {name: value for name, value in FOUR.items() if name not in missing}
+    assert [row.title for row in ram.rows(known)] == titles
+
+
+def test_the_picture_of_one_ram() -> None:
+    """As wide as its longest row or the RAM; an arena outside of the chip is not in it."""
+    found = ram.rows(FOUR)
+    assert ram.scale(found, 1 << 20) == 1.25 * FOUR["linked_bytes"]
+    assert ram.scale(found, 1500) == 1500 and ram.scale((), 0) == 0
+    assert ram.scale(found, 1200) == FOUR["linked_bytes"]
+    inside = FOUR | {"arena_in_sram": False, "statics_bytes": 340, "linked_bytes": 460}
+    linked = ram.rows(inside)[2]
+    assert linked.bytes == 460 and ram.ARENA not in dict(linked.parts)

@@ -27,9 +27,6 @@ def test_counts_and_the_worst_first() -> None:
     assert found.confusion == ((1, 0, 0), (1, 1, 0), (1, 0, 1)) and found.largest == 1
     assert [(each.number, each.label, each.said) for each in found.worst] == [(2, 2, 0), (3, 1, 0)]
     assert [each.number for each in found.typical] == [1, 4, 0]
-
-
-def test_extremes_of_a_type_do_not_overflow() -> None:
     found = answers(np.array([[-128, 127]], np.int8), np.array([0]), IMAGES[:1])
     assert found and [each.said for each in found.worst] == [1] and not found.typical
 

@@ -9,7 +9,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pipeline import verdict
@@ -17,10 +16,8 @@ from pipeline.plan.cost import cost
 from pipeline.report import figures, page
 from pipeline.timing.bars import bars
 from pipeline.timing.simulate import simulate
-from tests.plan.fixtures import FIXTURES
-from tests.plan.test_cost import BOARD
-from tests.report.pages import KINDS, METRICS, PROVENANCE, made, write
-from tests.report.test_ram import METRICS as RAM
+from tests.report.pages import KINDS, PROVENANCE, made, write
+from tests.report.test_headline import FOUR as RAM
 from tests.tiers import quick
 from tests.timing.toys import ROWS, rows, slow, swapped
 
@@ -75,86 +72,56 @@ def test_a_page_of_each_kind_of_plan(kind: str, tmp_path: Path) -> None:
         assert len(memory["pieces"]["low"]) >= len(plan.tracks[0].steps) > 0
 
 
-@pytest.mark.parametrize("name", FIXTURES)
-def test_a_report_says_what_was_measured(name: str, tmp_path: Path) -> None:
-    plan, graph = FIXTURES[name](np.random.default_rng(0))
-    costs = cost(plan, graph, BOARD)
-    schedule = {"pmu_bytes": costs.pmu_bytes, "weight_bytes": 1, "status": "ok"}
-    page.write(tmp_path / "r.html", graph, plan, BOARD, costs, schedule, METRICS, PROVENANCE)
-    said = told((tmp_path / "r.html").read_text())
+def test_a_report_says_what_was_measured(tmp_path: Path) -> None:
+    """Figures have words, and keep their keys."""
+    text = write(tmp_path / "r.html", *made("slots"), ran=True)
+    said = told(text)
     assert "Arduino <Uno>" in said and "conv <a>" in said
     assert "float 99.00 % → integer 98.76 % → device 98.00 %" in said
     assert "SRAM needs 1,620 of 2,048 B: 428 B are left" in said
     assert "29.8 ms" in said and "1.79 mJ" in said
-
-
-def test_figures_have_words_and_keep_their_keys(tmp_path: Path) -> None:
-    text = write(tmp_path / "r.html", *made("slots"), ran=True)
-    said = told(text)
     for key in ("pmu_bytes", "accuracy_int", "mismatches_device", "arena_bytes"):
         assert f'title="{key}"' in text and key not in said
-
-
-def test_a_bar_that_is_too_long_says_where_the_memory_ends(tmp_path: Path) -> None:
+    assert 'class="end"' not in text
     text = write(tmp_path / "plan.html", *made("too large"))
-    assert re.search(r'class="end" style="left: 87\.\d+%"', text)
+    assert re.search(r'class="end" style="left: 87\.\d+%"', text), "where the memory ends"
     assert "289 B too many, beyond the line" in text
-    assert 'class="end"' not in write(tmp_path / "plan.html", *made("slots"))
 
 
 def test_a_swapped_plan_has_core_and_card_on_one_axis(tmp_path: Path) -> None:
-    text = write(tmp_path / "plan.html", *made("swap"))
+    """Setting, bound, and what more SRAM and other plans would give are said."""
+    plan, graph, hardware = made("swap")
+    text = write(tmp_path / "plan.html", plan, graph, hardware)
     for said in ("Setting <code>paper</code>", "card alone: the core waits", "first failure"):
         assert said in text
     found = map_of(text)
     assert [track["name"] for track in found["tracks"]] == ["cpu", "io", "back"]
     assert all(len(track["start"]) == len(track["took"]) == ROWS for track in found["tracks"])
-    last = max(
-        s + t for each in found["tracks"] for s, t in zip(each["start"], each["took"], strict=True)
-    )
-    assert found["end"] == last
-
-
-def test_the_bound_and_the_setting_are_said(tmp_path: Path) -> None:
-    plan, graph, _ = made("swap")
+    stops = [s + t for e in found["tracks"] for s, t in zip(e["start"], e["took"], strict=True)]
+    assert found["end"] == max(stops)
     costs = {"timing": "card", "read_bytes_per_s": 1e6, "write_bytes_per_s": 1e6}
-    text = write(tmp_path / "plan.html", plan, graph, slow(**costs), bound_us=192.0)
-    assert "Setting <code>card</code>" in text and "which is proved" in text
-
-
-def test_what_more_sram_and_other_plans_would_give_is_said(tmp_path: Path) -> None:
-    plan, graph, _ = made("swap")
-    plain = write(tmp_path / "plain.html", plan, graph, slow())
     row = {"latency_us": 5e6, "io_us": 1e6, "energy_uj": 2e6, "written_bytes": 4096}
     tried = [{**row, "years_first_failure": 12.0}, {**row, "years_first_failure": None}]
     more = {"maps_stay_bytes": 292_224, "weights_stay_bytes": 4_486_784, "trade": tried}
-    text = write(tmp_path / "plan.html", plan, graph, slow(), **more)
-    for said in ("292,224 B of SRAM on, weights from 4,486,784 B", "tried, too", "12 years"):
-        assert said in text and said not in plain
+    card = write(tmp_path / "plan.html", plan, graph, slow(**costs), bound_us=192.0, **more)
+    for said in ("Setting <code>card</code>", "which is proved", "tried, too", "12 years",
+                 "292,224 B of SRAM on, weights from 4,486,784 B"):  # fmt: skip
+        assert said in card and said not in text
 
 
-def test_a_modelled_latency_says_whether_it_was_checked(tmp_path: Path) -> None:
+def test_a_modelled_latency_and_four_numbers_for_one_ram(tmp_path: Path) -> None:
     plan, graph, hardware = made("slots")
-    band = {"latency_us": 5.0, "latency_low_us": 4.0, "latency_high_us": 6.0}
+    band = {"latency_us": 5.0, "latency_low_us": 4.0, "latency_high_us": 6.0, **RAM}
     checked = band | {"latency_error_pct": 5.0, "latency_evidence": "four networks"}
-    costs = cost(plan, graph, hardware)
-    pages = []
-    for number, metrics in enumerate((band, checked)):
-        path = tmp_path / f"{number}.html"
+    costs, pages, path = cost(plan, graph, hardware), list[str](), tmp_path / "r.html"
+    for metrics in (band, checked):
         page.write(path, graph, plan, hardware, costs, {}, {"status": "ok", **metrics}, PROVENANCE)
         pages.append(path.read_text())
     assert "not validated" in pages[0] and "not validated" not in pages[1]
     assert "within 5 % of four networks" in pages[1]
-
-
-def test_four_numbers_for_one_ram_are_drawn(tmp_path: Path) -> None:
-    plan, graph, hardware = made("slots")
-    costs = cost(plan, graph, hardware)
-    page.write(tmp_path / "r.html", graph, plan, hardware, costs, {}, {"status": "ok", **RAM}, {})
-    text = (tmp_path / "r.html").read_text()
-    assert text.count('<div class="picture">') == 4
+    assert pages[0].count('<div class="picture">') == 4
     for name in ("liveness_bytes", "arena_bytes", "linked_bytes", "sram_bytes"):
-        assert f"{RAM[name]:,} B" in text
+        assert f"{RAM[name]:,} B" in pages[0]
 
 
 def test_few_bars_stand_for_many_steps() -> None:

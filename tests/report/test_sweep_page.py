@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from pipeline.words import METRICS
 from tests.report.browser import (
     PAPER,
     PHONE,
-    chromium,
+    browser,
     fits_across,
     ink,
     opened,
@@ -31,6 +30,8 @@ from tests.report.browser import (
 )  # fmt: skip
 from tests.report.pages import made
 from tests.strategies.test_mnist import mnist
+
+__all__ = ["browser"]
 
 FIGURES = [(2023, 23.1, 0.9915), (2004, 25.3, 0.9915), (2000, 23.3, 0.99), (2100, 24.0, 0.99)]
 
@@ -125,12 +126,6 @@ def test_a_small_map_shows_what_the_plan_holds(tmp_path: Path) -> None:
     assert mnist().graph().weight_bytes == found["weights"]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
-
-
 @pytest.mark.ci
 def test_the_page_sorts_filters_and_draws(
     browser: Any, folder: Path, jobs: list[dict[str, Any]]
@@ -167,25 +162,11 @@ def test_the_page_sorts_filters_and_draws(
 
 
 @pytest.mark.ci
-def test_names_on_the_front_cover_neither_names_nor_dots(
-    browser: Any, folder: Path, jobs: list[dict[str, Any]]
-) -> None:
-    """Four dots near each other: those whose names have room are named."""
-    near = [job | {"latency_us": 23_000.0 + n} for n, job in enumerate(jobs[:4])]
-    with opened(browser, written(folder, near)) as page:
-        boxes = page.locator("#front svg > .label, #front circle").evaluate_all(
-            """each => each.map(one => one.getBoundingClientRect())
-                .map(box => [box.x, box.y, box.right, box.bottom])"""
-        )
-    assert len(boxes) > 6  # two of the axes, four dots, some names
-    for one, other in combinations(boxes, 2):
-        assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
-
-
-@pytest.mark.ci
 def test_the_front_is_the_one_of_the_picture(
     browser: Any, folder: Path, jobs: list[dict[str, Any]]
 ) -> None:
+    """Its names cover neither names nor dots: of four near each other those that have room are
+    named."""
     with opened(browser, written(folder, jobs)) as page:
         for x, y, more in (
             ("sram_bytes", "latency_us", False),
@@ -198,3 +179,12 @@ def test_the_front_is_the_one_of_the_picture(
             )
             points = [Point(n, "", job[x], job[y]) for n, job in enumerate(jobs[:4])]
             assert set(best) == {point.number for point in front(points, more)}
+    near = [job | {"latency_us": 23_000.0 + n} for n, job in enumerate(jobs[:4])]
+    with opened(browser, written(folder, near)) as page:
+        boxes = page.locator("#front svg > .label, #front circle").evaluate_all(
+            """each => each.map(one => one.getBoundingClientRect())
+                .map(box => [box.x, box.y, box.right, box.bottom])"""
+        )
+    assert len(boxes) > 6  # two of the axes, four dots, some names
+    for one, other in combinations(boxes, 2):
+        assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]

@@ -1,11 +1,7 @@
-"""What MLflow's database holds, read from its tables: importing MLflow takes three seconds.
-
-``by_mlflow`` asks MLflow itself; a test compares the two.
-"""
+"""What MLflow's database holds, read from its tables: importing MLflow takes three seconds."""
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import subprocess
@@ -19,37 +15,8 @@ from urllib.parse import urlparse
 
 from filelock import FileLock
 
-from tests.runner import parent
 from tests.runner.parent import Forked
 from tests.runner.project import Project, clean_environment
-
-ASK = """
-import json, sys
-from pipeline.tracking.store import EXPERIMENT, uri
-from pathlib import Path
-from mlflow import MlflowClient
-
-folder = Path(sys.argv[1])
-client = MlflowClient(uri(folder))
-experiment = client.get_experiment_by_name(EXPERIMENT)
-print(json.dumps([
-    {
-        "id": run.info.run_id,
-        "status": run.info.status,
-        "params": run.data.params,
-        "metrics": run.data.metrics,
-        "tags": run.data.tags,
-        "history": {
-            key: [(one.step, one.value) for one in client.get_metric_history(run.info.run_id, key)]
-            for key in run.data.metrics
-        },
-        "artifacts": sorted(a.path for a in client.list_artifacts(run.info.run_id)),
-        "uri": run.info.artifact_uri,
-        "experiment": experiment.tags,
-    }
-    for run in client.search_runs([experiment.experiment_id])
-]))
-"""
 
 
 def tracking(project: Project) -> Path:
@@ -105,17 +72,6 @@ def _history(database: sqlite3.Connection) -> dict[str, dict[str, list[list[floa
     ):
         found[run][key].append([step, value])
     return found
-
-
-def by_mlflow(project: Project) -> list[dict[str, Any]]:
-    """The same, as MLflow says it, in a process of its own."""
-    project.write("ask.py", ASK)
-    done = parent.run(
-        [sys.executable, "ask.py", tracking(project)], kind="tracked", cwd=project.root
-    )
-    assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
-    return sorted(found, key=lambda run: str(run["id"]))
 
 
 def spooled(project: Project) -> list[Path]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -10,13 +12,13 @@ import pytest
 import yaml
 
 from pipeline.home import ROOT
+from pipeline.runner.progress import KILLED
 from pipeline.runner.workspace import REPORTS
 from pipeline.tracking.files import LEFT_OUT, WRITTEN, kept
 from tests.runner.project import Project
 from tests.stages.conftest import Project as RealProject
 from tests.stages.conftest import small  # noqa: F401  a fixture
 from tests.tracking.database import read_runs, runs
-from tests.tracking.test_tracking import project  # noqa: F401  a fixture
 
 TRAINING = """\
 from pathlib import Path
@@ -55,8 +57,7 @@ def written(folder: Path) -> set[str]:
 def artifacts(run: dict[str, Any]) -> set[str]:
     """Every artifact of ``run``."""
     place = Path(urlparse(run["uri"]).path)
-    found = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
-    return found
+    return {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
 
 
 def complete(found: list[dict[str, Any]]) -> int:
@@ -71,7 +72,7 @@ def complete(found: list[dict[str, Any]]) -> int:
 
 
 @pytest.mark.slow
-def test_every_file_of_a_run_and_of_a_sweep(project: Project) -> None:  # noqa: F811
+def test_every_file_of_a_run_and_of_a_sweep(project: Project) -> None:
     """A stage's new output, too: nobody has to remember a list."""
     project.write("stages/train.py", TRAINING)
     pipeline = yaml.safe_load((project.root / "dvc.yaml").read_text())
@@ -87,6 +88,13 @@ def test_every_file_of_a_run_and_of_a_sweep(project: Project) -> None:  # noqa: 
         single, parent = parent, single
     assert {"plan.html", "training.csv", ".stages/fetch.log"} <= artifacts(single)
     assert {"rows.csv", "table.csv", "sweep.json", "result.json"} <= artifacts(parent)
+    with (Path(urlparse(parent["uri"]).path) / "table.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    told = [(row["strategy"], row["status"], row["pmu_bytes"], row["needed_bytes"]) for row in rows]
+    assert (
+        told
+        == [("herringbone", "ok", "400", "")] * 2 + [("naive", "infeasible", "3000", "3000")] * 2
+    )
     assert single["metrics"]["training/loss"] == 0.5, "the last of its curve"
     assert single["history"]["training/loss"] == [[1, 2.5], [2, 1.5], [3, 0.5]]
 
@@ -137,9 +145,20 @@ def test_an_image_that_is_to_be_encrypted_is_not_tracked(
     assert [str(path.relative_to(tmp_path)) for path in kept(tmp_path)] == ["dvc.yaml", *names]
 
 
-@pytest.mark.parametrize("name", [name for name in WRITTEN if not name.startswith(".")])
-def test_what_run_py_writes_is_named_in_its_code(name: str) -> None:
-    """A name in the list that nothing writes any longer would be noticed."""
-    folders = (ROOT / "pipeline" / folder for folder in ("runner", "tracking"))
-    sources = "".join(path.read_text() for folder in folders for path in folder.glob("*.py"))
-    assert f'"{name}"' in sources or name in ("params.yaml", "dvc.yaml", "dvc.lock")
+@pytest.mark.slow
+def test_a_killed_job_leaves_its_parent_whole(project: Project) -> None:
+    project.hold("simulate")
+    words = ("-m", "tracking=wait", "output=json")
+    process = project.start(*words, "hydra/launcher=local", "target.images=1,2,3")
+    project.worker(1).kill()
+    project.release("simulate")
+    out, err = process.communicate()
+    assert process.returncode == 1, err
+    (parent,) = [run for run in runs(project) if "mlflow.parentRunId" not in run["tags"]]
+    assert parent["status"] == "FAILED" and "table.csv" in parent["artifacts"]
+    table = json.loads((Path(urlparse(parent["uri"]).path) / "table.json").read_text())
+    assert [row.get("error") for row in table] == [None, KILLED, None]
+    assert json.loads(out)["jobs"][1]["error"] == KILLED
+    jobs = [run for run in runs(project) if "mlflow.parentRunId" in run["tags"]]
+    ended = sorted((run["params"]["target.images"], run["status"]) for run in jobs)
+    assert ended == [("1", "FINISHED"), ("2", "KILLED"), ("3", "FINISHED")]

@@ -17,11 +17,6 @@ from tests.tracking.database import runs, spooled, track, trackers, tracking
 from tests.waiting import until
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path / "project")
-
-
 @pytest.mark.ci
 def test_a_killed_run_is_tracked_as_killed(project: Project) -> None:
     """A single run, and a sweep in its second job; by the next run, and once."""

@@ -24,18 +24,14 @@ def test_no_board_fills_the_screen(board: str) -> None:
     assert len(found) <= 50
 
 
-def test_a_constant_that_was_set_is_one() -> None:
+@pytest.mark.parametrize("board", ["nucleo_g0b1re", "stm32f746g_sd", "arduino"])
+def test_a_constant_that_was_changed_is_one(board: str) -> None:
+    """By a word, or an experiment; also one that the board has from another."""
     words = ["hardware.power.active_ma=7", "++hardware.card.bytes=5"]
-    found = params(config(*words), {}, words)
+    found = params(config(f"hardware={board}", "hardware.sram_bytes=9000", *words), {}, words)
     assert found["hardware.power.active_ma"] == "7.0" and found["hardware.card.bytes"] == "5"
-    assert "hardware.power.idle_ma" not in found and "hardware.sram_bytes" not in found
-
-
-@pytest.mark.parametrize("board", ["nucleo_g0b1re", "stm32f746g_sd"])
-def test_a_constant_that_an_experiment_changes_is_one(board: str) -> None:
-    """Also one that the board has from another, of which it is made."""
-    found = params(config(f"hardware={board}", "hardware.sram_bytes=9000"), {}, [])
-    assert found["hardware.sram_bytes"] == "9000" and "hardware.flash_bytes" not in found
+    assert found["hardware.sram_bytes"] == "9000"
+    assert "hardware.power.idle_ma" not in found and "hardware.flash_bytes" not in found
 
 
 def test_what_changes_no_result_and_what_has_no_value_is_none() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -33,6 +32,9 @@ Made = tuple[Plan, Graph]
 
 
 def small(name: str) -> Made:
+    """One of ``FIXTURES``, or a network in slots of four bits."""
+    if name == "slots":
+        return mnist_plan("slots"), mnist().graph()
     return FIXTURES[name](np.random.default_rng(0))
 
 
@@ -57,26 +59,18 @@ def check(plan: Plan, clock: Clock, found: dict[str, Pieces], grain: int = 1) ->
             assert apart or one[4] <= other[3] + 1e-6 or other[4] <= one[3] + 1e-6
 
 
-@pytest.mark.parametrize("name", FIXTURES)
+@pytest.mark.parametrize("name", [*FIXTURES, "slots"])
 def test_pieces_are_where_and_when_the_plan_has_them(name: str) -> None:
     plan, graph = small(name)
     clock = by_work(plan, graph)
     found = lives(plan, graph, clock)
-    assert set(found) == {"sram"} and len(found["sram"])
+    assert set(found) == {"sram"} and (100 if name == "slots" else 0) < len(found["sram"]) < 1000
     check(plan, clock, found)
-
-
-def test_a_network_in_four_bit_slots() -> None:
-    plan, graph = mnist_plan("slots"), mnist().graph()
-    clock = by_work(plan, graph)
-    found = lives(plan, graph, clock)
-    check(plan, clock, found)
-    assert 100 < len(found["sram"]) < 1000
 
 
 def test_what_is_kept_is_what_the_costs_count() -> None:
     """At each moment of the timeline, the buffers of the map cover its bytes."""
-    for plan, graph in (small("residual"), (mnist_plan("slots"), mnist().graph())):
+    for plan, graph in (small("residual"), small("slots")):
         clock = by_work(plan, graph)
         for moment in timeline(plan):
             when, covered = round(float(clock.begin[moment.step])), set[int]()
@@ -148,50 +142,34 @@ def test_a_large_memory_has_coarser_cells(monkeypatch: pytest.MonkeyPatch) -> No
     assert coarse == pytest.approx(fine, rel=0.5)
 
 
-def test_few_pieces_where_there_would_be_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, graph = mnist_plan("slots"), mnist().graph()
+def test_there_are_few_pieces_where_there_would_be_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And a ring that is hardly empty is one."""
+    plan, graph = small("slots")
     clock = by_work(plan, graph)
-    many = len(lives(plan, graph, clock)["sram"])
+    toy = rows(2, 1)
+    ring = swapped(toy, 2)
+    time = simulated(ring, simulate(ring, toy, slow()))
+    many, exact = lives(plan, graph, clock)["sram"], lives(ring, toy, time)["sram"]
     for name, most in (("MOST_PIECES", 50), ("FINEST", 200), ("COARSEST", 10)):
         monkeypatch.setattr(cells_module, name, most)
     few = lives(plan, graph, clock)["sram"]
-    assert len(few) < many / 2 and few.dies.max() <= clock.end * 1.1
-
-
-def test_a_ring_that_is_hardly_empty_is_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = rows(2, 1)
-    plan = swapped(graph, 2)
-    clock = simulated(plan, simulate(plan, graph, slow()))
-    many = lives(plan, graph, clock)["sram"]
-    monkeypatch.setattr(lives_module, "MOST_EXACT", 3)
-    monkeypatch.setattr(lives_module, "SHORT", 1)
-    few = lives(plan, graph, clock)["sram"]
-    assert len(few) < len(many) and set(few.buffer) == set(many.buffer)
-
-
-@pytest.mark.parametrize(
-    ("starts", "length", "grain", "cells"),
-    [
-        ([0], 8, 4, [0, 1]),
-        ([0], 1, 4, [0]),
-        ([3], 1, 4, [1]),
-        ([0, 10], 10, 4, [0, 1, 2, 3, 4]),
-        ([0, 16], 4, 4, [0, 4]),
-        ([5], 6, 1, [5, 6, 7, 8, 9, 10]),
-    ],
-)
-def test_runs_take_whole_cells(
-    starts: list[int], length: int, grain: int, cells: list[int]
-) -> None:
-    assert rounded(np.array(starts), length, grain).tolist() == cells
-
-
-def test_neighbours_share_no_cell() -> None:
-    one, other = rounded(np.array([0]), 10, 4), rounded(np.array([10]), 10, 4)
-    assert set(one.tolist()).isdisjoint(other.tolist())
+    assert len(few) < len(many) / 2 and few.dies.max() <= clock.end * 1.1
+    monkeypatch.undo()
+    for name, most in (("MOST_EXACT", 3), ("SHORT", 1)):
+        monkeypatch.setattr(lives_module, name, most)
+    few = lives(ring, toy, time)["sram"]
+    assert len(few) < len(exact) and set(few.buffer) == set(exact.buffer)
 
 
 def test_cells_by_hand() -> None:
+    for starts, length, grain, cells in (
+        ([0], 8, 4, [0, 1]), ([0], 1, 4, [0]), ([3], 1, 4, [1]), ([0, 10], 10, 4, [0, 1, 2, 3, 4]),
+        ([0, 16], 4, 4, [0, 4]), ([5], 6, 1, [5, 6, 7, 8, 9, 10]),
+    ):  # fmt: skip
+        assert rounded(np.array(starts), length, grain).tolist() == cells
+    assert not {*rounded(np.array([0]), 10, 4)} & {*rounded(np.array([10]), 10, 4)}
     memory, place = Cells(4, 1, 0.0), np.arange(4)
     memory.write(place[:2], 0, 1.0, 2.0)
     memory.read(place[:1], 0, 5.0)
@@ -201,18 +179,8 @@ def test_cells_by_hand() -> None:
     assert boxes(found) == [(10, 1, 2, 1.0, 2.0), (10, 0, 1, 1.0, 5.0), (11, 1, 3, 6.0, 7.0)]
 
 
-@pytest.mark.parametrize("make", [lambda g: Ordinary().plan(g, slow())])
-def test_the_axis_is_as_long_as_the_work(make: Callable[[Graph], Plan]) -> None:
-    graph = rows(4, 2)
-    plan = make(graph)
-    clock = by_work(plan, graph)
-    assert clock.end == pytest.approx(clock.stop[-1]) and (clock.stop >= clock.begin).all()
-    assert (clock.begin[1:] == clock.stop[:-1]).all()
-    assert [each.layers for each in clock.stretches] == [tuple(op.name for op in graph.operators)]
-
-
-def test_layers_one_after_another_are_no_turns() -> None:
-    """Of many widths, whose sums are rounded."""
+def test_the_axis_is_as_long_as_the_work() -> None:
+    """Layers one after another are no turns, of many widths, whose sums are rounded."""
     net = nets.Net((33, 31, 3))
     x = "input"
     for number in range(12):
@@ -220,6 +188,11 @@ def test_layers_one_after_another_are_no_turns() -> None:
     graph = net.head(x, 7)
     clock = by_work(Ordinary().plan(graph, BOARD), graph)
     assert [each.layers for each in clock.stretches] == [(op.name,) for op in graph.operators]
+    graph = rows(4, 2)
+    clock = by_work(Ordinary().plan(graph, slow()), graph)
+    assert clock.end == pytest.approx(clock.stop[-1]) and (clock.stop >= clock.begin).all()
+    assert (clock.begin[1:] == clock.stop[:-1]).all()
+    assert [each.layers for each in clock.stretches] == [tuple(op.name for op in graph.operators)]
 
 
 @pytest.mark.parametrize("kind", quick(3, [kind for kind in KINDS if kind != "rows_anywhere"]))

@@ -1,0 +1,71 @@
+"""Data sets that are made up: classes to be learnt, pictures of nothing, no images at all."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from pipeline.datasets.noise import pictures
+from pipeline.datasets.nothing import Nothing
+from pipeline.datasets.synthetic import Synthetic
+from pipeline.errors import ThimbleError
+
+
+def test_no_images_in_every_part() -> None:
+    arrays = Nothing().arrays()
+    for part in ("train", "validation", "test"):
+        assert arrays[f"{part}_images"].shape == (0, 1, 1, 1)
+        assert arrays[f"{part}_labels"].shape == (0,)
+
+
+def test_pictures_differ_as_wholes_and_in_detail_and_by_seed() -> None:
+    """Plain noise of 4,096 pixels has means that differ by 1; these differ by 20 and more."""
+    images = pictures(200, (64, 64, 1), 0).astype(float)
+    assert images.mean((1, 2, 3)).std() > 15
+    assert 110 < images.mean() < 146 and 45 < images.std() < 70
+    neighbours = np.abs(np.diff(images, axis=2)).mean()
+    strangers = np.abs(images - np.roll(images, 17, axis=2)).mean()
+    assert 5 < neighbours < strangers / 1.5
+    first, again, other = (pictures(3, (20, 30, 3), seed) for seed in (1, 1, 2))
+    assert (first == again).all() and (first != other).mean() > 0.9 and first.dtype == np.uint8
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 640), (49, 10, 1), (1, 7, 2), (224, 224, 3)])
+def test_pictures_of_any_shape(shape: tuple[int, int, int]) -> None:
+    images = pictures(2, shape, 5)
+    assert images.shape == (2, *shape) and len(np.unique(images)) > 5
+
+
+def test_long_signals_take_little_memory() -> None:
+    """No matrix of places and cells: it would have 2^34 entries."""
+    tracemalloc.start()
+    found = pictures(2, (1 << 17, 1, 1), 0)
+    assert tracemalloc.get_traced_memory()[1] < 64 * found.size * found.itemsize
+    tracemalloc.stop()
+    assert 40 < found.std() < 70 and np.abs(np.diff(found[0, :, 0, 0].astype(int))).mean() < 40
+
+
+@pytest.mark.parametrize("shape", [(28, 28, 1), (12, 20, 1), (32, 32, 3), (5, 5, 1)])
+def test_classes_of_any_shape(shape: tuple[int, int, int]) -> None:
+    parts = Synthetic(shape=shape, train=40, validation=10, test=10).arrays()
+    assert parts["train_images"].shape == (40, *shape)
+    assert parts["validation_images"].shape == parts["test_images"].shape == (10, *shape)
+
+
+def test_the_classes_can_be_told_apart() -> None:
+    """The nearest class mean of the training images is mostly the label: there is something to
+    learn, and something left to do better. Another seed makes others."""
+    parts, again, other = (Synthetic(seed=seed).arrays() for seed in (0, 0, 1))
+    assert all((parts[key] == again[key]).all() for key in parts)
+    assert not (parts["train_images"] == other["train_images"]).all()
+    train = parts["train_images"].reshape(400, -1).astype(float)
+    means = np.stack([train[parts["train_labels"] == label].mean(0) for label in range(10)])
+    test = parts["test_images"].reshape(100, -1).astype(float)
+    nearest = np.square(test[:, None] - means).sum(2).argmin(1)
+    assert (nearest == parts["test_labels"]).mean() > 0.8
+
+
+@pytest.mark.parametrize("options", [{"shape": (4, 28, 1)}, {"classes": 0}, {"classes": 257}])
+def test_what_cannot_be_made_is_one_line(options: dict[str, object]) -> None:
+    with pytest.raises(ThimbleError, match="up to 256 classes"):
+        Synthetic(**options).arrays()  # type: ignore[arg-type]
