@@ -21,9 +21,13 @@ def data(shape: tuple[int, ...], *labels: int) -> dict[str, np.ndarray]:
     return {"test_images": images, "test_labels": np.array(labels, np.uint8)}
 
 
-def test_what_fits_is_taken() -> None:
+def test_what_fits_is_taken_and_no_other() -> None:
     check(GRAPH, data((8, 8, 3), 0, 2, 1))
     check(GRAPH, data((1, 1, 1)))
+    with pytest.raises(ThimbleError, match=r"label 3, \w+ gives 3 outputs, for labels below 3"):
+        check(GRAPH, data((8, 8, 3), 0, 3, 1))
+    with pytest.raises(ThimbleError, match=r"images of 8x9x3 are not what .* takes \(8x8x3\)"):
+        check(GRAPH, data((8, 9, 3), 0))
 
 
 def test_known_units_go_through_the_scale() -> None:
@@ -36,16 +40,6 @@ def test_known_units_go_through_the_scale() -> None:
     unsigned = replace(tensor, raw=None, dtype=DType.parse("uint8"))
     assert stored(raw, unsigned).ravel().tolist() == raw.ravel().tolist()
     assert repr(tensor) == repr(replace(tensor, raw=None))  # hashes are of what code depends on
-
-
-def test_labels_beyond_the_outputs_are_one_line() -> None:
-    with pytest.raises(ThimbleError, match=r"label 3, \w+ gives 3 outputs, for labels below 3"):
-        check(GRAPH, data((8, 8, 3), 0, 3, 1))
-
-
-def test_images_of_another_size_are_one_line() -> None:
-    with pytest.raises(ThimbleError, match=r"images of 8x9x3 are not what .* takes \(8x8x3\)"):
-        check(GRAPH, data((8, 9, 3), 0))
 
 
 def test_equal_numbers_of_values_in_other_axes_are_refused() -> None:

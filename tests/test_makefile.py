@@ -72,13 +72,8 @@ def test_the_demo_installs_only_what_a_run_for_avr_needs() -> None:
     demo, test = said("demo"), said("test")
     for needed in (" gcc-avr ", " libsimavr-dev ", 'p["dependencies"]'):
         assert needed in demo and needed in test
-    for large in (
-        " gcc-arm-none-eabi ",
-        " qemu-user ",
-        " espeak-ng ",
-        "arduino-core-avr",
-        '["dev"]',
-    ):
+    arm = (" gcc-arm-none-eabi ", " qemu-user ", " espeak-ng ", "arduino-core-avr", '["dev"]')
+    for large in arm:
         assert large not in demo and large in test
     assert demo.splitlines()[-1].endswith("/python run.py hardware=arduino strategy=herringbone")
 
@@ -97,12 +92,13 @@ def test_a_run_imports_nothing_that_tests_alone_need() -> None:
     assert {"torch", "dvc", "mlflow"} <= imported and not imported & (dev - lent)
 
 
-def test_other_errors_are_said_at_once(tmp_path: Path) -> None:
-    code, said, asked = make(tmp_path, busy=9, said="E: Unable to locate package gcc-avr")
-    assert code and "E: Unable to locate package gcc-avr" in said and len(asked) == 1
-    assert not (tmp_path / "slept").exists()
-
-
-def test_it_does_not_wait_for_ever(tmp_path: Path) -> None:
-    code, said, asked = make(tmp_path, busy=1000)
-    assert code and BUSY in said and len(asked) == 120
+@pytest.mark.parametrize(
+    ("busy", "said", "times"),
+    [(9, "E: Unable to locate package gcc-avr", 1), (1000, BUSY, 120)],
+)
+def test_other_errors_are_said_at_once_and_it_does_not_wait_for_ever(
+    tmp_path: Path, busy: int, said: str, times: int
+) -> None:
+    code, printed, asked = make(tmp_path, busy, said)
+    assert code and said in printed and len(asked) == times
+    assert (tmp_path / "slept").exists() == (times > 1)

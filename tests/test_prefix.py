@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, simavr, tools
 from pipeline.targets.harness import harness_sources
 from pipeline.targets.predictor import Predictor
+from pipeline.targets.toolchain import Size
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import host
 from tests.codegen.support import WARNINGS, frames, uno, write
@@ -36,10 +37,6 @@ __all__ = ["shim"]
 
 def nibbles() -> Graph:
     return Chain((12, 12, 1), "uint8").average("pooled").conv("conv", 3).dense("logits", 4).graph()
-
-
-def text_of(folder: Path) -> str:
-    return "".join(path.read_text() for path in sorted(folder.glob("*.[ch]")))
 
 
 def made(graph: Graph, hardware: Hardware, name: str) -> dict[str, str]:
@@ -67,16 +64,12 @@ def test_every_name_has_it(network_of: object, tmp_path: Path) -> None:
     found = names(folder, "kws.c", "-O1", "-fno-inline")
     assert len(found) > 40 and {"kws_invoke", "KWS_ARENA_BYTES"} <= found
     assert not [name for name in found if not name.lower().startswith("kws_")]
-    assert all(
-        path.name.startswith("kws") or path.suffix == ".json" for path in folder.glob("*.[chj]")
-    )
-    assert not re.search(r"\b(nn|NN)_", text_of(folder))
-
-
-def test_the_default_changes_nothing() -> None:
-    graph = nibbles()
-    files = generate(graph, Herringbone("slots").plan(graph, uno()), uno(), {})
-    assert Prefix().files(files) == files and Prefix().header == "model.h"
+    assert all(path.name.startswith("kws") for path in folder.glob("*.[ch]"))
+    assert not re.search(r"\b(nn|NN)_", "".join(p.read_text() for p in folder.glob("*.[ch]")))
+    assert prefix.of(folder) == Prefix("kws")
+    write(folder, made(graph, hardware, "other"))
+    with pytest.raises(ThimbleError, match="has 2 headers of networks, not one"):
+        prefix.of(folder)
 
 
 @pytest.mark.parametrize(
@@ -94,15 +87,6 @@ def test_refuses_a_prefix_that_makes_names_of_others() -> None:
     files = {**made(graph, hardware, "nn"), **harness_sources(hardware)}
     with pytest.raises(ThimbleError, match=r"codegen\.prefix=port: \w+ is another name already"):
         Prefix("port").files(files)
-
-
-def test_folder_says_its_prefix(tmp_path: Path) -> None:
-    folder = write(tmp_path / "kws", made(nibbles(), uno(), "kws"))
-    assert prefix.of(folder) == Prefix("kws")
-    assert prefix.of(write(tmp_path / "nn", made(nibbles(), uno(), "nn"))) == Prefix()
-    write(folder, made(nibbles(), uno(), "other"))
-    with pytest.raises(ThimbleError, match="has 2 headers of networks, not one"):
-        prefix.of(folder)
 
 
 TWO = """
@@ -140,15 +124,18 @@ def test_two_networks_in_one_program(flags: tuple[str, ...], tmp_path: Path) -> 
 def test_two_networks_with_one_prefix_are_told_apart(tmp_path: Path) -> None:
     write(tmp_path / "a", made(nibbles(), uno(), "kws"))
     write(tmp_path / "b", made(network(), host(), "kws"))
+    command = ["cc", "-fsyntax-only", "-x", "c", "-"]
     text = '#include "a/kws.h"\n#include "b/kws.h"\n'
-    done = subprocess.run(
-        ["cc", "-fsyntax-only", "-x", "c", "-"],
-        cwd=tmp_path,
-        input=text,
-        capture_output=True,
-        text=True,
-    )
+    done = subprocess.run(command, cwd=tmp_path, input=text, capture_output=True, text=True)
     assert done.returncode and "KWS_MODEL_H: two networks have this prefix" in done.stderr
+
+
+def built(place: Path, files: dict[str, str], hardware: Hardware) -> Iterator[tuple[Path, Size]]:
+    """The firmware of each prefix, the default one and another."""
+    for folder in (place / "nn", place / "kws"):
+        for file, content in Prefix(folder.name).files(files).items():
+            artifacts.write_text(folder / "generated" / file, content)
+        yield folder, builds.build(folder / "generated", folder / "build", hardware)
 
 
 @needs_avr
@@ -159,11 +146,7 @@ def test_firmware_of_any_prefix_runs(weights_in: str, shim: Path, tmp_path: Path
     plan = Herringbone("slots").plan(graph, hardware)
     files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware)}
     sizes, cycles = [], []
-    for name in ("nn", "kws"):
-        folder = tmp_path / name
-        for file, content in Prefix(name).files(files).items():
-            artifacts.write_text(folder / "generated" / file, content)
-        size = builds.build(folder / "generated", folder / "build", hardware)
+    for folder, size in built(tmp_path, files, hardware):
         given = frames(graph, 3)
         runs = simavr.run(folder / "build", vars(size), hardware, given.astype(np.uint8))
         assert runs.outputs.tolist() == graph.outputs(given).reshape(3, -1).tolist()
@@ -181,11 +164,7 @@ def test_a_cortex_m_finds_its_sections_by_any_prefix(tmp_path: Path) -> None:
     plan = Ordinary().plan(graph, hardware)
     files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware)}
     sizes = []
-    for name in ("nn", "kws"):
-        folder = tmp_path / name
-        for file, content in Prefix(name).files(files).items():
-            artifacts.write_text(folder / "generated" / file, content)
-        size = builds.build(folder / "generated", folder / "build", hardware)
+    for folder, size in built(tmp_path, files, hardware):
         sizes.append((size.flash_bytes, size.statics_bytes, size.stack_bound_bytes, size.sections))
         runs = simulated(folder, graph, hardware, size, frames(graph, 2))
         equal(outputs(graph, runs), graph.outputs(frames(graph, 2)))
@@ -199,7 +178,7 @@ def test_python_finds_a_network_of_any_prefix(tmp_path: Path) -> None:
     equal(found, graph.outputs(given))
 
 
-def test_labels_are_strings_of_c() -> None:
+def test_labels_are_strings_of_c(tmp_path: Path) -> None:
     """One for each output, whatever is in them."""
     graph = nibbles()
     output = graph.tensors[graph.output]
@@ -208,16 +187,11 @@ def test_labels_are_strings_of_c() -> None:
     text = ", ".join(labels.labels_in_c(output))
     program = f"#include <stdio.h>\nint main(void) {{ const char *const l[] = {{{text}}};"
     program += " for (int n = 0; n < 4; n++) puts(l[n]); return 0; }"
-    assert compiled_and_run(program) == list(labels.labels)
+    command = ["cc", "-trigraphs", "-x", "c", "-", "-o", "labels"]
+    subprocess.run(command, input=program, cwd=tmp_path, check=True, text=True)
+    done = subprocess.run([tmp_path / "labels"], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == list(labels.labels)
     with pytest.raises(ThimbleError, match=r"codegen.labels has 2 names, the network 4 outputs"):
         Options(labels=("yes", "no")).labels_in_c(output)
     with pytest.raises(ThimbleError, match="a label is one line of text"):
         Options(labels=("a\nb", "", "", "")).labels_in_c(output)
-
-
-def compiled_and_run(program: str) -> list[str]:
-    with tempfile.TemporaryDirectory() as name:
-        command = ["cc", "-trigraphs", "-x", "c", "-", "-o", "labels"]
-        subprocess.run(command, input=program, cwd=name, check=True, text=True)
-        done = subprocess.run([Path(name) / "labels"], capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()

@@ -1,13 +1,17 @@
-"""Neighbouring windows as one graph: the outputs of each, and nothing twice where that is exact."""
+"""Neighbouring windows as one graph: the outputs of each, and nothing twice where that is exact; what
+is tried with several: longer sounds and images, without labels."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
+from pipeline.frontends.none import NoFrontend
+from pipeline.frontends.square_wave import SquareWave
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.rearrange import Rearrange
@@ -97,6 +101,10 @@ def test_without_padding_in_time_no_row_is_computed_twice() -> None:
     dense = sum(op.macs(one.tensors) for op in one.operators[2:])
     rows = sum(op.macs(one.tensors) / one.tensors[op.output].shape[0] for op in one.operators[:2])
     assert new == rows + dense
+    end = every.operators[2]  # a convolution over all of a window
+    assert isinstance(end, Conv2d)
+    assert every.tensors[end.parameters[0]].shape == (7, 5, 6, 5)
+    assert every.tensors[every.output].shape == (4, 1, 3)
 
 
 @pytest.mark.parametrize("frames", [13, 11])  # the unit leaves 2 rows of a window, or 1
@@ -116,14 +124,6 @@ def test_of_residual_units_nothing_is_computed_twice(frames: int) -> None:
     assert (interpret(plan, every, given[0]).output == every.outputs(given)[0]).all()
 
 
-def test_a_dense_end_is_a_convolution_over_all_of_a_window() -> None:
-    every = Windows(4, 2).graph(spotter())
-    dense = every.operators[2]
-    assert isinstance(dense, Conv2d)
-    assert every.tensors[dense.parameters[0]].shape == (7, 5, 6, 5)
-    assert every.tensors[every.output].shape == (4, 1, 3)
-
-
 def test_what_pads_in_time_is_computed_again() -> None:
     one, windows = padded(), Windows(3, 1)
     every = windows.graph(one)
@@ -135,13 +135,11 @@ def test_what_pads_in_time_is_computed_again() -> None:
     assert every.tensors[every.output].shape == (9,)
 
 
-def test_one_window_is_the_network_as_it_is() -> None:
+def test_what_a_new_window_costs() -> None:
+    """One window is the network as it is."""
     one = spotter()
     assert Windows().graph(one) is one
     assert Windows().measured({}, one.macs, one.macs, 20_000, 16_000_000) == {}
-
-
-def test_what_a_new_window_costs() -> None:
     device = {"first_cycles": {"median": 9_000}, "compute_cycles": {"median": 15_000}}
     found = Windows(4, 2).measured(device, 700, 400, 12_500.0, 1_000_000)
     assert found == {
@@ -153,14 +151,50 @@ def test_what_a_new_window_costs() -> None:
     assert "new_us" not in Windows(4, 2).measured(device, 700, 400, 0.0, 1_000_000)
 
 
-@pytest.mark.parametrize(("windows", "rows"), [(0, 1), (2, 0), (-1, 3)])
-def test_numbers_that_mean_nothing(windows: int, rows: int) -> None:
-    with pytest.raises(ThimbleError, match=r"1 at least"):
-        Windows(windows, rows)
-
-
-def test_a_network_whose_input_has_no_rows() -> None:
+def test_numbers_that_mean_nothing_and_an_input_without_rows() -> None:
+    for windows, rows in ((0, 1), (2, 0), (-1, 3)):
+        with pytest.raises(ThimbleError, match=r"1 at least"):
+            Windows(windows, rows)
     net = Net((8,), np.random.default_rng(5))
     net.dense(3)
     with pytest.raises(ThimbleError, match=r"windows slide over rows of an image"):
         Windows(2, 1).graph(net.graph())
+
+
+EAR = SquareWave(bins=4, frames=6, chunk=64, history=2)
+
+
+def heard() -> dict[str, Any]:
+    sounds = np.random.default_rng(1).integers(-9_000, 9_000, (3, EAR.samples)).astype(np.int16)
+    labels = np.arange(3, dtype=np.uint8)
+    return {"test_sounds": sounds, "test_images": EAR.features(sounds), "test_labels": labels}
+
+
+def test_each_sound_is_followed_by_the_next() -> None:
+    data = heard()
+    assert Windows(1, 2).data(data, EAR) is data and Windows(1, 2).first_bytes(data, EAR) == 0
+    found = Windows(3, 2).data(data, EAR)
+    assert found["test_sounds"].shape == (3, 416 + 4 * 64)
+    assert (found["test_sounds"][:, :416] == data["test_sounds"]).all()
+    assert (found["test_sounds"][2, 416:] == data["test_sounds"][0, : 4 * 64]).all()
+    assert found["test_images"].shape == (3, 10, 4, 1)
+    assert (found["test_images"][:, :6] == data["test_images"]).all()
+    assert not len(found["test_labels"])
+    assert Windows(3, 2).first_bytes(found, EAR) == 2 * 416
+
+
+def test_images_have_more_rows() -> None:
+    images = np.random.default_rng(2).integers(0, 256, (2, 5, 3, 2)).astype(np.uint8)
+    data = {"test_images": images, "test_labels": np.zeros(2, np.uint8)}
+    found = Windows(4, 2).data(data, NoFrontend())
+    assert found["test_images"].shape == (2, 11, 3, 2)
+    assert (found["test_images"][0, 5:10] == images[1]).all()
+    assert (found["test_images"][0, 10] == images[0, 0]).all()
+    assert Windows(4, 2).first_bytes(found, NoFrontend()) == 5 * 3 * 2
+
+
+def test_more_sound_than_the_device_counts() -> None:
+    with pytest.raises(ThimbleError, match=r"counts 32,767 samples.*fewer sliding.windows"):
+        Windows(300, 2).data(heard(), EAR)
+    none = {"test_images": np.zeros((0, 5, 3, 2), np.uint8), "test_labels": np.zeros(0, np.uint8)}
+    assert Windows(2, 2).data(none, EAR) is none

@@ -65,11 +65,6 @@ def test_a_network_too_large_for_it_says_by_how_much() -> None:
     assert report["resource"] == "SRAM" and "conv2d" in report["where"]
 
 
-def test_large_networks_are_tried_on_one_frame() -> None:
-    (frame,) = verdict.frames(nets.mobilenet_v2(80))
-    assert frame.min() < -100 and frame.max() > 100
-
-
 def test_a_wrong_plan_is_refused() -> None:
     uno = board()
     plan = Herringbone().plan(GRAPH, uno)
@@ -94,3 +89,5 @@ def test_frames_reach_both_ends_of_the_input() -> None:
     frames = list(verdict.frames(GRAPH))
     assert frames[0].max() == 0 and frames[1].min() == 255 and len(frames) == 4
     assert all(frame.shape == (28, 28, 1) for frame in frames)
+    (frame,) = verdict.frames(nets.mobilenet_v2(80))  # a large network is tried on one
+    assert frame.min() < -100 and frame.max() > 100

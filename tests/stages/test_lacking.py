@@ -1,4 +1,5 @@
-"""Nothing fits: a bound that holds for all, and advice that makes sense for network and board."""
+"""Nothing fits: a bound that holds for all, advice that makes sense for network and board, and what
+other strategies would need."""
 
 from __future__ import annotations
 
@@ -8,13 +9,16 @@ from pipeline import verdict
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.strategies.base import Strategy
+from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.lacking import lacking, ways
 from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.others import at_a_glance, others
 from pipeline.strategies.partial import Partial
 from tests.strategies import nets
 from tests.strategies.chains import board, mnist
 from tests.strategies.swap.nets import random_chain
+from tests.strategies.test_ordinary import BOARD as PLAIN
 from tests.targets.cortex_m import board_named
 
 L4R5 = board_named("nucleo_l4r5zi")
@@ -94,3 +98,36 @@ def test_nothing_is_said_where_activations_fit() -> None:
     flash = replace(L4R5, flash_bytes=200)
     report = verdict.check(plan, KWS, flash)
     assert report["status"] == "infeasible" and lacking(report, plan, KWS, flash) == {}
+
+
+UNO = replace(board(), sram_bytes=2048, stack_reserve_bytes=64)
+
+
+def test_each_needs_what_its_own_run_would_say() -> None:
+    graph = mnist().graph()
+    found = {row["strategy"]: row for row in others(Herringbone().plan(graph, UNO), graph, UNO)}
+    assert set(found) == {"joint", "ordinary", "partial", "patch", "replace", "single_transpose"}
+    assert "streams in" in found["patch"]["why"]
+    assert found["joint"]["pmu_bytes"] < found["replace"]["pmu_bytes"]
+    for strategy in (Ordinary(), Partial()):
+        said = verdict.check(strategy.plan(graph, UNO), graph, UNO)
+        (sram,) = (each for each in said["memories"] if each["name"] == "sram")
+        assert found[strategy.name] == {
+            "strategy": strategy.name, "pmu_bytes": said["pmu_bytes"],
+            "needed_bytes": sram["needed_bytes"], "fits": said["status"] == "ok",
+        }  # fmt: skip
+    assert not found["ordinary"]["fits"] and found["replace"]["fits"]
+
+
+def test_a_strategy_without_a_plan_says_why() -> None:
+    graph = nets.autoencoder()
+    found = {row["strategy"]: row for row in others(Ordinary().plan(graph, PLAIN), graph, PLAIN)}
+    assert "cannot run in 4x4 patches" in found["patch"]["why"] and "ordinary" not in found
+    assert found["joint"]["pmu_bytes"] < 768
+
+
+def test_a_large_network_is_planned_by_the_quick_ones_only() -> None:
+    assert {each.name for each in at_a_glance(10**12)} == {"ordinary", "partial"}
+    assert "herringbone" in {each.name for each in at_a_glance(94_928)}
+    assert "joint" in {each.name for each in at_a_glance(12_501_632)}
+    assert not {"auto", "swap"} & {each.name for each in at_a_glance(1)}
