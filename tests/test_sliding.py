@@ -1,5 +1,5 @@
-"""Neighbouring windows as one graph: the outputs of each, and nothing twice where that is exact; what
-is tried with several: longer sounds and images, without labels."""
+"""Neighbouring windows as one graph, with the outputs of each and nothing twice where that is exact;
+what is tried with several: longer sounds and images, without labels."""
 
 from __future__ import annotations
 

@@ -1,13 +1,29 @@
-"""Figures of experiments: memory over latency, repeated seeds, a search for networks."""
+"""Figures of experiments and of sweeps."""
 
 from __future__ import annotations
 
+import io
+from itertools import product
 from typing import Any
 
+import matplotlib.image
+import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from pipeline.home import ROOT
+from pipeline.plan.profile import profile
 from pipeline.report import architectures, figures, frontier, repeats, seeds
+from pipeline.report.pareto import NAMED, Point, axes_of, front
+from pipeline.report.pareto import png as pareto
+from pipeline.report.profile import MOST_NAMES, Profile
+from pipeline.report.profile import png as profiles
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.partial import Partial
+from tests.strategies import nets
+from tests.strategies.test_ordinary import BOARD
 
 EXPERIMENT = yaml.safe_load((ROOT / "conf" / "experiment" / "frontier.yaml").read_text())
 SPEC: dict[str, Any] = EXPERIMENT["figure"]
@@ -137,3 +153,123 @@ def test_a_point_for_each_trained_network_and_strategy_that_fits() -> None:
     assert drawn(architectures.png(SEARCH)) == architectures.png(SEARCH)
     nothing = [network({}), network({"ordinary": 1})]
     assert architectures.png({"strategies": ["ordinary"], "networks": nothing}) is None
+
+
+def swept(status: str = "ok", **metrics: Any) -> dict[str, Any]:
+    return {"status": status, "sram_limit_bytes": 2048, **metrics}
+
+
+UNFIT = swept("infeasible", pmu_bytes=760, resource="SRAM", needed_bytes=2337, available_bytes=2048)
+
+
+def test_the_axes_are_metrics_that_differ() -> None:
+    same = {"sram_bytes": 2000, "pmu_bytes": 430.5, "accuracy_int": 0.99}
+    fast, slow = swept(**same, latency_us=5.0), swept(**same, latency_us=6.0)
+    assert axes_of([fast, slow]) == ("sram_bytes", "latency_us")
+    other = {**same, "pmu_bytes": 500, "accuracy_int": 0.98}
+    assert axes_of([swept(**same), swept(**other), UNFIT]) == ("pmu_bytes", "accuracy_int")
+    assert axes_of([swept(pmu_bytes=430.5), swept(pmu_bytes=500), UNFIT]) == ("pmu_bytes", None)
+    assert axes_of([swept(**same), swept("failed")]) == ("sram_bytes", None)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12),
+    st.booleans(),
+)
+def test_the_front_is_what_no_other_beats(places: list[tuple[int, int]], more: bool) -> None:
+    points = [Point(n, "", float(x), float(y)) for n, (x, y) in enumerate(places)]
+    sign = -1 if more else 1
+
+    def beats(a: Point, b: Point) -> bool:
+        one, other = (a.x, sign * a.y), (b.x, sign * b.y)
+        return one != other and all(p <= q for p, q in zip(one, other, strict=True))
+
+    best = {p for p in points if not any(beats(other, p) for other in points)}
+    found = front([*points, Point(99, "", -1.0, float("nan"))], more)
+    assert {(p.x, p.y) for p in found} == {(p.x, p.y) for p in best}
+    assert len(found) == len({(p.x, p.y) for p in best}), "one of those at the same place"
+    assert [p.x for p in found] == sorted(p.x for p in found)
+
+
+@pytest.mark.parametrize(("count", "metric"), [(3, None), (6, "latency_us"), (40, "accuracy_int")])
+def test_a_sweep_is_drawn(count: int, metric: str | None) -> None:
+    jobs = [
+        swept(sram_bytes=1500 + 10 * n, **({metric: (n * 7 % 5 + 1) / 10} if metric else {}))
+        for n in range(count)
+    ]
+    names = [f"strategy={n} layout=slots" for n in range(count + 2)]
+    picture = pareto([*jobs, UNFIT, swept("failed")], names)
+    assert picture is not None
+    image = matplotlib.image.imread(io.BytesIO(picture), format="png")
+    assert image.shape[0] > 200 and image.shape[1] > 1000
+    assert picture == pareto([*jobs, UNFIT, swept("failed")], names), "equal jobs, equal bytes"
+    without = pareto([*jobs, swept("failed"), swept("failed")], names)
+    assert (without != picture) == (count <= NAMED), "one that does not fit is named"
+
+
+def test_what_does_not_fit_has_no_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    save = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, *a, **k: drawn.append(self) or save(self, *a, **k)
+    )
+    pareto(
+        [swept(sram_bytes=10, latency_us=7), swept(sram_bytes=12, latency_us=6), UNFIT], list("abc")
+    )
+    (axes,) = drawn[0].axes
+    assert sorted(x for dots in axes.collections for x in dots.get_offsets()[:, 0]) == [10, 12]
+    assert axes.get_xlim()[1] < 13
+    assert "2  c: does not fit" in drawn[0].legends[0].get_title().get_text()
+
+
+def test_nothing_to_draw() -> None:
+    one = swept(sram_bytes=1)
+    for jobs in ([one], [one, UNFIT], [one, one], [swept()] * 2, [swept("failed")] * 2, []):
+        assert pareto(jobs, [str(n) for n in range(len(jobs))]) is None
+
+
+def test_every_pair_of_axes_is_found() -> None:
+    for x, y in product(("sram_bytes", "pmu_bytes", "flash_bytes"), ("energy_uj", "macs_executed")):
+        assert axes_of([swept(**{x: 10, y: 7}), swept(**{x: 12, y: 6}), UNFIT]) == (x, y)
+
+
+def test_figure_1_by_hand() -> None:
+    """13x13 pixels; 24, 144 and 144 channels, then 24 that are added to the first. Along channels
+    the sums are there while the others are made, of which a channel each exists."""
+    graph, pixels = nets.fig1_block(), 13 * 13
+    ordinary = profile(Ordinary().plan(graph, BOARD))
+    assert [name for name, _ in ordinary] == [op.name for op in graph.operators]
+    assert [size / pixels for _, size in ordinary] == [24 + 144, 24 + 288, 24 + 168, 24 + 24]
+    partial = profile(Partial(accumulator_bits=8, channels=1).plan(graph, BOARD))
+    assert [name for name, _ in partial] == [name for name, _ in ordinary]
+    assert [size / pixels for _, size in partial] == [24 + 24 + 2] * 3 + [24 + 24]
+
+
+def test_each_operator_once_and_the_peak_among_them() -> None:
+    graph = nets.ds_cnn((64,) * 5)
+    for strategy in (Ordinary(), Partial(), Partial(accumulator_bits=8)):
+        found = profile(strategy.plan(graph, BOARD))
+        assert sorted(name for name, _ in found) == sorted(op.name for op in graph.operators)
+        assert max(size for _, size in found) == 16_000
+
+
+@pytest.mark.parametrize("layers", [2, 200])
+def test_profiles_are_drawn(layers: int) -> None:
+    order = [f"layer{n}" for n in range(layers)]
+    plans = [
+        Profile(name, tuple((layer, 1000.0 * k + n) for n, layer in enumerate(order[::step])))
+        for k, (name, step) in enumerate([("ordinary", 1), ("patch", 1), ("partial", -1)], 1)
+    ]
+    picture = profiles(plans)
+    assert picture is not None and MOST_NAMES < 200
+    assert matplotlib.image.imread(io.BytesIO(picture), format="png").shape[:2] == (690, 1500)
+    assert profiles(plans) == picture
+
+
+def test_no_profiles() -> None:
+    one = Profile("ordinary", (("conv", 4.0),))
+    other = Profile("patch", (("dense", 4.0),))
+    assert (
+        profiles([one]) is None and profiles([one, other]) is None and profiles([one] * 9) is None
+    )
+    assert profiles([Profile("a", ()), Profile("b", ())]) is None

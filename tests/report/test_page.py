@@ -1,7 +1,9 @@
-"""plan.html and report.html stand alone, say what the numbers say, and are byte-stable."""
+"""Pages stand alone, say what the numbers say, and are byte-stable."""
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import re
 from dataclasses import replace
@@ -9,14 +11,22 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
-from pipeline import verdict
+from pipeline import passes, verdict
+from pipeline.errors import ThimbleError
 from pipeline.plan.cost import cost
 from pipeline.report import figures, page
+from pipeline.report.images import MOST_CLASSES, SHOWN, answers, picture
+from pipeline.report.savings import savings
 from pipeline.timing.bars import bars
 from pipeline.timing.simulate import simulate
-from tests.report.pages import KINDS, PROVENANCE, made, write
+from tests.passes.networks import Network
+from tests.plan.fixtures import herringbone
+from tests.plan.test_cost import BOARD
+from tests.report.pages import KINDS, METRICS, PROVENANCE, made, write
 from tests.report.test_headline import FOUR as RAM
 from tests.tiers import quick
 from tests.timing.toys import ROWS, rows, slow, swapped
@@ -156,3 +166,94 @@ def test_the_simulation_is_not_faster_than_a_proven_bound() -> None:
     plan = replace(swapped(graph, 1), notes=(("bound_us", 1e9),))
     with pytest.raises(verdict.ThimbleError, match="less than the proven bound"):
         verdict.check(plan, graph, hardware)
+
+
+OUTPUTS = np.array([[9, 0, 0], [0, 5, 4], [7, 0, 1], [2, 1, 0], [0, 3, 9]], np.int8)
+LABELS = np.array([0, 1, 2, 1, 2])
+IMAGES = np.arange(5 * 4 * 4, dtype=np.uint8).reshape(5, 4, 4, 1)
+
+
+def test_counts_and_the_worst_first() -> None:
+    found = answers(OUTPUTS, LABELS, IMAGES)
+    assert found
+    assert found.confusion == ((1, 0, 0), (1, 1, 0), (1, 0, 1)) and found.largest == 1
+    assert [(each.number, each.label, each.said) for each in found.worst] == [(2, 2, 0), (3, 1, 0)]
+    assert [each.number for each in found.typical] == [1, 4, 0]
+    found = answers(np.array([[-128, 127]], np.int8), np.array([0]), IMAGES[:1])
+    assert found and [each.said for each in found.worst] == [1] and not found.typical
+
+
+@pytest.mark.parametrize(
+    ("outputs", "labels"),
+    [(OUTPUTS, LABELS[:0]), (OUTPUTS[:, :1], LABELS * 0), (OUTPUTS, LABELS + 5)],
+)
+def test_nothing_is_said_where_nothing_is_classified(
+    outputs: np.ndarray, labels: np.ndarray
+) -> None:
+    assert answers(outputs, labels, IMAGES) is None
+
+
+def test_few_are_shown_and_no_matrix_of_many_classes() -> None:
+    rng = np.random.default_rng(0)
+    many = rng.integers(-128, 128, (200, MOST_CLASSES + 1)).astype(np.int8)
+    labels = rng.integers(0, MOST_CLASSES + 1, 200)
+    found = answers(many, labels, np.zeros((200, 2, 2, 1), np.uint8))
+    assert found and not found.confusion and len(found.worst) == SHOWN and not found.largest
+
+
+def test_a_picture_is_the_image() -> None:
+    for image in (IMAGES[3], np.full((300, 200, 3), 7, np.uint8)):
+        head, _, data = picture(image).partition(",")
+        assert head == "data:image/png;base64"
+        drawn = np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))
+        assert max(drawn.shape) <= 96 and drawn.flat[0] == image.flat[0]
+    assert picture(np.zeros((4, 4, 2), np.uint8)) == "" == picture(np.zeros((4, 4, 1), np.float32))
+
+
+def test_the_page_has_them(tmp_path: Path) -> None:
+    plan, graph, hardware = made("slots")
+    costs, found = cost(plan, graph, hardware), answers(OUTPUTS, LABELS, IMAGES)
+    for shown in (found, None):
+        page.write(tmp_path / "r.html", graph, plan, hardware, costs, {}, METRICS, PROVENANCE,
+                   answers=shown)  # fmt: skip
+        text = (tmp_path / "r.html").read_text()
+        assert ("said 0, is 2" in text) == ("Confusion matrix" in text) == (shown is not None)
+        pictures = re.findall(r'<img src="(.*?)"', text)
+        assert len(pictures) == (5 if shown else 0)
+        assert all(each.startswith("data:image/png;base64,") for each in pictures)
+
+
+SAVED = [
+    {"pass": "", "weight_bytes": 219_064, "macs": 7_489_664, "operators": 32},
+    {"pass": "fold_reshape", "weight_bytes": 219_064, "macs": 7_489_664, "operators": 31},
+    {"pass": "fold_pad", "weight_bytes": 219_064, "macs": 7_500_000, "operators": 31},
+    {"pass": "dead_channels", "weight_bytes": 33_374, "macs": 3_500_000, "operators": 31},
+]
+
+
+def test_each_size_says_which_pass_made_it_smaller() -> None:
+    weights, macs, operators = savings(SAVED)
+    assert (weights.before, weights.after, weights.by) == (219_064, 33_374, ("dead_channels",))
+    assert macs.by == ("dead_channels",) and operators.by == ("fold_reshape",)
+    assert round(weights.share, 3) == 0.152
+    assert savings(()) == () and savings(SAVED[:1]) == () and savings(SAVED[::-1]) == ()
+
+
+def test_the_passes_are_measured_one_by_one() -> None:
+    graph = Network(np.random.default_rng(0), (4, 4, 2)).conv(3).reshape(12).graph()
+    names = ["fold_reshape", "fold_pad"]
+    found = [(name, passes.size(each)) for name, each in passes.one_by_one(graph, names)]
+    assert [name for name, _ in found] == ["", *names]
+    assert found[0][1]["operators"] == len(graph.operators)
+    assert found[-1][1] == passes.size(passes.applied(graph, names))
+    with pytest.raises(ThimbleError, match="no pass magic"):
+        list(passes.one_by_one(graph, ["magic"]))
+
+
+def test_the_page_says_it(tmp_path: Path) -> None:
+    plan, graph = herringbone(np.random.default_rng(0))
+    costs = cost(plan, graph, BOARD)
+    for saved, said in ((SAVED, True), (SAVED[:1], False)):
+        page.write(tmp_path / "r.html", graph, plan, BOARD, costs, {}, {"status": "ok"}, {}, saved)
+        text = (tmp_path / "r.html").read_text()
+        assert ("33,374" in text and "dead_channels" in text) == said

@@ -1,16 +1,19 @@
-"""What is not installed is said before the first stage, of what this run will need."""
+"""What is not installed is said before the first stage; versions, and what the doctor finds."""
 
 from __future__ import annotations
 
 import functools
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.errors import ThimbleError
-from pipeline.runner import needs, schema
+from pipeline.home import ROOT
+from pipeline.runner import doctor, needs, schema, versions
 from tests.runner.project import Project
 from tests.runner.test_mistakes import one_line
 
@@ -103,3 +106,23 @@ def test_headers_are_looked_for_by_the_compiler(program: str, header: str) -> No
         pytest.skip(f"{program} is not installed")
     assert needs._includes(program, header)
     assert not needs._includes(program, "no/such.h")
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    command = [sys.executable, str(ROOT / "run.py"), "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said == f"Thimble {versions.own()}\n" != "Thimble \n"
+
+
+@pytest.mark.ci
+def test_the_doctor_says_what_is_missing_and_what_mends_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert doctor.run() == 1
+    said = capsys.readouterr().out
+    assert (
+        "arduino, arduino_mega, arduino_sd\n  found    nothing\n  missing  avr-gcc is not" in said
+    )
+    assert "           sudo apt-get install gcc-avr avr-libc binutils-avr\n" in said
+    assert said.count("qemu-system-arm is not installed") == 1, "boards that are alike, together"

@@ -1,16 +1,24 @@
-"""A stage's process may be there before its turn: it waits, is used once, and never stays. It keeps
-the memory that it frees, unless the user's C library is told otherwise."""
+"""Processes of stages: one may be there before its turn; memory, garbage and locks."""
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import platform
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from pipeline.errors import ThimbleError
+from pipeline.runner import garbage
 from pipeline.runner.processes import KEPT, environment
+from pipeline.runner.workspace import locked
 from tests.runner.project import Project, nothing_outlives
 
 EARLY = """\
@@ -120,3 +128,61 @@ def test_an_array_gets_the_memory_of_one_that_was_freed(monkeypatch: pytest.Monk
 def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_max=9")
     assert environment()["GLIBC_TUNABLES"] == "glibc.malloc.mmap_max=9" != KEPT
+
+
+@pytest.fixture
+def disabled() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.unfreeze()
+    gc.enable()
+
+
+def test_what_is_there_is_left_alone(disabled: None) -> None:
+    garbage.collect()
+    kept = gc.get_freeze_count()
+    assert gc.isenabled() and kept > 1000
+    made: list[list[int]] = [[] for _ in range(100_000)]  # more than other threads do
+    garbage.collect()  # a worker's next job: what the one before left is not kept for ever
+    assert gc.get_freeze_count() < kept + len(made)
+
+
+PROBE = """
+import gc
+
+assert not gc.isenabled()
+ran = Job._record
+
+def record(self, outcome):
+    assert gc.isenabled() and gc.get_freeze_count()
+    return ran(self, outcome)
+
+Job._record = record
+"""
+
+
+@pytest.mark.ci
+def test_a_run_collects(project: Project) -> None:
+    path = project.root / "pipeline" / "runner" / "job.py"
+    path.write_text(path.read_text() + PROBE)
+    assert project.run("output=json", "until=fetch", real=True).json["status"] == "ok"
+
+
+TIMES = 20
+
+
+def test_only_one_has_it_though_it_goes_each_time(tmp_path: Path) -> None:
+    lock, inside, had = tmp_path / "run" / ".dvc" / "run.lock", list[int](), list[int]()
+    lock.parent.mkdir(parents=True)
+
+    def tries(number: int) -> None:
+        while had.count(number) < TIMES:
+            with contextlib.suppress(ThimbleError), locked(lock):
+                inside.append(number)
+                time.sleep(0)
+                assert inside == [number]
+                had.append(inside.pop())
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(tries, range(8)))
+    assert len(had) == 8 * TIMES and not lock.exists()

@@ -1,7 +1,8 @@
-"""What a stage depends on is what dvc.yaml says: code, config and data, no more and no less."""
+"""What a stage depends on is what dvc.yaml says, no more and no less; DVC in fresh clones."""
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shutil
@@ -15,8 +16,49 @@ from pipeline.home import PACKAGE, ROOT, STAGES
 from pipeline.runner import code, deps
 from pipeline.runner.schema import CODE_GROUPS
 from tests.runner import parent
-from tests.stages.clones import clean, cloned
+from tests.runner.project import clean_environment
 from tests.stages.conftest import Project
+
+FILES = ("run.py", "dvc.yaml", "params.yaml", ".dvcignore", ".gitignore")
+FOLDERS = ("conf", "stages", "pipeline", "firmware", ".dvc")
+
+
+def cloned(small: Project, folder: Path) -> Path:
+    """Copy the project, with what ``small`` has in its cache."""
+    clone = folder / "clone"
+    clone.mkdir()
+    for name in FILES:
+        shutil.copy(ROOT / name, clone / name)
+    for name in FOLDERS:
+        ignored = shutil.ignore_patterns("__pycache__", "tmp", "cache", "config.local")
+        shutil.copytree(ROOT / name, clone / name, ignore=ignored)
+    for name in ("cache", "notes"):  # what tests that ran before have made
+        kept = small.folder / "home" / name
+        if kept.is_dir():
+            shutil.copytree(kept, clone / ".thimble" / name)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *words], cwd=clone, check=True)
+    for key, value in (("name", "a"), ("email", "a@b.c")):
+        subprocess.run(["git", "config", f"user.{key}", value], cwd=clone, check=True)
+    return clone
+
+
+def dvc(clone: Path, *words: str) -> str:
+    """What ``dvc`` says on standard output."""
+    command = [sys.executable, "-m", "dvc", *words]
+    done = subprocess.run(
+        command, cwd=clone, env=clean(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def clean() -> dict[str, str]:
+    """The environment of a user with this Python."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**clean_environment(), "PATH": path}
+
 
 DVC = code.stages()
 
@@ -104,3 +146,34 @@ def test_dvc_repro_in_the_project_is_a_pure_hit(small: Project, tmp_path: Path) 
     stages = [line.split("'")[1] for line in done.stdout.splitlines() if "skipping" in line]
     assert [name for name in stages if name != "code"] == list(STAGES), done.stdout
     assert (clone / "metrics.json").read_bytes() == (folder / "metrics.json").read_bytes()
+
+
+SMOKE = ("-S", "data=synthetic", "-S", "train=smoke", "-S", "target.images=3")
+
+
+@pytest.mark.slow
+def test_experiments_metrics_and_plots(small: Project, tmp_path: Path) -> None:
+    small.run()
+    clone = cloned(small, tmp_path)
+    for name, more in (("first", ()), ("second", ("-S", "strategy=replace"))):
+        dvc(clone, "exp", "run", "-n", name, *SMOKE, *more)
+    table = list(csv.DictReader(dvc(clone, "exp", "show", "--csv").splitlines()))
+    found = {row["Experiment"]: row for row in table}
+    assert found["first"]["strategy.name"] == "herringbone" and found["first"]["pmu_bytes"]
+    assert found["second"]["strategy.name"] == "replace"
+    assert "pmu_bytes" in dvc(clone, "metrics", "show")
+    lines = [line.split() for line in dvc(clone, "metrics", "diff", "first", "second").splitlines()]
+    (line,) = [words for words in lines if "pmu_bytes" in words]
+    assert line[2:4] == [found[each]["pmu_bytes"] for each in ("first", "second")]
+    dvc(clone, "plots", "show")
+    page = (clone / "dvc_plots" / "index.html").read_text()
+    assert "memory over time" in page and '"layer": "conv1"' in page
+    assert '"validation_accuracy"' in page and '"epoch"' in page
+
+
+@pytest.mark.slow
+def test_repro_of_the_default_parameters(small: Project, tmp_path: Path) -> None:
+    clone = cloned(small, tmp_path)
+    dvc(clone, "repro")
+    assert (clone / "metrics.json").is_file() and (clone / "report.html").is_file()
+    dvc(clone, "repro")

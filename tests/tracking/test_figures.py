@@ -1,4 +1,4 @@
-"""What a run's metrics are, and that each one that is missing says why, in words."""
+"""A run's metrics, each one that is missing with the reason; its parameters."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ import pytest
 from pipeline import budget
 from pipeline.artifacts import write_json
 from pipeline.pruning.method import Pruned, Row
+from pipeline.runner.job import resolved
+from pipeline.runner.schema import composed
 from pipeline.tracking.figures import ASKED, curves, known, missing
+from pipeline.tracking.params import BOARD, LONGEST, params
 from pipeline.training.loop import Row as Epoch
+from tests.boards import NAMES
 
 ALL = {"accuracy_int": 0.99, "pmu_bytes": 430.5, "sram_bytes": 2000, "latency_us": 23000.0}
 ALL |= {"wear": 9e6, "write_amplification_erase": 3.0, "energy_uj": 1790.0, "images_host": 10}
@@ -152,3 +156,39 @@ def test_curves_have_a_step_for_each_epoch_or_row(tmp_path: Path) -> None:
         (9, 2),
     ]
     assert "training/phase" not in {name for name, _, _ in found}
+
+
+def config(*overrides: str) -> dict[str, Any]:
+    return resolved(composed(*overrides))
+
+
+@pytest.mark.parametrize("board", NAMES)
+def test_no_board_fills_the_screen(board: str) -> None:
+    found = params(config(f"hardware={board}", "train=quick"), {"torch": "2"}, [])
+    chosen = {key for key in found if key.startswith("hardware.")}
+    assert chosen == set(BOARD) and found["hardware.name"] == board
+    assert len(found) <= 50
+
+
+@pytest.mark.parametrize("board", ["nucleo_g0b1re", "stm32f746g_sd", "arduino"])
+def test_a_constant_that_was_changed_is_one(board: str) -> None:
+    """By a word, or an experiment; also one that the board has from another."""
+    words = ["hardware.power.active_ma=7", "++hardware.card.bytes=5"]
+    found = params(config(f"hardware={board}", "hardware.sram_bytes=9000", *words), {}, words)
+    assert found["hardware.power.active_ma"] == "7.0" and found["hardware.card.bytes"] == "5"
+    assert found["hardware.sram_bytes"] == "9000"
+    assert "hardware.power.idle_ma" not in found and "hardware.flash_bytes" not in found
+
+
+def test_what_changes_no_result_and_what_has_no_value_is_none() -> None:
+    content = config("output=json", "tracking=wait")
+    found = params({**content, "paper": [{"metric": "wear"}]}, {}, [])
+    assert not [key for key in found if key.split(".")[0] in ("paper", "output", "cache")]
+    assert not [key for key in found if key.endswith("_target_")] and "" not in found.values()
+    assert found["strategy.name"] == "herringbone" and found["seed"] == "1"
+
+
+def test_versions_are_whole_and_long_values_are_cut() -> None:
+    found = params({"model": {"blocks": "x" * 900}}, {"host": "gcc 12", "simulator": ""}, [])
+    assert found["versions.host"] == "gcc 12" and found["versions.simulator"] == ""
+    assert len(found["model.blocks"]) == LONGEST

@@ -1,8 +1,10 @@
+"""Copies of images that teachers judge."""
+
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.models.network import PixelPool
@@ -11,6 +13,8 @@ from pipeline.training.environment import Run
 from pipeline.training.examples import Examples
 from pipeline.training.paper_images import Copies, Judged, times
 from pipeline.training.paper_progress import Steps
+from pipeline.training.paper_teacher import Teacher
+from pipeline.training.paper_teachers import Teachers, trained
 from tests.comparing import equal
 
 DATA = Synthetic(train=60).arrays()
@@ -90,3 +94,41 @@ def test_times_scales_every_bound_and_keeps_flips() -> None:
     flipped = Distortion(10, 0.1, 0.2, 2.0, 1.0, flip=True)
     assert times(flipped, 0.5) == Distortion(5, 0.05, 0.1, 1.0, 0.5, flip=True)
     assert times(DISTORTION, 0) == Distortion()
+
+
+class Says(nn.Module):
+    def __init__(self, *logits: float) -> None:
+        super().__init__()
+        self.said = torch.tensor([logits])
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.said.expand(len(images), -1)
+
+
+def test_logits_are_averaged() -> None:
+    said = Teachers([Says(1.0, 4.0), Says(3.0, -2.0)])(torch.zeros(3, 1, 4, 4))
+    assert said.tolist() == [[2.0, 1.0]] * 3
+
+
+def test_each_is_another_network_and_the_first_is_the_only_one_s() -> None:
+    images = torch.rand(64, 1, 8, 8, generator=torch.Generator().manual_seed(1)) * 255
+    examples = Examples(images, torch.arange(64) % 2)
+    teacher = Teacher(((4, 3, 2), (6, 3, 1)), epochs=1, batch=16)
+
+    def judge(count: int) -> tuple[nn.Module, str]:
+        torch.manual_seed(5)
+        return trained(teacher, count, examples, 2, Run(3), "key", Steps())
+
+    (one, key), (two, other) = judge(1), judge(2)
+    assert key == "key" != other
+    assert isinstance(two, Teachers)
+    said = [network(images) for network in (one, *two.each)]
+    assert torch.equal(said[0], said[1])
+    assert not torch.allclose(said[1], said[2])
+
+
+def test_maximums_halve_what_its_dense_layer_sees() -> None:
+    teacher = Teacher(((4, 3, 1), (6, 3, 1), (5, 3, 1)), pooled=(1, 2))
+    dense = list(teacher.build(torch.Size([1, 12, 12]), 10))[-1]
+    assert isinstance(dense, nn.Linear)
+    assert dense.in_features == 5 * (12 // 4 - 2) ** 2

@@ -1,15 +1,23 @@
+"""Three phases for integers, and one in float."""
+
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
 
 from pipeline import config
 from pipeline.artifacts import Arrays
 from pipeline.datasets.synthetic import Synthetic
+from pipeline.errors import ThimbleError
 from pipeline.models.mnist_2kb import Mnist2kb
+from pipeline.models.network import loaded
+from pipeline.models.resnet8 import ResNet8
 from pipeline.quantize.int4 import Int4
 from pipeline.training.environment import Run
+from pipeline.training.examples import Examples, accuracy
+from pipeline.training.float_only import FloatOnly, SgdPhase
 from pipeline.training.recipe import ACCURACY_FLOAT, ThreePhases
 from tests.training.support import equal, resumed
 
@@ -74,3 +82,64 @@ def test_a_killed_process_resumes_to_the_same_weights(tmp_path: Path) -> None:
     """SIGKILL while it trains, in whatever phase that is, then the same again."""
     found = resumed(tmp_path, "tests.training.test_recipe", 2, "epoch 1/12")
     assert equal(found, LONG.train(MODEL, DATA, Run(1)).weights)
+
+
+RESNET = ResNet8((16, 16, 1), 4, (4, 8))
+IMAGES = Synthetic(train=300, shape=(16, 16, 1), classes=4).arrays()
+SGD = FloatOnly(epochs=3, rate=0.1, batch=32, shift_pixels=1.0)
+
+
+def test_it_learns_and_says_how_well() -> None:
+    trained = FloatOnly(epochs=6, rate=0.1, batch=32).train(RESNET, IMAGES, Run(1))
+    reached = float(trained.weights[ACCURACY_FLOAT])
+    assert reached > 0.9
+    network = loaded(RESNET.build(), trained.weights).eval()
+    test = Examples.of(IMAGES, "test")
+    assert accuracy(network, test.pixels, test.labels) == reached
+    assert [row.phase for row in trained.rows] == ["float"] * 6
+
+
+def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, other = (SGD.train(RESNET, IMAGES, Run(seed)).weights for seed in (1, 2))
+    assert not equal(whole, other)
+    epochs = []
+    epoch = SgdPhase._epoch
+
+    def killed(self: SgdPhase, *args: object) -> float:
+        if len(epochs) == 2:
+            raise KeyboardInterrupt
+        epochs.append(1)
+        return epoch(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SgdPhase, "_epoch", killed)
+    with pytest.raises(KeyboardInterrupt):
+        SGD.train(RESNET, IMAGES, Run(1, checkpoints=tmp_path))
+    epochs.clear()
+    assert equal(SGD.train(RESNET, IMAGES, Run(1, checkpoints=tmp_path)).weights, whole)
+    assert len(epochs) == 1
+
+
+def test_only_weights_decay() -> None:
+    phase = SgdPhase("float", 0, 1, 0.1, 32, 0.9, 0.25)
+    optimizer = phase.optimizer(list(RESNET.build().parameters()))
+    decays = {
+        p.ndim: group["weight_decay"] for group in optimizer.param_groups for p in group["params"]
+    }
+    assert decays == {1: 0.0, 2: 0.25, 4: 0.25}
+
+
+def test_inputs_need_no_normalization() -> None:
+    """The first layer is scaled to pixels of 0…255."""
+    trained = FloatOnly(epochs=1, rate=0.0, batch=32).train(RESNET, IMAGES, Run(1))
+    network = loaded(RESNET.build(), trained.weights).eval()
+    with torch.no_grad():
+        outputs = network(Examples.of(IMAGES, "test").pixels)
+    assert torch.isfinite(outputs).all() and 0.1 < float(outputs.std()) < 5
+
+
+def test_other_images_are_one_line() -> None:
+    with pytest.raises(ThimbleError, match=r"28x28x1.*16x16x1"):
+        SGD.train(RESNET, Synthetic().arrays(), Run(1))
+    wrong = IMAGES | {"test_labels": np.full(100, 9, np.uint8)}
+    with pytest.raises(ThimbleError, match="label 9"):
+        SGD.train(RESNET, wrong, Run(1))

@@ -1,0 +1,174 @@
+"""What recipes are made of: their numbers, images made ahead, checkpoints."""
+
+import hashlib
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from pipeline.datasets.synthetic import Synthetic
+from pipeline.models.network import PixelPool
+from pipeline.training.ahead import one_ahead
+from pipeline.training.augment import Distortion
+from pipeline.training.checkpoint import Checkpoint, fingerprint
+from pipeline.training.environment import Run, repeatable
+from pipeline.training.examples import Examples, accuracy
+
+
+def numbers(*counters: int, seed: int = 0) -> list[float]:
+    return torch.rand(4, generator=Run(seed).generator(*counters)).tolist()
+
+
+def test_each_purpose_has_its_own_numbers() -> None:
+    drawn = [numbers(), numbers(0), numbers(1), numbers(0, 0), numbers(0, seed=1)]
+    assert len({tuple(values) for values in drawn}) == len(drawn)
+    assert numbers(3, 1) == numbers(3, 1)
+
+
+def test_inside_everything_is_repeatable() -> None:
+    with repeatable(Run(seed=5)):
+        first = torch.rand(3)
+        assert torch.are_deterministic_algorithms_enabled()
+    with repeatable(Run(seed=5)):
+        assert torch.equal(first, torch.rand(3))
+
+
+@pytest.mark.parametrize(("threads", "expected"), [(1, 1), (2, 1), (3, 2)])
+def test_one_thread_is_left_for_the_images(threads: int, expected: int) -> None:
+    with repeatable(Run(threads=threads)):
+        assert torch.get_num_threads() == expected
+
+
+def test_all_is_put_back_even_after_an_error() -> None:
+    torch.manual_seed(1)
+    expected = torch.rand(2)
+    torch.manual_seed(1)
+    threads = torch.get_num_threads()
+    with pytest.raises(KeyError), repeatable(Run(seed=9, threads=3)):
+        raise KeyError
+    assert torch.get_num_threads() == threads
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert torch.utils.deterministic.fill_uninitialized_memory  # as PyTorch has it
+    assert torch.equal(torch.rand(2), expected)
+
+
+def test_checkpoints_are_where_the_runner_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("THIMBLE_CHECKPOINTS", raising=False)
+    assert Run.from_environment(3, 1) == Run(3, 1, None)
+    monkeypatch.setenv("THIMBLE_CHECKPOINTS", "/kept/here")
+    assert Run.from_environment(3, 1) == Run(3, 1, Path("/kept/here"))
+
+
+DATA = Synthetic(shape=(12, 20, 3)).arrays()
+
+
+def test_channels_come_first() -> None:
+    examples = Examples.of(DATA, "test")
+    assert examples.pixels.shape == (100, 3, 12, 20)
+    assert examples.pixels.is_contiguous()
+    assert float(examples.pixels[7, 2, 3, 4]) == DATA["test_images"][7, 3, 4, 2]
+    assert examples.labels.tolist() == DATA["test_labels"].tolist()
+    assert len(Examples.of(DATA, "train", 9).labels) == 9
+
+
+def test_an_epoch_is_shuffled_with_its_labels_and_repeatable() -> None:
+    examples, pool = Examples.of(DATA, "train"), PixelPool(2)
+    images, labels = examples.epoch(pool, Distortion(), Run(1), 4)
+    again, _ = examples.epoch(pool, Distortion(), Run(1), 4)
+    other, _ = examples.epoch(pool, Distortion(), Run(1), 5)
+    assert torch.equal(images, again)
+    assert not torch.equal(images, other)
+    whole = examples.pooled(pool)
+    places = [int((whole == image).flatten(1).all(1).nonzero()[0]) for image in images[:20]]
+    assert examples.labels[places].tolist() == labels[:20].tolist()
+    assert sorted(images.flatten(1).sum(1).tolist()) == sorted(whole.flatten(1).sum(1).tolist())
+
+
+def test_accuracy_counts_every_image_once() -> None:
+    class Fixed(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return nn.functional.one_hot(x.long(), 10).float()
+
+    guesses = torch.from_numpy(np.random.default_rng(0).integers(0, 10, 1007))
+    labels = torch.from_numpy(np.random.default_rng(1).integers(0, 10, 1007))
+    expected = float((guesses == labels).float().mean())
+    for batch in (1, 10, 1007, 5000):
+        assert abs(accuracy(Fixed(), guesses, labels, batch) - expected) < 1e-6
+
+
+@pytest.mark.parametrize("asked", [range(5), (2, 3, 4), (1, 4)])
+def test_results_are_those_of_the_function_from_anywhere(asked: range | tuple[int, ...]) -> None:
+    made = []
+
+    def square(index: int) -> int:
+        made.append(index)
+        return index * index
+
+    with one_ahead(square, 5) as make:
+        assert [make(index) for index in asked] == [index * index for index in asked]
+    assert max(made) == 4, "nothing beyond the end"
+
+
+def test_the_next_one_is_made_meanwhile() -> None:
+    made, began = [], threading.Event()
+
+    def make(index: int) -> int:
+        made.append((index, threading.current_thread() is threading.main_thread()))
+        if index == 1:
+            began.set()
+        return index
+
+    with one_ahead(make, 2) as ahead:
+        assert ahead(0) == 0
+        assert began.wait()  # nobody asked for 1 yet
+        assert ahead(1) == 1
+    assert made == [(0, False), (1, False)]
+
+
+def test_errors_reach_who_asks() -> None:
+    def fail(index: int) -> int:
+        raise ValueError(index)
+
+    with one_ahead(fail, 1) as ahead, pytest.raises(ValueError, match="0"):
+        ahead(0)
+
+
+STATE = {"network": {"w": torch.arange(5.0)}, "place": {"epoch": 3, "rows": [{"phase": "float"}]}}
+
+
+def test_a_state_survives_for_its_own_training(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "new", "abc")
+    assert checkpoint.load() is None
+    for _ in range(2):
+        checkpoint.save(STATE)
+        found = checkpoint.load()
+        assert found is not None
+        assert torch.equal(found["network"]["w"], torch.arange(5.0))
+        assert found["place"] == STATE["place"]
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["training-abc.ckpt"]
+    assert Checkpoint(tmp_path / "new", "abd").load() is None
+    nowhere = Checkpoint(None, "abc")
+    nowhere.save(STATE)
+    assert nowhere.load() is None
+
+
+@pytest.mark.parametrize("keep", [0, 10, 40, -1])
+def test_a_damaged_file_counts_as_none(tmp_path: Path, keep: int) -> None:
+    checkpoint = Checkpoint(tmp_path, "abc")
+    checkpoint.save(STATE)
+    other = b"not what torch.save writes"
+    for content in (checkpoint.path.read_bytes()[:keep], hashlib.sha256(other).digest() + other):
+        checkpoint.path.write_bytes(content)
+        assert checkpoint.load() is None
+    checkpoint.save(STATE)
+    assert checkpoint.load() is not None
+
+
+def test_fingerprints_tell_settings_and_data_apart() -> None:
+    data = np.arange(6, dtype=np.uint8)
+    keys = {fingerprint("a", 1, data), fingerprint("a", 2, data), fingerprint("a", 1, data + 1)}
+    assert len(keys) == 3
+    assert fingerprint("a", 1, data) == fingerprint("a", 1, data.copy())
