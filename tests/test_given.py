@@ -241,16 +241,12 @@ def test_six_gigabytes_in_a_small_file_cost_nothing(tmp_path: Path) -> None:
         assert int(kilobytes) < 20_000
 
 
-def test_weights_are_read_the_same_way(tmp_path: Path) -> None:
+def test_weights_are_read_the_same_way_and_other_arrays_do_not_count(tmp_path: Path) -> None:
     path = archive(tmp_path / "w.npz", weight=npy((10**6, 10**6), "<f4"))
     with pytest.raises(ThimbleError, match=r"weight in model\.state_dict=.* claims 4,000,000,0"):
         state_of(path)
     np.savez(path, weight=np.ones(3, np.float32))
     assert state_of(path)["weight"].tolist() == [1, 1, 1]
-
-
-def test_other_arrays_beside_the_images_do_not_count(tmp_path: Path) -> None:
-    """Neither their sizes nor their kinds."""
     parts = {f"{part}_images": npy((20, 2, 2), content=bytes(80)) for part in ("train", "test")}
     parts |= {f"{part}_labels": npy((20,), content=bytes(20)) for part in ("train", "test")}
     path = archive(tmp_path / "x.npz", **parts, notes=npy((10**6, 10**6)), more=npy((1,), "|O"))

@@ -1,4 +1,4 @@
-"""Neighbouring windows as one graph, with the outputs of each and nothing twice where that is exact;
+"""Neighbouring windows as one graph, with the outputs of each, nothing twice where that is exact;
 what is tried with several: longer sounds and images, without labels."""
 
 from __future__ import annotations

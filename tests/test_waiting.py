@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from pipeline.home import ROOT
-from tests.waiting import until
 
 TIMED = (
     r"\.(communicate|wait|join|result)\(timeout=",
@@ -40,14 +38,3 @@ def test_the_patterns_find_what_they_are_for() -> None:
     found = ("p.communicate(timeout=3)", "p.wait(30)", "deadline = 1")
     for line in (*found, "assert time.monotonic() - begin < 5"):
         assert any(re.search(pattern, line) for pattern in TIMED)
-
-
-def test_until_returns_when_it_happened(tmp_path: Path) -> None:
-    tries: list[int] = []
-
-    def third() -> bool:
-        tries.append(1)
-        return len(tries) == 3
-
-    until(third)
-    assert len(tries) == 3

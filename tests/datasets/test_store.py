@@ -104,27 +104,21 @@ ensure("set", pinned(contents), [Dying(contents)])
     assert sorted(path.name for path in folder.iterdir()) == [".lock", "a", "b"]
 
 
-def test_a_store_that_cannot_be_written_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("THIMBLE_DATA", str(tmp_path / "file"))
-    with pytest.raises(ThimbleError, match="THIMBLE_DATA"):
-        ensure("set", FILES, [Given(CONTENTS)])
-
-
-def test_a_full_store_may_be_read_only(store_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full one may be read-only; it is the user's cache unless told."""
+    monkeypatch.delenv("THIMBLE_DATA", raising=False)
+    assert home().name == "thimble"
+    monkeypatch.setenv("THIMBLE_DATA", str(tmp_path / "full"))
     folder = ensure("set", FILES, [Given(CONTENTS)])
+    assert folder.parent == home() == tmp_path / "full"
 
     def refuse(*arguments: object, **options: object) -> None:
         raise PermissionError(13, "read-only")
 
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    assert ensure("set", FILES, []) == folder
-
-
-def test_home_is_the_users_cache_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("THIMBLE_DATA", raising=False)
-    assert home().name == "thimble"
-    monkeypatch.setenv("THIMBLE_DATA", "/somewhere")
-    assert home() == Path("/somewhere")
+    with monkeypatch.context() as refused:
+        refused.setattr(Path, "mkdir", refuse)
+        assert ensure("set", FILES, []) == folder
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("THIMBLE_DATA", str(tmp_path / "file"))
+    with pytest.raises(ThimbleError, match="THIMBLE_DATA"):
+        ensure("set", FILES, [Given(CONTENTS)])

@@ -98,14 +98,12 @@ def test_every_job_is_there_with_what_is_known(folder: Path, jobs: list[dict[str
 
 
 def test_metrics_that_tell_jobs_apart_come_first() -> None:
+    """The title says of what, and how many fit."""
     rows = [{"flash_bytes": 5, "macs": n, "status": "ok", "random_weights": True,
              "accuracy_int": 0.1} for n in range(2)]  # fmt: skip
     assert sweep_page.known(rows) == ["macs", "flash_bytes"]
     every = [dict.fromkeys(METRICS, n) for n in range(2)]
     assert set(sweep_page.known(every)) == set(METRICS)
-
-
-def test_the_title_says_of_what_and_how_many_fit() -> None:
     jobs = [{"model": "m", "hardware": each} for each in ("uno", "mega")]
     assert sweep_page.title(jobs) == "2 jobs of m" and sweep_page.title([{}]) == "1 job"
     assert sweep_page.title(jobs[:1]) == "1 job of m on uno"

@@ -125,11 +125,8 @@ class Project:
             (self.root / "pipeline" / name).symlink_to(compiled() / "pipeline" / name)
         for name in ("run.py", ".dvcignore", "dvc.yaml"):
             shutil.copy(ROOT / name, self.root / name)
-        shutil.copytree(ROOT / "conf" / "sweep", self.root / "conf" / "sweep")
-        shutil.copytree(ROOT / "conf" / "hydra", self.root / "conf" / "hydra")
-        shutil.copytree(ROOT / "conf" / "package", self.root / "conf" / "package")
-        shutil.copytree(ROOT / "conf" / "security", self.root / "conf" / "security")
-        shutil.copytree(ROOT / "conf" / "experiment", self.root / "conf" / "experiment")
+        for name in ("sweep", "hydra", "package", "security", "experiment"):
+            shutil.copytree(ROOT / "conf" / name, self.root / "conf" / name)
         shutil.copy(ROOT / "conf" / "config.yaml", self.root / "conf" / "config.yaml")
         (self.root / "firmware").mkdir()
         self.write("firmware/kernel.c", "int x;\n")

@@ -90,12 +90,6 @@ def test_what_slurm_is_asked_for(project: Project, tmp_path: Path) -> None:
         assert f"#SBATCH --{option}\n" in asked, asked
 
 
-@pytest.mark.ci
-def test_no_slurm_is_one_line(project: Project) -> None:
-    run = project.run(*SWEEP, "hydra/launcher=slurm")
-    assert run.code == 1 and "srun" in run.json["error"] and "Traceback" not in run.err
-
-
 @pytest.mark.slow
 def test_ray(project: Project, cluster: str) -> None:
     """The process of one of two jobs is killed; the same command runs what is missing."""

@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from pipeline.home import ROOT
 from pipeline.report import pareto
 from pipeline.report.figures import _panels, _places
 from pipeline.runner.results import rows, unpublished
@@ -43,34 +41,18 @@ def test_a_row_is_for_jobs_with_its_values(keys: dict[str, Any], matches: bool) 
     assert rows([row], RESULT, CONFIG) == ([expected] if matches else [])
 
 
-def test_what_is_not_published_is_printed_and_no_row() -> None:
+def test_rows_of_layers_of_what_follows_from_other_figures_and_of_what_is_not_published() -> None:
     paper = [{"name": "theirs", "paper": "7 kB"}]
     assert rows(paper, RESULT, CONFIG) == []
     (line,) = published({"unpublished": unpublished(paper)})
     assert line == "  theirs: 7 kB published, of a network that is not"
-
-
-@pytest.mark.parametrize("name", ["pex_table3", "pex_table4", "pex_appendix_d"])
-def test_every_row_of_pex_has_a_job(name: str) -> None:
-    """And every job a row of each metric: those of one metric and jobs are lists side by side."""
-    content = yaml.safe_load((ROOT / "conf" / "experiment" / f"{name}.yaml").read_text())
-    published_rows = [row for row in content["paper"] if "metric" in row]
-    jobs = [dict(w.split("=", 1) for w in j.split()) for j in content["hydra"]["sweeper"]["jobs"]]
-    for metric in {row["metric"] for row in published_rows}:
-        of_metric = [row for row in published_rows if row["metric"] == metric]
-        for row, job in zip(of_metric, jobs, strict=True):
-            for key in row.keys() - {"name", "metric", "paper"}:
-                assert key not in job or yaml.safe_load(job[key]) == row[key]
-
-
-def test_rows_of_layers_and_of_what_follows_from_other_figures() -> None:
     traffic = [{"layer": "a", "mops": 1.0}, {"layer": "b", "mops": 2.0}]
     result = {"strategy": "swap", "traffic": traffic}
-    paper = [{"name": "one", "layer": "b", "metric": "mops", "paper": 2},
+    table = [{"name": "one", "layer": "b", "metric": "mops", "paper": 2},
              {"name": "net", "layer": "*", "metric": "mops"},
              {"name": "time", "metric": "time_pct", "of": {"wh": [1, 1], "seconds": [2, 3]}},
              ]  # fmt: skip
-    found = [(row["name"], row["ours"]) for row in rows(paper, result, CONFIG)]
+    found = [(row["name"], row["ours"]) for row in rows(table, result, CONFIG)]
     assert found == [("one", 2), ("net a", 1), ("net b", 2), ("time", 50)]
 
 
@@ -95,9 +77,6 @@ def test_each_network_has_its_own_ordinary_job() -> None:
     assert [row["ours"] for row in jobs[1]["rows"]] == [pytest.approx(1.1), None]
     assert jobs[3]["instructions_over_ordinary"] == 0.9
     assert "pmu_over_ordinary" not in jobs[3]
-
-
-def test_nothing_to_compare_with() -> None:
     alone, without = job("partial", 7, model="other"), job("partial")
     assert compared([alone, without, job("ordinary")])[:2] == [alone, without]
 
@@ -112,9 +91,6 @@ def test_each_set_of_values_is_one_more_job() -> None:
         (["model=a", "strategy.scheduler=swapnn", "strategy.buffer_bytes=16", "seed=2"], STUDY[0]),
         (["model=a", "strategy.buffer_bytes=8", "strategy.scheduler=best"], STUDY[1]),
     ]
-
-
-def test_a_job_may_go_without() -> None:
     assert variants(["model=a", "study=[]"], STUDY) == [(["model=a"], {})]
     assert variants(["model=a"], []) == [(["model=a"], {})]
 

@@ -13,11 +13,9 @@ import json
 import os
 import random
 import re
-import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ import psutil
 import pytest
 import yaml
 
-from pipeline.home import ROOT, STAGES
+from pipeline.home import STAGES
 from tests.runner.project import Project, clean_environment, nothing_outlives
 from tests.tiers import quick
 
@@ -39,70 +37,6 @@ WRITE_SECONDS = 0.004
 """About what moving a small output into the cache and noting the run takes."""
 
 Outputs = dict[str, Any]
-
-
-@dataclass
-class Undisturbed:
-    """What an undisturbed run took and made."""
-
-    seconds: dict[str, float]
-    outputs: Outputs
-
-
-@dataclass
-class Started:
-    """A command whose output goes to a file: what outlives it must not hold a pipe of this test."""
-
-    process: subprocess.Popen[bytes]
-    log: Path
-
-    def wait_for(self, part: str) -> bool:
-        """Until ``part`` begins; False when the command ended before."""
-        before = PARTS[PARTS.index(part) - 1]
-        begun = {"start": "", STAGES[0]: "^Thimble "}.get(part, rf"^  {before} +(\d|cached)")
-        while not re.search(begun, self.log.read_text(), re.M):
-            if self.process.poll() is not None:
-                return False
-            time.sleep(0.002)
-        return True
-
-    def wait_for_write(self, cache: Path) -> None:
-        """Until a file appears in ``cache``, a half-written one too, or the command ends."""
-        before = set(cache.rglob("*"))
-        while set(cache.rglob("*")) <= before and self.process.poll() is None:
-            time.sleep(0.0005)
-
-    def kill(self, victim: str) -> str:
-        """Kill run.py, its stage's processes or both; returns what could really be killed."""
-        stages: list[psutil.Process] = []
-        with contextlib.suppress(psutil.NoSuchProcess):
-            for child in psutil.Process(self.process.pid).children(recursive=True):
-                with contextlib.suppress(psutil.Error):
-                    if any("stages." in word for word in child.cmdline()):
-                        stages.append(child)
-        if victim == "stage" and not stages:
-            victim = "run"
-        if victim != "stage":
-            self.process.kill()
-        if victim != "run":
-            for child in stages:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    child.kill()
-        self.process.wait()
-        return victim
-
-
-def start(project: Project, folder: str, *args: str) -> Started:
-    log = project.root.parent / "printed"
-    with log.open("wb") as stream:
-        process = subprocess.Popen(
-            [sys.executable, "run.py", "tracking=none", f"hydra.run.dir={folder}", *args],
-            cwd=project.root,
-            env={**clean_environment(), "FAKE_LOG": str(project.root / "log"), **project.env},
-            stdout=stream,
-            stderr=stream,
-        )
-    return Started(process, log)
 
 
 def finished(project: Project, folder: str, *args: str) -> Path:
@@ -124,39 +58,55 @@ def outputs(folder: Path) -> Outputs:
     return found
 
 
-def undisturbed(project: Project, *args: str) -> Undisturbed:
+def undisturbed(project: Project) -> tuple[dict[str, float], Outputs]:
+    """The seconds that each part of a run takes, and what it makes."""
     begin = time.monotonic()
-    folder = finished(project, "undisturbed", *args)
-    result = json.loads((folder / "result.json").read_text())
-    took = {name: stage["seconds"] for name, stage in result["stages"].items()}
+    folder = finished(project, "undisturbed")
+    stages = json.loads((folder / "result.json").read_text())["stages"]
+    took = {name: stage["seconds"] for name, stage in stages.items()}
     rest = time.monotonic() - begin - sum(took.values()) - END_SECONDS
-    seconds = {"start": max(rest, 0.1), **took, "end": END_SECONDS}
-    assert not any(stage["cached"] for stage in result["stages"].values())
-    return Undisturbed(seconds, outputs(folder))
+    assert not any(stage["cached"] for stage in stages.values())
+    return {"start": max(rest, 0.1), **took, "end": END_SECONDS}, outputs(folder)
 
 
 def killed(
-    project: Project, chance: random.Random, good: Undisturbed, part: str, folder: str, *args: str
+    project: Project, chance: random.Random, seconds: dict[str, float], part: str, folder: str
 ) -> str:
-    """Start the command and kill it in ``part``; returns what was killed, "" if it had ended."""
-    started = start(project, folder, *args)
+    """Start the command and kill it in ``part``; returns what was killed, "" if it had ended. Its
+    output goes to a file: what outlives it must not hold a pipe of this test."""
+    log, cache = project.root.parent / "printed", Path(project.env["THIMBLE_HOME"]) / "cache"
+    env = {**clean_environment(), "FAKE_LOG": str(project.root / "log"), **project.env}
+    words = [sys.executable, "run.py", "tracking=none", f"hydra.run.dir={folder}"]
+    with log.open("wb") as stream:
+        process = subprocess.Popen(words, cwd=project.root, env=env, stdout=stream, stderr=stream)
     writing = part in STAGES and chance.random() < 0.3
     victim = "run" if writing else chance.choice(VICTIMS)
-    delay = chance.uniform(0, WRITE_SECONDS if writing else good.seconds[part])
-    if started.wait_for(part):
-        if writing:
-            started.wait_for_write(Path(project.env["THIMBLE_HOME"]) / "cache")
-        time.sleep(delay)
-    if started.process.poll() is not None:
+    delay = chance.uniform(0, WRITE_SECONDS if writing else seconds[part])
+    before = PARTS[PARTS.index(part) - 1]
+    begun = {"start": "", STAGES[0]: "^Thimble "}.get(part, rf"^  {before} +(\d|cached)")
+    while process.poll() is None and not re.search(begun, log.read_text(), re.M):
+        time.sleep(0.002)
+    known = set(cache.rglob("*"))
+    while writing and process.poll() is None and set(cache.rglob("*")) <= known:
+        time.sleep(0.0005)  # until a file appears there, a half-written one too
+    time.sleep(delay)
+    if process.poll() is not None:
         return ""
-    victim = started.kill(victim)
-    if writing:
-        return WRITING
-    if victim == "stage" and started.process.returncode:
-        said = started.log.read_text()
-        assert re.search(r"was killed by signal 9: run it again", said), said
-        assert "Traceback" not in said
-    return victim
+    stages: list[psutil.Process] = []
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                stages += [child] if any("stages." in word for word in child.cmdline()) else []
+    victim = "run" if victim == "stage" and not stages else victim
+    if victim != "stage":
+        process.kill()
+    for child in stages if victim != "run" else []:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
+    if process.wait() and victim == "stage":
+        said = log.read_text()
+        assert "was killed by signal 9: run it again" in said and "Traceback" not in said, said
+    return WRITING if writing else victim
 
 
 def damaged(home: Path) -> list[str]:
@@ -207,55 +157,22 @@ def test_an_orphan_is_ended_before_its_folder_is_used_again(project: Project) ->
     assert left == -9
 
 
-@pytest.mark.ci
-def test_four_kills(project: Project) -> None:
-    chance = random.Random(3)
+@pytest.mark.parametrize("rounds", quick(0, [1, 12], ci=1))
+def test_random_kills(project: Project, rounds: int) -> None:
+    """Odd rounds use one folder again and again, even ones a new one each time."""
+    chance = random.Random(seed := int(os.environ.get("THIMBLE_KILLS_SEED", "3")))
     project.env = {"THIMBLE_HOME": str(project.root / "undisturbed-home")}
-    good = undisturbed(project)
-    project.env["THIMBLE_HOME"] = str(project.root / "home")
-    for part in ("train", "schedule", "build", "end"):
-        killed(project, chance, good, part, "again")
-    assert outputs(finished(project, "again")) == good.outputs
-    assert not damaged(project.root / "home")
-    nothing_outlives(project)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_sixty_random_kills(tmp_path: Path) -> None:
-    """The real stages. Odd rounds use one folder again and again, even ones a new one each time."""
-    project = real_project(tmp_path / "project")
-    args = ("data=synthetic", "train=smoke")
-    seed = int(os.environ.get("THIMBLE_KILLS_SEED", "0"))
-    chance = random.Random(seed)
-    project.env = {"THIMBLE_HOME": str(tmp_path / "undisturbed-home")}
-    good = undisturbed(project, *args)
+    seconds, good = undisturbed(project)
     kills: list[tuple[str, str]] = []
-    number = 0
-    while len(kills) < 60:
-        home = tmp_path / f"home{number}"
+    for number in range(1, rounds + 1):
+        home = project.root / f"home{number}"
         project.env["THIMBLE_HOME"] = str(home)
-        for part in PARTS:
+        for part in PARTS if rounds > 1 else ("train", "schedule", "build", "end"):
             folder = f"again{number}" if number % 2 else f"new{number}-{part}"
-            victim = killed(project, chance, good, part, folder, *args)
+            victim = killed(project, chance, seconds, part, folder)
             kills += [(part, victim)] if victim else []
-        again = finished(project, folder, *args)
-        assert outputs(again) == good.outputs, f"round {number}, seed {seed}"
+        assert outputs(finished(project, folder)) == good, f"round {number}, seed {seed}"
         assert not damaged(home), f"round {number}, seed {seed}"
-        number += 1
-        assert number < 12, kills
     nothing_outlives(project)
-    assert {part for part, _ in kills} >= set(STAGES)
-    assert {victim for _, victim in kills} == {*VICTIMS, WRITING}
-    print(f"{len(kills)} kills: {kills}")
-
-
-def real_project(root: Path) -> Project:
-    """A copy of this project: nobody edits it during the test."""
-    for name in ("conf", "pipeline", "stages", "firmware"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("run.py", ".dvcignore", "dvc.yaml"):
-        shutil.copy(ROOT / name, root / name)
-    project = Project.__new__(Project)
-    project.root, project.env = root, {}
-    return project
+    assert rounds == 1 or {part for part, _ in kills} >= set(STAGES)
+    assert rounds == 1 or {victim for _, victim in kills} == {*VICTIMS, WRITING}

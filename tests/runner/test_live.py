@@ -41,13 +41,6 @@ def running(folder: Path, job: int, begin: float, stage: str = "train") -> None:
     write_json(folder / progress.JOBS / f"{job}.json", note)
 
 
-def test_kinds() -> None:
-    assert kind({"status": "ok", "stages": RAN}) == "done"
-    assert kind({"status": "ok", "stages": CACHED}) == "cached"
-    assert kind({"status": "infeasible", "stages": CACHED}) == "infeasible"
-    assert kind({"status": "failed"}) == "failed"
-
-
 def test_counting(tmp_path: Path) -> None:
     """Elsewhere than on a terminal: a line for each job that has ended, and one at the end."""
     begun = time.time()
@@ -74,16 +67,13 @@ def test_counting(tmp_path: Path) -> None:
     assert text.splitlines()[-1].startswith("3 of 10 jobs: 1 running, 1 done, 1 cached, 0 inf")
 
 
-def test_a_note_half_gone_is_no_news(tmp_path: Path) -> None:
-    running(tmp_path, 0, 1.0)
-    (tmp_path / progress.JOBS / "1.json").write_text('{"folder": ')
-    assert list(progress.read(tmp_path)) == [0]
-
-
 def test_the_result_counts_and_not_the_launchers_guess(tmp_path: Path) -> None:
-    """A process killed after it had written its result has a result."""
+    """A process killed after it had written its result has a result; half a note is no news."""
+    assert kind({"status": "ok", "stages": RAN}) == "done"
+    assert kind({"status": "ok", "stages": CACHED}) == "cached"
     ended(tmp_path, 0, 1.0, status="ok", stages=RAN, pmu_bytes=430.5)
     progress.lost(tmp_path, 0, progress.KILLED)
+    (tmp_path / progress.JOBS / "1.json").write_text('{"folder": ')
     (note,) = progress.read(tmp_path).values()
     result = progress.result(note)
     assert result is not None and result["status"] == "ok" and result["pmu_bytes"] == 430.5

@@ -42,12 +42,6 @@ def test_mistyped_commands(untouched: Project, override: str, said: str) -> None
     assert not (untouched.root / "outputs").exists()
 
 
-def test_what_is_found_before_the_first_stage_leaves_no_folder(project: Project) -> None:
-    run = project.run("cache.remote=lab", "output=json")
-    assert run.code == 1 and "no DVC remote" in run.json["error"]
-    assert not (project.root / "outputs").exists()
-
-
 @pytest.mark.ci
 def test_developers_get_the_trace(project: Project) -> None:
     project.env = {"HYDRA_FULL_ERROR": "1"}

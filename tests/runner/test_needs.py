@@ -63,13 +63,13 @@ def test_what_is_missing_is_named(
     assert said in str(raised.value)
 
 
+ALL = {"avr-gcc", "cc", "avr/io.h", "simavr/sim_avr.h", "libelf.h", "gcc"}
+
+
 @pytest.mark.parametrize(
     ("words", "gone"),
     [
-        (
-            ("train=quick", "until=generate"),
-            {"avr-gcc", "cc", "avr/io.h", "simavr/sim_avr.h", "libelf.h", "gcc"},
-        ),
+        (("train=quick", "until=generate"), ALL),
         (("until=build",), {"simavr/sim_avr.h", "libelf.h"}),
         (("target=host",), {"simavr/sim_avr.h", "libelf.h", "qemu-system-arm"}),
         ((), {"qemu-system-arm", "arm-none-eabi-gcc"}),

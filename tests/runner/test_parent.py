@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import subprocess
 import sys
@@ -52,17 +50,6 @@ def test_a_fork_is_as_a_start(program: Path, word: str) -> None:
             ended.append((*process.communicate("given"), process.returncode))
     real, forked = ended
     assert forked == real
-
-
-def test_it_is_a_child_that_can_be_killed(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text("import os\nprint(os.getppid(), flush=True)\ninput()\n")
-    words = [sys.executable, str(tmp_path / "program.py")]
-    pipe = subprocess.PIPE
-    with Forked(words, stdin=pipe, stdout=pipe, text=True) as process:
-        assert process.stdout and int(process.stdout.readline()) == os.getpid()
-        assert process.poll() is None
-        process.send_signal(signal.SIGTERM)
-        assert process.wait() == -signal.SIGTERM
 
 
 def test_a_parent_that_died_is_told() -> None:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import gc
-import os
-import platform
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from pipeline.errors import ThimbleError
-from pipeline.runner import garbage
 from pipeline.runner.processes import KEPT, environment
 from pipeline.runner.workspace import locked
 from tests.runner.project import Project, nothing_outlives
@@ -37,6 +30,7 @@ def announced(project: Project, *stages: str) -> None:
 
 @pytest.mark.ci
 def test_it_imports_while_the_stage_before_works(project: Project) -> None:
+    """But in jobs of a sweep, which others are beside."""
     announced(project, "fetch", "schedule", "generate", "build")
     project.hold("schedule")
     process = project.start("output=json", "until=build")
@@ -50,19 +44,20 @@ def test_it_imports_while_the_stage_before_works(project: Project) -> None:
     for stage in ("fetch", "schedule", "generate", "build"):
         assert order.count(f"imports-{stage}") == order.count(stage) == 1
     assert order.index("imports-generate") < order.index("generate")
+    swept = project.run("-m", "output=json", "seed=2", "until=generate", "cache.fresh=true")
+    assert swept.code == 0
+    assert project.ran()[-4:] == ["imports-schedule", "schedule", "imports-generate", "generate"]
 
 
-@pytest.mark.parametrize("ends", ["fails", "is the last"])
-def test_one_that_waits_is_ended(project: Project, ends: str) -> None:
+def test_one_that_waits_is_ended(project: Project) -> None:
+    """If the stage before it fails; if that is the last, there is none."""
     announced(project, "build")
-    if ends == "fails":
-        (project.root / "stages" / "generate.py").write_text(FAILS)
-        run = project.run("output=json", "until=build")
-        assert run.code == 1 and "no luck" in run.json["error"]
-        assert "build" not in project.ran()
-    else:
-        assert project.run("output=json", "until=generate").code == 0
-        assert "imports-build" not in project.ran()
+    assert project.run("output=json", "until=generate").code == 0
+    assert "imports-build" not in project.ran()
+    (project.root / "stages" / "generate.py").write_text(FAILS)
+    run = project.run("output=json", "until=build")
+    assert run.code == 1 and "no luck" in run.json["error"]
+    assert "build" not in project.ran()
     nothing_outlives(project)
 
 
@@ -91,60 +86,13 @@ def test_code_that_cannot_be_imported_is_told_in_its_turn(project: Project) -> N
     assert run.json["stages"].keys() == {"fetch", "train", "prune", "quantize", "schedule"}
 
 
-@pytest.mark.ci
-def test_jobs_of_a_sweep_start_nothing_early(project: Project) -> None:
-    announced(project, "schedule", "generate")
-    assert project.run("-m", "output=json", "seed=1", "until=generate").code == 0
-    order = project.ran()
-    assert order[-4:] == ["imports-schedule", "schedule", "imports-generate", "generate"]
-
-
-FAULTS = """
-import resource
-import numpy as np
-def faults():
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    np.ones(10_000_000)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-faults()
-print(faults())
-"""
-"""How many pages an array of 80 MB has to be given after one of its size was freed."""
-
-
-def faults() -> int:
-    words = [sys.executable, "-c", FAULTS]
-    said = subprocess.run(words, env=environment(), capture_output=True, check=True)
-    return int(said.stdout)
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the tunables are glibc's")
-def test_an_array_gets_the_memory_of_one_that_was_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_is_freed_is_kept_unless_the_user_has_set_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    assert faults() < 100
-    assert "GLIBC_TUNABLES" not in os.environ
-
-
-def test_what_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert environment()["GLIBC_TUNABLES"] == KEPT
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_max=9")
-    assert environment()["GLIBC_TUNABLES"] == "glibc.malloc.mmap_max=9" != KEPT
-
-
-@pytest.fixture
-def disabled() -> Iterator[None]:
-    gc.disable()
-    yield
-    gc.unfreeze()
-    gc.enable()
-
-
-def test_what_is_there_is_left_alone(disabled: None) -> None:
-    garbage.collect()
-    kept = gc.get_freeze_count()
-    assert gc.isenabled() and kept > 1000
-    made: list[list[int]] = [[] for _ in range(100_000)]  # more than other threads do
-    garbage.collect()  # a worker's next job: what the one before left is not kept for ever
-    assert gc.get_freeze_count() < kept + len(made)
+    assert environment()["GLIBC_TUNABLES"] == "glibc.malloc.mmap_max=9"
 
 
 PROBE = """

@@ -59,27 +59,22 @@ def test_the_second_machine_runs_nothing(machine: Machines, remote: Path) -> Non
 
 @pytest.mark.slow
 def test_what_the_first_has_not_made_is_made_and_shared(machine: Machines, remote: Path) -> None:
-    run(machine("one"), remote, "until=train")
-    again = ("until=train", "train.batch=9")
-    assert run(machine("two"), remote, *again)[1] == ["train"]
+    """Of two machines that round differently each goes on with its own; others get the first's."""
+    first = run(machine("one"), remote, "until=train")[0] / "data/dataset.npz"
+    second, again = machine("two"), ("until=train", "train.batch=9")
+    assert run(second, remote, *again)[1] == ["train"]
     before = files(remote)
     third = machine("three")
     for word in ("pulled", "cached"):
         said = third.run(f"cache.remote={remote}", *again)
         assert said.code == 0 and third.ran() == [] and said.out.count(word) == 2
     assert files(remote) == before
-
-
-@pytest.mark.slow
-def test_all_use_the_first_result(machine: Machines, remote: Path) -> None:
-    """Of two machines that round differently; each goes on with its own, others get the first."""
-    first = run(machine("one"), remote, "until=fetch")[0] / "data/dataset.npz"
-    second = machine("two")
-    second.env["FAKE_NOISE"] = "fetch"
-    second.run("until=fetch")
-    own = run(second, remote, "until=fetch")[0] / "data/dataset.npz"
-    third = run(machine("three"), remote, "until=fetch")[0] / "data/dataset.npz"
-    assert own.read_bytes() != first.read_bytes() == third.read_bytes()
+    fourth = machine("four")
+    fourth.env["FAKE_NOISE"] = "fetch"
+    fourth.run("until=fetch")
+    own = run(fourth, remote, "until=fetch")[0] / "data/dataset.npz"
+    other = run(machine("five"), remote, "until=fetch")[0] / "data/dataset.npz"
+    assert own.read_bytes() != first.read_bytes() == other.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -130,13 +125,13 @@ def test_a_remote_that_fails_is_one_warning(machine: Machines, remote: Path) -> 
         ("s3://bucket/folder", "requires 'dvc-s3' to be installed"),
     ],
 )
-def test_a_remote_that_cannot_work_is_an_error(machine: Machines, place: str, said: str) -> None:
+def test_a_remote_that_cannot_work_is_an_error(untouched: Project, place: str, said: str) -> None:
     if place.startswith("s3") and importlib.util.find_spec("dvc_s3"):
         pytest.skip("dvc-s3 is installed")
-    project = machine("one")
-    done = project.run(f"cache.remote={place}")
+    done = untouched.run(f"cache.remote={place}", "output=json")
     assert done.code == 1 and said in done.err and done.err.count("\n") == 1
-    assert project.ran() == []
+    assert said in done.json["error"] and untouched.ran() == []
+    assert not (untouched.root / "outputs").exists()
 
 
 @pytest.mark.ci
@@ -156,31 +151,24 @@ def test_a_remote_of_the_projects_own(machine: Machines, remote: Path) -> None:
     assert "cache.remote=leb is no DVC remote of this project: give one of lab, a URL" in done.err
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_fresh_run_uses_no_cache_and_leaves_none(machine: Machines, remote: Path) -> None:
-    project = machine("one")
+    """Killed, it goes on in its folder."""
+    project, again = machine("one"), ("cache.fresh=true", "hydra.run.dir=again", "until=train")
     good, _ = run(project, remote, "until=train")
     before = files(remote)
     cached = files(project.root / ".thimble" / "cache")
-    for _ in range(2):
-        fresh = ("cache.fresh=true", "hydra.run.dir=again", "until=train")
-        folder, ran = run(project, remote, *fresh)
-        assert ran == ["fetch", "train"] and outputs(folder) == outputs(good)
-        assert not (folder / ".dvc" / "fresh").exists()
-    assert files(remote) == before and files(project.root / ".thimble" / "cache") == cached
-
-
-@pytest.mark.ci
-def test_a_killed_fresh_run_goes_on_in_its_folder(machine: Machines, remote: Path) -> None:
-    project = machine("one")
+    folder, ran = run(project, remote, *again)
+    assert ran == ["fetch", "train"] and outputs(folder) == outputs(good)
+    assert not (folder / ".dvc" / "fresh").exists()
     project.hold("train")
-    with project.start("cache.fresh=true", "hydra.run.dir=again") as process:
+    with project.start(*again) as process:
         project.wait_for("train")
         process.kill()
     project.release("train")
-    project.ran()
-    _, ran = run(project, remote, "cache.fresh=true", "hydra.run.dir=again", "until=train")
-    assert ran == ["train"]
+    folder, ran = run(project, remote, *again)
+    assert ran == ["train"] and outputs(folder) == outputs(good)
+    assert files(remote) == before and files(project.root / ".thimble" / "cache") == cached
 
 
 @pytest.mark.slow

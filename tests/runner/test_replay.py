@@ -43,7 +43,8 @@ def test_everything_is_made_anew_and_agrees(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_from_params_yaml_and_from_the_cache(project: Project) -> None:
+def test_what_differs_is_named_with_both_hashes(project: Project) -> None:
+    """From params.yaml, too, and from the cache."""
     folder = recorded(project, "until=train")
     for fresh in ("true", "false"):
         args = (f"replay={folder}/params.yaml", "output=json", f"cache.fresh={fresh}")
@@ -51,19 +52,13 @@ def test_from_params_yaml_and_from_the_cache(project: Project) -> None:
         assert replay["agrees"] is True and replay["differs"] == replay["changed"] == []
         assert replay["stages"] == {"fetch": True, "train": True} and replay["files"] == 3
         assert project.ran() == (["fetch", "train"] if fresh == "true" else [])
-
-
-@pytest.mark.slow
-def test_what_differs_is_named_with_both_hashes(project: Project) -> None:
-    folder = recorded(project, "until=train")
     project.env["FAKE_NOISE"] = "train"
     run = project.run(f"replay={folder}")
     assert run.code == 1
     assert lines(run.out, "fetch")[-1] == "  fetch      agrees"
     (line,) = lines(run.out, "weights.npz")
-    assert re.fullmatch(
-        r"  train      differs: weights\.npz, recorded [0-9a-f]{12}, here [0-9a-f]{12}", line
-    )
+    told = r"  train      differs: weights\.npz, recorded [0-9a-f]{12}, here [0-9a-f]{12}"
+    assert re.fullmatch(told, line)
     assert run.err == (
         "the replay differs from the recorded run in 2 of 3 files, first in train: training.csv\n"
     )
@@ -144,16 +139,6 @@ def test_what_cannot_be_repeated_is_one_line(project: Project) -> None:
     assert project.ran() == [] and not (project.root / "outputs" / "replay").exists()
 
 
-@pytest.mark.ci
-def test_a_config_of_another_version_is_one_line(project: Project) -> None:
-    folder = recorded(project, "until=fetch")
-    path = folder / "params.yaml"
-    path.write_text(path.read_text().replace("  clock_hz:", "  clock_khz:"))
-    run = project.run(f"replay={folder}")
-    assert run.code == 1 and run.err.count("\n") == 1
-    assert "this version cannot repeat that run: Key 'clock_khz' not in 'Hardware'" in run.err
-
-
 @pytest.mark.slow
 def test_a_tracked_run_is_repeated_from_what_mlflow_has(project: Project) -> None:
     """Its folder is gone, the code has been edited: MLflow's patch brings that back."""
@@ -201,21 +186,21 @@ def test_a_tracked_run_is_repeated_from_what_mlflow_has(project: Project) -> Non
     assert run.code == 1 and "0: several runs are called so: " in run.err and "mine/0)" in run.err
 
 
-def forged(folder: Path, **keys: object) -> None:
-    """Give the record in ``folder`` other values of ``model``."""
-    params = yaml.safe_load((folder / "params.yaml").read_text())
-    params["model"] |= keys
-    (folder / "params.yaml").write_text(yaml.safe_dump(params))
-
-
 @pytest.mark.ci
 def test_a_folders_record_is_a_file_of_somebody_elses(project: Project) -> None:
-    """It cannot name code, nor files, nor the folder where code is looked for."""
-    folder = recorded(project, "until=fetch")
-    forged(folder, factory="subprocess:getoutput", kwargs={"cmd": "touch pwned"})
-    run = project.run(f"replay={folder}")
-    assert run.code == 1 and run.err.startswith("model.factory=subprocess:getoutput: not taken")
-    assert "; if you trust it, set THIMBLE_TRUST=1" in run.err and run.err.count("\n") == 1
-    forged(folder, factory="", kwargs={}, path=str(project.root.parent / "secret"))
-    assert "secret: not taken from a file" in project.run(f"replay={folder}").err
+    """It cannot name code, nor files; and it may be of another version."""
+    path = recorded(project, "until=fetch") / "params.yaml"
+    params = yaml.safe_load(path.read_text())
+    factory = {"factory": "subprocess:getoutput", "kwargs": {"cmd": "touch pwned"}}
+    for forged, said in (
+        ({"model": factory}, "model.factory=subprocess:getoutput: not taken"),
+        ({"model": {"path": str(project.root.parent / "secret")}}, "secret: not taken from a file"),
+        ({"hardware": {"clock_khz": 1}}, "this version cannot repeat that run: Key 'clock_khz' not "
+         "in 'Hardware'"),
+    ):  # fmt: skip
+        made = {group: {**params[group], **values} for group, values in forged.items()}
+        path.write_text(yaml.safe_dump({**params, **made}))
+        run = project.run(f"replay={path.parent}")
+        assert run.code == 1 and said in run.err and run.err.count("\n") == 1, run.err
+        assert ("; if you trust it, set THIMBLE_TRUST=1" in run.err) == ("not taken" in run.err)
     assert not list(project.root.rglob("pwned")) and project.ran() == []

@@ -23,24 +23,25 @@ RESULT = {
 
 
 def test_latency_says_how_it_depends_on_the_image() -> None:
+    """A modelled one has its error beside it."""
     found = dict(summary(RESULT))
     assert found["latency"] == "26.2 ms after the last input byte, 28.3 ms for the slowest image"
     constant = dict(summary({**RESULT, "latency_max_us": 26_157.6}))
     assert constant["latency"] == "26.2 ms after the last input byte"
-
-
-def test_cycles_per_mac_of_the_layers_that_have_macs() -> None:
-    """A result may hold more than numbers: with a card, how long it is in each state."""
-    assert dict(summary({**RESULT, "states_us": {"both": 1.0}})) == dict(summary(RESULT))
-    assert dict(summary(RESULT))["cycles/MAC"] == "conv1 9.3, conv2 4.4"
-    assert "cycles/MAC" not in dict(summary({"latency_us": 1.0}))
-
-
-def test_a_modelled_latency_has_its_error_beside_it() -> None:
     band = {"latency_us": 95_400.0, "latency_low_us": 93_820.0, "latency_high_us": 96_980.0}
     said = "95.4 ms after the last input byte (modelled, {}, 93.8 ms to 97.0 ms)"
     assert dict(summary({**band, "latency_error_pct": 5.0}))["latency"] == said.format("±5 %")
     assert dict(summary(band))["latency"] == said.format("unvalidated")
+
+
+def test_cycles_per_mac_of_the_layers_that_have_macs() -> None:
+    """Of few. A result may hold more than numbers: with a card, how long it is in each state."""
+    assert dict(summary({**RESULT, "states_us": {"both": 1.0}})) == dict(summary(RESULT))
+    assert dict(summary(RESULT))["cycles/MAC"] == "conv1 9.3, conv2 4.4"
+    assert "cycles/MAC" not in dict(summary({"latency_us": 1.0}))
+    layers = [{"layer": f"conv{n}", "cycles_per_mac": 1.0 + n} for n in range(MOST_LAYERS + 1)]
+    assert "cycles/MAC" not in dict(summary({"layers": layers}))
+    assert "conv5 6.0" in dict(summary({"layers": layers[:-1]}))["cycles/MAC"]
 
 
 def test_accuracy_says_how_many_labels_are_the_float_networks() -> None:
@@ -86,29 +87,18 @@ def test_a_plan_says_needed_and_available(capsys: pytest.CaptureFixture[str]) ->
     assert not capsys.readouterr().out
 
 
-def test_a_computer_has_no_bars(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is 0 % of a thousand million bytes."""
-    result = {"status": "ok", "sram_bytes": 99, "flash_bytes": 7_000, "run_dir": "x"}
-    limits = {"sram_limit_bytes": 1 << 30, "flash_limit_bytes": 1 << 32}
-    Screen(False).result({**result, **limits})
-    assert "█" not in capsys.readouterr().out
-    Screen(False).result({**result, "sram_limit_bytes": 2048, "flash_limit_bytes": 32_256})
-    out = capsys.readouterr().out
-    assert "99 of 2,048 B (5 %)" in out and "7,000 of 32,256 B (22 %)" in out
-
-
-def test_the_flashers_command_can_be_copied(capsys: pytest.CaptureFixture[str]) -> None:
+def test_firmware_has_bars_and_a_flasher(capsys: pytest.CaptureFixture[str]) -> None:
+    """A computer has none: nothing is 0 % of a thousand million bytes."""
     command = f"openocd -c 'program {{{'/folder' * 30}/firmware.hex}} verify reset exit'"
     flasher = {"command": command, "writes": "9 B", "dry_run": True}
+    result = {"status": "ok", "sram_bytes": 99, "flash_bytes": 7_000, "run_dir": "x"}
+    Screen(False).result({**result, "sram_limit_bytes": 1 << 30, "flash_limit_bytes": 1 << 32})
+    assert "█" not in capsys.readouterr().out
     limits = {"sram_limit_bytes": 2048, "flash_limit_bytes": 32_256}
-    Screen(False).result({"status": "ok", "run_dir": "x", "flasher": flasher, **limits})
-    assert f"would run  {command}\n" in capsys.readouterr().out
-
-
-def test_many_layers_are_not_named_one_by_one() -> None:
-    layers = [{"layer": f"conv{n}", "cycles_per_mac": 1.0 + n} for n in range(MOST_LAYERS + 1)]
-    assert "cycles/MAC" not in dict(summary({"layers": layers}))
-    assert "conv5 6.0" in dict(summary({"layers": layers[:-1]}))["cycles/MAC"]
+    Screen(False).result({**result, **limits, "flasher": flasher})
+    out = capsys.readouterr().out
+    assert "99 of 2,048 B (5 %)" in out and "7,000 of 32,256 B (22 %)" in out
+    assert f"would run  {command}\n" in out, "it can be copied"
 
 
 def test_a_limit_that_is_not_kept_is_in_its_own_unit() -> None:
@@ -127,10 +117,6 @@ CONFIG: dict[str, Any] = {
 RUN = "mnist_2kb · arduino · herringbone"
 
 
-def test_a_run_is_called_model_board_strategy() -> None:
-    assert titles.of_run(CONFIG) == RUN
-
-
 @pytest.mark.parametrize(
     ("jobs", "called"),
     [
@@ -142,33 +128,25 @@ def test_a_run_is_called_model_board_strategy() -> None:
     ],
 )
 def test_a_job_says_what_its_name_does_not(jobs: list[list[str]], called: str) -> None:
-    assert titles.of_job(CONFIG, jobs, 1) == called
+    assert titles.of_job(CONFIG, jobs, 1) == called and titles.of_run(CONFIG) == RUN
+
+
+LINES = [["strategy=naive"], ["strategy=replace"], ["strategy=herringbone"]]
+SEEDS = [["strategy=naive", "seed=1"], ["strategy=naive", "seed=2"]]
 
 
 @pytest.mark.parametrize(
     ("choices", "typed", "jobs", "called"),
     [
-        (
-            {},
-            ["strategy=naive,replace", "output=json"],
-            [["strategy=naive"], ["strategy=replace"]],
-            "strategy=naive,replace · 2 jobs",
-        ),
-        (
-            {"experiment": "gural_figure1", "sweep": None},
-            ["experiment=gural_figure1"],
-            [["strategy=naive"], ["strategy=replace"], ["strategy=herringbone"]],
-            "gural_figure1 · 3 jobs",
-        ),
-        (
-            {"sweep": "strategies"},
-            ["sweep=strategies", "seed=range(1,3)"],
-            [["strategy=naive", "seed=1"], ["strategy=naive", "seed=2"]],
-            "strategies · seed=range(1,3) · 2 jobs",
-        ),
+        ({}, ["strategy=naive,replace", "output=json"], LINES[:2],
+         "strategy=naive,replace · 2 jobs"),
+        ({"experiment": "gural_figure1", "sweep": None}, ["experiment=gural_figure1"], LINES,
+         "gural_figure1 · 3 jobs"),
+        ({"sweep": "strategies"}, ["sweep=strategies", "seed=range(1,3)"], SEEDS,
+         "strategies · seed=range(1,3) · 2 jobs"),
         ({}, ["seed=1"], [["seed=1"]], "sweep · 1 job"),
     ],
-)
+)  # fmt: skip
 def test_a_sweep_is_called_by_what_was_swept(
     choices: dict[str, Any], typed: list[str], jobs: list[list[str]], called: str
 ) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -197,23 +195,3 @@ def test_a_job_is_what_hydra_composes_of_its_words() -> None:
         for line in ("seed=none", "sed=3", "strategy=jont"):
             with pytest.raises(HydraException):
                 jobs._config([line])
-
-
-COMPOSED = """
-import runpy, sys
-from hydra._internal import config_loader_impl as loader
-made, calls = loader.create_defaults_list, []
-loader.create_defaults_list = lambda **about: calls.append(1) or made(**about)
-sys.argv[0] = "run.py"
-try:
-    runpy.run_path("run.py", run_name="__main__")
-except SystemExit as ended:
-    print(ended.code, len(calls))
-"""
-
-
-@pytest.mark.parametrize(("words", "end"), [("target.images=-1", "1 1"), ("seed=1,2", "1 1")])
-def test_a_command_is_composed_once(words: str, end: str) -> None:
-    command = [sys.executable, "-c", COMPOSED, words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.stdout.strip(), len(done.stderr.splitlines())) == (end, 1), done.stderr

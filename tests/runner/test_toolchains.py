@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from pipeline.home import ROOT
-from tests import boards
 from tests.runner.project import HARDWARE, clean_environment
 
 SHIPPED = sorted(path.stem for path in (ROOT / "conf" / "hardware" / "toolchain").iterdir())
@@ -27,12 +26,6 @@ def test_cores_with_a_unit_for_floats_differ_in_its_options_alone(name: str) -> 
     """Hydra replaces lists, it doesn't extend them."""
     of_unit = re.compile("-mfpu=.*|-mfloat-abi=.*")
     assert [flag for flag in flags(name) if not of_unit.fullmatch(flag)] == flags("arm_gcc")
-
-
-def test_no_board_has_one_of_its_own() -> None:
-    for name in boards.NAMES:
-        board = yaml.safe_load((ROOT / "conf" / "hardware" / f"{name}.yaml").read_text())
-        assert "toolchain" not in board and board["defaults"][-1] == "_self_"
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,6 @@ class Project:
         return json.loads(done.stdout)
 
 
-def ran(result: Any) -> list[str]:
-    """The stages of a run that were not cached."""
-    return [name for name, stage in result["stages"].items() if not stage["cached"]]
-
-
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Shared by the test processes: the second to ask finds the first's cache, or waits for it."""

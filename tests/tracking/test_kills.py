@@ -31,6 +31,7 @@ def test_a_killed_run_is_tracked_as_killed(project: Project) -> None:
     for seed in (3, 4):
         assert project.run("tracking=wait", "until=fetch", f"seed={seed}").code == 0
     found = runs(project)
+    assert not [run for run in found if "code_version" in run["tags"]], "no git checkout"
     params = [run["params"] for run in found]
     statuses = {
         (p.get("seed"), p.get("until")): r["status"] for p, r in zip(params, found, strict=True)

@@ -17,24 +17,6 @@ from tests.runner.project import STRATEGY, Project, git
 from tests.tracking.database import nothing_logged, runs, spooled, track
 from tests.waiting import until
 
-
-@pytest.mark.ci
-def test_a_run_is_tracked_with_all_that_repeats_it(project: Project) -> None:
-    result = project.run("output=json", "tracking=wait", "target.images=5").json
-    (run,) = runs(project)
-    assert run["status"] == "FINISHED" and run["tags"]["thimble.status"] == "ok"
-    assert run["metrics"]["pmu_bytes"] == 400 and run["metrics"]["cycles"] == 5
-    assert run["params"]["target.images"] == "5"
-    assert run["params"]["strategy.name"] == "herringbone"
-    names = {"params.yaml", "dvc.lock", "plan.json", "generated", "code.json"}
-    assert names <= set(run["artifacts"])
-    assert run["tags"]["thimble.run_dir"] == result["run_dir"]
-    assert "code_version" not in run["tags"], "no git checkout"
-    assert run["uri"].startswith(f"file://{project.root}/.thimble/tracking/artifacts/")
-    assert not spooled(project)
-    assert not list(project.root.glob("mlruns*")) and not list(project.root.glob("*.db"))
-
-
 STRATEGIES = ("naive", "herringbone")
 UNTIL = "until=schedule"
 SWEEP = ("-m", "output=json", "strategy=naive,herringbone", "target.images=1,2", UNTIL)
@@ -85,9 +67,7 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> Tracked:
         sweep = project.run(*SWEEP, "tracking=background")
         assert sweep.code == 0, sweep.err
         set_here = ("hardware.sram_bytes=4096", "hardware.stack_reserve_bytes=50")
-        assert (
-            project.run("tracking=background", "until=fetch", "strategy=wide", *set_here).code == 0
-        )
+        assert project.run("tracking=background", "strategy=wide", *set_here).code == 0
         project.env["FAKE_ACT"] = "generate:fail"
         assert project.run("tracking=background", "seed=5").code == 1
         waiting = sorted(spooled(project))
@@ -150,9 +130,15 @@ def test_runs_are_called_by_what_was_chosen(tracked: Tracked) -> None:
 
 
 @pytest.mark.ci
-def test_a_boards_constants_are_an_artifact(tracked: Tracked) -> None:
-    """Parameters are what was chosen of it, or set; the others would fill the screen."""
-    run = tracked.found[WIDE]
+def test_every_parameter_and_version_is_tracked_and_no_board(tracked: Tracked) -> None:
+    """Of that, what was chosen of it, or set; the others would fill the screen."""
+    run, root = tracked.found[WIDE], tracked.project.root
+    assert run["status"] == "FINISHED" and run["tags"]["thimble.status"] == "ok"
+    assert run["metrics"]["pmu_bytes"] == 400 and run["metrics"]["cycles"] == 5
+    names = {"params.yaml", "dvc.lock", "plan.json", "generated", "code.json", "result.json"}
+    assert names <= set(run["artifacts"])
+    assert run["uri"].startswith(f"file://{root}/.thimble/tracking/artifacts/")
+    assert not list(root.glob("mlruns*")) and not list(root.glob("*.db"))
     board = {k: v for k, v in run["params"].items() if k.startswith("hardware.")}
     assert board == {
         "hardware.name": "arduino",
@@ -164,11 +150,6 @@ def test_a_boards_constants_are_an_artifact(tracked: Tracked) -> None:
     assert not [key for key in run["params"] if key.startswith(noise) or "_target_" in key]
     kept = yaml.safe_load((Path(urlparse(run["uri"]).path) / "params.yaml").read_text())
     assert kept["hardware"]["power"]["source"] == "a data sheet"
-
-
-@pytest.mark.ci
-def test_every_parameter_and_version_is_tracked(tracked: Tracked) -> None:
-    run = tracked.found[WIDE]
     expected = {f"strategy.field_{number:03}": str(number) for number in FIELDS}
     assert expected.items() <= run["params"].items()
     assert run["params"]["target.images"] == "7", "the last group"
@@ -180,7 +161,13 @@ def test_every_parameter_and_version_is_tracked(tracked: Tracked) -> None:
 
 
 @pytest.mark.ci
-def test_the_code_of_a_run_is_tracked(tracked: Tracked) -> None:
+def test_jobs_are_nested_in_their_sweep_and_code_is_tracked(tracked: Tracked) -> None:
+    parent = tracked.found[SWEPT]
+    nested = {n for n, run in tracked.found.items() if "mlflow.parentRunId" in run["tags"]}
+    assert nested == set(JOBS)
+    assert {tracked.found[n]["tags"]["mlflow.parentRunId"] for n in JOBS} == {parent["id"]}
+    assert parent["tags"]["thimble.run_dir"] == tracked.sweep["run_dir"]
+    assert "result.json" in parent["artifacts"]
     found = tracked.found
     assert {run["tags"]["code_version"] for run in found.values()} == {tracked.commit}
     clean = {name for name, run in found.items() if run["tags"]["code_dirty"] == "false"}
@@ -205,16 +192,6 @@ def test_failures_and_results_that_do_not_fit_are_tracked(tracked: Tracked) -> N
     assert failed["5"]["metrics"]["pmu_bytes"] == 400, "it got as far as that"
     tags, reason = failed["6"]["tags"], f"the run failed: {cold}"
     assert tags["missing.pmu_bytes"] == tags["missing.wear"] == reason
-
-
-@pytest.mark.ci
-def test_jobs_are_nested_in_their_sweep(tracked: Tracked) -> None:
-    parent = tracked.found[SWEPT]
-    nested = {n for n, run in tracked.found.items() if "mlflow.parentRunId" in run["tags"]}
-    assert nested == set(JOBS)
-    assert {tracked.found[n]["tags"]["mlflow.parentRunId"] for n in JOBS} == {parent["id"]}
-    assert parent["tags"]["thimble.run_dir"] == tracked.sweep["run_dir"]
-    assert "result.json" in parent["artifacts"]
 
 
 @pytest.mark.ci

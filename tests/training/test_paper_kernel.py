@@ -1,3 +1,5 @@
+"""Trials that are trained at once, by loops compiled from C or on a device, against autograd."""
+
 import platform
 import shutil
 import time
@@ -12,12 +14,15 @@ from pipeline.errors import ThimbleError
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.models.small_cnn import SmallCnn
 from pipeline.quantize.simulated import QuantizedNetwork
-from pipeline.training import paper_kernel
+from pipeline.training import paper_kernel, paper_stack
+from pipeline.training.paper_device import GROUPS, Stacked, groups
+from pipeline.training.paper_engine import Cores, Epoch, device
 from pipeline.training.paper_kernel import FLOAT, FROZEN, QUANTIZED, Batches, Chain, Kernel, build
 from pipeline.training.paper_rows import parameters, to_row
 from tests.comparing import equal
 from tests.tiers import quick
 
+RATES = np.array([0.01, 0.02, 0.005], np.float32)
 COUNT = 100  # not a multiple of the lanes
 SHAPES = [
     Mnist2kb(),
@@ -47,14 +52,18 @@ def network(model: Mnist2kb | SmallCnn, images: np.ndarray, gain: float = 1.0) -
     return made
 
 
+def chain(model: Mnist2kb | SmallCnn) -> Chain:
+    return Chain.of(model.build(), model.input_shape[0])
+
+
 def compiled(model: Mnist2kb | SmallCnn) -> Kernel:
-    return build(Chain.of(model.build(), model.input_shape[0]))
+    return build(chain(model))
 
 
 def of_narrower(model: Mnist2kb, monkeypatch: pytest.MonkeyPatch, flag: str) -> Kernel:
     """Compiled as for a processor without the vectors that ``flag`` switches off."""
     monkeypatch.setattr(paper_kernel, "COMPILER", (*paper_kernel.COMPILER, flag))
-    return build.__wrapped__(Chain.of(model.build(), model.input_shape[0]))
+    return build.__wrapped__(chain(model))
 
 
 def tensor(images: np.ndarray) -> torch.Tensor:
@@ -96,13 +105,35 @@ def loss(logits: torch.Tensor, given: Batches) -> torch.Tensor:
     return given.hard * labelled + (1 - given.hard) * taught
 
 
-@pytest.mark.parametrize("model", quick(2, SHAPES), ids=str)
+def two(model: Mnist2kb | SmallCnn, mode: int) -> tuple[np.ndarray, list[QuantizedNetwork]]:
+    """Rows of two networks that differ in weights and thresholds."""
+    images = batches(model).images
+    made = [network(model, images, gain) for gain in (1.3, 0.4)]
+    with torch.no_grad():
+        for layer in made[1].quantized.values():
+            layer.weight_log2 += 1
+            layer.bias.mul_(2)
+    for each in made if mode == FROZEN else ():
+        each.freeze()
+    return np.stack([to_row(each) for each in made]), made
+
+
+@pytest.mark.parametrize("model", quick([*SHAPES[:2], SHAPES[5]], SHAPES), ids=str)
 def test_quantized_logits_are_equal_bit_for_bit(model: Mnist2kb | SmallCnn) -> None:
+    """Of the compiled loops, and of tensors that hold several networks."""
     given = batches(model)
-    made = network(model, given.images, 1.3)
-    found = compiled(model).logits(to_row(made), QUANTIZED, given.images)
-    equal(found, forward(made, QUANTIZED, given.images).detach().numpy())
-    assert len(np.unique(found)) > 10
+    rows, made = two(model, QUANTIZED)
+    images = torch.from_numpy(np.stack([given.images] * 2))
+    stacks = [
+        paper_stack.logits(chain(model), torch.from_numpy(rows), images, QUANTIZED, groups)
+        for groups in (1, 4)
+    ]
+    for number, each in enumerate(made):
+        wanted = forward(each, QUANTIZED, given.images).detach().numpy()
+        equal(compiled(model).logits(rows[number], QUANTIZED, given.images), wanted)
+        assert len(np.unique(wanted)) > 10
+        for stack in stacks:
+            equal(stack[number].numpy(), wanted)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="options of gcc for x86-64")
@@ -127,25 +158,31 @@ def test_narrower_vectors_give_the_same_at_a_few_times_the_cost(
 
 
 @pytest.mark.parametrize("mode", [FLOAT, QUANTIZED, FROZEN])
-@pytest.mark.parametrize("model", SHAPES, ids=str)
+@pytest.mark.parametrize("model", quick([*SHAPES[:2], SHAPES[5]], SHAPES), ids=str)
 def test_gradients_are_those_of_autograd(model: Mnist2kb | SmallCnn, mode: int) -> None:
     given = batches(model)
-    made = network(model, given.images, 1.3)
-    if mode == FROZEN:
-        made.freeze()
-    row = to_row(made)
-    grad = np.full_like(row, np.nan)
-    order = np.arange(COUNT, dtype=np.uint32)
-    found = compiled(model).gradient(row, mode, given, order, grad)
-    wanted = loss(forward(made, mode, given.images), given)
-    torch.autograd.backward(wanted)
-    each = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters(made)]
-    flat = torch.cat([gradient.reshape(-1) for gradient in each]).numpy()
-    assert found == pytest.approx(float(wanted.detach()), rel=1e-5)
-    assert np.abs(flat).max() > 1e-3
-    np.testing.assert_allclose(grad, flat, atol=2e-6, rtol=1e-4)
-    thresholds = grad[-3 * len(made.quantized) + 1 :]
-    assert thresholds.any() == (mode == QUANTIZED)
+    rows, made = two(model, mode)
+    stack = torch.from_numpy(rows).requires_grad_()
+    images, labels, shares = (
+        torch.from_numpy(np.stack([each] * 2))
+        for each in (given.images, given.labels, given.shares)
+    )
+    found = paper_stack.logits(chain(model), stack, images, mode, 2)
+    losses = paper_stack.losses(found, labels, shares, given.hard, given.temperature).mean(1)
+    (stacked,) = torch.autograd.grad(losses.sum(), stack)
+    for number, (row, each) in enumerate(zip(rows, made, strict=True)):
+        grad = np.full_like(row, np.nan)
+        order = np.arange(COUNT, dtype=np.uint32)
+        looped = compiled(model).gradient(row, mode, given, order, grad)
+        wanted = loss(forward(each, mode, given.images), given)
+        torch.autograd.backward(wanted)
+        known = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters(each)]
+        flat = torch.cat([gradient.reshape(-1) for gradient in known]).numpy()
+        assert np.abs(flat).max() > 1e-3
+        for said, gradient in ((looped, grad), (float(losses[number]), stacked[number].numpy())):
+            assert said == pytest.approx(float(wanted.detach()), rel=1e-5)
+            np.testing.assert_allclose(gradient, flat, atol=4e-6, rtol=1e-4)
+        assert grad[-3 * len(each.quantized) + 1 :].any() == (mode == QUANTIZED)
 
 
 def test_a_step_is_adam() -> None:
@@ -154,13 +191,12 @@ def test_a_step_is_adam() -> None:
     made = network(model, given.images)
     row = to_row(made)
     order = np.random.default_rng(0).integers(0, COUNT, (3, 20), dtype=np.uint32)
-    rates = np.array([0.01, 0.02, 0.005], np.float32)
     own = row.copy()
     moments = np.zeros((2, len(row)), np.float32)
-    compiled(model).train(own, moments, 0, FLOAT, given, order, rates)
+    compiled(model).train(own, moments, 0, FLOAT, given, order, RATES)
     weight = torch.nn.Parameter(torch.from_numpy(row.copy()))
     optimizer = torch.optim.Adam([weight])
-    for rate, part in zip(rates, order, strict=True):
+    for rate, part in zip(RATES, order, strict=True):
         grad = np.zeros_like(row)
         current = weight.detach().numpy().copy()
         compiled(model).gradient(current, FLOAT, given, part, grad)
@@ -208,3 +244,70 @@ def test_what_gcc_says_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(paper_kernel, "SOURCE", broken)
     with pytest.raises(ThimbleError, match=r"gcc cannot compile broken\.c"):
         compiled(Mnist2kb(channels=(2, 4)))
+
+
+def test_a_step_is_that_of_the_compiled_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one image in all, so that both draw the same."""
+    model = SHAPES[1]
+    given = batches(model)
+    rows, _ = two(model, FLOAT)
+    only = np.array([7], np.uint32)
+    epoch = Epoch(FLOAT, 2, only, [1, 2], RATES, 1)
+    engines = Cores(compiled(model), 2), Stacked(chain(model), "cpu")
+    monkeypatch.setattr(Cores, "train", _drawn_again)
+    found = []
+    for engine in engines:
+        own, moments = rows.copy(), np.full((2, *rows.shape), 1e-3, np.float32)
+        moments = moments.transpose(1, 0, 2).copy()
+        losses = engine.train(list(own), list(moments), given, epoch)
+        found.append((own, moments, losses))
+    for left, right in zip(*found, strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-5)
+    assert np.abs(found[0][0] - rows).max() > 0.005
+
+
+def _drawn_again(self: Cores, rows: list, moments: list, given: object, epoch: Epoch) -> list:
+    order = np.repeat(epoch.images[None], len(epoch.rates), 0)
+    return [
+        self.kernel.train(row, moment, epoch.done, epoch.mode, given, order, epoch.rates)
+        for row, moment in zip(rows, moments, strict=True)
+    ]
+
+
+@pytest.mark.ci
+def test_both_engines_judge_alike() -> None:
+    model = SHAPES[4]
+    given = batches(model)
+    rows, _ = two(model, QUANTIZED)
+    engines = Cores(compiled(model), 2), Stacked(chain(model), "cpu")
+    left, right = (each.logits(list(rows), QUANTIZED, given.images) for each in engines)
+    assert all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
+
+
+def test_equal_seeds_draw_equal_images() -> None:
+    model = SHAPES[1]
+    given = batches(model)
+    every = np.arange(COUNT, dtype=np.uint32)
+    found = []
+    for seeds in ([1, 2], [1, 2], [1, 3]):
+        rows, _ = two(model, FLOAT)
+        moments = np.zeros((2, 2, rows.shape[1]), np.float32)
+        epoch = Epoch(FLOAT, 0, every, seeds, RATES, 20)
+        Stacked(chain(model), "cpu").train(list(rows), list(moments), given, epoch)
+        found.append(rows)
+    equal(found[0], found[1])
+    assert not np.array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("trials", [1, 3, 32, 500])
+def test_groups_divide_the_images(trials: int) -> None:
+    found = groups(trials, 64)
+    assert 64 % found == 0
+    assert found == 1 or found * trials <= GROUPS
+
+
+def test_a_device_is_taken_by_name_or_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert [device(name) for name in ("cpu", "auto")] == ["cpu", "cuda"]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert device("auto") == "cpu"

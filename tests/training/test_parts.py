@@ -22,10 +22,15 @@ def numbers(*counters: int, seed: int = 0) -> list[float]:
     return torch.rand(4, generator=Run(seed).generator(*counters)).tolist()
 
 
-def test_each_purpose_has_its_own_numbers() -> None:
+def test_each_purpose_has_its_own_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And checkpoints are where the runner says."""
     drawn = [numbers(), numbers(0), numbers(1), numbers(0, 0), numbers(0, seed=1)]
     assert len({tuple(values) for values in drawn}) == len(drawn)
     assert numbers(3, 1) == numbers(3, 1)
+    monkeypatch.delenv("THIMBLE_CHECKPOINTS", raising=False)
+    assert Run.from_environment(3, 1) == Run(3, 1, None)
+    monkeypatch.setenv("THIMBLE_CHECKPOINTS", "/kept/here")
+    assert Run.from_environment(3, 1) == Run(3, 1, Path("/kept/here"))
 
 
 def test_inside_everything_is_repeatable() -> None:
@@ -34,12 +39,9 @@ def test_inside_everything_is_repeatable() -> None:
         assert torch.are_deterministic_algorithms_enabled()
     with repeatable(Run(seed=5)):
         assert torch.equal(first, torch.rand(3))
-
-
-@pytest.mark.parametrize(("threads", "expected"), [(1, 1), (2, 1), (3, 2)])
-def test_one_thread_is_left_for_the_images(threads: int, expected: int) -> None:
-    with repeatable(Run(threads=threads)):
-        assert torch.get_num_threads() == expected
+    for threads, expected in ((1, 1), (2, 1), (3, 2)):  # one is left for the images
+        with repeatable(Run(threads=threads)):
+            assert torch.get_num_threads() == expected
 
 
 def test_all_is_put_back_even_after_an_error() -> None:
@@ -53,13 +55,6 @@ def test_all_is_put_back_even_after_an_error() -> None:
     assert not torch.are_deterministic_algorithms_enabled()
     assert torch.utils.deterministic.fill_uninitialized_memory  # as PyTorch has it
     assert torch.equal(torch.rand(2), expected)
-
-
-def test_checkpoints_are_where_the_runner_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("THIMBLE_CHECKPOINTS", raising=False)
-    assert Run.from_environment(3, 1) == Run(3, 1, None)
-    monkeypatch.setenv("THIMBLE_CHECKPOINTS", "/kept/here")
-    assert Run.from_environment(3, 1) == Run(3, 1, Path("/kept/here"))
 
 
 DATA = Synthetic(shape=(12, 20, 3)).arrays()
