@@ -43,6 +43,7 @@ def test_what_is_right_passes() -> None:
     [
         ("kind", "ash", "Tree.kind is 'ash'"),
         ("kind", ["oak"], "Tree.kind is"),
+        ("kind", "a" * 1000, "Tree.kind is 'aaa"),
         ("name", None, "Tree.name is None, not str"),
         ("leaf", 3.0, "Tree.leaf is 3.0"),
         ("leaf", True, "Tree.leaf is True"),
@@ -63,9 +64,4 @@ def test_what_is_right_passes() -> None:
 )
 def test_what_is_wrong_is_named(key: str, value: Any, said: str) -> None:
     found = misfit(replace(RIGHT, **{key: value}))
-    assert found is not None and found.startswith(said)
-
-
-def test_long_values_are_cut() -> None:
-    found = misfit(replace(RIGHT, kind="a" * 1000))  # type: ignore[arg-type]
-    assert found is not None and len(found) < 200
+    assert found is not None and found.startswith(said) and len(found) < 200

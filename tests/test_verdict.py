@@ -9,13 +9,13 @@ import pytest
 
 from pipeline import verdict
 from pipeline.errors import ThimbleError
-from pipeline.hardware import Hardware
 from pipeline.plan.interpret import Result
 from tests.boards import load_hardware
 from tests.strategies import nets
 from tests.strategies.chains import STRATEGIES, Herringbone, Ordinary, board, mnist
 
 GRAPH = mnist().graph()
+NUCLEO = load_hardware("nucleo_l4r5zi")
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -37,45 +37,35 @@ def test_too_small_says_needed_available_where_and_what_to_try() -> None:
     assert report["advice"].startswith("try hardware.weights_in=flash, strategy=auto")
 
 
-def nucleo() -> Hardware:
-    return load_hardware("nucleo_l4r5zi")
-
-
 def test_a_microcontroller_says_what_a_network_needs() -> None:
     graph = nets.ds_cnn((64,) * 5)
-    report = verdict.check(Ordinary().plan(graph, nucleo()), graph, nucleo())
+    report = verdict.check(Ordinary().plan(graph, NUCLEO), graph, NUCLEO)
     assert report["status"] == "ok"
     scratch = 512  # of the fast convolution, beside the activations
     assert (report["pmu_bytes"], report["arena_bytes"], report["arena_over_bound_bytes"]) == (
         *(16_000, 16_000 + scratch, 0),
     )
     assert report["order_proved"] is True and report["arena_proved"] is True
-    assert report["needed_bytes"] == 16_000 + scratch + nucleo().stack_reserve_bytes
+    assert report["needed_bytes"] == 16_000 + scratch + NUCLEO.stack_reserve_bytes
     assert report["available_bytes"] == 640 * 1024
     assert [each["name"] for each in report["memories"]] == ["sram", "flash"]
     assert report["memories"][0]["needed_bytes"] == report["needed_bytes"]
     assert report["memories"][1]["needed_bytes"] >= graph.weight_bytes
-
-
-def test_a_network_too_large_for_it_says_by_how_much() -> None:
-    graph = nets.mobilenet_v2(160)
-    report = verdict.check(Ordinary().plan(graph, nucleo()), graph, nucleo())
+    graph = nets.mobilenet_v2(160)  # too large for it
+    report = verdict.check(Ordinary().plan(graph, NUCLEO), graph, NUCLEO)
     assert report["status"] == "infeasible" and report["pmu_bytes"] == 768_000
-    assert report["needed_bytes"] == 768_000 + nucleo().stack_reserve_bytes
+    assert report["needed_bytes"] == 768_000 + NUCLEO.stack_reserve_bytes
     assert report["resource"] == "SRAM" and "conv2d" in report["where"]
 
 
-def test_a_wrong_plan_is_refused() -> None:
+def test_a_wrong_plan_and_an_interpreter_that_disagrees_are_errors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     uno = board()
     plan = Herringbone().plan(GRAPH, uno)
     (track,) = plan.tracks
     with pytest.raises(ThimbleError):
         verdict.check(replace(plan, tracks=(replace(track, steps=track.steps[:-1]),)), GRAPH, uno)
-
-
-def test_an_interpreter_that_disagrees_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    uno = board()
-    plan = Herringbone().plan(GRAPH, uno)
 
     def wrong(*_: object) -> Result:
         return Result(np.full(10, 7), {})

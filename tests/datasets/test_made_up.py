@@ -41,13 +41,10 @@ def test_the_parts_are_disjoint_and_complete() -> None:
         assert (images[:, 0, 0, 0] == parts[f"{part}_labels"]).all()
 
 
-@pytest.mark.parametrize("validation", [-1, 100, 101])
-def test_an_impossible_split_is_one_line(validation: int) -> None:
-    with pytest.raises(ThimbleError, match=rf"data\.validation={validation} of 100"):
-        Numbered(validation=validation).arrays()
-
-
-def test_labels_and_images_must_be_as_many() -> None:
+def test_an_impossible_split_or_number_of_labels_is_one_line() -> None:
+    for validation in (-1, 100, 101):
+        with pytest.raises(ThimbleError, match=rf"data\.validation={validation} of 100"):
+            Numbered(validation=validation).arrays()
     with pytest.raises(ThimbleError, match="5 labels do not go with"):
         Split(np.zeros((4, 2, 2, 1), np.uint8), np.zeros(5, np.uint8))
     with pytest.raises(ThimbleError, match="do not go with images of shape"):
@@ -73,14 +70,11 @@ def test_pictures_differ_as_wholes_and_in_detail_and_by_seed() -> None:
     assert (first == again).all() and (first != other).mean() > 0.9 and first.dtype == np.uint8
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 640), (49, 10, 1), (1, 7, 2), (224, 224, 3)])
-def test_pictures_of_any_shape(shape: tuple[int, int, int]) -> None:
-    images = pictures(2, shape, 5)
-    assert images.shape == (2, *shape) and len(np.unique(images)) > 5
-
-
-def test_long_signals_take_little_memory() -> None:
+def test_pictures_of_any_shape_take_little_memory() -> None:
     """No matrix of places and cells: it would have 2^34 entries."""
+    for shape in ((1, 1, 640), (49, 10, 1), (1, 7, 2), (224, 224, 3)):
+        images = pictures(2, shape, 5)
+        assert images.shape == (2, *shape) and len(np.unique(images)) > 5
     tracemalloc.start()
     found = pictures(2, (1 << 17, 1, 1), 0)
     assert tracemalloc.get_traced_memory()[1] < 64 * found.size * found.itemsize
@@ -88,11 +82,14 @@ def test_long_signals_take_little_memory() -> None:
     assert 40 < found.std() < 70 and np.abs(np.diff(found[0, :, 0, 0].astype(int))).mean() < 40
 
 
-@pytest.mark.parametrize("shape", [(28, 28, 1), (12, 20, 1), (32, 32, 3), (5, 5, 1)])
-def test_classes_of_any_shape(shape: tuple[int, int, int]) -> None:
-    parts = Synthetic(shape=shape, train=40, validation=10, test=10).arrays()
-    assert parts["train_images"].shape == (40, *shape)
-    assert parts["validation_images"].shape == parts["test_images"].shape == (10, *shape)
+def test_classes_of_any_shape_or_one_line() -> None:
+    for shape in ((28, 28, 1), (12, 20, 1), (32, 32, 3), (5, 5, 1)):
+        parts = Synthetic(shape=shape, train=40, validation=10, test=10).arrays()
+        assert parts["train_images"].shape == (40, *shape)
+        assert parts["validation_images"].shape == parts["test_images"].shape == (10, *shape)
+    for options in ({"shape": (4, 28, 1)}, {"classes": 0}, {"classes": 257}):
+        with pytest.raises(ThimbleError, match="up to 256 classes"):
+            Synthetic(**options).arrays()  # type: ignore[arg-type]
 
 
 def test_the_classes_can_be_told_apart() -> None:
@@ -106,9 +103,3 @@ def test_the_classes_can_be_told_apart() -> None:
     test = parts["test_images"].reshape(100, -1).astype(float)
     nearest = np.square(test[:, None] - means).sum(2).argmin(1)
     assert (nearest == parts["test_labels"]).mean() > 0.8
-
-
-@pytest.mark.parametrize("options", [{"shape": (4, 28, 1)}, {"classes": 0}, {"classes": 257}])
-def test_what_cannot_be_made_is_one_line(options: dict[str, object]) -> None:
-    with pytest.raises(ThimbleError, match="up to 256 classes"):
-        Synthetic(**options).arrays()  # type: ignore[arg-type]

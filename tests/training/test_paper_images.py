@@ -43,16 +43,13 @@ def judged(copies: Copies, run: Run, key: str = "") -> Judged:
     return copies.judged(SOURCE, Oracle(), POOL, run, key, Steps())
 
 
-def test_what_the_teacher_mistakes_is_left_out() -> None:
+def test_what_the_teacher_mistakes_is_left_out_and_without_one_nothing() -> None:
     found = judged(Copies(10, 1, (0.0,), DISTORTION, 1.0), Run())
     kept = np.arange(60) % 3 != 0
     equal(found.labels, DATA["train_labels"][kept])
     pooled = (POOL(SOURCE.pixels) * 16).permute(0, 2, 3, 1).numpy()
     equal(found.images, pooled[kept])
     assert found.images.dtype == np.uint8 and found.images.max() <= 15
-
-
-def test_without_a_teacher_all_are_taken_by_their_labels() -> None:
     copies = Copies(11, 2, (0.0, 1.0), DISTORTION, 1.0)
     found = copies.judged(SOURCE, None, POOL, Run(), "", Steps())
     equal(found.labels, np.tile(DATA["train_labels"], 2))
@@ -105,11 +102,6 @@ class Says(nn.Module):
         return self.said.expand(len(images), -1)
 
 
-def test_logits_are_averaged() -> None:
-    said = Teachers([Says(1.0, 4.0), Says(3.0, -2.0)])(torch.zeros(3, 1, 4, 4))
-    assert said.tolist() == [[2.0, 1.0]] * 3
-
-
 def test_each_is_another_network_and_the_first_is_the_only_one_s() -> None:
     images = torch.rand(64, 1, 8, 8, generator=torch.Generator().manual_seed(1)) * 255
     examples = Examples(images, torch.arange(64) % 2)
@@ -127,7 +119,9 @@ def test_each_is_another_network_and_the_first_is_the_only_one_s() -> None:
     assert not torch.allclose(said[1], said[2])
 
 
-def test_maximums_halve_what_its_dense_layer_sees() -> None:
+def test_logits_are_averaged_and_maximums_halve_what_a_dense_layer_sees() -> None:
+    said = Teachers([Says(1.0, 4.0), Says(3.0, -2.0)])(torch.zeros(3, 1, 4, 4))
+    assert said.tolist() == [[2.0, 1.0]] * 3
     teacher = Teacher(((4, 3, 1), (6, 3, 1), (5, 3, 1)), pooled=(1, 2))
     dense = list(teacher.build(torch.Size([1, 12, 12]), 10))[-1]
     assert isinstance(dense, nn.Linear)
