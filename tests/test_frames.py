@@ -42,15 +42,12 @@ def test_known_units_go_through_the_scale() -> None:
     assert repr(tensor) == repr(replace(tensor, raw=None))  # hashes are of what code depends on
 
 
-def test_equal_numbers_of_values_in_other_axes_are_refused() -> None:
+def test_other_axes_are_refused_unless_they_are_of_one() -> None:
     for shape, said in (((3, 8, 8), "channels come first"), ((4, 16, 3), "choose another data")):
         with pytest.raises(ThimbleError, match=said):
             check(GRAPH, data(shape, 0))
         with pytest.raises(ThimbleError, match=said):
             stored(data(shape, 0)["test_images"], GRAPH.tensors[GRAPH.input])
-
-
-def test_axes_of_one_do_not_matter() -> None:
     signal = Tensor("x", (1, 40, 1), INT8, (1.0,), 0)
     for shape in ((40, 1, 1), (1, 1, 40), (8, 5, 1)):
         takes = replace(signal, shape=(40,)) if shape[1] == 5 else signal

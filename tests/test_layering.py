@@ -88,11 +88,8 @@ def test_only_their_own_package_knows_hydra_dvc_and_mlflow() -> None:
                 assert package(name) == OUTSIDERS[library], f"{name} imports {library}"
 
 
-def test_the_drawing_of_the_structure_is_current() -> None:
+def test_the_drawing_of_the_structure_is_current_and_what_has_moved_is_where_it_says() -> None:
     assert structure.drawing() in structure.PAGE.read_text(), "run `make deps`"
-
-
-def test_what_has_moved_is_where_it_says() -> None:
     for old, new in config.RENAMED.items():
         with pytest.raises(ThimbleError, match=re.escape(f"has moved: write {new}")):
             config.own_target({"_target_": old})

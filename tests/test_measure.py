@@ -124,7 +124,7 @@ def test_with_a_card_energy_and_wear_are_the_plan_s_and_without_nothing_wears() 
     assert {name: found[name] for name in said} == said
 
 
-def test_time_and_energy_are_of_the_median_inference() -> None:
+def test_time_energy_and_cycles_are_of_the_median_inference() -> None:
     found = timing(DEVICE, BOARD)
     assert found["cycles"] == 960_000
     assert found["compute_us"] == 60_000 and found["latency_us"] == 30_000
@@ -132,9 +132,6 @@ def test_time_and_energy_are_of_the_median_inference() -> None:
     power = BOARD.power
     expected = power.supply_volt * power.active_ma * 1e-3 * 60_000
     assert found["energy_uj"] == pytest.approx(expected)
-
-
-def test_cycles_by_layer_have_the_layers_macs() -> None:
     pool, conv, moves, rest = by_layer(DEVICE, GRAPH)["layers"]
     assert conv == {
         "layer": "conv2", "macs": 36_000, "cycles": 500_000, "cycles_per_mac": 500_000 / 36_000,
@@ -155,7 +152,7 @@ def test_memory_is_measured_where_it_can_be_and_bounded_elsewhere() -> None:
     assert "cycles" not in found and "energy_uj" not in found
 
 
-def test_a_modelled_latency_has_its_band_and_its_error() -> None:
+def test_a_modelled_latency_has_its_band_and_a_boards_own_timer_its_clock() -> None:
     counts = {"low": 16_000, "median": 32_000, "high": 48_000, "instructions": 9}
     counts |= {"compute_cycles": 64_000, "compute_instructions": 18}
     unknown = measured({"modelled_cycles": counts})
@@ -164,9 +161,6 @@ def test_a_modelled_latency_has_its_band_and_its_error() -> None:
     assert "latency_error_pct" not in unknown
     checked = measured({"modelled_cycles": {**counts, "error_pct": 5.0, "evidence": "silicon"}})
     assert (checked["latency_error_pct"], checked["latency_evidence"]) == (5.0, "silicon")
-
-
-def test_a_boards_own_timer_counts_at_its_clock() -> None:
     spread = {"min": 7000, "median": 8000, "max": 9000}
     found = measured({"invoke_cycles": spread})
     assert found["latency_us"] == 8000 / BOARD.clock_hz * 1e6

@@ -128,6 +128,10 @@ def test_two_networks_with_one_prefix_are_told_apart(tmp_path: Path) -> None:
     text = '#include "a/kws.h"\n#include "b/kws.h"\n'
     done = subprocess.run(command, cwd=tmp_path, input=text, capture_output=True, text=True)
     assert done.returncode and "KWS_MODEL_H: two networks have this prefix" in done.stderr
+    graph = network()
+    given = frames(graph, 3)
+    found = Predictor(made(graph, host(), "kws"), graph).predict(given.astype(np.int8))
+    equal(found, graph.outputs(given))
 
 
 def built(place: Path, files: dict[str, str], hardware: Hardware) -> Iterator[tuple[Path, Size]]:
@@ -169,13 +173,6 @@ def test_a_cortex_m_finds_its_sections_by_any_prefix(tmp_path: Path) -> None:
         runs = simulated(folder, graph, hardware, size, frames(graph, 2))
         equal(outputs(graph, runs), graph.outputs(frames(graph, 2)))
     assert sizes[0] == sizes[1]
-
-
-def test_python_finds_a_network_of_any_prefix(tmp_path: Path) -> None:
-    graph = network()
-    given = frames(graph, 3)
-    found = Predictor(made(graph, host(), "kws"), graph).predict(given.astype(np.int8))
-    equal(found, graph.outputs(given))
 
 
 def test_labels_are_strings_of_c(tmp_path: Path) -> None:

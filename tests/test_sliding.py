@@ -170,7 +170,7 @@ def heard() -> dict[str, Any]:
     return {"test_sounds": sounds, "test_images": EAR.features(sounds), "test_labels": labels}
 
 
-def test_each_sound_is_followed_by_the_next() -> None:
+def test_each_sound_is_followed_by_the_next_and_images_have_more_rows() -> None:
     data = heard()
     assert Windows(1, 2).data(data, EAR) is data and Windows(1, 2).first_bytes(data, EAR) == 0
     found = Windows(3, 2).data(data, EAR)
@@ -181,9 +181,6 @@ def test_each_sound_is_followed_by_the_next() -> None:
     assert (found["test_images"][:, :6] == data["test_images"]).all()
     assert not len(found["test_labels"])
     assert Windows(3, 2).first_bytes(found, EAR) == 2 * 416
-
-
-def test_images_have_more_rows() -> None:
     images = np.random.default_rng(2).integers(0, 256, (2, 5, 3, 2)).astype(np.uint8)
     data = {"test_images": images, "test_labels": np.zeros(2, np.uint8)}
     found = Windows(4, 2).data(data, NoFrontend())
@@ -191,9 +188,6 @@ def test_images_have_more_rows() -> None:
     assert (found["test_images"][0, 5:10] == images[1]).all()
     assert (found["test_images"][0, 10] == images[0, 0]).all()
     assert Windows(4, 2).first_bytes(found, NoFrontend()) == 5 * 3 * 2
-
-
-def test_more_sound_than_the_device_counts() -> None:
     with pytest.raises(ThimbleError, match=r"counts 32,767 samples.*fewer sliding.windows"):
         Windows(300, 2).data(heard(), EAR)
     none = {"test_images": np.zeros((0, 5, 3, 2), np.uint8), "test_labels": np.zeros(0, np.uint8)}

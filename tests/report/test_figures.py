@@ -161,6 +161,11 @@ def test_the_axes_are_metrics_that_differ() -> None:
     assert axes_of([swept(**same), swept(**other), UNFIT]) == ("pmu_bytes", "accuracy_int")
     assert axes_of([swept(pmu_bytes=430.5), swept(pmu_bytes=500), UNFIT]) == ("pmu_bytes", None)
     assert axes_of([swept(**same), swept("failed")]) == ("sram_bytes", None)
+    for x, y in product(("sram_bytes", "pmu_bytes", "flash_bytes"), ("energy_uj", "macs_executed")):
+        assert axes_of([swept(**{x: 10, y: 7}), swept(**{x: 12, y: 6}), UNFIT]) == (x, y)
+    one = swept(sram_bytes=1)
+    for jobs in ([one], [one, UNFIT], [one, one], [swept()] * 2, [swept("failed")] * 2, []):
+        assert pareto(jobs, [str(n) for n in range(len(jobs))]) is None
 
 
 @given(
@@ -211,17 +216,6 @@ def test_what_does_not_fit_has_no_point(monkeypatch: pytest.MonkeyPatch) -> None
     assert sorted(x for dots in axes.collections for x in dots.get_offsets()[:, 0]) == [10, 12]
     assert axes.get_xlim()[1] < 13
     assert "2  c: does not fit" in drawn[0].legends[0].get_title().get_text()
-
-
-def test_nothing_to_draw() -> None:
-    one = swept(sram_bytes=1)
-    for jobs in ([one], [one, UNFIT], [one, one], [swept()] * 2, [swept("failed")] * 2, []):
-        assert pareto(jobs, [str(n) for n in range(len(jobs))]) is None
-
-
-def test_every_pair_of_axes_is_found() -> None:
-    for x, y in product(("sram_bytes", "pmu_bytes", "flash_bytes"), ("energy_uj", "macs_executed")):
-        assert axes_of([swept(**{x: 10, y: 7}), swept(**{x: 12, y: 6}), UNFIT]) == (x, y)
 
 
 def test_figure_1_by_hand() -> None:

@@ -94,7 +94,7 @@ def test_bars_add_up_to_what_was_measured() -> None:
     assert ("sram_limit_bytes", 2048, False) in groups(METRICS)["Memory"]
 
 
-def test_what_lies_outside_of_the_chip_has_bars_of_its_own() -> None:
+def test_bars_of_a_plan_with_the_stacks_reserve_and_of_what_lies_outside_of_the_chip() -> None:
     metrics = {
         "sram_limit_bytes": 2048, "sram_bytes": 224, "stack_bytes": 200, "arena_bytes": 16_512,
         "arena_in_sram": False, "outside": {"sdram": (16_512, 8_388_608)},
@@ -104,9 +104,6 @@ def test_what_lies_outside_of_the_chip_has_bars_of_its_own() -> None:
     assert (sdram.title, sdram.used_bytes, sdram.limit_bytes) == (
         "External SDRAM", 16_512, 8_388_608,
     )  # fmt: skip
-
-
-def test_a_plan_has_bars_with_the_stacks_reserve() -> None:
     plan, _, hardware = made("slots")
     (sram,) = planned(plan, hardware)
     assert dict(sram.parts) == {"weights": 1513, "tensor": 431, "stack": 64}
@@ -144,15 +141,12 @@ def test_of_many_tensors_the_largest_are_named() -> None:
     assert peak.listed(["a"]) == "a" and peak.listed(["a", "b", "c"]) == "a, b and c"
 
 
-def test_memories_and_passes_have_words() -> None:
+def test_everything_has_words_and_numbers_read_well() -> None:
     folder = ROOT / "pipeline" / "passes"
     assert set(PASSES) == {path.stem for path in folder.glob("[a-z]*.py")}
     assert memory("quadspi") == "external flash" and memory("sram2") == "sram2"
     assert len({words for words, _ in ALL_METRICS.values()}) == len(ALL_METRICS)
     assert not any("_" in word for words in ALL_METRICS.values() for word in words)
-
-
-def test_numbers_read_well() -> None:
     assert number(94928) == "94,928" and number(434.5) == "434.5"
     assert number(0.98765) == "0.9877" and number("ok") == "ok" and number(True) == "True"
     assert time(29_800.0) == "29.8 ms" and time(9.2e7) == "92 s" and time(3.0) == "3 µs"
@@ -182,11 +176,19 @@ FOUR: dict[str, Any] = {
 
 
 def test_each_row_of_one_ram_adds_up_to_its_metric() -> None:
+    """The picture is as wide as its longest row, or the RAM."""
     found = ram.rows(FOUR)
     assert [row.title for row in found] == ["liveness", "plan", "linked", "measured"]
     for row in found:
         assert row.bytes == FOUR[row.metric] and row.counts
         assert {kind for kind, _ in row.parts} <= set(ram.COUNTED)
+    found = ram.rows(FOUR)
+    assert ram.scale(found, 1 << 20) == 1.25 * FOUR["linked_bytes"]
+    assert ram.scale(found, 1500) == 1500 and ram.scale((), 0) == 0
+    assert ram.scale(found, 1200) == FOUR["linked_bytes"]
+    inside = FOUR | {"arena_in_sram": False, "statics_bytes": 340, "linked_bytes": 460}
+    linked = ram.rows(inside)[2]
+    assert linked.bytes == 460 and ram.ARENA not in dict(linked.parts)
 
 
 @pytest.mark.parametrize(
@@ -200,14 +202,3 @@ def test_each_row_of_one_ram_adds_up_to_its_metric() -> None:
 def test_what_is_not_known_is_left_out(missing: tuple[str, ...], titles: list[str]) -> None:
     known = {name: value for name, value in FOUR.items() if name not in missing}
     assert [row.title for row in ram.rows(known)] == titles
-
-
-def test_the_picture_of_one_ram() -> None:
-    """As wide as its longest row or the RAM; an arena outside of the chip is not in it."""
-    found = ram.rows(FOUR)
-    assert ram.scale(found, 1 << 20) == 1.25 * FOUR["linked_bytes"]
-    assert ram.scale(found, 1500) == 1500 and ram.scale((), 0) == 0
-    assert ram.scale(found, 1200) == FOUR["linked_bytes"]
-    inside = FOUR | {"arena_in_sram": False, "statics_bytes": 340, "linked_bytes": 460}
-    linked = ram.rows(inside)[2]
-    assert linked.bytes == 460 and ram.ARENA not in dict(linked.parts)

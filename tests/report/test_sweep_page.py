@@ -95,10 +95,6 @@ def test_every_job_is_there_with_what_is_known(folder: Path, jobs: list[dict[str
     assert more == {"sram_bytes": False, "accuracy_int": True, "latency_us": False,
                     "pmu_bytes": False}  # fmt: skip
     assert "http" not in written(folder, jobs).read_text().replace("http://www.w3.org/2000/svg", "")
-
-
-def test_metrics_that_tell_jobs_apart_come_first() -> None:
-    """The title says of what, and how many fit."""
     rows = [{"flash_bytes": 5, "macs": n, "status": "ok", "random_weights": True,
              "accuracy_int": 0.1} for n in range(2)]  # fmt: skip
     assert sweep_page.known(rows) == ["macs", "flash_bytes"]

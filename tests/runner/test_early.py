@@ -142,15 +142,11 @@ def test_a_network_is_called_by_its_own_name(here: Path, words: tuple[str, ...],
     assert plain(*words)["model"]["name"] == name
 
 
-def test_a_name_does_not_depend_on_the_place() -> None:
+@pytest.mark.ci
+def test_a_name_does_not_depend_on_the_place_nor_the_planner_is_part_of_pruning() -> None:
     found = {"model": {"name": "onnx", "path": "/some/where/my.net.onnx"}}
     own.named(found)
     assert found["model"]["name"] == "my.net"
-
-
-@pytest.mark.ci
-def test_the_planner_is_part_of_pruning_only_for_limits() -> None:
-    """A strategy or a board is in what the stage depends on exactly where it is asked."""
     words = ("model=resnet8", "hardware=nucleo_f446re", "strategy=partial", "prune=magnitude")
     without, within = (plain(*words, *more) for more in ((), ("prune.macs=9",)))
     assert not {"strategy", "hardware", "passes"} & without["prune"].keys()

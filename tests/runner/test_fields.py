@@ -123,7 +123,7 @@ def merged(given: dict[str, object]) -> dict[str, object]:
     return {str(key): value for key, value in found.items()}
 
 
-def test_defaults_are_kept_and_what_has_none_must_be_given() -> None:
+def test_a_config_has_defaults_and_types_and_every_field_of_the_board() -> None:
     assert merged({}) == {
         "name": MISSING,
         "colour": "green",
@@ -131,12 +131,11 @@ def test_defaults_are_kept_and_what_has_none_must_be_given() -> None:
         "others": [],
         "table": [],
     }
-
-
-def test_dataclasses_and_tuples_within_are_typed_too() -> None:
     found = merged({"others": [{"size": "3"}], "table": [[1, 2]], "colour": "red"})
     assert found["others"] == [{"size": 3, "places": ["here", "there"]}]
     assert (found["table"], found["colour"]) == ([[1, 2]], "red")
+    keys = OmegaConf.structured(schema.Config).hardware
+    assert list(keys) == [item.name for item in dataclasses.fields(hardware.Hardware)]
 
 
 @pytest.mark.parametrize(
@@ -145,8 +144,3 @@ def test_dataclasses_and_tuples_within_are_typed_too() -> None:
 def test_values_of_other_types_are_refused(given: dict[str, object]) -> None:
     with pytest.raises(OmegaConfBaseException, match=r"blue|converted|sise"):
         merged(given)
-
-
-def test_the_config_has_every_field_of_the_board() -> None:
-    keys = OmegaConf.structured(schema.Config).hardware
-    assert list(keys) == [item.name for item in dataclasses.fields(hardware.Hardware)]

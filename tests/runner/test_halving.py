@@ -276,14 +276,11 @@ def values(network: list[str]) -> dict[str, Any]:
     return {key: json.loads(value) for key, value in words}
 
 
-def test_a_seed_draws_the_same_networks_however_many() -> None:
+def test_a_seed_draws_the_same_networks_of_the_space() -> None:
     assert drawn(30) == drawn(30)
     assert drawn(30)[:10] == drawn(10)
     assert drawn(10, 2) != drawn(10)
     assert len({tuple(network) for network in drawn(30)}) == 30
-
-
-def test_each_is_a_network_of_the_space() -> None:
     seen: dict[str, set[Any]] = {"depthwise": set(), "pool": set(), "bits": set()}
     for network in map(values, drawn(60)):
         model = SmallCnn(**{key: _tuples(value) for key, value in network.items()})

@@ -53,9 +53,6 @@ def test_a_hash_changes_with_content_not_with_place_or_time(tmp_path: Path) -> N
     assert before["model"] and not before["data"]
     second.write_bytes(b"others")
     assert own.hashes(config(path=str(second)), tmp_path) != before
-
-
-def test_a_folder_is_all_of_its_files(tmp_path: Path) -> None:
     folder = {**config(), "data": {"path": str(tmp_path)}}
     (tmp_path / "cat").mkdir()
     hashes = {own.hashes(folder, tmp_path)["data"]}

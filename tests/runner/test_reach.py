@@ -169,7 +169,8 @@ def test_files_beside_a_config_or_below_the_folder(tmp_path: Path) -> None:
                 allowed.task(config, folders)
 
 
-def test_a_path_that_is_typed_opens_no_other() -> None:
+def test_a_path_that_is_typed_opens_no_other_and_references_are_followed() -> None:
+    """``model.factory`` may refer to text that is harmless where it stands."""
     allowed.listen(["data.path=/etc"])
     allowed.task(OmegaConf.create({"data": {"path": "/etc/"}}), [])
     for wrong in (
@@ -178,10 +179,6 @@ def test_a_path_that_is_typed_opens_no_other() -> None:
     ):
         with pytest.raises(ThimbleError, match=r"\.path=/etc"):
             allowed.task(OmegaConf.create(wrong), [])
-
-
-def test_references_are_followed_when_they_are_used() -> None:
-    """``model.factory`` may refer to text that is harmless where it stands."""
     config = OmegaConf.create(
         {"figure": {"x": "os:system", "0": ""}, "n": "???", "model": {"factory": "${figure.${n}}"}}
     )

@@ -46,14 +46,9 @@ def test_images_as_long_as_all_windows(tmp_path: Path) -> None:
 
 
 def test_pictures_of_nothing_where_there_are_none(tmp_path: Path) -> None:
+    """Of a large network two; data are read when they are asked for."""
     first, again = (frames(tmp_path, small()) for _ in range(2))
     assert len(first) == FRAMES and np.array_equal(first, again)
     assert np.ptp(first) > 50
-
-
-def test_a_large_network_gets_two(tmp_path: Path) -> None:
     assert len(frames(tmp_path, nets.mobilenet_v2(160, weights=False))) == 2
-
-
-def test_data_are_read_when_they_are_asked_for() -> None:
     assert calibration_frames(small(), Path("nowhere.npz"), ONE)

@@ -50,23 +50,17 @@ def test_a_bound_for_all_plans_stands_beside_what_was_found() -> None:
     assert str(found["advice"]).startswith("try hardware.weights_in=flash, strategy=auto, fewer")
 
 
-def test_streaming_is_advised_where_it_saves_enough() -> None:
+def test_streaming_repeated_work_and_narrower_sums_are_advised_where_they_help() -> None:
     """The input has 490 B: no more can be saved by not holding it."""
     assert advice(Joint(), KWS, 490).startswith("hardware.streams_input=true, ")
     assert advice(Ordinary(), KWS, 490) == "hardware.streams_input=true with strategy=auto"
     assert "streams" not in advice(Joint(), KWS, 491)
     assert "streams" not in advice(Joint(), KWS, 1, replace(L4R5, streams_input=True))
-
-
-def test_repeated_work_is_advised_where_windows_overlap() -> None:
     assert advice(Joint(), KWS, 1e6) == "strategy=joint strategy.extra_macs=0.1"
     assert "extra_macs" not in advice(Ordinary(), KWS, 1e6)  # strategy=auto comes first
     net = nets.Net((8, 8, 4))
     net.dense(net.conv(net.conv("input", 8), 4), 3)
     assert "extra_macs" not in advice(Joint(), net.graph(), 1e6)
-
-
-def test_narrower_sums_are_advised_where_loops_add_up() -> None:
     graph = nets.fig1_block()
     assert "strategy.accumulator_bits=16" in advice(Partial(), graph, 1e6)
     assert "accumulator_bits" not in advice(Partial(accumulator_bits=8), graph, 1e6)
@@ -84,15 +78,12 @@ def test_a_card_is_advised_for_networks_that_can_be_swapped() -> None:
     assert "card" not in advice(Ordinary(), mnist().graph(), 1e6, hopeless=True)  # 4 bits
 
 
-def test_all_of_it_is_one_line() -> None:
+def test_all_of_it_is_one_line_and_nothing_where_activations_fit() -> None:
     found = said(Joint(), KWS, replace(L4R5, sram_bytes=2_560))
     needed, least = found["needed_bytes"], found["lower_bound_bytes"]
     assert isinstance(needed, int) and isinstance(least, float) and 490 <= least < needed - 2048
     assert str(found["advice"]).startswith("try ")
     assert ", strategy=joint strategy.extra_macs=0.1, fewer channels" in str(found["advice"])
-
-
-def test_nothing_is_said_where_activations_fit() -> None:
     plan = Ordinary().plan(KWS, L4R5)
     assert lacking(verdict.check(plan, KWS, L4R5), plan, KWS, L4R5) == {}
     flash = replace(L4R5, flash_bytes=200)
@@ -119,14 +110,11 @@ def test_each_needs_what_its_own_run_would_say() -> None:
     assert not found["ordinary"]["fits"] and found["replace"]["fits"]
 
 
-def test_a_strategy_without_a_plan_says_why() -> None:
+def test_a_strategy_without_a_plan_says_why_and_slow_ones_are_not_tried() -> None:
     graph = nets.autoencoder()
     found = {row["strategy"]: row for row in others(Ordinary().plan(graph, PLAIN), graph, PLAIN)}
     assert "cannot run in 4x4 patches" in found["patch"]["why"] and "ordinary" not in found
     assert found["joint"]["pmu_bytes"] < 768
-
-
-def test_a_large_network_is_planned_by_the_quick_ones_only() -> None:
     assert {each.name for each in at_a_glance(10**12)} == {"ordinary", "partial"}
     assert "herringbone" in {each.name for each in at_a_glance(94_928)}
     assert "joint" in {each.name for each in at_a_glance(12_501_632)}

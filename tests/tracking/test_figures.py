@@ -106,7 +106,7 @@ def test_what_until_leaves_out(until: str, planned: str, built: str, other: str)
     assert found["energy_uj"] == found["accuracy_int"] == f"{other}: until={until}"
 
 
-def test_runs_that_ended_early_say_what_ended_them() -> None:
+def test_an_early_end_or_a_secret_network_is_said() -> None:
     result = {"status": "infeasible", "pmu_bytes": 3000, "resource": "SRAM"}
     result |= {"needed_bytes": 3000, "available_bytes": 2048}
     found = missing(result, CONFIG)
@@ -116,9 +116,6 @@ def test_runs_that_ended_early_say_what_ended_them() -> None:
     assert found == dict.fromkeys(ASKED, "the run failed: the oven is cold: heat it")
     found = missing({**ALL, "status": "failed", "error": "3 images differ"}, CONFIG)
     assert found == {"model": "the run failed: 3 images differ"}, "it keeps its figures"
-
-
-def test_a_secret_network_is_no_model() -> None:
     for security, reason in (("encrypted", "security=encrypted: the C tells the weights"),
                              ("integrity", None)):  # fmt: skip
         card = {"card": {"bytes": 4e9, "security": security}}
@@ -180,15 +177,12 @@ def test_a_constant_that_was_changed_is_one(board: str) -> None:
     assert "hardware.power.idle_ma" not in found and "hardware.flash_bytes" not in found
 
 
-def test_what_changes_no_result_and_what_has_no_value_is_none() -> None:
+def test_versions_are_whole_long_values_are_cut_and_what_changes_no_result_is_none() -> None:
     content = config("output=json", "tracking=wait")
     found = params({**content, "paper": [{"metric": "wear"}]}, {}, [])
     assert not [key for key in found if key.split(".")[0] in ("paper", "output", "cache")]
     assert not [key for key in found if key.endswith("_target_")] and "" not in found.values()
     assert found["strategy.name"] == "herringbone" and found["seed"] == "1"
-
-
-def test_versions_are_whole_and_long_values_are_cut() -> None:
     found = params({"model": {"blocks": "x" * 900}}, {"host": "gcc 12", "simulator": ""}, [])
     assert found["versions.host"] == "gcc 12" and found["versions.simulator"] == ""
     assert len(found["model.blocks"]) == LONGEST

@@ -112,9 +112,6 @@ def test_it_needs_one_file_of_the_project(graph: Graph, tmp_path: Path) -> None:
     shutil.copy(shared_library.__file__, tmp_path / "model")
     called(ALONE, tmp_path / "else", str(tmp_path / "model"))
     check(graph, tmp_path / "else")
-
-
-def test_what_swaps_with_a_card_is_none(graph: Graph, tmp_path: Path) -> None:
     (tmp_path / "run" / "generated" / SWAPS).write_text("")
     with pytest.raises(ThimbleError, match="swaps with a card"):
         export(tmp_path / "run", tmp_path)

@@ -35,14 +35,11 @@ def test_the_generator_alone_decides() -> None:
     assert first.shape == images.shape
 
 
-def test_shifts_are_spread_over_their_bounds() -> None:
+def test_shifts_and_rotations_are_spread_over_their_bounds() -> None:
     moved = centre(distorted(spot(14, 14).repeat(500, 1, 1, 1), Distortion(shift_pixels=3))) - 14
     assert float(moved.abs().max()) <= 3.01
     assert float(moved.min()) < -2.5 and float(moved.max()) > 2.5
     assert float(moved.mean().abs()) < 0.3
-
-
-def test_rotations_keep_the_distance_to_the_middle() -> None:
     moved = centre(distorted(spot(6, 14).repeat(200, 1, 1, 1), Distortion(rotation_degrees=90)))
     distance = (moved - 13.5).square().sum(1).sqrt()
     assert float((distance - 7.52).abs().max()) < 0.1

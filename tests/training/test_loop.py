@@ -97,15 +97,12 @@ def test_frozen_parameters_stay() -> None:
     assert len(rows) == 2 and not same(net, network())
 
 
-def test_the_rate_rises_and_falls_once() -> None:
+def test_the_rate_rises_and_falls_once_and_the_table_has_no_times() -> None:
     rates = [PHASE.rate(share / 100) for share in range(101)]
     assert rates[0] == pytest.approx(0) and rates[100] == pytest.approx(0)
     assert max(rates) == rates[20] == pytest.approx(0.1)
     assert rates[:21] == sorted(rates[:21])
     assert rates[20:] == sorted(rates[20:], reverse=True)
-
-
-def test_the_table_has_no_times() -> None:
     table = to_csv([Row(1, "float", 0.5, 0.25), Row(2, "frozen", 1 / 3, 1)])
     assert table == (
         "epoch,phase,loss,validation_accuracy\n"
@@ -121,7 +118,8 @@ def diverging(rate: float, phase: str = "float") -> str:
     return str(caught.value)
 
 
-def test_a_loss_that_diverges_is_an_error() -> None:
+def test_a_loss_that_diverges_is_an_error(tmp_path: Path) -> None:
+    """No checkpoint keeps what was ruined, nor passes it off as finished."""
     said = diverging(1e30)
     assert "training diverged in epoch 1 of 5 (float): the loss is " in said
     assert said.endswith("at a learning rate of up to 1e+30; lower train.float_rate")
@@ -130,6 +128,10 @@ def test_a_loss_that_diverges_is_an_error() -> None:
     sgd = SgdPhase("float", 0, 5, 1e30, 8, 0.9, 0.0)
     with pytest.raises(ThimbleError, match=r"lower train\.rate$"):
         train(None, phase=sgd)
+    for _ in range(2):
+        with pytest.raises(ThimbleError, match="diverged in epoch 1"):
+            train(tmp_path, phase=replace(PHASE, learning_rate=1e30))
+    assert not list(tmp_path.iterdir())
 
 
 def test_weights_that_a_last_step_ruins_are_an_error() -> None:
@@ -142,11 +144,3 @@ def test_weights_that_a_last_step_ruins_are_an_error() -> None:
 
     with pytest.raises(ThimbleError, match=r"epoch 1 of 2 \(float\): the loss is 0\.5 at"):
         train(None, phase=Ruined("float", 0, 2, 0.1, 8))
-
-
-def test_a_training_that_diverged_diverges_again(tmp_path: Path) -> None:
-    """No checkpoint keeps what was ruined, nor passes it off as finished."""
-    for _ in range(2):
-        with pytest.raises(ThimbleError, match="diverged in epoch 1"):
-            train(tmp_path, phase=replace(PHASE, learning_rate=1e30))
-    assert not list(tmp_path.iterdir())

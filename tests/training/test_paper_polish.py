@@ -46,16 +46,13 @@ def grid(row: np.ndarray) -> Grid:
     return Grid.of(network)
 
 
-def test_loss_and_slope_are_those_of_the_loops(row: np.ndarray) -> None:
+def test_loss_slope_and_a_snapped_row_are_those_of_the_loops(row: np.ndarray) -> None:
     given, gradient = batches(5), np.zeros_like(row)
     mean = KERNEL.gradient(row, FROZEN, given, SOME, gradient)
     assert loss(row, given) == pytest.approx(mean, rel=1e-4)
     network = to_network(MODEL, row)
     network.freeze()
     assert slope(network, given) == pytest.approx(gradient, rel=1e-3, abs=1e-5)
-
-
-def test_a_snapped_row_is_the_same_network(row: np.ndarray) -> None:
     snapped = grid(row).snap(row)
     assert not np.array_equal(snapped, row)
     equal(grid(row).snap(snapped), snapped)

@@ -96,16 +96,12 @@ def test_phases_learn_and_the_best_come_first() -> None:
     assert all(float(each.detach()).is_integer() for each in parameters(network)[-5:])
 
 
-def test_the_number_of_threads_changes_nothing() -> None:
+def test_threads_and_other_images_change_nothing() -> None:
     alone, together = (trials(3, threads) for threads in (1, 3))
     for each in (alone, together):
         each.phase("float", 2, 0.02, 16, EVERY, NONE)
     equal(rows(alone), rows(together))
     assert alone.rows == together.rows
-
-
-def test_only_the_given_images_are_learnt_from() -> None:
-    """Half of an epoch's worth of images; the others might as well be blank."""
     some = EVERY[100:300]
     whole, blank = trials(1), trials(1)
     blank.batches.images[:100] = blank.batches.images[300:] = 0

@@ -116,17 +116,13 @@ def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(epochs) == 1
 
 
-def test_only_weights_decay() -> None:
+def test_only_weights_decay_and_inputs_need_no_normalization() -> None:
     phase = SgdPhase("float", 0, 1, 0.1, 32, 0.9, 0.25)
     optimizer = phase.optimizer(list(RESNET.build().parameters()))
     decays = {
         p.ndim: group["weight_decay"] for group in optimizer.param_groups for p in group["params"]
     }
     assert decays == {1: 0.0, 2: 0.25, 4: 0.25}
-
-
-def test_inputs_need_no_normalization() -> None:
-    """The first layer is scaled to pixels of 0…255."""
     trained = FloatOnly(epochs=1, rate=0.0, batch=32).train(RESNET, IMAGES, Run(1))
     network = loaded(RESNET.build(), trained.weights).eval()
     with torch.no_grad():
