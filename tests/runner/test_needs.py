@@ -112,8 +112,6 @@ def test_headers_are_looked_for_by_the_compiler(program: str, header: str) -> No
 def test_the_doctor_says_what_is_missing_and_what_mends_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
     monkeypatch.setenv("PATH", "")
     assert doctor.run() == 1
     said = capsys.readouterr().out
