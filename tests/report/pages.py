@@ -31,30 +31,16 @@ from tests.strategies.test_mnist import herringbone, mnist
 from tests.timing.toys import rows, slow, swapped
 
 METRICS: dict[str, Any] = {
-    "status": "ok",
-    "pmu_bytes": 42.5,
-    "arena_bytes": 43,
-    "sram_limit_bytes": 2048,
-    "weight_bytes": 1513,
-    "stack_bytes": 60,
-    "sram_bytes": 1620,
-    "flash_bytes": 9000,
-    "flash_limit_bytes": 32256,
-    "accuracy_float": 0.99,
-    "accuracy_int": 0.9876,
-    "accuracy_device": 0.98,
-    "images_host": 10_000,
-    "images_device": 100,
-    "mismatches_device": 0,
-    "mismatches_host": 0,
-    "cycles": 1000,
-    "latency_us": 29_800.0,
-    "energy_uj": 1790.0,
+    "status": "ok", "pmu_bytes": 42.5, "arena_bytes": 43, "sram_limit_bytes": 2048,
+    "weight_bytes": 1513, "stack_bytes": 60, "sram_bytes": 1620, "flash_bytes": 9000,
+    "flash_limit_bytes": 32256, "accuracy_float": 0.99, "accuracy_int": 0.9876,
+    "accuracy_device": 0.98, "images_host": 10_000, "images_device": 100, "mismatches_device": 0,
+    "mismatches_host": 0, "cycles": 1000, "latency_us": 29_800.0, "energy_uj": 1790.0,
     "layers": [
         {"layer": "conv <a>", "macs": 250, "cycles": 875, "cycles_per_mac": 3.5},
         {"layer": "rest", "macs": 0, "cycles": 125},
     ],
-}
+}  # fmt: skip
 UNO = replace(board(), sram_bytes=2048, stack_reserve_bytes=64)
 PASSES = [
     {"pass": "imported", "weight_bytes": 219_064, "macs": 7_489_664, "operators": 62},

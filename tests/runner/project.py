@@ -58,20 +58,12 @@ CONF = {
     "strategy/herringbone": {"name": "herringbone", "_target_": "pipeline.strategies.small.Small"},
 }
 HARDWARE = {
-    "title": "a board",
-    "core": "avr",
-    "part": "m328",
-    "clock_hz": 16000000,
-    "sram_bytes": 2048,
-    "flash_bytes": 32256,
-    "weights_in": "sram",
-    "streams_input": True,
-    "stack_reserve_bytes": 100,
-    "cycles_per_mac": 10.0,
-    "toolchain": {"compiler": "avr-gcc", "package": "gcc-avr"},
+    "title": "a board", "core": "avr", "part": "m328", "clock_hz": 16000000, "sram_bytes": 2048,
+    "flash_bytes": 32256, "weights_in": "sram", "streams_input": True, "stack_reserve_bytes": 100,
+    "cycles_per_mac": 10.0, "toolchain": {"compiler": "avr-gcc", "package": "gcc-avr"},
     "power": {"supply_volt": 5.0, "active_ma": 10.0, "idle_ma": 5.0, "source": "a data sheet"},
     "simulator": "simavr",
-}
+}  # fmt: skip
 
 
 @cache

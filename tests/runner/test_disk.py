@@ -30,15 +30,12 @@ def full(run: Path, project: Project) -> str:
 @MOUNTS
 @pytest.mark.parametrize(
     ("size", "act", "begins"),
-    quick(
-        1,
-        [
-            ("32m", "train:fill", "train: "),  # not what a stage says
-            ("12k", "", ""),  # nor what run.py itself writes
-            ("4k", "", ""),
-        ],
-    ),
-)
+    quick(1, [
+        ("32m", "train:fill", "train: "),  # not what a stage says
+        ("12k", "", ""),  # nor what run.py itself writes
+        ("4k", "", ""),
+    ]),
+)  # fmt: skip
 def test_a_full_disk_below_the_run(
     project: Project, tmp_path: Path, size: str, act: str, begins: str
 ) -> None:

@@ -46,11 +46,15 @@ def test_while_python_still_imports(project: Project) -> None:
 @pytest.mark.ci
 def test_while_a_stage_still_imports(project: Project) -> None:
     """Importing PyTorch takes seconds."""
-    project.write("stages/fetch.py", ASLEEP.format(word="imports"))
-    process = project.start(start_new_session=True)
+    project.write("stages/train.py", ASLEEP.format(word="imports"))
+    process = project.start("output=json", start_new_session=True)
     project.wait_for("imports")
-    out, (line,) = interrupted(process)
-    assert line.startswith("interrupted: nothing half-written is left") and "mnist_2kb" in out
+    out, lines = interrupted(process)
+    assert lines[-1].startswith("interrupted: nothing half-written is left")
+    result = json.loads(out)
+    assert (result["status"], result["error"]) == ("failed", "interrupted")
+    assert json.loads((Path(result["run_dir"]) / "result.json").read_text()) == result
+    assert result["stages"].keys() == {"fetch"}
     nothing_outlives(project)
 
 
