@@ -77,9 +77,6 @@ def test_imports_go_one_way() -> None:
         allowed = ALLOWED[own] | {own} if own else {"graph", "plan", "timing"}
         assert {package(file) for file in imported} - {""} <= allowed, name
         assert not [file for file in imported if file.startswith("stages/")], name
-
-
-def test_only_their_own_package_knows_hydra_dvc_and_mlflow() -> None:
     for name, tree in parsed(OUTSIDERS):
         for node in ast.walk(tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -133,7 +130,7 @@ def test_files_are_short() -> None:
 NAMED = ["model", "data", "train", "prune", "quantize", "strategy", "hardware", "package"]
 
 
-def test_every_option_names_a_class_that_exists() -> None:
+def test_every_option_names_a_class_and_every_stage_has_a_program() -> None:
     """The ``_target_`` in the YAML is the only registry; and its name is the file's."""
     for name in sources("conf/*.yaml"):
         node = yaml.safe_load((ROOT / name).read_text()) or {}
@@ -142,9 +139,6 @@ def test_every_option_names_a_class_that_exists() -> None:
             assert fields(ROOT, config.own_target(node)) is not None, name
         if group in NAMED:
             assert node["name"] == name.split("/")[-1].removesuffix(".yaml")
-
-
-def test_every_stage_has_a_program_and_a_place_in_dvc_yaml() -> None:
     every = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
     assert tuple(every) == ("code", *STAGES, PACKAGE)
     stages = {name: stage for name, stage in every.items() if name != "code"}

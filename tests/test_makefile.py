@@ -63,7 +63,7 @@ def test_a_lock_that_another_program_holds_is_waited_for(tmp_path: Path) -> None
     assert len(asked) == 6
 
 
-def test_the_demo_installs_only_what_a_run_for_avr_needs() -> None:
+def test_the_demo_installs_only_what_a_run_for_avr_needs_and_none_imports_more() -> None:
     def said(goal: str) -> str:
         flags = ["--no-print-directory", "-n", "-W", "pyproject.toml"]
         command = ["make", "-C", str(ROOT), *flags, goal]
@@ -76,9 +76,6 @@ def test_the_demo_installs_only_what_a_run_for_avr_needs() -> None:
     for large in arm:
         assert large not in demo and large in test
     assert demo.splitlines()[-1].endswith("/python run.py hardware=arduino strategy=herringbone")
-
-
-def test_a_run_imports_nothing_that_tests_alone_need() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     dev, lent = (

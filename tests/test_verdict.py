@@ -28,16 +28,13 @@ def test_every_strategy_reports(strategy: type[Herringbone]) -> None:
     assert report["status"] == ("infeasible" if strategy is Ordinary else "ok")
 
 
-def test_too_small_says_needed_available_where_and_what_to_try() -> None:
+def test_what_a_network_needs_and_by_how_much_it_is_too_large() -> None:
     tiny = board(sram_bytes=1024)
     report = verdict.check(Herringbone().plan(GRAPH, tiny), GRAPH, tiny)
     assert report["status"] == "infeasible" and report["resource"] == "SRAM"
     assert report["needed_bytes"] > 1512.5 + 430 and report["available_bytes"] == 1024
     assert report["where"] == "weights 1,512.5 B + activations 430.5 B at their peak in conv2"
     assert report["advice"].startswith("try hardware.weights_in=flash, strategy=auto")
-
-
-def test_a_microcontroller_says_what_a_network_needs() -> None:
     graph = nets.ds_cnn((64,) * 5)
     report = verdict.check(Ordinary().plan(graph, NUCLEO), graph, NUCLEO)
     assert report["status"] == "ok"

@@ -104,7 +104,7 @@ def test_pictures_become_grey_or_coloured_and_are_turned_as_the_camera_says(tmp_
     assert turned.shape[1:] == (8, 4, 3)
 
 
-def test_arrays_are_taken_as_they_are(tmp_path: Path) -> None:
+def test_arrays_of_bytes_and_floats_are_taken(tmp_path: Path) -> None:
     """Spectrograms have any number of channels and no third axis when it is one."""
     for label, name in enumerate(CLASSES):
         (tmp_path / name).mkdir()
@@ -112,6 +112,13 @@ def test_arrays_are_taken_as_they_are(tmp_path: Path) -> None:
             np.save(tmp_path / name / f"{index}.npy", np.full((49, 10), label, np.uint8))
     arrays = FolderDataset(path=str(tmp_path), shape=(49, 10, 1)).arrays()
     assert (arrays["train_images"][:, 5, 5, 0] == arrays["train_labels"]).all()
+    for n in range(12):
+        for name in ("a", "b"):
+            (tmp_path / "set" / name).mkdir(exist_ok=True, parents=True)
+            np.save(tmp_path / "set" / name / f"{n}.npy", np.linspace(0, 1, 640))
+    parts = FolderDataset(path=str(tmp_path / "set"), shape=(1, 1, 640)).arrays()
+    assert parts["test_images"].shape[1:] == (1, 1, 640)
+    assert parts["test_images"][0, 0, 0].tolist() == np.rint(np.linspace(0, 255, 640)).tolist()
 
 
 def test_labels_are_those_of_the_training_folders(tmp_path: Path) -> None:
@@ -205,13 +212,3 @@ def test_giant_pictures_are_refused_by_their_headers(tmp_path: Path, side: int) 
     last = sorted(each for each in tmp_path.iterdir())[-1] / "zz.png"
     last.write_bytes(png_of(side, side))
     refused(tmp_path, r"zz\.png has .* pixels.*, 89,478,485 are")
-
-
-def test_signals_and_floats_are_taken(tmp_path: Path) -> None:
-    for n in range(12):
-        for name in ("a", "b"):
-            (tmp_path / name).mkdir(exist_ok=True)
-            np.save(tmp_path / name / f"{n}.npy", np.linspace(0, 1, 640))
-    parts = FolderDataset(path=str(tmp_path), shape=(1, 1, 640)).arrays()
-    assert parts["test_images"].shape[1:] == (1, 1, 640)
-    assert parts["test_images"][0, 0, 0].tolist() == np.rint(np.linspace(0, 255, 640)).tolist()

@@ -109,7 +109,7 @@ class SmallCifar(Cifar10):
     sources: ClassVar[tuple[Source, ...]] = (Given(CONTENTS),)
 
 
-def test_planes_become_pixels() -> None:
+def test_planes_become_pixels_and_batches_are_joined_in_order(store_home: Path) -> None:
     values = records(2, 0)
     split = parse(values.tobytes())
     assert split.images.shape == (2, 32, 32, 3)
@@ -118,9 +118,6 @@ def test_planes_become_pixels() -> None:
     assert split.images[1, 5, 9].tolist() == planes[:, 5, 9].tolist()
     with pytest.raises(ThimbleError, match="cut off"):
         parse(CONTENTS["test_batch.bin"][:-1])
-
-
-def test_batches_are_joined_in_order(store_home: Path) -> None:
     parts = SmallCifar(validation=5).arrays()
     assert parts["train_images"].shape == (10, 32, 32, 3)
     joined = np.concatenate([np.frombuffer(CONTENTS[name], np.uint8) for name in BATCHES[:5]])

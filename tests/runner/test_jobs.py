@@ -84,7 +84,7 @@ def test_each_network_has_its_own_ordinary_job() -> None:
 STUDY = [{"strategy.buffer_bytes": 16, "seed": 2}, {"strategy.scheduler": "best"}]
 
 
-def test_each_set_of_values_is_one_more_job() -> None:
+def test_each_set_of_values_is_one_more_job_in_one_panel() -> None:
     job = ["model=a", "strategy.buffer_bytes=8", "strategy.scheduler=swapnn"]
     assert variants(job, STUDY) == [
         (job, {}),
@@ -93,9 +93,6 @@ def test_each_set_of_values_is_one_more_job() -> None:
     ]
     assert variants(["model=a", "study=[]"], STUDY) == [(["model=a"], {})]
     assert variants(["model=a"], []) == [(["model=a"], {})]
-
-
-def test_a_job_and_its_study_are_one_panel() -> None:
     jobs = [{"n": 1, "y": 5}, {"n": 2, "y": 6, "set": STUDY[0]}, {"n": 3, "y": 7, "set": STUDY[1]},
             {"n": 4, "y": 8, "set": {}}]  # fmt: skip
     panels = _panels(jobs)

@@ -305,9 +305,6 @@ def _listed(key: str) -> bool:
     return reach.line(key) != reach.REST or reach.line(f"{key}.x") != reach.REST
 
 
-MOST = 45
-
-
 @pytest.mark.ci
 def test_all_that_is_composed_has_lines_and_is_allowed() -> None:
     """Every option of every group."""

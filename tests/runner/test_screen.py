@@ -44,15 +44,14 @@ def test_cycles_per_mac_of_the_layers_that_have_macs() -> None:
     assert "conv5 6.0" in dict(summary({"layers": layers[:-1]}))["cycles/MAC"]
 
 
-def test_accuracy_says_how_many_labels_are_the_float_networks() -> None:
+def test_accuracy_of_random_weights_and_of_a_float_network(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     known = {"accuracy_int": 0.87, "accuracy_float": 0.875, "agreement_float": 0.999}
     found = dict(summary({**known, "images_float": 10_000}))
     assert found["accuracy"] == "87.00 % on the full test set, integer (87.50 % in float)"
     assert found["agreement"] == "99.90 % of 10,000 images have the float network's label"
     assert "agreement" not in dict(summary({"accuracy_int": 0.87}))
-
-
-def test_random_weights_have_no_accuracy(capsys: pytest.CaptureFixture[str]) -> None:
     found = dict(summary({"accuracy_int": 0.1, "random_weights": True}))
     assert "random weights" in found["accuracy"] and "%" not in found["accuracy"]
     assert "accuracy" not in dict(summary({"random_weights": True}))  # without data

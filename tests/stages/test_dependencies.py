@@ -63,18 +63,8 @@ def clean() -> dict[str, str]:
 DVC = code.stages()
 
 
-def test_params_yaml_is_the_default_composition() -> None:
+def test_parameters_are_current_and_data_flow_forward() -> None:
     assert deps.default_params(ROOT) == (ROOT / "params.yaml").read_text(), "run `make deps`"
-
-
-@pytest.mark.parametrize("group", CODE_GROUPS)
-def test_every_field_of_a_class_is_a_parameter(group: str) -> None:
-    """Of one's own class too: its fields are in no list."""
-    using = [stage for stage in DVC.values() if group in stage.get("meta", {}).get("targets", ())]
-    assert using and all(group in stage["params"] for stage in using)
-
-
-def test_data_flows_forward_and_outputs_do_not_overlap() -> None:
     made: list[str] = []
     assert [name for name, stage in DVC.items() if "strategy" in stage.get("params", ())] == [
         "schedule", PACKAGE
@@ -88,6 +78,13 @@ def test_data_flows_forward_and_outputs_do_not_overlap() -> None:
             assert not any(f"{out}/".startswith(f"{other}/") for other in made)
             assert not any(f"{other}/".startswith(f"{out}/") for other in made)
             made.append(out)
+
+
+@pytest.mark.parametrize("group", CODE_GROUPS)
+def test_every_field_of_a_class_is_a_parameter(group: str) -> None:
+    """Of one's own class too: its fields are in no list."""
+    using = [stage for stage in DVC.values() if group in stage.get("meta", {}).get("targets", ())]
+    assert using and all(group in stage["params"] for stage in using)
 
 
 @pytest.mark.parametrize(

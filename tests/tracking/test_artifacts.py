@@ -114,14 +114,12 @@ def test_every_file_of_real_runs(small: RealProject) -> None:  # noqa: F811
     assert len(single["history"]["training/validation_accuracy"]) == 5
 
 
-def test_what_is_left_out_has_a_reason_and_exists() -> None:
+def test_what_is_left_out_has_a_reason_or_is_the_users(
+    tmp_path: Path,
+) -> None:
     names = {*OUTS, ".dvc", ".jobs"}
     assert all(len(reason) > 20 for reason in LEFT_OUT.values())
     assert LEFT_OUT.keys() <= names and not LEFT_OUT.keys() & {*WRITTEN, *REPORTS}
-
-
-def test_a_folder_that_holds_more_is_not_uploaded_whole(tmp_path: Path) -> None:
-    """``hydra.run.dir`` may be any folder: what else is there is the user's."""
     (tmp_path / "dvc.yaml").write_text("stages: {train: {outs: [training.csv, weights.npz]}}")
     for name in ("params.yaml", "training.csv", "weights.npz", "tax_return.pdf", "figure.png"):
         (tmp_path / name).write_text("content")

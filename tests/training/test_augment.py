@@ -33,6 +33,9 @@ def test_the_generator_alone_decides() -> None:
     assert torch.equal(first, distorted(images, distortion, 1))
     assert not torch.equal(first, distorted(images, distortion, 2))
     assert first.shape == images.shape
+    made = ThreePhases(1, 1, 1, rotation_degrees=3.0, shear=0.1, flip=True)
+    assert made.distortion == Distortion(rotation_degrees=3.0, shear=0.1, flip=True)
+    assert ThreePhases(1, 1, 1).distortion == Distortion()
 
 
 def test_shifts_and_rotations_are_spread_over_their_bounds() -> None:
@@ -81,9 +84,3 @@ def test_the_basis_is_bicubic_interpolation(shape: tuple[int, int]) -> None:
     expected = interpolate(knots, shape, mode="bicubic", align_corners=True)
     found = (knots.reshape(4, -1) @ _basis(*shape)).reshape(expected.shape)
     assert torch.allclose(found, expected, atol=1e-5)
-
-
-def test_a_recipes_keys_are_its_distortion() -> None:
-    made = ThreePhases(1, 1, 1, rotation_degrees=3.0, shear=0.1, flip=True)
-    assert made.distortion == Distortion(rotation_degrees=3.0, shear=0.1, flip=True)
-    assert ThreePhases(1, 1, 1).distortion == Distortion()

@@ -56,15 +56,12 @@ def test_what_the_teacher_mistakes_is_left_out_and_without_one_nothing() -> None
     equal(found.shares, 255 * np.eye(11, dtype=np.uint8)[found.labels])
 
 
-def test_shares_are_the_softmax_at_the_temperature() -> None:
+def test_shares_are_the_softmax_at_the_temperature_and_strengths_are_taken_in_turn() -> None:
     cool, warm = (judged(Copies(10, 1, (0.0,), DISTORTION, t), Run()) for t in (1.0, 2.0))
     for found, logit in ((cool, 2.0), (warm, 1.0)):
         right = np.exp(logit) / (np.exp(logit) + 9)
         assert set(found.shares[np.arange(40), found.labels]) == {round(right * 255)}
         assert abs(int(found.shares[0].sum()) - 255) <= 5
-
-
-def test_strengths_are_taken_in_turn() -> None:
     found = judged(Copies(10, 4, (0.0, 1.0), DISTORTION, 1.0), Run())
     parts = np.split(found.images, 4)
     equal(parts[0], parts[2])

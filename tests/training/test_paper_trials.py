@@ -52,7 +52,7 @@ def rows(made: Trials) -> np.ndarray:
     return np.stack([trial.row for trial in made.contenders])
 
 
-def test_rows_and_networks_are_the_same() -> None:
+def test_rows_and_networks_are_the_same_and_differ_by_trial() -> None:
     torch.manual_seed(0)
     made = QuantizedNetwork(MODEL.build())
     with torch.no_grad():
@@ -63,9 +63,6 @@ def test_rows_and_networks_are_the_same() -> None:
     assert first.keys() == second.keys()
     assert all(np.array_equal(first[name], second[name]) for name in first)
     assert len(to_row(made)) == KERNEL.parameters
-
-
-def test_initial_weights_are_orthogonal_and_differ_by_trial() -> None:
     first, again, other = (fresh(MODEL, Run(1), number).row for number in (0, 0, 1))
     assert np.array_equal(first, again) and not np.array_equal(first, other)
     kernel = first[:27].reshape(3, 9)

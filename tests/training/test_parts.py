@@ -22,7 +22,9 @@ def numbers(*counters: int, seed: int = 0) -> list[float]:
     return torch.rand(4, generator=Run(seed).generator(*counters)).tolist()
 
 
-def test_each_purpose_has_its_own_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_purpose_has_its_own_numbers_and_all_is_put_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """And checkpoints are where the runner says."""
     drawn = [numbers(), numbers(0), numbers(1), numbers(0, 0), numbers(0, seed=1)]
     assert len({tuple(values) for values in drawn}) == len(drawn)
@@ -31,9 +33,6 @@ def test_each_purpose_has_its_own_numbers(monkeypatch: pytest.MonkeyPatch) -> No
     assert Run.from_environment(3, 1) == Run(3, 1, None)
     monkeypatch.setenv("THIMBLE_CHECKPOINTS", "/kept/here")
     assert Run.from_environment(3, 1) == Run(3, 1, Path("/kept/here"))
-
-
-def test_inside_everything_is_repeatable() -> None:
     with repeatable(Run(seed=5)):
         first = torch.rand(3)
         assert torch.are_deterministic_algorithms_enabled()
@@ -42,9 +41,6 @@ def test_inside_everything_is_repeatable() -> None:
     for threads, expected in ((1, 1), (2, 1), (3, 2)):  # one is left for the images
         with repeatable(Run(threads=threads)):
             assert torch.get_num_threads() == expected
-
-
-def test_all_is_put_back_even_after_an_error() -> None:
     torch.manual_seed(1)
     expected = torch.rand(2)
     torch.manual_seed(1)
@@ -60,16 +56,13 @@ def test_all_is_put_back_even_after_an_error() -> None:
 DATA = Synthetic(shape=(12, 20, 3)).arrays()
 
 
-def test_channels_come_first() -> None:
+def test_channels_come_first_and_an_epoch_is_shuffled_with_its_labels() -> None:
     examples = Examples.of(DATA, "test")
     assert examples.pixels.shape == (100, 3, 12, 20)
     assert examples.pixels.is_contiguous()
     assert float(examples.pixels[7, 2, 3, 4]) == DATA["test_images"][7, 3, 4, 2]
     assert examples.labels.tolist() == DATA["test_labels"].tolist()
     assert len(Examples.of(DATA, "train", 9).labels) == 9
-
-
-def test_an_epoch_is_shuffled_with_its_labels_and_repeatable() -> None:
     examples, pool = Examples.of(DATA, "train"), PixelPool(2)
     images, labels = examples.epoch(pool, Distortion(), Run(1), 4)
     again, _ = examples.epoch(pool, Distortion(), Run(1), 4)
@@ -148,6 +141,10 @@ def test_a_state_survives_for_its_own_training(tmp_path: Path) -> None:
     nowhere = Checkpoint(None, "abc")
     nowhere.save(STATE)
     assert nowhere.load() is None
+    data = np.arange(6, dtype=np.uint8)
+    keys = {fingerprint("a", 1, data), fingerprint("a", 2, data), fingerprint("a", 1, data + 1)}
+    assert len(keys) == 3
+    assert fingerprint("a", 1, data) == fingerprint("a", 1, data.copy())
 
 
 @pytest.mark.parametrize("keep", [0, 10, 40, -1])
@@ -160,10 +157,3 @@ def test_a_damaged_file_counts_as_none(tmp_path: Path, keep: int) -> None:
         assert checkpoint.load() is None
     checkpoint.save(STATE)
     assert checkpoint.load() is not None
-
-
-def test_fingerprints_tell_settings_and_data_apart() -> None:
-    data = np.arange(6, dtype=np.uint8)
-    keys = {fingerprint("a", 1, data), fingerprint("a", 2, data), fingerprint("a", 1, data + 1)}
-    assert len(keys) == 3
-    assert fingerprint("a", 1, data) == fingerprint("a", 1, data.copy())
