@@ -46,7 +46,7 @@ def test_while_python_still_imports(project: Project) -> None:
 @pytest.mark.ci
 def test_while_a_stage_still_imports(project: Project) -> None:
     """Importing PyTorch takes seconds."""
-    project.write("stages/train.py", ASLEEP.format(word="imports"))
+    project.write("stages/fetch.py", ASLEEP.format(word="imports"))
     process = project.start("output=json", start_new_session=True)
     project.wait_for("imports")
     out, lines = interrupted(process)
@@ -54,7 +54,7 @@ def test_while_a_stage_still_imports(project: Project) -> None:
     result = json.loads(out)
     assert (result["status"], result["error"]) == ("failed", "interrupted")
     assert json.loads((Path(result["run_dir"]) / "result.json").read_text()) == result
-    assert result["stages"].keys() == {"fetch"}
+    assert result["stages"] == {}
     nothing_outlives(project)
 
 

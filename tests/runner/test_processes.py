@@ -51,13 +51,13 @@ def test_it_imports_while_the_stage_before_works(project: Project) -> None:
 
 def test_one_that_waits_is_ended(project: Project) -> None:
     """If the stage before it fails; if that is the last, there is none."""
-    announced(project, "build")
-    assert project.run("output=json", "until=generate").code == 0
-    assert "imports-build" not in project.ran()
-    (project.root / "stages" / "generate.py").write_text(FAILS)
+    project.write("stages/generate.py", FAILS)
+    announced(project, "generate", "build")
     run = project.run("output=json", "until=build")
     assert run.code == 1 and "no luck" in run.json["error"]
     assert "build" not in project.ran()
+    assert project.run("output=json", "until=schedule", "train.batch=9").code == 0
+    assert "imports-generate" not in project.ran()
     nothing_outlives(project)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 import yaml
 
 from pipeline.errors import Unreadable
-from stages import _main, fetch, quantize, train
+from stages import fetch, quantize, train
 
 TFLITE = {"_target_": "pipeline.importers.tflite.TFLite", "path": "bad"}
 TORCH = {"_target_": "pipeline.importers.torch_model.TorchModel", "factory": "nowhere:Net"}
@@ -39,17 +38,3 @@ def test_what_cannot_be_read(
     np.savez(tmp_path / "data" / "dataset.npz", train_images=np.zeros((1, 4, 4, 1), np.uint8))
     with pytest.raises(Unreadable):
         stage.main()
-
-
-def test_the_stage_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["stages/quantize.py"])
-    _main.LOG.mkdir()
-
-    def unreadable() -> None:
-        raise Unreadable("no network")
-
-    with pytest.raises(SystemExit):
-        _main.run(unreadable)
-    told = json.loads((tmp_path / ".stages" / "quantize.json").read_text())
-    assert told == {"error": "no network", "unreadable": True}
