@@ -15,11 +15,10 @@ from PIL import Image
 
 from pipeline.datasets import idx
 from pipeline.datasets.cifar10 import RECORD, Cifar10, PngBatches, parse
-from pipeline.datasets.dataset import FetchedDataset
 from pipeline.datasets.fashion_mnist import FashionMnist
 from pipeline.datasets.mnist import Mnist
 from pipeline.datasets.sources import NpmPackage
-from pipeline.datasets.store import File, Source, home, is_good
+from pipeline.datasets.store import File, Source
 from pipeline.errors import ThimbleError
 from tests.datasets import standins
 from tests.datasets.standins import Given, archive, idx_set, pinned, program, write_all
@@ -146,22 +145,3 @@ def test_pictures_and_json_become_the_official_bytes(
     PngBatches("set@1").download(into, BATCHES)
     for file in pinned(CONTENTS):
         assert hashlib.sha256((into / file.name).read_bytes()).hexdigest() == file.sha256
-
-
-@pytest.mark.parametrize(
-    ("kind", "train", "counts"),
-    [
-        (Mnist, (50_000, 28, 28, 1), [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]),
-        (FashionMnist, (50_000, 28, 28, 1), [1_000] * 10),
-        pytest.param(Cifar10, (40_000, 32, 32, 3), [1_000] * 10, marks=pytest.mark.slow),
-    ],
-)
-def test_the_real_set(
-    kind: type[FetchedDataset], train: tuple[int, ...], counts: list[int]
-) -> None:
-    folder = home() / kind.title
-    if not all(is_good(folder / file.name, file.sha256) for file in kind.files):
-        pytest.skip(f"{kind.title} was not fetched on this machine yet")
-    parts = kind().arrays()
-    assert parts["train_images"].shape == train and len(parts["validation_images"]) == 10_000
-    assert np.bincount(parts["test_labels"]).tolist() == counts
