@@ -15,8 +15,22 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import DType, Tensor
-from pipeline.hardware import Hardware
-from pipeline.plan.vocabulary import Lin, Loop, Move, Slice, Table, Wait
+from pipeline.hardware import Hardware, Memory
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import (
+    Buffer,
+    Compute,
+    Lin,
+    Loop,
+    Move,
+    Plan,
+    Slice,
+    Step,
+    Table,
+    Track,
+    Wait,
+    packed,
+)
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.joint import Joint
@@ -24,6 +38,7 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from pipeline.strategies.replace import Replace
 from pipeline.strategies.sliding import Sliding
+from tests.codegen.int8.plans import Hand, at, net
 from tests.codegen.networks import (
     PORTABLE,
     SHAPES,
@@ -239,6 +254,50 @@ def test_nibbles_on_a_simulated_board(name: str, tmp_path: Path) -> None:
     hardware = board_named(name, streams_input=True)
     graph = Chain((12, 12, 1), "uint8").average("p").conv("c", 3).maximum("m").dense("d", 2).graph()
     on_board(tmp_path, graph, hardware, STRATEGIES[-1]("slots").plan(graph, hardware))
+
+
+def rows_as_they_come(ring: int, strides: tuple[int, ...] = ()) -> tuple[Graph, Plan]:
+    """A 3x3 convolution over a ring of rows of the image: three before the first row of outputs,
+    then one each; the last output row has no row below it."""
+    n = net(8, 6, 3)
+    name = n.conv(4)
+    hand = Hand(n.graph())
+    x = hand.put("image", 0, wrap=(ring, 0, 0), strides=strides)
+    y = hand.put(name, 400)
+    arriving = Buffer("arriving", "image", "stream", (8, 6, 3), 8, packed((8, 6, 3), 8))
+    hand.buffers["arriving"] = arriving
+
+    def row(lo: int | Lin, count: int = 1) -> Move:
+        place = (lo, 0, 0), (count, 6, 3)
+        return Move(Slice("arriving", *place), Slice(x.buffer, *place))
+
+    def compute(lo: int | Lin) -> Compute:
+        seen = Slice(
+            x.buffer, (lo + -1 if isinstance(lo, int) else Lin(-1, lo.coef), 0, 0), (3, 6, 3)
+        )
+        return Compute(name, Slice(y.buffer, (lo, 0, 0), (1, 6, 4)), (seen, *hand.parameters(name)))
+
+    steps: tuple[Step, ...] = (
+        row(0),
+        Loop("r", 7, (row(at("r", 1, 1)), compute(at("r", 1)))),
+        compute(7),
+    )
+    memories = (Memory("sram", 1 << 12), Memory("flash", 1 << 12, "rom"))
+    plan = Plan(
+        hand.graph.name, "by hand", (*memories, Memory("stream", 144, "stream")),
+        tuple(hand.buffers.values()), (Track("cpu", steps),), ("arriving", *hand.fixed), name,
+    )  # fmt: skip
+    return hand.graph, plan
+
+
+@pytest.mark.parametrize(("ring", "strides"), [(4, ()), (4, (40, 6, 2)), (3, ())])
+def test_rows_in_a_ring_while_they_arrive(
+    ring: int, strides: tuple[int, ...], tmp_path: Path
+) -> None:
+    graph, plan = rows_as_they_come(ring, strides)
+    verify(plan, graph)
+    native = Native(tmp_path, graph, plan, core("avr", True))
+    assert all(agrees(native, 4, chunk) for chunk in (1, 7, 18, 100))
 
 
 def test_rows_anywhere_while_they_arrive(tmp_path: Path) -> None:

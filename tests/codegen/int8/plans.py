@@ -136,6 +136,38 @@ def row_ring() -> tuple[Graph, Plan]:
     return hand.graph, hand.plan(start, Loop("r", 6, body))
 
 
+def depth_by_channels() -> tuple[Graph, Plan]:
+    """A depthwise convolution with a multiplier, an input channel a step into its sums."""
+    n = net(5, 6, 3)
+    name = n.depthwise((3, 3), 2)
+    hand = Hand(n.graph())
+    x, y = hand.put("image", 0), hand.put(name, 200)
+    acc = hand.put(name, 400, name="acc", bits=32)
+    weights, bias = hand.parameters(name)
+    part = Slice(x.buffer, (0, 0, at("c", 1)), (5, 6, 1))
+    loop = Loop("c", 3, (Compute(name, acc, (part, weights), partial=True),))
+    return hand.graph, hand.plan(Clear(name, acc), loop, Finish(name, acc, y, (bias,)))
+
+
+def add_by_operands() -> tuple[Graph, Plan]:
+    """A residual's two operands at different times, and the result over its own sums."""
+    n = net(4, 5, 3)
+    left, right = n.conv(3), n.conv(3, source="image")
+    name = n.plus(left, right)
+    hand = Hand(n.graph())
+    x, a = hand.put("image", 0), hand.put(left, 100)
+    b = hand.put(right, 100)
+    acc, y = hand.put(name, 400, name="acc", bits=32), hand.put(name, 400)
+    return hand.graph, hand.plan(
+        Clear(name, acc),
+        Compute(left, a, (x, *hand.parameters(left))),
+        Compute(name, acc, (a,), partial=True),
+        Compute(right, b, (x, *hand.parameters(right))),
+        Compute(name, acc, (b,), partial=True),
+        Finish(name, acc, y),
+    )
+
+
 def in_place() -> tuple[Graph, Plan]:
     """A pointwise convolution, a table, a sum and a classifier over their own inputs."""
     n = net(5, 6, 6)
@@ -150,6 +182,31 @@ def in_place() -> tuple[Graph, Plan]:
         Compute(twice, c, (b,)),
         Compute(logits, y, (c, *hand.parameters(logits)), unit=(4,)),
     )
+
+
+def concat_in_place() -> tuple[Graph, Plan]:
+    """Convolutions write their channels where the joined tensor has them."""
+    n = net(5, 4, 3)
+    a = n.conv(4)
+    b = n.like(n.conv(3, source="image"), a)
+    joined = n.concat((a, b))
+    out = n.conv(2, (1, 1))
+    hand = Hand(n.graph())
+    hand.put("image", 0)
+    hand.put(a, 100, strides=(28, 7, 1))
+    raw = hand.graph.operators[1].output
+    hand.put(raw, 300)
+    hand.put(b, 104, strides=(28, 7, 1))
+    hand.put(joined, 100)
+    hand.put(out, 0)
+    steps = [
+        Compute(
+            op.name, hand.all(op.output), tuple(hand.all(t) for t in (*op.inputs, *op.parameters))
+        )
+        for op in hand.graph.operators
+    ]
+    steps[3] = Compute(joined, hand.all(joined), (hand.all(a), hand.all(b)), unit=(5, 4, 7))
+    return hand.graph, hand.plan(*steps)
 
 
 def moved() -> tuple[Graph, Plan]:
@@ -192,7 +249,10 @@ def nested_loops() -> tuple[Graph, Plan]:
 PLANS: dict[str, Callable[[], tuple[Graph, Plan]]] = {
     "channel loop": channel_loop,
     "row ring": row_ring,
+    "depth by channels": depth_by_channels,
+    "add by operands": add_by_operands,
     "in place": in_place,
+    "concat in place": concat_in_place,
     "moved": moved,
     "nested loops": nested_loops,
 }

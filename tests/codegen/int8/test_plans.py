@@ -55,6 +55,10 @@ def test_loops_stay_loops() -> None:
     assert text.count("for (") == 3 and text.count("if (") == whether_fed
 
 
+def test_what_is_in_place_costs_nothing() -> None:
+    assert "concat" not in re.sub(r"/\*.*?\*/", "", invoke("concat in place"))
+
+
 def test_overlapping_pointers_are_not_declared_apart() -> None:
     assert "restrict" not in source("in place") and "restrict" in source("channel loop")
 
