@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.onnx import entered
@@ -80,6 +81,35 @@ def number(value: float) -> Array:
 
 IMAGE = (1, 4, 9, 8)
 N = helper.make_node
+CONV = N("Conv", ["x", "w"], ["a"], pads=[1, 1])
+SIGNALS: dict[str, list[onnx.NodeProto]] = {
+    "signal": [CONV, N("Conv", ["a", "v"], ["y"], strides=[2])],
+    "signal, maximum": [CONV, N("MaxPool", ["a"], ["y"], kernel_shape=[3], strides=[2],
+                                pads=[1, 0])],
+    "signal, ceiled": [CONV, N("MaxPool", ["a"], ["y"], kernel_shape=[3], strides=[2],
+                               ceil_mode=1)],
+    "signal, average": [CONV, N("AveragePool", ["a"], ["y"], kernel_shape=[4], strides=[4])],
+    "signal, counted": [CONV, N("AveragePool", ["a"], ["y"], kernel_shape=[3], pads=[1, 1],
+                                count_include_pad=1)],
+    "signal, global": [CONV, N("GlobalAveragePool", ["a"], ["g"]), N("Flatten", ["g"], ["y"])],
+    "signal, maxima": [CONV, N("GlobalMaxPool", ["a"], ["g"]), N("Flatten", ["g"], ["y"])],
+    "signal, mean": [CONV, N("ReduceMean", ["a", "last"], ["y"], keepdims=0)],
+    "signal, greatest": [CONV, N("ReduceMax", ["a", "last"], ["y"], keepdims=0)],
+    "signal, padded": [CONV, N("Pad", ["a", "pads"], ["p"]), N("Conv", ["p", "v"], ["y"])],
+    "signal, padded input": [N("Pad", ["x", "pads"], ["p"]), N("Conv", ["p", "w"], ["y"])],
+    "signal, causal": [CONV, N("Slice", ["a", "one", "last", "last"], ["y"])],
+    "signal, joined": [CONV, N("Sigmoid", ["a"], ["b"]), N("Concat", ["a", "b"], ["y"], axis=1)],
+    "signal, gated": [CONV, N("GlobalAveragePool", ["a"], ["g"]), N("Mul", ["a", "g"], ["y"])],
+    "signal, dense": [CONV, N("Flatten", ["a"], ["f"]), N("Gemm", ["f", "d"], ["y"], transB=1)],
+}  # fmt: skip
+"""Networks of one dimension, (1, c, l)."""
+
+
+def of_signals(nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
+    held = {"w": weights(8, 3, 3), "v": weights(5, 8, 3), "d": weights(4, 160), "last": ints(-1),
+            "pads": ints(0, 0, 1, 0, 0, 2), "one": ints(1)}  # fmt: skip
+    read = {name for node in nodes for name in node.input}
+    return model(nodes, (1, 3, 20), {name: held[name] for name in held if name in read})
 
 
 def models() -> dict[str, onnx.ModelProto]:
@@ -98,7 +128,8 @@ def models() -> dict[str, onnx.ModelProto]:
                     IMAGE, {"c": number(1)})
         for name in ("Log", "Sqrt", "Reciprocal")
     }  # fmt: skip
-    return unary | positive | {
+    signals = {name: of_signals(nodes) for name, nodes in SIGNALS.items()}
+    return unary | positive | signals | {
         "Conv": one("Conv", IMAGE, weights(5, c, 3, 3), weights(5)),
         "Conv without bias, strided": one(
             "Conv", IMAGE, weights(5, c, 3, 2), strides=[2, 1], pads=[1, 0, 2, 1]),
@@ -232,7 +263,7 @@ def models() -> dict[str, onnx.ModelProto]:
 
 
 def small_network(seed: int = 0, classes: int = 5) -> onnx.ModelProto:
-    """A residual network with squeeze-excitation, as onnxruntime's tools quantize them."""
+    """A residual network with squeeze-excitation and parts, as onnxruntime's tools quantize it."""
     random = np.random.default_rng(seed)
 
     def w(*shape: int) -> Array:
@@ -254,12 +285,41 @@ def small_network(seed: int = 0, classes: int = 5) -> onnx.ModelProto:
         N("Conv", ["g", "w4", "b4"], ["e"], name="excite"),
         N("Sigmoid", ["e"], ["es"], name="gate"),
         N("Mul", ["s", "es"], ["m"], name="scale"),
-        N("MaxPool", ["m"], ["mp"], name="maxpool", kernel_shape=[2, 2], strides=[2, 2]),
-        N("AveragePool", ["m"], ["ap"], name="averagepool", kernel_shape=[2, 2],
+        N("Split", ["m"], ["l", "r"], name="split", axis=1, num_outputs=2),
+        N("Pad", ["l", "pads"], ["lp"], name="pad"),
+        N("Slice", ["lp", "from", "to", "axis"], ["ls"], name="slice"),
+        N("Concat", ["r", "ls"], ["j"], name="join", axis=1),
+        N("MaxPool", ["j"], ["mp"], name="maxpool", kernel_shape=[2, 2], strides=[2, 2]),
+        N("AveragePool", ["j"], ["ap"], name="averagepool", kernel_shape=[2, 2],
           strides=[2, 2]),
         N("Concat", ["mp", "ap"], ["c"], name="concat", axis=1),
         N("Flatten", ["c"], ["f"], name="flatten"),
         N("Gemm", ["f", "w5", "b5"], ["y"], name="dense", transB=1),
     ]  # fmt: skip
-    constants |= {"zero": number(0), "six": number(6)}
+    constants |= {
+        "zero": number(0), "six": number(6), "pads": ints(0, 0, 0, 1, 0, 0, 0, 0), "from": ints(0),
+        "to": ints(8), "axis": ints(3),
+    }  # fmt: skip
     return model(nodes, (1, 3, 8, 8), constants)
+
+
+class Frames(CalibrationDataReader):
+    def __init__(self, frames: Array) -> None:
+        self.frames = iter([{"x": frame[None]} for frame in frames])
+
+    def get_next(self) -> Any:
+        return next(self.frames, None)
+
+
+def quantized(
+    made: onnx.ModelProto, folder: Path, frames: Array, form: QuantFormat = QuantFormat.QDQ,
+    kind: QuantType = QuantType.QInt8, **options: Any,
+) -> Path:  # fmt: skip
+    """The file that onnxruntime's tool makes of ``made`` and of what ``frames`` (n, c, h, w) give
+    in it, with int8 weights."""
+    onnx.save(made, folder / "float.onnx")
+    quantize_static(
+        folder / "float.onnx", folder / "net.onnx", Frames(frames), quant_format=form,
+        activation_type=kind, weight_type=QuantType.QInt8, **options,
+    )  # fmt: skip
+    return folder / "net.onnx"

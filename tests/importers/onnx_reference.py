@@ -11,11 +11,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
-from tests.importers.onnx_models import Array
+from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import IntArray
+from pipeline.importers.onnx import Onnx
+from tests.importers.onnx_models import Array, N
+from tests.importers.support import real
 
-N = helper.make_node
 PRODUCTS = {"QLinearConv": (3, 5, 7), "QLinearMatMul": (3, 5, 7), "QGemm": (3, 5, 8)}
 """Where their weights, the weights' zero points and the output's zero point are."""
 
@@ -67,3 +70,38 @@ def session(path: Path) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(
         exact(onnx.load(path)).SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
+
+
+def first(frames: Array) -> Array:
+    """(n, h, w, c) -> (n, c, h, w)"""
+    return frames.transpose(0, 3, 1, 2) if frames.ndim == 4 else frames
+
+
+def last(frames: Array) -> Array:
+    return frames.transpose(0, 2, 3, 1) if frames.ndim == 4 else frames
+
+
+def answers(path: Path, frames: Array) -> Array:
+    """What onnxruntime gives for each of ``frames``, as the file has them; channels last."""
+    run = session(path)
+    return last(np.concatenate([run.run(None, {"x": frame[None]})[0] for frame in frames]))
+
+
+def units_off(graph: Graph, path: Path, frames: Array, stored: IntArray) -> IntArray:
+    """Differences to onnxruntime's answers to ``frames``, in units of the output, of what ``graph``
+    gives for ``stored`` integers, which mean the same."""
+    expected = answers(path, frames)
+    found = real(graph, graph.output, graph.outputs(stored.astype(np.int64)))
+    off = (found.reshape(expected.shape) - expected) / graph.tensors[graph.output].scale[0]
+    return np.rint(off).astype(np.int64)
+
+
+def off_at_random(made: onnx.ModelProto, folder: Path) -> IntArray:
+    """``units_off`` for random integers of the input, nothing off by more than one."""
+    onnx.save(made, folder / "net.onnx")
+    graph = Onnx(str(folder / "net.onnx")).graph()
+    stored = np.random.default_rng(0).integers(-128, 128, (40, *graph.tensors[graph.input].shape))
+    frames = first(real(graph, graph.input, stored).astype(np.float32))
+    off = units_off(graph, folder / "net.onnx", frames, stored)
+    assert np.abs(off).max() <= 1
+    return off

@@ -21,8 +21,7 @@ PROGRAM = "import sys; from stages import quantize; quantize.main(); print('torc
 def test_a_tflite_file_needs_no_torch(tmp_path: Path) -> None:
     net = Writer()
     x, y = (net.tensor((1, 4), 0.1, 0) for _ in range(2))
-    net.operator("RELU", [x], [y])
-    (tmp_path / "net.tflite").write_bytes(net.content([x], [y]))
+    (tmp_path / "net.tflite").write_bytes(net.alone("RELU", x, [], y))
     config = {
         "model": {
             "_target_": "pipeline.importers.tflite.TFLite",

@@ -13,19 +13,19 @@ from onnx import TensorProto
 
 from pipeline.errors import ThimbleError
 from pipeline.frames import stored
-from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.importers.float_nodes import Convolution
 from pipeline.importers.onnx import Onnx
 from tests.importers.onnx_models import Array, N, model, number
-from tests.importers.test_onnx_quantized import first, last, real, session
+from tests.importers.onnx_reference import answers, first, last, units_off
 
 PLANES, LAST = (1, 3, 6, 5), (1, 6, 5, 3)
 """Shapes of an image, channels first and last."""
 MEAN = np.array([0.485, 0.456, 0.406], np.float32).reshape(3, 1, 1)
 DEVIATION = np.array([0.229, 0.224, 0.225], np.float32).reshape(3, 1, 1)
 UINT8 = TensorProto.UINT8
+RAW = np.random.default_rng(0).integers(0, 256, (30, 6, 5, 3)).astype(np.uint8)
 
 
 def normalized(
@@ -95,64 +95,54 @@ CASES: dict[str, dict[str, Any]] = {
     "int8": {"before": [N("Cast", ["x"], ["a"], to=1), N("Mul", ["a", "c"], ["n"])],
              "held": {"c": number(0.01)}, "kind": TensorProto.INT8},
 }  # fmt: skip
-
-
 CHECKS = ("limits", "kinds")
 """What of a case is not of the model: its input range, and the operators that it becomes."""
+
+
+def case_model(name: str) -> onnx.ModelProto:
+    return normalized(**{key: value for key, value in CASES[name].items() if key not in CHECKS})
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_first_integers_are_onnxruntimes(tmp_path: Path, name: str) -> None:
     """From the bytes of the data on; padding is the real value 0 after the normalization."""
-    case = dict(CASES[name])
-    limits, kinds = case.pop("limits", (0.0, 1.0)), case.pop("kinds", None)
-    path = tmp_path / "net.onnx"
-    onnx.save(normalized(**case), path)
+    case, path = CASES[name], tmp_path / "net.onnx"
+    limits = case.get("limits", (0.0, 1.0))
+    onnx.save(case_model(name), path)
     graph = Onnx(str(path), input_range=limits).graph()
-    assert graph.tensors[graph.input].raw is None
-    if kinds is not None:
-        assert [type(op) for op in graph.operators] == kinds
-    raw = np.random.default_rng(0).integers(0, 256, (30, 6, 5, 3)).astype(np.uint8)
-    given = fed(raw, limits, case.get("kind", TensorProto.FLOAT), case.get("shape", PLANES))
     takes = graph.tensors[graph.input]
-    image = given if case.get("shape") == LAST else last(given)
-    np.testing.assert_allclose(takes.real(stored(raw, takes)), image, atol=1e-6)
-    run = session(path)
-    expected = last(np.concatenate([run.run(None, {"x": each[None]})[0] for each in given]))
-    found = real(graph, graph.output, answers(graph, raw))
-    off = np.rint((found - expected) / graph.tensors[graph.output].scale[0])
+    assert takes.raw is None
+    if "kinds" in case:
+        assert [type(op) for op in graph.operators] == case["kinds"]
+    given = fed(limits, case.get("kind", TensorProto.FLOAT), case.get("shape", PLANES))
+    image, inputs = given if case.get("shape") == LAST else last(given), stored(RAW, takes)
+    np.testing.assert_allclose(takes.real(inputs), image, atol=1e-6)
+    off = units_off(graph, path, given, inputs)
     assert np.abs(off).max() <= 1 and (off != 0).mean() < 0.01
-    assert len(np.unique(found)) > 40
+    assert len(np.unique(graph.outputs(inputs.astype(np.int64)))) > 40
 
 
-def fed(raw: Array, limits: tuple[float, float], kind: int, shape: tuple[int, ...]) -> Array:
+def fed(limits: tuple[float, float], kind: int, shape: tuple[int, ...]) -> Array:
     """What onnxruntime takes for the data's values."""
     low, high = limits
-    image = raw if shape == LAST else first(raw)
+    image = RAW if shape == LAST else first(RAW)
     if kind == TensorProto.INT8:
         return (image.astype(int) - 128).astype(np.int8)
     return image if kind == UINT8 else (low + image * (high - low) / 255).astype(np.float32)
 
 
-def answers(graph: Graph, raw: Array) -> Array:
-    return graph.outputs(stored(raw, graph.tensors[graph.input]).astype(np.int64))
-
-
-def test_a_range_that_was_forgotten_is_one_line(tmp_path: Path) -> None:
-    """The network takes 0…255 and scales them; the data are said to be 0…1."""
-    path = tmp_path / "net.onnx"
-    for name in ("Div by a number", "Add and Mul of channels, raw"):
-        case = {key: value for key, value in CASES[name].items() if key not in CHECKS}
-        onnx.save(normalized(**case), path)
-        with pytest.raises(ThimbleError, match=r"input_range=\[0.0, 1.0\] leaves \d+ different"):
-            Onnx(str(path)).graph()
-
-
-def test_other_arithmetic_is_refused_where_it_is(tmp_path: Path) -> None:
-    image = np.random.default_rng(0).random(PLANES).astype(np.float32)
-    onnx.save(normalized([N("Mul", ["x", "c"], ["a"], name="gain"), N("Sub", ["a", "m"], ["n"])],
-                         {"c": image, "m": MEAN}), tmp_path / "net.onnx")  # fmt: skip
-    with pytest.raises(ThimbleError, match=r"no QuantizeLinear follows it"):
+@pytest.mark.parametrize("name", ["Div by a number", "Add and Mul of channels, raw", "an image"])
+def test_what_is_refused_is_one_line(tmp_path: Path, name: str) -> None:
+    """The network takes 0…255 and scales them, the data are said to be 0…1; other arithmetic."""
+    if name in CASES:
+        made, said = case_model(name), r"input_range=\[0.0, 1.0\] leaves \d+ different"
+    else:
+        gain = N("Mul", ["x", "c"], ["a"], name="gain")
+        held = {"c": first(RAW[:1]).astype(np.float32), "m": MEAN}
+        made = normalized([gain, N("Sub", ["a", "m"], ["n"])], held)
+        said = "no QuantizeLinear follows it"
+    onnx.save(made, tmp_path / "net.onnx")
+    with pytest.raises(ThimbleError, match=said):
         Onnx(str(tmp_path / "net.onnx")).graph()
 
 
@@ -165,9 +155,6 @@ def test_a_float_network_scales_its_channels_once(tmp_path: Path) -> None:
     network = Onnx(str(tmp_path / "net.onnx")).float_graph()
     assert network is not None
     assert [type(node) for node in network.nodes] == [Convolution, Convolution]
-    raw = np.random.default_rng(0).integers(0, 256, (4, 6, 5, 3)).astype(np.uint8)
-    run = session(tmp_path / "net.onnx")
-    given = fed(raw, (0.0, 1.0), TensorProto.FLOAT, PLANES)
-    expected = last(np.concatenate([run.run(None, {"x": each[None]})[0] for each in given]))
-    found = network.outputs(torch.from_numpy(raw).double()).numpy()
+    expected = answers(tmp_path / "net.onnx", fed((0.0, 1.0), TensorProto.FLOAT, PLANES))
+    found = network.outputs(torch.from_numpy(RAW).double()).numpy()
     assert np.allclose(found, expected, atol=1e-4)

@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
 from pipeline.errors import ThimbleError
 from pipeline.importers.onnx import OPERATORS, Onnx
 from tests.importers.onnx_models import IMAGE, Array, N, ints, model, number
-from tests.importers.test_onnx_quantized import Frames, quiet, units_off
-
-__all__ = ["quiet"]
+from tests.importers.onnx_reference import off_at_random
 
 HERE = ("s0", "z0")
 """Scale and zero point of the input."""
@@ -135,9 +132,7 @@ def test_operators_on_integers(tmp_path: Path, name: str, unsigned: bool) -> Non
     case = CASES[name]
     if case.get("unsigned", unsigned) != unsigned:
         pytest.skip("onnxruntime has it of one type only")
-    onnx.save(between(**{"unsigned": unsigned, **case}), tmp_path / "net.onnx")
-    off = units_off(tmp_path / "net.onnx")
-    assert np.abs(off).max() <= 1
+    off = off_at_random(between(**{"unsigned": unsigned, **case}), tmp_path)
     share = max([0.001, *(allowed for part, allowed in LOOSE.items() if part in str(case))])
     assert (off != 0).mean() < share
 
@@ -148,67 +143,23 @@ def test_every_operator_of_integers_is_tried() -> None:
     assert {name for name in OPERATORS if name.startswith("QLinear")} <= tried | others
 
 
-def refused(tmp_path: Path, **case: Any) -> str:
+CONVOLVED = N("QLinearConv", ["q", *CONV, "b"], ["a"], pads=[1, 1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ({"nodes": [N("Pad", ["q", "pads", "v"], ["p"])], "constants": {"pads": PADS, "v": 7},
+          "ends": HERE}, "constant 135: only the zero point 119 (it stands for 0) is supported"),
+        ({"nodes": [N("QLinearConv", ["q", *CONV, "b"], ["p"])],
+          "constants": {"b": np.zeros(3, np.int32)}}, "3 biases for weights with 5 scales"),
+        ({"nodes": [CONVOLVED, N("Concat", ["a", "q"], ["p"], axis=1)]},
+         "have different scales or zero points"),
+        ({"nodes": [N("Cast", ["q"], ["p"], to=1)]}, "DequantizeLinear makes real numbers"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(tmp_path: Path, case: dict[str, Any], said: str) -> None:
     onnx.save(between(**case), tmp_path / "net.onnx")
     with pytest.raises(ThimbleError) as caught:
         Onnx(str(tmp_path / "net.onnx")).graph()
-    return str(caught.value)
-
-
-def test_what_is_refused_is_one_line(tmp_path: Path) -> None:
-    pad = N("Pad", ["q", "pads", "v"], ["p"])
-    said = refused(tmp_path, nodes=[pad], constants={"pads": PADS, "v": 7}, ends=HERE)
-    assert "constant 135: only the zero point 119 (it stands for 0) is supported" in said
-    plain = N("QLinearConv", ["q", *CONV, "b"], ["p"])
-    three = {"b": np.zeros(3, np.int32)}
-    assert "3 biases for weights with 5 scales" in refused(tmp_path, nodes=[plain], constants=three)
-    conv = N("QLinearConv", ["q", *CONV, "b"], ["a"], pads=[1, 1, 1, 1])
-    joined = N("Concat", ["a", "q"], ["p"], axis=1)
-    assert "have different scales or zero points" in refused(tmp_path, nodes=[conv, joined])
-    cast = N("Cast", ["q"], ["p"], to=1)
-    assert "DequantizeLinear makes real numbers" in refused(tmp_path, nodes=[cast])
-
-
-def several(random: np.random.Generator) -> onnx.ModelProto:
-    """What onnxruntime's tool quantizes, with Split, Slice, Pad, Concat, Clip."""
-
-    def w(*shape: int) -> Array:
-        return (random.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
-
-    held = {"w1": w(8, 3, 3, 3), "b1": w(8, 1).ravel(), "w2": w(6, 4, 3, 3), "b2": w(6, 1).ravel(),
-            "w3": w(6, 4, 1, 1), "b3": w(6, 1).ravel(), "w4": w(5, 12 * 16), "b4": w(5, 1).ravel(),
-            "pads": ints(0, 0, 1, 1, 0, 0, 1, 1), "zero": number(0), "six": number(6),
-            "from": ints(0), "to": ints(4), "axis": ints(1), "shape": ints(1, -1)}  # fmt: skip
-    nodes = [
-        N("Conv", ["x", "w1", "b1"], ["a"], pads=[1, 1, 1, 1]),
-        N("Clip", ["a", "zero", "six"], ["c"]),
-        N("Split", ["c"], ["l", "r"], axis=1, num_outputs=2),
-        N("Pad", ["l", "pads"], ["lp"]),
-        N("Conv", ["lp", "w2", "b2"], ["m"]),
-        N("Slice", ["c", "from", "to", "axis"], ["s"]),
-        N("Conv", ["s", "w3", "b3"], ["n"]),
-        N("Concat", ["m", "n"], ["j"], axis=1),
-        N("MaxPool", ["j"], ["k"], kernel_shape=[2, 2], strides=[2, 2]),
-        N("Reshape", ["k", "shape"], ["f"]),
-        N("Gemm", ["f", "w4", "b4"], ["g"], transB=1),
-        N("Softmax", ["g"], ["h"], axis=1),
-        N("LeakyRelu", ["r"], ["unused"]),
-        N("Identity", ["h"], ["y"]),
-    ]
-    return model(nodes, (1, 3, 8, 8), held, opset=18)
-
-
-@pytest.mark.parametrize("form", [QuantFormat.QDQ, QuantFormat.QOperator], ids=str)
-@pytest.mark.parametrize("seed", range(3))
-def test_what_onnxruntimes_tool_makes(tmp_path: Path, form: QuantFormat, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    onnx.save(several(random), tmp_path / "float.onnx")
-    frames = random.random((32, 3, 8, 8)).astype(np.float32)
-    quantize_static(
-        tmp_path / "float.onnx", tmp_path / "net.onnx", Frames(frames), quant_format=form,
-        activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, per_channel=True,
-    )  # fmt: skip
-    made = {node.op_type for node in onnx.load(tmp_path / "net.onnx").graph.node}
-    assert form is QuantFormat.QDQ or {"QLinearConv", "QLinearConcat", "QLinearSoftmax"} <= made
-    off = units_off(tmp_path / "net.onnx")
-    assert np.abs(off).max() <= 6 and np.abs(off).mean() < 0.5
+    assert said in str(caught.value)

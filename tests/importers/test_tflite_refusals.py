@@ -35,8 +35,7 @@ def one(kind: str, dims: Any = (1, 4, 4, 2), out: Any = None, **more: Any) -> by
     x = net.tensor(dims, 0.1, 3, more.pop("given", "INT8"))
     extra = [net.constant(*args) for args in more.pop("constants", ())]
     y = net.tensor(out or dims, **{"scale": 0.1, "zero": 3, **target})
-    net.operator(kind, [x, *extra], [y], more.pop("options", ""), **more)
-    return net.content([x], [y])
+    return net.alone(kind, x, [*extra], y, more.pop("options", ""), **more)
 
 
 def conv(weights: np.ndarray | None = None, scales: Any = 0.1, zero: Any = 0, **more: Any) -> bytes:
@@ -47,8 +46,7 @@ def conv(weights: np.ndarray | None = None, scales: Any = 0.1, zero: Any = 0, **
     w = net.constant(held, scales, zero, axis=axis)
     y = net.tensor((1, 4, 4, 3), 0.1, 3)
     values = {"Padding": Padding.VALID, "StrideH": 1, "StrideW": 1, **more}
-    net.operator("CONV_2D", [x, w], [y], "Conv2DOptions", **values)
-    return net.content([x], [y])
+    return net.alone("CONV_2D", x, [w], y, "Conv2DOptions", **values)
 
 
 def resized(size: int, **more: Any) -> bytes:

@@ -22,9 +22,8 @@ from pipeline.models.network import state_arrays
 from pipeline.quantize.int8 import Int8, absorbed
 from pipeline.training.environment import Run
 from pipeline.training.random_weights import RandomWeights
-from tests.importers.support import check_float, real, shaken, worst_step
+from tests.importers.support import check_float, check_steps, real, shaken
 from tests.importers.torch_modules import Of
-from tests.tiers import quick
 
 ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.Hardswish, nn.SiLU, nn.Tanh, nn.LeakyReLU, nn.Identity)
 
@@ -100,8 +99,7 @@ def check_network(found: tuple[nn.Module, tuple[int, int, int]]) -> None:
     graph = quantizer.from_float(network, data)
     stored = raw.permute(0, 2, 3, 1).long().numpy() - 128
     inner, _ = absorbed(network)
-    worst = worst_step(inner, graph, stored)
-    assert max(worst.values()) <= 1, worst
+    check_steps(inner, graph, stored)
     with torch.no_grad():
         expected = torch.cat([module(frame[None]) for frame in raw]).numpy()
     error = real(graph, graph.output, graph.outputs(stored)) - expected
@@ -144,49 +142,6 @@ def test_a_slice_of_a_slice_is_one_operator() -> None:
     assert [type(node).__name__ for node in network.nodes] == ["Rearranged", "Function"]
     expected = forward(nn.Identity(), x).permute(0, 2, 3, 1)
     assert torch.equal(network.outputs(x.permute(0, 2, 3, 1)), expected)
-
-
-def blocks_to_channels(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    """Four axes change places."""
-    return x.abs().reshape(1, 3, 4, 2, 4, 2).permute(0, 1, 3, 5, 2, 4).reshape(1, 12, 4, 4)
-
-
-@pytest.mark.parametrize(
-    ("module", "said"),
-    quick(
-        4,
-        [
-            (nn.ConvTranspose2d(3, 4, 2), "nn.ConvTranspose2d is not supported; enlarge"),
-            (nn.Upsample(scale_factor=1.5), "whole multiples of height and width"),
-            (nn.Upsample(scale_factor=2, mode="bilinear"), "not supported"),
-            (nn.AdaptiveAvgPool2d(3), "windows of different sizes"),
-            (nn.Unfold(2), "not supported"),
-            (nn.ReflectionPad2d(1), "reflect"),
-            (nn.LPPool2d(2, 2), "not supported"),
-            (Of(blocks_to_channels), "moves elements"),
-            (Of(lambda m, x: x.flip(2)), "flip is not supported; docs/importing.md lists"),
-            (Of(lambda m, x: x.log_softmax(1)), "end the network with its logits"),
-            (Of(lambda m, x: (x.abs(), x.neg())), "gives 2 outputs"),
-            (Of(lambda m, x: torch.ones(3)), "does not depend on its input"),
-            (Of(lambda m, x: x.abs() if x.sum() > 0 else x), "torch.export cannot trace it"),
-            (nn.Linear(5, 2), "torch.export cannot trace it"),
-            (nn.MaxPool2d(2, dilation=2), "dilated"),
-        ],
-    ),
-    ids=lambda item: item if isinstance(item, str) else type(item).__name__,
-)
-def test_what_is_not_supported_is_one_line(module: nn.Module, said: str) -> None:
-    with pytest.raises(ThimbleError) as caught:
-        exported("net", module.eval(), IMAGE)
-    assert said in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_an_unsupported_operator_says_where_it_is() -> None:
-    net = nn.Sequential()
-    net.add_module("stem", nn.Conv2d(3, 4, 1))
-    net.add_module("odd", Of(lambda m, x: torch.cumsum(x, 1)))
-    with pytest.raises(ThimbleError, match=r"^odd \(torch_modules\.py:\d+\): the operator cumsum"):
-        exported("net", net.eval(), IMAGE)
 
 
 NETWORK = """

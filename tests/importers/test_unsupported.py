@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from pipeline.errors import ThimbleError
-from pipeline.importers.tflite import TFLite
 from pipeline.importers.torch_export import exported
 from pipeline.importers.unsupported import DOCS, INSTEAD
 from tests.importers.onnx_models import N, imported, model, parsed, weights
+from tests.importers.tflite_reference import imported as tflite
 from tests.importers.tflite_writer import Writer
 from tests.importers.torch_modules import Of
 from tests.tiers import quick
@@ -68,57 +69,73 @@ def test_attention() -> None:
     assert "layer.self_attn (nn.MultiheadAttention, test_unsu" in refused(Series(block, 8))
 
 
+def blocks_to_channels(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """Four axes change places."""
+    return x.abs().reshape(1, 8, 3, 2, 3, 2).permute(0, 1, 3, 5, 2, 4).reshape(1, 32, 3, 3)
+
+
+FUNCTIONS: list[tuple[Callable[..., Any], str]] = [
+    (lambda m, x: F.scaled_dot_product_attention(x, x, x), "scaled_dot_product_attention is not"),
+    (lambda m, x: x @ x.transpose(2, 3), "a matrix product is not supported; products of two"),
+    (blocks_to_channels, "moves elements"),
+    (lambda m, x: torch.einsum("bchw,bchw->bc", x, x), "the operator einsum is not supported"),
+    (lambda m, x: F.conv3d(x[:, :, None], torch.zeros(4, 8, 1, 3, 3)), "the operator conv3d is"),
+    (lambda m, x: torch.fft.rfft(x).abs(), "the operator fft_rfft is not supported"),
+    (lambda m, x: x.relu_()[:, :, ::7, 0:0], "takes 0:0:1 along axis 3 of [1, 8, 1, 6]"),
+    (lambda m, x: x.flatten(2).transpose(0, 2)[1:2], "takes a part of the batch, axis 0 of [36,"),
+    (lambda m, x: x.mean(0) + 1, "not the batch's"),
+    (lambda m, x: x.flip(2), "flip is not supported; docs/importing.md lists"),
+    (lambda m, x: (x.abs(), x.neg()), "gives 2 outputs"),
+    (lambda m, x: torch.ones(3), "does not depend on its input"),
+    (lambda m, x: x.abs() if x.sum() > 0 else x, "torch.export cannot trace it"),
+]
+
+
+@pytest.mark.parametrize(("call", "said"), quick(3, FUNCTIONS))
+def test_functions_of_pytorch(call: Callable[..., Any], said: str) -> None:
+    assert said in refused(Of(call))
+
+
+MODULES: list[tuple[nn.Module, str | None]] = [
+    (nn.ConvTranspose2d(8, 4, 3), "nn.ConvTranspose2d is not supported; enlarge"),
+    (nn.MaxPool2d(2, dilation=2), "dilated"),
+    (nn.Upsample(scale_factor=1.5), "whole multiples of height and width"),
+    (nn.ReflectionPad2d(1), "reflect"),
+    (nn.AdaptiveAvgPool2d(4), "windows of different sizes"),
+    (nn.LogSoftmax(1), "end the network with its logits"),
+    (nn.UpsamplingBilinear2d(scale_factor=2), "not supported"), (nn.Unfold(3), "not supported"),
+    (nn.LPPool2d(2, 2), "not supported"), (nn.MaxPool2d(2, return_indices=True), "outputs"),
+    *((layer, None) for layer in (
+        nn.GroupNorm(2, 8), nn.LayerNorm(6), nn.InstanceNorm2d(8), nn.Threshold(0.1, 0.0),
+        nn.Hardshrink(), nn.RReLU(), nn.LogSigmoid(), nn.FractionalMaxPool2d(2, 3),
+        nn.LocalResponseNorm(2), nn.ReplicationPad2d(1), nn.CircularPad2d(1), nn.Softmax2d(),
+        nn.Conv2d(8, 4, 3, padding=1, padding_mode="reflect"), nn.ZeroPad2d(-1), nn.Softshrink(),
+        nn.AdaptiveMaxPool2d(4), nn.ChannelShuffle(2), nn.PixelShuffle(2), nn.PixelUnshuffle(2),
+        nn.Fold((6, 6), 3, padding=1), nn.Tanhshrink(),
+    )),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("call", "said"),
-    quick(
-        3,
-        [
-            (
-                lambda x: F.scaled_dot_product_attention(x, x, x),
-                "scaled_dot_product_attention is not",
-            ),
-            (lambda x: x @ x.transpose(2, 3), "a matrix product is not supported; products of two"),
-            (lambda x: torch.einsum("bchw,bchw->bc", x, x), "the operator einsum is not supported"),
-            (
-                lambda x: F.conv3d(x[:, :, None], torch.zeros(4, 8, 1, 3, 3)),
-                "the operator conv3d is",
-            ),
-            (lambda x: torch.roll(x, 1, 2), "the operator roll is not supported"),
-            (lambda x: torch.fft.rfft(x).abs(), "the operator fft_rfft is not supported"),
-            (lambda x: x.std((2, 3)), "the operator std is not supported"),
-            (lambda x: x.relu_()[:, :, ::7, 0:0], "takes 0:0:1 along axis 3 of [1, 8, 1, 6]"),
-            (
-                lambda x: x.flatten(2).transpose(0, 2)[1:2],
-                "takes a part of the batch, axis 0 of [36,",
-            ),
-        ],
-    ),
-)
-def test_functions_of_pytorch(call: Callable[[torch.Tensor], torch.Tensor], said: str) -> None:
-    assert said in refused(Of(lambda module, x: call(x)))
-
-
-MODULES = (
-    nn.ConvTranspose2d(8, 4, 3), nn.GroupNorm(2, 8), nn.LayerNorm(6), nn.InstanceNorm2d(8),
-    nn.UpsamplingBilinear2d(scale_factor=2), nn.Unfold(3), nn.LPPool2d(2, 2),
-    nn.Threshold(0.1, 0.0), nn.Hardshrink(), nn.RReLU(), nn.LogSigmoid(),
-    nn.FractionalMaxPool2d(2, 3), nn.LogSoftmax(1),
-    nn.LocalResponseNorm(2), nn.AdaptiveAvgPool2d(4), nn.MaxPool2d(2, dilation=2),
-    nn.ReflectionPad2d(1), nn.ReplicationPad2d(1), nn.CircularPad2d(1), nn.Softmax2d(),
-    nn.Conv2d(8, 4, 3, padding=1, padding_mode="reflect"), nn.ZeroPad2d(-1), nn.Softshrink(),
-    nn.AdaptiveMaxPool2d(4), nn.MaxPool2d(2, return_indices=True), nn.ChannelShuffle(2),
-    nn.PixelShuffle(2), nn.PixelUnshuffle(2), nn.Fold((6, 6), 3, padding=1), nn.Tanhshrink(),
+    ("layer", "said"), quick(4, MODULES), ids=lambda item: type(item).__name__
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("layer", quick(4, MODULES), ids=lambda layer: type(layer).__name__)
-def test_a_module_is_imported_or_named(layer: nn.Module) -> None:
+def test_a_module_is_imported_or_named(layer: nn.Module, said: str | None) -> None:
     """By its place in the network and by its class."""
     example = torch.zeros(1, 8 * 9, 36) if isinstance(layer, nn.Fold) else IMAGE
     try:
         exported("net", nn.Sequential(nn.ReLU(), layer).eval(), example)
+        text = ""
     except ThimbleError as error:
-        assert str(error).startswith(f"1 (nn.{type(layer).__name__}") or "outputs" in str(error)
+        text = str(error)
+        assert text.startswith(f"1 (nn.{type(layer).__name__}") or "outputs" in text
+    assert said is None or said in text
+
+
+def test_an_unsupported_operator_says_where_it_is() -> None:
+    net = nn.Sequential()
+    net.add_module("stem", nn.Conv2d(8, 4, 1))
+    net.add_module("odd", Of(lambda m, x: torch.cumsum(x, 1)))
+    assert re.match(r"odd \(torch_modules\.py:\d+\): the operator cumsum", refused(net))
 
 
 BODY = {"body": helper.make_graph([], "body", [], [])}
@@ -148,16 +165,14 @@ def test_onnx_attention_by_its_parts() -> None:
         imported("net", parsed(made), (0.0, 1.0))
 
 
-TFLITE = ("UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF", "BATCH_MATMUL")
-
-
-@pytest.mark.parametrize("name", TFLITE)
+@pytest.mark.parametrize(
+    "name",
+    ["UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF", "BATCH_MATMUL"],
+)
 def test_tflite(tmp_path: Path, name: str) -> None:
     net = Writer()
     x, y = (net.tensor((1, 4), 0.1, 0) for _ in range(2))
-    net.operator(name, [x], [y])
-    (tmp_path / "net.tflite").write_bytes(net.content([x], [y]))
     with pytest.raises(ThimbleError) as caught:
-        TFLite(str(tmp_path / "net.tflite")).graph()
+        tflite(net.alone(name, x, [], y), tmp_path)
     hint = INSTEAD[name.lower().replace("_", "")]
     assert f"operator 0, {name}: not supported; {hint}" in str(caught.value)

@@ -5,15 +5,15 @@ Scales are such that results fill the output's range without saturating everywhe
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from tflite.ActivationFunctionType import ActivationFunctionType
 from tflite.Padding import Padding
 
-from tests.importers.tflite_random import Case, Random, scale, sizes, zero
 from tests.importers.tflite_slices import SLICES
-from tests.importers.tflite_writer import Writer
+from tests.importers.tflite_writer import Case, Random, Writer, scale, sizes, zero
 
 ACTIVATIONS = [
     ActivationFunctionType.NONE,
@@ -132,89 +132,76 @@ def fully_connected(rng: Random) -> bytes:
     return net.content([x], [y])
 
 
-def pool(kind: str) -> Case:
-    def case(rng: Random) -> bytes:
-        shape, same = sizes(rng), bool(rng.integers(2))
-        kernel, stride, out = window(rng, shape[:2], same)
-        net, s, z = Writer(), scale(rng), zero(rng)
-        x, y = net.tensor((1, *shape), s, z), net.tensor((1, *out, shape[2]), s, z)
-        net.operator(
-            kind, [x], [y], "Pool2DOptions", Padding=Padding.SAME if same else Padding.VALID,
-            StrideH=stride[0], StrideW=stride[1], FilterHeight=kernel[0], FilterWidth=kernel[1],
-            FusedActivationFunction=activation(rng),
-        )  # fmt: skip
-        return net.content([x], [y])
-
-    return case
+def pool(kind: str, rng: Random) -> bytes:
+    shape, same = sizes(rng), bool(rng.integers(2))
+    kernel, stride, out = window(rng, shape[:2], same)
+    net, s, z = Writer(), scale(rng), zero(rng)
+    x, y = net.tensor((1, *shape), s, z), net.tensor((1, *out, shape[2]), s, z)
+    return net.alone(
+        kind, x, [], y, "Pool2DOptions", Padding=Padding.SAME if same else Padding.VALID,
+        StrideH=stride[0], StrideW=stride[1], FilterHeight=kernel[0], FilterWidth=kernel[1],
+        FusedActivationFunction=activation(rng),
+    )  # fmt: skip
 
 
-def reduction(kind: str) -> Case:
-    def case(rng: Random) -> bytes:
-        shape = (1, *sizes(rng))
-        choices = [(1, 2), (2, 1), (1,), (2,), (3,), (-1,), (1, 2, 3), (-2, -3), (2, 3)]
-        axes = choices[int(rng.integers(len(choices)))]
-        keep = bool(rng.integers(2))
-        reduced = {axis % 4 for axis in axes}
-        out = [
-            n if d not in reduced else 1 for d, n in enumerate(shape) if d not in reduced or keep
-        ]
-        count = np.prod([shape[axis] for axis in axes]) if kind == "SUM" else 1
-        s = scale(rng)
-        net = Writer()
-        x = net.tensor(shape, s, zero(rng))
-        axis = net.constant(np.array(axes, np.int32))
-        y = net.tensor(out, s * float(np.sqrt(count)) * rng.uniform(0.3, 2), zero(rng))
-        net.operator(kind, [x, axis], [y], "ReducerOptions", KeepDims=keep)
-        return net.content([x], [y])
-
-    return case
+def reduction(kind: str, rng: Random) -> bytes:
+    shape = (1, *sizes(rng))
+    choices = [(1, 2), (2, 1), (1,), (2,), (3,), (-1,), (1, 2, 3), (-2, -3), (2, 3)]
+    axes = choices[int(rng.integers(len(choices)))]
+    keep = bool(rng.integers(2))
+    reduced = {axis % 4 for axis in axes}
+    out = [n if d not in reduced else 1 for d, n in enumerate(shape) if d not in reduced or keep]
+    count = np.prod([shape[axis] for axis in axes]) if kind == "SUM" else 1
+    s = scale(rng)
+    net = Writer()
+    x = net.tensor(shape, s, zero(rng))
+    axis = net.constant(np.array(axes, np.int32))
+    y = net.tensor(out, s * float(np.sqrt(count)) * rng.uniform(0.3, 2), zero(rng))
+    return net.alone(kind, x, [axis], y, "ReducerOptions", KeepDims=keep)
 
 
-def binary(kind: str) -> Case:
-    def case(rng: Random) -> bytes:
-        shape = (1, *sizes(rng, 5))
-        other = [
-            shape,
-            (1, 1, 1, shape[3]),
-            shape[3:],
-            (1,),
-            (1, *shape[1:3], 1),
-            (1, shape[1], 1, 1),
-        ]
-        second = other[int(rng.integers(len(other)))]
-        if kind != "MUL" and rng.random() < 0.3:
-            second = ((1,), (1, 1, 1, 1), ())[int(rng.integers(3))]
-        a_scale, b_scale = scale(rng), scale(rng) * (1 if rng.random() < 0.8 else 0.01)
-        if rng.random() < 0.2:
-            b_scale = a_scale
-        pair = (0, 1) if rng.random() < 0.5 else (1, 0)
-        if kind == "SUB":  # a ratio with which every value is rounded as its negative is
-            a_scale = float(rng.integers(20, 800)) / 4096
-            b_scale = a_scale * float(rng.integers(1, 129)) / 128
-        out = max(a_scale, b_scale) * rng.uniform(0.3, 2.5)
-        if kind == "MUL":
-            out = a_scale * b_scale * rng.uniform(20, 150)
-        net = Writer()
-        a = net.tensor(shape, a_scale, zero(rng))
-        # a second activation comes from the same input
-        if rng.random() < 0.1 and kind != "MUL":
-            b = a
-        elif rng.random() < 0.5 or np.prod(second) == 1:
-            values = rng.integers(-128, 128, second).astype(np.int8)
-            b = net.constant(np.asarray(values), b_scale, zero(rng))
-        else:
-            b = net.tensor(shape, b_scale, zero(rng))
-            net.operator("QUANTIZE", [a], [b])
-            if second != shape and second[1:3] == (1, 1):
-                b = pooled(net, b, shape)
-        y = net.tensor(shape, out, zero(rng))
-        name = {"ADD": "AddOptions", "MUL": "MulOptions", "SUB": "SubOptions"}[kind]
-        net.operator(
-            kind, [(a, b)[i] for i in pair], [y], name, FusedActivationFunction=activation(rng)
-        )
-        return net.content([a], [y])
-
-    return case
+def binary(kind: str, rng: Random) -> bytes:
+    shape = (1, *sizes(rng, 5))
+    other = [
+        shape,
+        (1, 1, 1, shape[3]),
+        shape[3:],
+        (1,),
+        (1, *shape[1:3], 1),
+        (1, shape[1], 1, 1),
+    ]
+    second = other[int(rng.integers(len(other)))]
+    if kind != "MUL" and rng.random() < 0.3:
+        second = ((1,), (1, 1, 1, 1), ())[int(rng.integers(3))]
+    a_scale, b_scale = scale(rng), scale(rng) * (1 if rng.random() < 0.8 else 0.01)
+    if rng.random() < 0.2:
+        b_scale = a_scale
+    pair = (0, 1) if rng.random() < 0.5 else (1, 0)
+    if kind == "SUB":  # a ratio with which every value is rounded as its negative is
+        a_scale = float(rng.integers(20, 800)) / 4096
+        b_scale = a_scale * float(rng.integers(1, 129)) / 128
+    out = max(a_scale, b_scale) * rng.uniform(0.3, 2.5)
+    if kind == "MUL":
+        out = a_scale * b_scale * rng.uniform(20, 150)
+    net = Writer()
+    a = net.tensor(shape, a_scale, zero(rng))
+    # a second activation comes from the same input
+    if rng.random() < 0.1 and kind != "MUL":
+        b = a
+    elif rng.random() < 0.5 or np.prod(second) == 1:
+        values = rng.integers(-128, 128, second).astype(np.int8)
+        b = net.constant(np.asarray(values), b_scale, zero(rng))
+    else:
+        b = net.tensor(shape, b_scale, zero(rng))
+        net.operator("QUANTIZE", [a], [b])
+        if second != shape and second[1:3] == (1, 1):
+            b = pooled(net, b, shape)
+    y = net.tensor(shape, out, zero(rng))
+    name = {"ADD": "AddOptions", "MUL": "MulOptions", "SUB": "SubOptions"}[kind]
+    net.operator(
+        kind, [(a, b)[i] for i in pair], [y], name, FusedActivationFunction=activation(rng)
+    )
+    return net.content([a], [y])
 
 
 def pooled(net: Writer, source: int, shape: tuple[int, ...]) -> int:
@@ -254,64 +241,54 @@ def concatenation(rng: Random) -> bytes:
     return net.content([x], [y])
 
 
-def pad(kind: str) -> Case:
-    def case(rng: Random) -> bytes:
-        shape, amounts = sizes(rng, 5), rng.integers(0, 3, (4, 2))
-        amounts[0] = 0
-        net, s, z = Writer(), scale(rng), zero(rng)
-        x = net.tensor((1, *shape), s, z)
-        inputs = [x, net.constant(amounts.astype(np.int32))]
-        if kind == "PADV2":
-            value = z if rng.random() < 0.3 else int(rng.integers(-128, 128))
-            inputs.append(net.constant(np.array([value], np.int8), s, z))
-        y = net.tensor([1, *(np.array(shape) + amounts[1:].sum(1))], s, z)
-        net.operator(kind, inputs, [y])
-        return net.content([x], [y])
-
-    return case
+def pad(kind: str, rng: Random) -> bytes:
+    shape, amounts = sizes(rng, 5), rng.integers(0, 3, (4, 2))
+    amounts[0] = 0
+    net, s, z = Writer(), scale(rng), zero(rng)
+    x = net.tensor((1, *shape), s, z)
+    inputs = [x, net.constant(amounts.astype(np.int32))]
+    if kind == "PADV2":
+        value = z if rng.random() < 0.3 else int(rng.integers(-128, 128))
+        inputs.append(net.constant(np.array([value], np.int8), s, z))
+    y = net.tensor([1, *(np.array(shape) + amounts[1:].sum(1))], s, z)
+    net.operator(kind, inputs, [y])
+    return net.content([x], [y])
 
 
-def reshape(kind: str) -> Case:
-    def case(rng: Random) -> bytes:
-        net, s, z = Writer(), scale(rng), zero(rng)
-        height, width, depth = sizes(rng)
-        shape, out, more = (1, height, width, depth), (1, height * width, depth), []
-        if kind == "SQUEEZE":
-            width, depth = width + 1, depth + 1
-            shape, out = (1, 1, width, depth), (width, depth)
-        elif kind == "EXPAND_DIMS":
-            shape, out = (1, width, depth), (1, width, 1, depth)
-            more = [net.constant(np.array([2], np.int32))]
-        else:
-            more = [net.constant(np.array(out, np.int32))]
-        x, y = net.tensor(shape, s, z), net.tensor(out, s, z)
-        net.operator(kind, [x, *more], [y])
-        return net.content([x], [y])
-
-    return case
+def reshape(kind: str, rng: Random) -> bytes:
+    net, s, z = Writer(), scale(rng), zero(rng)
+    height, width, depth = sizes(rng)
+    shape, out, more = (1, height, width, depth), (1, height * width, depth), []
+    if kind == "SQUEEZE":
+        width, depth = width + 1, depth + 1
+        shape, out = (1, 1, width, depth), (width, depth)
+    elif kind == "EXPAND_DIMS":
+        shape, out = (1, width, depth), (1, width, 1, depth)
+        more = [net.constant(np.array([2], np.int32))]
+    else:
+        more = [net.constant(np.array(out, np.int32))]
+    x, y = net.tensor(shape, s, z), net.tensor(out, s, z)
+    return net.alone(kind, x, [*more], y)
 
 
-def unary(kind: str, in_high: float = 0.2, out: tuple[float, int] | None = None) -> Case:
+def unary(
+    kind: str, rng: Random, in_high: float = 0.2, out: tuple[float, int] | None = None
+) -> bytes:
     """A function of one value; ``out`` is the scale and zero point that TFLite prescribes."""
-
-    def case(rng: Random) -> bytes:
-        net, s, z = Writer(), scale(rng, 0.001, in_high), zero(rng)
-        dims = (1, 300) if rng.random() < 0.5 else (1, 10, 5, 6)
-        x = net.tensor(dims, s, z)
-        same = kind in ("RELU6",) or rng.random() < 0.2
-        y_scale, y_zero = out or ((s, z) if same else (s * rng.uniform(0.5, 2), zero(rng)))
-        if kind == "HARD_SWISH":  # TFLite demands a factor of at most 1
-            y_scale = s * rng.uniform(0.3, 2)
-        y = net.tensor(dims, y_scale, y_zero)
-        options, more = "", {}
-        if kind == "LEAKY_RELU":
-            options, more = "LeakyReluOptions", {"Alpha": float(rng.uniform(-0.5, 1.5))}
-        if kind == "SOFTMAX":
-            options, more = "SoftmaxOptions", {"Beta": 1.0 if rng.random() < 0.7 else 0.5}
-        net.operator(kind, [x], [y], options, **more)
-        return net.content([x], [y])
-
-    return case
+    net, s, z = Writer(), scale(rng, 0.001, in_high), zero(rng)
+    dims = (1, 300) if rng.random() < 0.5 else (1, 10, 5, 6)
+    x = net.tensor(dims, s, z)
+    same = kind in ("RELU6",) or rng.random() < 0.2
+    y_scale, y_zero = out or ((s, z) if same else (s * rng.uniform(0.5, 2), zero(rng)))
+    if kind == "HARD_SWISH":  # TFLite demands a factor of at most 1
+        y_scale = s * rng.uniform(0.3, 2)
+    y = net.tensor(dims, y_scale, y_zero)
+    options, more = "", {}
+    if kind == "LEAKY_RELU":
+        options, more = "LeakyReluOptions", {"Alpha": float(rng.uniform(-0.5, 1.5))}
+    if kind == "SOFTMAX":
+        options, more = "SoftmaxOptions", {"Beta": 1.0 if rng.random() < 0.7 else 0.5}
+    return net.alone(kind, x, [], y, options, **more)
 
 
 def prelu(rng: Random) -> bytes:
@@ -321,59 +298,54 @@ def prelu(rng: Random) -> bytes:
     y = net.tensor(dims, s * rng.uniform(0.5, 2), zero(rng))
     shape = ((1, 1, 6), (6,), (10, 5, 6), (1, 1, 1))[int(rng.integers(4))]
     slopes = rng.integers(-128, 128, shape).astype(np.int8)
-    net.operator("PRELU", [x, net.constant(slopes, rng.uniform(0.001, 0.01), zero(rng))], [y])
+    return net.alone("PRELU", x, [net.constant(slopes, rng.uniform(0.001, 0.01), zero(rng))], y)
+
+
+def extreme(kind: str, rng: Random) -> bytes:
+    net, s, z = Writer(), scale(rng), zero(rng)
+    dims = (1, 300) if rng.random() < 0.5 else (1, 10, 5, 6)
+    x, y = net.tensor(dims, s, z), net.tensor(dims, s, z)
+    shape = ((), (1,), (1,) * len(dims))[int(rng.integers(3))]
+    held = net.constant(np.asarray(rng.integers(-128, 128, shape), np.int8), s, z)
+    pair = [x, held] if rng.random() < 0.5 else [held, x]
+    net.operator(kind, pair, [y], "MaximumMinimumOptions")
     return net.content([x], [y])
-
-
-def extreme(kind: str) -> Case:
-    def case(rng: Random) -> bytes:
-        net, s, z = Writer(), scale(rng), zero(rng)
-        dims = (1, 300) if rng.random() < 0.5 else (1, 10, 5, 6)
-        x, y = net.tensor(dims, s, z), net.tensor(dims, s, z)
-        shape = ((), (1,), (1,) * len(dims))[int(rng.integers(3))]
-        held = net.constant(np.asarray(rng.integers(-128, 128, shape), np.int8), s, z)
-        pair = [x, held] if rng.random() < 0.5 else [held, x]
-        net.operator(kind, pair, [y], "MaximumMinimumOptions")
-        return net.content([x], [y])
-
-    return case
 
 
 def quantize(rng: Random) -> bytes:
     net, s = Writer(), scale(rng)
     x = net.tensor((1, 300), s, zero(rng))
     y = net.tensor((1, 300), s * rng.uniform(0.3, 3), zero(rng))
-    net.operator("QUANTIZE", [x], [y], "QuantizeOptions")
-    return net.content([x], [y])
+    return net.alone("QUANTIZE", x, [], y, "QuantizeOptions")
 
 
 CASES: dict[str, Case] = {
     "CONV_2D": conv_2d,
     "DEPTHWISE_CONV_2D": depthwise_conv_2d,
     "FULLY_CONNECTED": fully_connected,
-    "AVERAGE_POOL_2D": pool("AVERAGE_POOL_2D"),
-    "MAX_POOL_2D": pool("MAX_POOL_2D"),
-    "MEAN": reduction("MEAN"),
-    "SUM": reduction("SUM"),
-    "ADD": binary("ADD"),
-    "SUB": binary("SUB"),
-    "MUL": binary("MUL"),
+    "AVERAGE_POOL_2D": partial(pool, "AVERAGE_POOL_2D"),
+    "MAX_POOL_2D": partial(pool, "MAX_POOL_2D"),
+    "MEAN": partial(reduction, "MEAN"),
+    "SUM": partial(reduction, "SUM"),
+    "ADD": partial(binary, "ADD"),
+    "SUB": partial(binary, "SUB"),
+    "MUL": partial(binary, "MUL"),
     "PRELU": prelu,
-    "MAXIMUM": extreme("MAXIMUM"),
-    "MINIMUM": extreme("MINIMUM"),
+    "MAXIMUM": partial(extreme, "MAXIMUM"),
+    "MINIMUM": partial(extreme, "MINIMUM"),
     "CONCATENATION": concatenation,
-    "PAD": pad("PAD"),
-    "PADV2": pad("PADV2"),
-    "RESHAPE": reshape("RESHAPE"),
-    "SQUEEZE": reshape("SQUEEZE"),
-    "EXPAND_DIMS": reshape("EXPAND_DIMS"),
-    "SOFTMAX": unary("SOFTMAX", 2.0, (1 / 256, -128)),
-    "LOGISTIC": unary("LOGISTIC", 0.5, (1 / 256, -128)),
-    "TANH": unary("TANH", 0.5, (1 / 128, 0)),
-    "HARD_SWISH": unary("HARD_SWISH"),
-    "LEAKY_RELU": unary("LEAKY_RELU"),
-    "RELU": unary("RELU"),
-    "RELU6": unary("RELU6"),
+    "PAD": partial(pad, "PAD"),
+    "PADV2": partial(pad, "PADV2"),
+    "RESHAPE": partial(reshape, "RESHAPE"),
+    "SQUEEZE": partial(reshape, "SQUEEZE"),
+    "EXPAND_DIMS": partial(reshape, "EXPAND_DIMS"),
+    "SOFTMAX": partial(unary, "SOFTMAX", in_high=2.0, out=(1 / 256, -128)),
+    "LOGISTIC": partial(unary, "LOGISTIC", in_high=0.5, out=(1 / 256, -128)),
+    "TANH": partial(unary, "TANH", in_high=0.5, out=(1 / 128, 0)),
+    "HARD_SWISH": partial(unary, "HARD_SWISH"),
+    "LEAKY_RELU": partial(unary, "LEAKY_RELU"),
+    "RELU": partial(unary, "RELU"),
+    "RELU6": partial(unary, "RELU6"),
     "QUANTIZE": quantize,
     **SLICES,
 }

@@ -8,8 +8,7 @@ from tflite.ActivationFunctionType import ActivationFunctionType
 from tflite.Padding import Padding
 
 from tests.importers.tflite_cases import weight_scales
-from tests.importers.tflite_random import Random, scale, zero
-from tests.importers.tflite_writer import Writer
+from tests.importers.tflite_writer import Random, Writer, scale, zero
 
 
 def network(rng: Random) -> bytes:

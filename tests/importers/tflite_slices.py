@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from tests.importers.tflite_random import Case, Random, scale, sizes, zero
-from tests.importers.tflite_writer import Writer
+from tests.importers.tflite_writer import Case, Random, Writer, scale, sizes, zero
 
 
 def slice_(rng: Random) -> bytes:
@@ -17,8 +18,7 @@ def slice_(rng: Random) -> bytes:
     net, s, z = Writer(), scale(rng), zero(rng)
     x, y = net.tensor(shape, s, z), net.tensor(counts, s, z)
     held = [net.constant(np.array(numbers, np.int32)) for numbers in (starts, given)]
-    net.operator("SLICE", [x, *held], [y], "SliceOptions")
-    return net.content([x], [y])
+    return net.alone("SLICE", x, [*held], y, "SliceOptions")
 
 
 def strided_slice(rng: Random) -> bytes:
@@ -44,46 +44,41 @@ def strided_slice(rng: Random) -> bytes:
     net, s, z = Writer(), scale(rng), zero(rng)
     x, y = net.tensor(shape, s, z), net.tensor(out, s, z)
     held = [net.constant(np.array(numbers, np.int32)) for numbers in (begins, ends, steps)]
-    net.operator("STRIDED_SLICE", [x, *held], [y], "StridedSliceOptions", **masks)
-    return net.content([x], [y])
+    return net.alone("STRIDED_SLICE", x, [*held], y, "StridedSliceOptions", **masks)
 
 
-def parts(kind: str) -> Case:
+def parts(kind: str, rng: Random) -> bytes:
     """One of the parts is the output, or two are added."""
-
-    def case(rng: Random) -> bytes:
-        count, axis = int(rng.integers(2, 4)), int(rng.integers(1, 4))
-        shape, s, z = [1, *sizes(rng, 5)], scale(rng), zero(rng)
-        part = shape.copy()
-        shape[axis] = {"SPLIT": count * shape[axis], "UNPACK": count}.get(kind, 2 * shape[axis] + 1)
-        net = Writer()
-        x = net.tensor(shape, s, z)
-        extents = [part[axis]] * count
-        if kind == "UNPACK":
-            del part[axis]
-        if kind == "SPLIT_V":
-            count, extents = 3, [part[axis], 1, part[axis]]
-        outs = []
-        for extent in extents:
-            if kind != "UNPACK":
-                part[axis] = extent
-            outs.append(net.tensor(tuple(part), s, z))
-        around = axis - 4 if rng.random() < 0.5 else axis
-        held = net.constant(np.array(around, np.int32)) if kind != "UNPACK" else -1
-        if kind == "SPLIT":
-            net.operator(kind, [held, x], outs, "SplitOptions", NumSplits=count)
-        elif kind == "SPLIT_V":
-            lengths = net.constant(np.array(extents, np.int32))
-            net.operator(kind, [x, lengths, held], outs, "SplitVOptions", NumSplits=count)
-        else:
-            net.operator(kind, [x], outs, "UnpackOptions", Num=count, Axis=around)
-        if rng.random() < 0.5:
-            return net.content([x], [outs[int(rng.integers(count))]])
-        y = net.tensor(net.tensors[outs[0]]["dims"], s * 2, z)
-        net.operator("ADD", [outs[0], outs[-1]], [y], "AddOptions")
-        return net.content([x], [y])
-
-    return case
+    count, axis = int(rng.integers(2, 4)), int(rng.integers(1, 4))
+    shape, s, z = [1, *sizes(rng, 5)], scale(rng), zero(rng)
+    part = shape.copy()
+    shape[axis] = {"SPLIT": count * shape[axis], "UNPACK": count}.get(kind, 2 * shape[axis] + 1)
+    net = Writer()
+    x = net.tensor(shape, s, z)
+    extents = [part[axis]] * count
+    if kind == "UNPACK":
+        del part[axis]
+    if kind == "SPLIT_V":
+        count, extents = 3, [part[axis], 1, part[axis]]
+    outs = []
+    for extent in extents:
+        if kind != "UNPACK":
+            part[axis] = extent
+        outs.append(net.tensor(tuple(part), s, z))
+    around = axis - 4 if rng.random() < 0.5 else axis
+    held = net.constant(np.array(around, np.int32)) if kind != "UNPACK" else -1
+    if kind == "SPLIT":
+        net.operator(kind, [held, x], outs, "SplitOptions", NumSplits=count)
+    elif kind == "SPLIT_V":
+        lengths = net.constant(np.array(extents, np.int32))
+        net.operator(kind, [x, lengths, held], outs, "SplitVOptions", NumSplits=count)
+    else:
+        net.operator(kind, [x], outs, "UnpackOptions", Num=count, Axis=around)
+    if rng.random() < 0.5:
+        return net.content([x], [outs[int(rng.integers(count))]])
+    y = net.tensor(net.tensors[outs[0]]["dims"], s * 2, z)
+    net.operator("ADD", [outs[0], outs[-1]], [y], "AddOptions")
+    return net.content([x], [y])
 
 
 def transpose(rng: Random) -> bytes:
@@ -91,8 +86,9 @@ def transpose(rng: Random) -> bytes:
     shape = (1, *sizes(rng))
     order = [0, *(int(axis) + 1 for axis in rng.permutation(3))]
     x, y = net.tensor(shape, s, z), net.tensor([shape[axis] for axis in order], s, z)
-    net.operator("TRANSPOSE", [x, net.constant(np.array(order, np.int32))], [y], "TransposeOptions")
-    return net.content([x], [y])
+    return net.alone(
+        "TRANSPOSE", x, [net.constant(np.array(order, np.int32))], y, "TransposeOptions"
+    )
 
 
 def resize_nearest_neighbor(rng: Random) -> bytes:
@@ -103,19 +99,18 @@ def resize_nearest_neighbor(rng: Random) -> bytes:
         (height, width), out = out, [height, width]
     net, s, z = Writer(), scale(rng), zero(rng)
     x, y = net.tensor((1, height, width, depth), s, z), net.tensor((1, *out, depth), s, z)
-    net.operator(
-        "RESIZE_NEAREST_NEIGHBOR", [x, net.constant(np.array(out, np.int32))], [y],
+    return net.alone(
+        "RESIZE_NEAREST_NEIGHBOR", x, [net.constant(np.array(out, np.int32))], y,
         "ResizeNearestNeighborOptions", HalfPixelCenters=bool(rng.integers(2)),
     )  # fmt: skip
-    return net.content([x], [y])
 
 
 SLICES: dict[str, Case] = {
     "TRANSPOSE": transpose,
     "SLICE": slice_,
     "STRIDED_SLICE": strided_slice,
-    "SPLIT": parts("SPLIT"),
-    "SPLIT_V": parts("SPLIT_V"),
-    "UNPACK": parts("UNPACK"),
+    "SPLIT": partial(parts, "SPLIT"),
+    "SPLIT_V": partial(parts, "SPLIT_V"),
+    "UNPACK": partial(parts, "UNPACK"),
     "RESIZE_NEAREST_NEIGHBOR": resize_nearest_neighbor,
 }

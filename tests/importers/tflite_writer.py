@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,23 @@ import numpy as np
 from tflite.BuiltinOperator import BuiltinOperator
 from tflite.BuiltinOptions import BuiltinOptions
 from tflite.TensorType import TensorType
+
+Random = np.random.Generator
+Case = Callable[[Random], bytes]
+"""A random network."""
+
+
+def scale(rng: Random, low: float = 0.002, high: float = 0.2) -> float:
+    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+
+def zero(rng: Random) -> int:
+    return int(rng.integers(-128, 128)) if rng.random() < 0.9 else int(rng.choice([-128, 127, 0]))
+
+
+def sizes(rng: Random, most: int = 9, channels: int = 8) -> tuple[int, int, int]:
+    height, width, depth = rng.integers(1, [most, most, channels], endpoint=True)
+    return int(height), int(width), int(depth)
 
 
 @dataclass
@@ -58,110 +75,99 @@ class Writer:
             {"kind": kind, "in": inputs, "out": outputs, "options": options, "values": values}
         )
 
+    def alone(
+        self, kind: str, x: int, more: Sequence[int], y: int, options: str = "", **values: Any
+    ) -> bytes:  # fmt: skip
+        """The file, with the last operator: of the input ``x``, and ``more``, to the output."""
+        self.operator(kind, [x, *more], [y], options, **values)
+        return self.content([x], [y])
+
     def content(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
+        held = [each["data"] for each in self.tensors if each["data"] is not None]
+        places = np.cumsum([each["data"] is not None for each in self.tensors])
+        tensors = [
+            _tensor(each, int(place) if each["data"] is not None else 0)
+            for each, place in zip(self.tensors, places, strict=True)
+        ]
+        operators = [_operator(op, number) for number, op in enumerate(self.operators)]
+        graph = Table("SubGraph", Tensors=tensors, Inputs=_ints(inputs), Outputs=_ints(outputs),
+                      Operators=operators)  # fmt: skip
+        raw = [np.frombuffer(np.ascontiguousarray(values).tobytes(), np.uint8) for values in held]
+        buffers = [Table("Buffer"), *(Table("Buffer", Data=each) for each in raw)]
+        codes = [_code(op["kind"]) for op in self.operators]
+        model = Table("Model", Version=3, OperatorCodes=codes, Subgraphs=[graph], Buffers=buffers)
         builder = flatbuffers.Builder(4096)
-        buffers = [table(builder, "Buffer")]
-        tensors = []
-        for tensor in self.tensors:
-            number = 0
-            if tensor["data"] is not None:
-                number = len(buffers)
-                buffers.append(table(builder, "Buffer", Data=data(builder, tensor["data"])))
-            tensors.append(write_tensor(builder, tensor, number))
-        codes, operators = [], []
-        for number, op in enumerate(self.operators):
-            codes.append(write_code(builder, op["kind"]))
-            operators.append(write_operator(builder, op, number))
-        graph = table(
-            builder, "SubGraph",
-            Tensors=offsets(builder, tensors),
-            Inputs=vector(builder, inputs, np.int32),
-            Outputs=vector(builder, outputs, np.int32),
-            Operators=offsets(builder, operators),
-        )  # fmt: skip
-        root = table(
-            builder, "Model",
-            Version=3,
-            OperatorCodes=offsets(builder, codes),
-            Subgraphs=offsets(builder, [graph]),
-            Buffers=offsets(builder, buffers),
-        )  # fmt: skip
-        builder.Finish(root, b"TFL3")
+        builder.Finish(model.written(builder), b"TFL3")
         return bytes(builder.Output())
 
 
-def table(builder: flatbuffers.Builder, kind: str, **values: Any) -> int:
-    """A table of the schema with the given fields."""
-    module = importlib.import_module(f"tflite.{kind}")
-    getattr(module, f"{kind}Start")(builder)
-    for name, value in values.items():
-        if value is not None:
-            getattr(module, f"{kind}Add{name}")(builder, value)
-    return getattr(module, f"{kind}End")(builder)
+class Table:
+    """A table of the schema with the given fields: numbers, text, arrays, tables, lists of them."""
+
+    def __init__(self, kind: str, **fields: Any) -> None:
+        self.kind, self.fields = kind, fields
+
+    def written(self, builder: flatbuffers.Builder) -> int:
+        held = {name: _written(builder, value) for name, value in self.fields.items()}
+        module = importlib.import_module(f"tflite.{self.kind}")
+        getattr(module, f"{self.kind}Start")(builder)
+        for name, value in held.items():
+            if value is not None:
+                getattr(module, f"{self.kind}Add{name}")(builder, value)
+        return int(getattr(module, f"{self.kind}End")(builder))
 
 
-def vector(builder: flatbuffers.Builder, values: Any, dtype: Any) -> int:
-    return builder.CreateNumpyVector(np.asarray(values, dtype))
-
-
-def offsets(builder: flatbuffers.Builder, items: Sequence[int]) -> int:
-    builder.StartVector(4, len(items), 4)
-    for item in reversed(items):
-        builder.PrependUOffsetTRelative(item)
+def _written(builder: flatbuffers.Builder, value: Any) -> Any:
+    if isinstance(value, Table):
+        return value.written(builder)
+    if isinstance(value, str):
+        return builder.CreateString(value)
+    if isinstance(value, list):
+        places = [each.written(builder) for each in value]
+        builder.StartVector(4, len(places), 4)
+        for place in reversed(places):
+            builder.PrependUOffsetTRelative(place)
+        return builder.EndVector()
+    if not isinstance(value, np.ndarray):
+        return value
+    # at an address that an interpreter may read any type from
+    builder.StartVector(value.itemsize, value.size, 16)
+    builder.head = builder.head - value.nbytes
+    builder.Bytes[builder.head : builder.head + value.nbytes] = value.tobytes()
     return builder.EndVector()
 
 
-def data(builder: flatbuffers.Builder, values: np.ndarray) -> int:
-    """Bytes at an address that an interpreter may read any type from."""
-    raw = np.ascontiguousarray(values).tobytes()
-    builder.StartVector(1, len(raw), 16)
-    builder.head = builder.head - len(raw)
-    builder.Bytes[builder.head : builder.head + len(raw)] = raw
-    return builder.EndVector()
+def _ints(values: Sequence[int]) -> np.ndarray:
+    return np.asarray(values, np.int32)
 
 
-def write_tensor(builder: flatbuffers.Builder, tensor: dict[str, Any], buffer: int) -> int:
-    name = builder.CreateString(tensor["name"])
-    shape = vector(builder, tensor["dims"], np.int32)
-    signature = tensor.get("signature")
-    signature = None if signature is None else vector(builder, signature, np.int32)
-    quantization = None
-    if len(tensor["scales"]):
-        scales = vector(builder, tensor["scales"], np.float32)
-        zeros = vector(builder, tensor["zeros"], np.int64)
-        quantization = table(
-            builder, "QuantizationParameters",
-            Scale=scales, ZeroPoint=zeros, QuantizedDimension=tensor["axis"],
-        )  # fmt: skip
-    kind = tensor["dtype"]
-    return table(
-        builder, "Tensor",
-        Shape=shape, Type=getattr(TensorType, kind) if isinstance(kind, str) else kind,
-        Buffer=buffer, Name=name, Quantization=quantization, ShapeSignature=signature,
+def _tensor(tensor: dict[str, Any], buffer: int) -> Table:
+    signature, kind = tensor.get("signature"), tensor["dtype"]
+    quantization = Table(
+        "QuantizationParameters", Scale=tensor["scales"].astype(np.float32),
+        ZeroPoint=tensor["zeros"].astype(np.int64), QuantizedDimension=tensor["axis"],
+    )  # fmt: skip
+    return Table(
+        "Tensor", Shape=_ints(tensor["dims"]), Buffer=buffer, Name=tensor["name"],
+        Type=getattr(TensorType, kind) if isinstance(kind, str) else kind,
+        Quantization=quantization if len(tensor["scales"]) else None,
+        ShapeSignature=None if signature is None else _ints(signature),
     )  # fmt: skip
 
 
-def write_code(builder: flatbuffers.Builder, kind: str) -> int:
+def _code(kind: str) -> Table:
+    custom = BuiltinOperator.CUSTOM
     if (number := getattr(BuiltinOperator, kind, None)) is None:
-        custom = builder.CreateString(kind)
-        number = BuiltinOperator.CUSTOM
-        return table(
-            builder, "OperatorCode",
-            DeprecatedBuiltinCode=number, CustomCode=custom, BuiltinCode=number,
-        )  # fmt: skip
-    return table(
-        builder, "OperatorCode",
-        DeprecatedBuiltinCode=min(number, 127), Version=1, BuiltinCode=number,
-    )  # fmt: skip
+        fields = {"DeprecatedBuiltinCode": custom, "CustomCode": kind, "BuiltinCode": custom}
+    else:
+        fields = {"DeprecatedBuiltinCode": min(number, 127), "Version": 1, "BuiltinCode": number}
+    return Table("OperatorCode", **fields)
 
 
-def write_operator(builder: flatbuffers.Builder, op: dict[str, Any], code: int) -> int:
-    inputs, outputs = (vector(builder, op[side], np.int32) for side in ("in", "out"))
-    options = None
-    if op["options"]:
-        options = table(builder, op["options"], **op["values"])
-    return table(
-        builder, "Operator",
-        OpcodeIndex=code, Inputs=inputs, Outputs=outputs,
-        BuiltinOptionsType=getattr(BuiltinOptions, op["options"], 0), BuiltinOptions=options,
+def _operator(op: dict[str, Any], code: int) -> Table:
+    options = op["options"]
+    return Table(
+        "Operator", OpcodeIndex=code, Inputs=_ints(op["in"]), Outputs=_ints(op["out"]),
+        BuiltinOptionsType=getattr(BuiltinOptions, options, 0),
+        BuiltinOptions=Table(options, **op["values"]) if options else None,
     )  # fmt: skip

@@ -1,18 +1,28 @@
-"""What the published counts do not show: other sizes, and sizes that can't be."""
+"""What the published counts do not show: other sizes, and what blocks are made of."""
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+import yaml
 from torch import nn
 
-from pipeline.errors import ThimbleError
+from pipeline import config
 from pipeline.models.alexnet import AlexNet
+from pipeline.models.blocks import KINDS, Blocks
 from pipeline.models.ds_cnn import DsCnn
+from pipeline.models.layers import InvertedResidual, SqueezeExcite
 from pipeline.models.lenet5 import LeNet5
+from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.models.mobilenet_v1 import MobileNetV1
 from pipeline.models.mobilenet_v2 import MobileNetV2
 from pipeline.models.network import Model
+from pipeline.models.one_block import OneBlock
 from pipeline.models.res import Res
 from pipeline.models.resnet8 import ResNet8
+from pipeline.models.small_cnn import SmallCnn
+from pipeline.models.time_channel import Block, TimeChannel
 from pipeline.models.vgg16 import Vgg16
 from tests.models.counting import count, count_module, member, on_meta
 
@@ -26,38 +36,16 @@ from tests.models.counting import count, count_module, member, on_meta
         DsCnn((98, 40, 2), 7, (8, 12), (9, 5), (3, 2), 2),
         ResNet8((20, 36, 1), 4, (4, 8)),
         LeNet5((32, 48, 3), 6, "relu"),
-        AlexNet((67, 80, 1), 9),
+        LeNet5((12, 12, 1)),
+        AlexNet((67, 67, 1), 9),
         Vgg16((32, 64, 1), 2),
+        Mnist2kb((20, 36, 2), 7, (4, 6)),
+        SmallCnn((80, 64, 3), 7, pooled=(1,), input_pool=2),
     ],
     ids=lambda model: type(model).__name__,
 )
 def test_rectangles_and_other_sizes(model: Model) -> None:
     assert count(model).output == (1, model.classes)
-
-
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (Res(pool=(50, 1)), r"model\.pool=\[50, 1\] is larger than the 49x10"),
-        (LeNet5((8, 28, 1)), "at least 12x12 pixels, not 8x28"),
-        (AlexNet((66, 227, 3)), "at least 67x67"),
-        (Vgg16((31, 32, 3)), "at least 32x32 pixels, not 31x32"),
-    ],
-    ids=lambda item: type(item).__name__,
-)
-def test_images_that_are_used_up_are_one_line(model: Model, message: str) -> None:
-    with pytest.raises(ThimbleError, match=message):
-        model.build()
-
-
-def test_the_least_images_work() -> None:
-    assert count(AlexNet((67, 67, 3))).output == (1, 1000)
-    assert count(LeNet5((12, 12, 1))).output == (1, 10)
-
-
-def test_a_network_without_channels_is_one_line() -> None:
-    with pytest.raises(ThimbleError, match=r"model\.channels=\[\]"):
-        DsCnn(channels=())
 
 
 def test_res15_reaches_further_every_three_convolutions() -> None:
@@ -94,3 +82,77 @@ def test_pex_overheads_of_patches(modified: bool, in_patches: float, in_all: flo
     patched = nn.Sequential(network.get_submodule("stem"), network.get_submodule("blocks")[:4])
     share = count_module(patched, example).macs / count(model).macs
     assert round(share * in_patches, 3) == pytest.approx(in_all, abs=1e-3)
+
+
+def blocks(*chosen: dict[str, Any]) -> nn.Sequential:
+    return Blocks((32, 24, 3), 5, chosen).build().eval()
+
+
+def test_the_example_shows_every_kind_of_block() -> None:
+    node = yaml.safe_load(Path("conf/model/blocks.yaml").read_text())
+    assert {block["kind"] for block in node["blocks"]} | {"avgpool"} == set(KINDS)
+    config.instantiate(node).build()
+
+
+def test_options_for_all_layers_of_a_block_and_for_each() -> None:
+    options = {"channels": 8, "expand": (1, 3, 6), "kernel": 5, "stride": 2, "repeat": 3}
+    made = blocks({"kind": "mbconv", **options})
+    layers = [layer for layer in made if isinstance(layer, InvertedResidual)]
+    depthwise = [layer.body.depthwise.conv for layer in layers]
+    assert [conv.in_channels for conv in depthwise] == [3, 24, 48]
+    assert [conv.stride for conv in depthwise] == [(2, 2), (1, 1), (1, 1)]
+    assert {conv.kernel_size for conv in depthwise} == {(5, 5)}
+    assert [layer.adds for layer in layers] == [False, True, True]
+
+
+def test_squeezed_channels_are_a_share_of_the_blocks_input() -> None:
+    squeezed = {"kind": "mbconv", "channels": 8, "squeeze": 0.25}
+    made = blocks({"kind": "conv", "channels": 12}, squeezed)
+    found = [m for m in made.modules() if isinstance(m, SqueezeExcite)]
+    assert [m.squeeze.out_channels for m in found] == [3]
+
+
+def test_pools_keep_channels_and_take_whole_windows() -> None:
+    pool = {"kind": "maxpool", "kernel": 3, "stride": 2}
+    made = blocks({"kind": "conv", "channels": 4}, pool, {"kind": "avgpool"})
+    assert made[:3](torch.zeros(1, 3, 32, 24)).shape == (1, 4, 7, 5)
+    assert made(torch.zeros(1, 3, 32, 24)).shape == (1, 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "shape"),
+    [
+        ({"kernel": (5, 3)}, (8, 8, 8)),
+        ({"stride": (2, 1), "channels": 9}, (9, 5, 8)),
+        ({"same": True}, (8, 12, 10)),
+        ({"block": "residual"}, (4, 12, 10)),
+        ({"block": "separable", "multiplier": 3, "channels": 5}, (5, 10, 8)),
+    ],
+)
+def test_one_block(options: dict[str, Any], shape: tuple[int, ...]) -> None:
+    network = OneBlock(input_shape=(12, 10, 4), classes=3, **options).build()
+    given = torch.rand(1, 4, 12, 10)
+    assert network(given).shape == (1, 3)
+    assert network[:-1](given).shape[1:] == shape
+    if "multiplier" in options:
+        assert network.depthwise(given).shape[1] == 12
+    if options.get("block") == "residual":
+        for weights in network[0].parameters():
+            nn.init.zeros_(weights)
+        assert torch.equal(network[0](given), given)
+
+
+def test_bins_become_channels_and_frames_are_halved() -> None:
+    network = TimeChannel().build()
+    x = network[:2](torch.rand(1, 1, 80, 20))
+    assert x.shape == (1, 24, 80, 1)
+    assert network[2:3](x).shape == network[2:6](x).shape == (1, 24, 40, 1)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_block_along_time_of_one_stride_adds_its_input(stride: int) -> None:
+    block, x = Block(3, 5, stride).eval(), torch.rand(2, 3, 9, 1)
+    with torch.no_grad():
+        for parameter in block.pointwise.parameters():
+            parameter.zero_()
+        assert (block(x) == (x if stride == 1 else 0)).all()

@@ -1,11 +1,9 @@
 import pytest
 import torch
 
-from pipeline.errors import ThimbleError
 from pipeline.models.layers import (
     InvertedResidual,
     SqueezeExcite,
-    activation,
     convolution,
     divisible,
     same_padding,
@@ -56,8 +54,3 @@ def test_squeeze_excitation_scales_channels() -> None:
     ratio = SqueezeExcite(8, 2, "silu")(x) / x
     assert torch.allclose(ratio, ratio[:, :, :1, :1].expand_as(x), atol=1e-6)
     assert ((ratio > 0) & (ratio < 1)).all()
-
-
-def test_an_unknown_activation_is_one_line() -> None:
-    with pytest.raises(ThimbleError, match="no activation 'gelu'; there are hardswish, relu"):
-        activation("gelu")

@@ -1,12 +1,75 @@
-"""Networks with random parameters and thresholds, as training might leave them."""
+"""Networks with random parameters and thresholds, as training might leave them, and a trained
+one."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 
-from pipeline.models.network import PixelPool
+from pipeline.artifacts import Arrays
+from pipeline.models.network import Model, PixelPool
 from pipeline.quantize.simulated import QuantizedNetwork
+
+
+class Residual(nn.Module):
+    """Convolutions with batch norms, a shortcut as it is and one of 1x1, pools, a classifier."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(1, 8, 3, 1, 1, bias=False), nn.BatchNorm2d(8))
+        self.pool = nn.MaxPool2d(2)
+        self.first = nn.Sequential(
+            nn.Conv2d(8, 8, 3, 1, 1, groups=8, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
+            nn.Conv2d(8, 8, 1, bias=False), nn.BatchNorm2d(8),
+        )  # fmt: skip
+        self.second = nn.Sequential(
+            nn.Conv2d(8, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
+            nn.Conv2d(16, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16),
+        )  # fmt: skip
+        self.shortcut = nn.Conv2d(8, 16, 1, 2)
+        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.pool(torch.relu(self.stem(x / 255)))
+        x = torch.relu(x + self.first(x))
+        return self.head(torch.relu(self.second(x) + self.shortcut(x)))
+
+
+@dataclass(frozen=True)
+class Own(Model):
+    """Of the same random weights each time."""
+
+    network: Callable[[], nn.Module] = Residual
+
+    def build(self) -> nn.Module:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            return self.network().eval()
+
+
+def trained(model: Own, data: Arrays, epochs: int, batch: int = 50) -> nn.Module:
+    """Seconds of training."""
+    net, labels = model.build().train(), torch.from_numpy(data["train_labels"]).long()
+    images = pixels(data, "train")
+    steps = epochs * -(-len(labels) // batch)
+    optimizer = torch.optim.Adam(net.parameters(), 1e-2)
+    rising = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-2, total_steps=steps)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(epochs):
+        for chosen in torch.randperm(len(labels), generator=generator).split(batch):
+            loss = nn.functional.cross_entropy(net(images[chosen]), labels[chosen])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            rising.step()
+    return net.eval()
+
+
+def pixels(data: Arrays, part: str = "test") -> torch.Tensor:
+    return torch.from_numpy(data[f"{part}_images"]).permute(0, 3, 1, 2).float()
 
 
 def chain(*layers: nn.Module, pool: int = 2) -> nn.Sequential:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from pipeline.artifacts import Arrays
-from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.importers.float_graph import Affine
@@ -18,7 +15,7 @@ from pipeline.importers.float_passes import simplified
 from pipeline.importers.lower import PIXEL
 from pipeline.importers.torch_export import exported
 from pipeline.importers.torch_model import Ranged
-from pipeline.models.network import Model, state_arrays
+from pipeline.models.network import state_arrays
 from pipeline.quantize.base import Quantizer
 from pipeline.quantize.int4 import Int4
 from pipeline.quantize.int8 import Int8, Observer, absorbed
@@ -30,71 +27,9 @@ from pipeline.quantize.int8_ranges import (
     minmax,
     spacing,
 )
-from tests.importers.support import worst_step
+from tests.importers.support import check_steps
+from tests.quantize.nets import Own, pixels
 from tests.tiers import quick
-
-
-class Gate(nn.Module):
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(channels, channels, 1)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * torch.sigmoid(self.conv(x.mean((2, 3), keepdim=True)))
-
-
-class Net(nn.Module):
-    """Raw pixels, batch norm, depthwise, residual, gate, hard-swish, concatenation."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(
-            nn.Conv2d(1, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.Hardswish()
-        )
-        self.body = nn.Sequential(
-            nn.Conv2d(8, 8, 3, padding=1, groups=8, bias=False), nn.BatchNorm2d(8), nn.ReLU6(),
-            nn.Conv2d(8, 8, 1, bias=False), nn.BatchNorm2d(8), Gate(8),
-        )  # fmt: skip
-        self.most, self.mean = nn.MaxPool2d(2), nn.AvgPool2d(2)
-        self.head = nn.Sequential(nn.Dropout(0.1), nn.Flatten(), nn.Linear(16 * 7 * 7, 10))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.stem(x / 255)
-        x = x + self.body(x)
-        return self.head(torch.cat([self.most(x), self.mean(x)], 1))
-
-
-@dataclass(frozen=True)
-class Own(Model):
-    def build(self) -> nn.Module:
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            return Net().eval()
-
-
-@pytest.fixture(scope="module")
-def data() -> Arrays:
-    return Synthetic(train=1500, validation=100, test=1000).arrays()
-
-
-def pixels(images: np.ndarray) -> torch.Tensor:
-    return torch.from_numpy(images).permute(0, 3, 1, 2).float()
-
-
-@pytest.fixture(scope="module")
-def trained(data: Arrays) -> nn.Module:
-    """Seconds of training."""
-    net, labels = Own().build().train(), torch.from_numpy(data["train_labels"]).long()
-    optimizer = torch.optim.Adam(net.parameters(), 1e-2)
-    generator = torch.Generator().manual_seed(0)
-    for _ in range(3):
-        for batch in torch.randperm(len(labels), generator=generator).split(100):
-            scores = net(pixels(data["train_images"][batch.numpy()]))
-            loss = nn.functional.cross_entropy(scores, labels[batch])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-    return net.eval()
 
 
 def stored(images: np.ndarray) -> np.ndarray:
@@ -107,35 +42,34 @@ def labels(graph: Graph, data: Arrays) -> np.ndarray:
 
 @pytest.mark.parametrize("observer", quick(1, ["mse", "minmax", "percentile"]))
 def test_labels_of_a_trained_network_stay(
-    trained: nn.Module, data: Arrays, observer: Observer
+    residual: nn.Module, data: Arrays, observer: Observer
 ) -> None:
-    graph = Int8(observer=observer).graph("net", Own(), state_arrays(trained), data)
+    graph = Int8(observer=observer).graph("net", Own(), state_arrays(residual), data)
     with torch.no_grad():
-        expected = trained(pixels(data["test_images"])).argmax(1).numpy()
+        expected = residual(pixels(data)).argmax(1).numpy()
     assert (expected == data["test_labels"]).mean() > 0.9  # it learnt something
     assert (labels(graph, data) == expected).mean() >= 0.995
     assert {str(tensor.dtype) for tensor in graph.tensors.values()} == {"int8", "int32"}
 
 
 @pytest.mark.ci
-def test_without_data_ranges_come_from_seeded_pictures(trained: nn.Module, data: Arrays) -> None:
-    weights = state_arrays(trained)
+def test_without_data_ranges_come_from_seeded_pictures(residual: nn.Module, data: Arrays) -> None:
+    weights = state_arrays(residual)
     graphs = [Int8(seed=seed, images=64).graph("net", Own(), weights) for seed in (0, 0, 1)]
     assert graphs[0].hash == graphs[1].hash != graphs[2].hash
     empty = {"train_images": np.zeros((0, 28, 28, 1), np.uint8)}
     assert Int8(images=64).graph("net", Own(), weights, empty).hash == graphs[0].hash
     with torch.no_grad():
-        expected = trained(pixels(data["test_images"])).argmax(1).numpy()
+        expected = residual(pixels(data)).argmax(1).numpy()
     assert (labels(graphs[0], data) == expected).mean() >= 0.97
 
 
-def test_each_operator_is_within_one_unit(trained: nn.Module, data: Arrays) -> None:
-    network, _ = absorbed(simplified(exported("net", trained, Own().example())))
+def test_each_operator_is_within_one_unit(residual: nn.Module, data: Arrays) -> None:
+    network, _ = absorbed(simplified(exported("net", residual, Own().example())))
     graph = Int8(observer="minmax").from_float(
-        exported("net", trained, Own().example()), data
+        exported("net", residual, Own().example()), data
     )  # fmt: skip
-    worst = worst_step(network, graph, stored(data["test_images"][:100]))
-    assert max(worst.values()) <= 1, worst
+    check_steps(network, graph, stored(data["test_images"][:100]))
 
 
 class Shifted(nn.Module):
@@ -216,8 +150,8 @@ def test_concatenated_tensors_share_a_quantization_where_nothing_else_reads_them
     assert len({found[first], found[second], found[outer]}) == 3  # the product reads both
 
 
-def test_mistakes_are_one_line(trained: nn.Module, data: Arrays) -> None:
-    weights = state_arrays(trained)
+def test_mistakes_are_one_line(residual: nn.Module, data: Arrays) -> None:
+    weights = state_arrays(residual)
     with pytest.raises(ThimbleError, match=r"quantize\.observer=best"):
         Int8(observer="best")  # type: ignore[arg-type]
     with pytest.raises(ThimbleError, match=r"quantize\.images=0"):
@@ -230,7 +164,7 @@ def test_mistakes_are_one_line(trained: nn.Module, data: Arrays) -> None:
         Int8().graph("net", Own(), weights, data)
 
 
-def test_int4_takes_no_float_network(trained: nn.Module) -> None:
+def test_int4_takes_no_float_network(residual: nn.Module) -> None:
     assert isinstance(Int4(), Quantizer)
     with pytest.raises(ThimbleError, match="quantize=int8"):
-        Int4().from_float(exported("net", trained, Own().example()))
+        Int4().from_float(exported("net", residual, Own().example()))

@@ -29,6 +29,7 @@ from pipeline.quantize.int8_accumulators import Int8Accumulators
 from pipeline.quantize.int8_qat import SETTLING_IMAGES, Int8Qat, Labelled
 from pipeline.quantize.int8_rounded import Rounded
 from pipeline.strategies.partial import Partial
+from tests.quantize.nets import Own, trained
 from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
 
@@ -57,20 +58,8 @@ def data() -> Arrays:
 
 @pytest.fixture(scope="module")
 def network(data: Arrays) -> FloatGraph:
-    """Trained for a second or two."""
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        net = Net().train()
-        labels = torch.from_numpy(data["train_labels"]).long()
-        images = torch.from_numpy(data["train_images"]).permute(0, 3, 1, 2).float()
-        optimizer = torch.optim.Adam(net.parameters(), 1e-2)
-        for _ in range(14):
-            for batch in torch.randperm(len(labels)).split(50):
-                loss = nn.functional.cross_entropy(net(images[batch]), labels[batch])
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-    return exported("net", net.eval(), torch.zeros(1, 1, 12, 12))
+    net = trained(Own(input_shape=(12, 12, 1), network=Net), data, 14)
+    return exported("net", net, torch.zeros(1, 1, 12, 12))
 
 
 def stored(images: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@ what it cannot train."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +22,14 @@ from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.lower import lower
 from pipeline.importers.torch_export import exported
-from pipeline.models.network import Model, state_arrays
+from pipeline.models.network import state_arrays
 from pipeline.quantize import int8_qat
 from pipeline.quantize.int8 import Int8
 from pipeline.quantize.int8_qat import Int8Qat
 from pipeline.quantize.int8_rounded import Rounded, RoundedLayer
 from tests.importers.onnx_models import N, imported, model, parsed
+from tests.quantize import nets
+from tests.quantize.nets import Own
 
 COARSE = {"observer": "percentile", "percentile": 52.0}
 """Ranges so narrow that large activations are clipped."""
@@ -52,14 +54,7 @@ class Net(nn.Module):
         return self.head(x + self.body(x))
 
 
-@dataclass(frozen=True)
-class Own(Model):
-    input_shape: tuple[int, int, int] = (12, 12, 1)
-
-    def build(self) -> nn.Module:
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            return Net().eval()
+OWN = Own(input_shape=(12, 12, 1), network=Net)
 
 
 @pytest.fixture(scope="module")
@@ -69,18 +64,7 @@ def data() -> Arrays:
 
 @pytest.fixture(scope="module")
 def trained(data: Arrays) -> nn.Module:
-    """A second of training."""
-    net, labels = Own().build().train(), torch.from_numpy(data["train_labels"]).long()
-    images = torch.from_numpy(data["train_images"]).permute(0, 3, 1, 2).float()
-    optimizer = torch.optim.Adam(net.parameters(), 1e-2)
-    generator = torch.Generator().manual_seed(0)
-    for _ in range(4):
-        for batch in torch.randperm(len(labels), generator=generator).split(50):
-            loss = nn.functional.cross_entropy(net(images[batch]), labels[batch])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-    return net.eval()
+    return nets.trained(OWN, data, 4)
 
 
 @pytest.fixture
@@ -99,8 +83,8 @@ def accuracy(graph: Graph, data: Arrays) -> float:
 @pytest.mark.ci
 def test_it_regains_what_coarse_ranges_lose(trained: nn.Module, data: Arrays) -> None:
     weights = state_arrays(trained)
-    calibrated = Int8(**COARSE).graph("net", Own(), weights, data)
-    tuned = Int8Qat(**COARSE, rate=0.01).graph("net", Own(), weights, data)
+    calibrated = Int8(**COARSE).graph("net", OWN, weights, data)
+    tuned = Int8Qat(**COARSE, rate=0.01).graph("net", OWN, weights, data)
     assert accuracy(calibrated, data) < 0.9
     assert accuracy(tuned, data) > accuracy(calibrated, data) + 0.05
     assert {str(tensor.dtype) for tensor in tuned.tensors.values()} == {"int8", "int32"}
@@ -170,8 +154,8 @@ def test_pruned_weights_stay_zero(trained: nn.Module, data: Arrays) -> None:
     weights = state_arrays(trained)
     pruned = np.abs(weights["head.1.weight"]) < 0.05
     weights["head.1.weight"] = np.where(pruned, 0, weights["head.1.weight"])
-    graph = Int8Qat(epochs=1, rate=0.01).graph("net", Own(), weights, data)
-    before = Int8().graph("net", Own(), weights, data)
+    graph = Int8Qat(epochs=1, rate=0.01).graph("net", OWN, weights, data)
+    before = Int8().graph("net", OWN, weights, data)
     names = [name for name in graph.constants if graph.constants[name].size == pruned.size]
     assert len(names) == 1 and 100 < pruned.sum() < pruned.size
     assert (graph.constants[names[0]] != before.constants[names[0]]).any()

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeline import ihex
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
-from pipeline.targets import flash
+from pipeline.targets import flash, parameters
 from tests.targets.conftest import load_hardware
 from tests.targets.cortex_m import board_named
 
@@ -37,12 +38,6 @@ def test_without_a_port_it_says_what_it_would_run(build: Path, arduino: Hardware
         flash.write(build, arduino, "/dev/nothing-here")
 
 
-def test_the_boot_loader_is_not_overwritten(build: Path, arduino: Hardware) -> None:
-    (build / "firmware.hex").write_text(BEYOND)
-    with pytest.raises(ThimbleError, match=r"writes 1 B beyond the 32256 B .*first at 0x7e00"):
-        flash.checked(build, arduino, "/dev/null")
-
-
 ELSEWHERE = ":0400100001020304E2\n:00000001FF\n"
 
 
@@ -50,12 +45,14 @@ def test_what_is_written_is_checked(build: Path, arduino: Hardware) -> None:
     found = flash.checked(build, arduino, "PORT")
     assert (found.bytes, found.start, found.stop) == (4, 0, 4)
     assert (found.memory_start, found.memory_bytes) == (0, 32256)
-    (build / "firmware.hex").write_text(ELSEWHERE)
-    with pytest.raises(ThimbleError, match=r"begins at 0x10, .* looks for its program at 0x0"):
-        flash.checked(build, arduino, "PORT")
-    (build / "firmware.hex").write_text(":00000001FF\n")
-    with pytest.raises(ThimbleError, match="is empty"):
-        flash.checked(build, arduino, "PORT")
+    for text, said in (
+        (BEYOND, r"writes 1 B beyond the 32256 B .*first at 0x7e00"),
+        (ELSEWHERE, r"begins at 0x10, .* looks for its program at 0x0"),
+        (":00000001FF\n", "is empty"),
+    ):
+        (build / "firmware.hex").write_text(text)
+        with pytest.raises(ThimbleError, match=said):
+            flash.checked(build, arduino, "/dev/null")
 
 
 def test_other_flashers_are_a_matter_of_config(build: Path) -> None:
@@ -69,15 +66,21 @@ def test_other_flashers_are_a_matter_of_config(build: Path) -> None:
         assert found == f"cd {build} && {words.format(hex='firmware.hex', part='stm32f446re')}"
 
 
-@pytest.mark.parametrize("words", ["pyocd load -t {board} {hex}", "pyocd 'load", "pyocd {}"])
-def test_a_flasher_that_is_no_command_is_one_line(build: Path, words: str) -> None:
-    with pytest.raises(ThimbleError, match=r"hardware.flasher=.* is no command line .*\{port\}"):
-        flash.checked(build, load_hardware(flasher=words), "PORT")
-
-
-def test_a_rate_that_no_computer_has_is_said_before(build: Path) -> None:
-    with pytest.raises(ThimbleError, match=r"hardware\.baud=12345"):
-        flash.checked(build, load_hardware(baud=12345), "PORT")
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"flasher": "pyocd load -t {board} {hex}"}, r"flasher=.* is no command line .*\{port\}"),
+        ({"flasher": "pyocd 'load"}, r"hardware.flasher=.* is no command line"),
+        ({"flasher": "pyocd {}"}, r"hardware.flasher=.* is no command line"),
+        ({"flasher": ""}, "has no flasher"),
+        ({"baud": 12345}, r"hardware\.baud=12345"),  # a rate that no computer has
+    ],
+)
+def test_what_cannot_be_flashed_is_one_line(
+    build: Path, changes: dict[str, object], said: str
+) -> None:
+    with pytest.raises(ThimbleError, match=said):
+        flash.checked(build, load_hardware(**changes), "PORT")
 
 
 def test_a_folders_name_is_no_tcl_for_openocd(
@@ -107,27 +110,18 @@ def test_no_more_than_the_board_has(build: Path) -> None:
         flash.checked(build, board_named("nucleo_f446re", sram_bytes=900_000), "PORT")
 
 
-def test_a_network_that_swaps_says_how_its_image_gets_to_a_card(build: Path) -> None:
-    (build / "card.img").write_bytes(bytes(1024))
-    with pytest.raises(ThimbleError, match="no driver for a board's card yet") as error:
-        flash.checked(build, load_hardware(), "PORT")
-    said = str(error.value)
-    assert f"dd if={build}/card.img of=DEVICE bs=4M conv=fsync" in said and "\n" not in said
-
-
-def test_only_the_sealed_image_of_a_network_with_a_key_is_named_for_a_card(build: Path) -> None:
-    for name in ("card.img", "card.json"):
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_network_that_swaps_says_how_its_image_gets_to_a_card(build: Path, sealed: bool) -> None:
+    """Only the sealed image, where the network has a key."""
+    for name in ("card.img", "card.json") if sealed else ("card.img",):
         (build / name).write_bytes(bytes(1024))
     with pytest.raises(ThimbleError, match="no driver for a board's card yet") as error:
         flash.checked(build, load_hardware(), "PORT")
     said = str(error.value)
-    assert "dd if=card.sealed.img of=DEVICE bs=4M conv=fsync" in said and "card.img" not in said
-    assert f"python -m pipeline.sealed_image {build} chip.key card.sealed.img" in said
-
-
-def test_a_board_without_a_flasher_is_one_line(build: Path) -> None:
-    with pytest.raises(ThimbleError, match="has no flasher"):
-        flash.checked(build, load_hardware(flasher=""), "/dev/null")
+    named = "card.sealed.img" if sealed else f"{build}/card.img"
+    assert f"dd if={named} of=DEVICE bs=4M conv=fsync" in said and "\n" not in said
+    seals = f"python -m pipeline.sealed_image {build} chip.key card.sealed.img"
+    assert (seals in said) == sealed
 
 
 def test_the_flasher_runs_and_its_failure_is_one_line(
@@ -150,3 +144,17 @@ def test_the_flasher_runs_and_its_failure_is_one_line(
     monkeypatch.setenv("PATH", str(folder))
     with pytest.raises(ThimbleError, match="apt-get install avrdude"):
         flash.write(build, arduino, "/dev/null")
+
+
+def test_parameters_that_are_sent_are_in_a_file_beside_the_program(tmp_path: Path) -> None:
+    assert parameters.wanted(tmp_path, 0) == b""
+    with pytest.raises(ThimbleError, match=r"parameters\.hex is missing: run stages generate"):
+        parameters.wanted(tmp_path, 100)
+    file, content = tmp_path / "parameters.hex", bytes(range(100))
+    file.write_text(ihex.dump(content))
+    assert parameters.wanted(tmp_path, 100) == content
+    with pytest.raises(ThimbleError, match="has 100 B, the firmware takes 101 B of parameters"):
+        parameters.wanted(tmp_path, 101)
+    file.write_text(ihex.dump(content).replace("0000", "0001", 1))
+    with pytest.raises(ThimbleError, match="damaged"):
+        parameters.wanted(tmp_path, 100)

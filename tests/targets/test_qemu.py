@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
-from pipeline.plan.interpret import interpret
-from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import device, protocol, qemu, toolchain
 from pipeline.targets.protocol import Command
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import frames
 from tests.comparing import equal
-from tests.graphs import random_graph
 from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick
 
@@ -58,16 +55,6 @@ def test_the_firmware_says_the_same_of_its_stack(on_core) -> None:
     assert len(memory) == hardware.sram_bytes
 
 
-def test_damaged_requests_are_refused_and_the_next_one_works(on_core) -> None:
-    hardware, folder, size = on_core
-    core = qemu.Core(folder / "build", hardware, vars(size))
-    good = protocol.encode(Command.INFER, frames(GRAPH, 2)[0].astype(np.int8).tobytes())
-    broken = good[:9] + bytes([good[9] ^ 1]) + good[10:]
-    replies, _ = core.exchange(broken + good[:7] + good)
-    said = [reply.status.name for reply in replies]
-    assert said == ["BAD_CRC", "TRUNCATED", "OK"]
-
-
 @pytest.mark.ci
 def test_the_report_of_stage_simulate(tmp_path: Path) -> None:
     hardware = board_named("nucleo_f446re")
@@ -91,30 +78,3 @@ def test_images_of_another_size_are_one_line(on_core) -> None:
     hardware, folder, size = on_core
     with pytest.raises(ThimbleError, match=r"takes 192 B an image, the test set has 5 values"):
         qemu.run(folder / "build", vars(size), hardware, np.zeros((1, 5), np.uint8))
-
-
-def same(seed: int, name: str, folder: Path) -> None:
-    graph, hardware = random_graph(seed), board_named(name, sram_bytes=1 << 20)
-    size = built(folder, graph, hardware)
-    assert size.status == "ok"
-    given = frames(graph, 4, seed)
-    runs = simulated(folder, graph, hardware, size, given)
-    equal(outputs(graph, runs), graph.outputs(given), seed=seed, name=name)
-    interpreted = interpret(Ordinary().plan(graph, hardware), graph, given[0]).output
-    equal(outputs(graph, runs)[0], interpreted, seed=seed, name=name)
-    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes, (seed, name)
-
-
-@pytest.mark.parametrize("seed", quick(0, range(6), ci=2))
-def test_random_networks(seed: int, tmp_path: Path) -> None:
-    same(seed, ONE_A_CORE[seed % len(ONE_A_CORE)], tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 300, 50))
-def test_three_hundred_random_networks(first: int, tmp_path: Path) -> None:
-    for seed in range(first, first + 50):
-        same(seed, "nucleo_f446re", tmp_path / f"{seed}")
-        if seed % 5 == 0:
-            for name in ONE_A_CORE:
-                same(seed, name, tmp_path / f"{seed} {name}")

@@ -27,43 +27,18 @@ from tests.targets.cortex_m import (
 from tests.tiers import quick
 
 pytestmark = pytest.mark.usefixtures("compiled_once", "no_host")
-TIMINGS = (
-    (0x1840, 0, 1, "adds r0, r0, r1"),
-    (0xFB21, 0x0302, 1, "smlad r3, r1, r2, r0"),
-    (0xFB91, 0xF0F2, 7, "sdiv r0, r1, r2"),
+M4 = (
     (0x6808, 0, 2, "ldr r0, [r1]"),
     (0x684A, 0, 1, "ldr r2, [r1, #4], after a load: paired"),
     (0x6813, 0, 2, "ldr r3, [r2], waits for the address"),
-    (0x6008, 0, 1, "str r0, [r1]"),
-    (0x5088, 0, 2, "str r0, [r1, r2]"),
     (0xF8D1, 0x0004, 2, "ldr.w r0, [r1, #4]"),
     (0xF811, 0x3B01, 1, "ldrb.w r3, [r1], #1, paired"),
     (0xF841, 0x0B04, 1, "str.w r0, [r1], #4"),
-    (0xE9D1, 0x2300, 3, "ldrd r2, r3, [r1]"),
     (0xB510, 0, 3, "push {r4, lr}"),
     (0xE92D, 0x41F0, 7, "stmdb sp!, {r4-r8, lr}"),
-    (0xBD10, 0, 3, "pop {r4, pc}"),
-    (0xC90C, 0, 3, "ldmia r1!, {r2, r3}"),
-    (0x4770, 0, 1, "bx lr, without the refill"),
-    (0xEE27, 0x7A27, 1, "vmul.f32 s14, s14, s15"),
-    (0xEEC7, 0x7A27, 14, "vdiv.f32 s15, s14, s15"),
 )
-
-
-M0PLUS = (
-    (0x1840, 0, 1, "adds r0, r0, r1"),
-    (0x4348, 0, 1, "muls r0, r1, r0"),
-    (0x6808, 0, 2, "ldr r0, [r1]"),
-    (0x684A, 0, 2, "ldr r2, [r1, #4]: nothing is paired"),
-    (0x6008, 0, 2, "str r0, [r1]"),
-    (0x5088, 0, 2, "str r0, [r1, r2]"),
-    (0xB510, 0, 3, "push {r4, lr}"),
-    (0xBD10, 0, 4, "pop {r4, pc}, with the refill 5"),
-    (0xC90C, 0, 3, "ldmia r1!, {r2, r3}"),
-    (0xF000, 0xF800, 2, "bl, with the refill 3"),
-    (0x4770, 0, 1, "bx lr, with the refill 2"),
-    (0xF3BF, 0x8F4F, 3, "dsb"),
-)
+M0PLUS = ((0x6808, 0, 2, "ldr r0, [r1]"), (0x684A, 0, 2, "ldr r2, [r1, #4]: nothing is paired"),
+          (0xB510, 0, 3, "push {r4, lr}"), (0xF3BF, 0x8F4F, 3, "dsb"))  # fmt: skip
 M33 = (
     (0x6808, 0, 1, "ldr r0, [r1]"),
     (0x1840, 0, 2, "adds r0, r0, r1: uses what was just loaded"),
@@ -90,17 +65,13 @@ M7 = (
 
 @pytest.mark.parametrize(
     ("header", "timings"),
-    [
-        ("cortex_m4_timing.h", TIMINGS),
-        ("cortex_m0plus_timing.h", M0PLUS),
-        ("cortex_m33_timing.h", M33),
-        ("cortex_m7_timing.h", M7),
-    ],
+    [("cortex_m4", M4), ("cortex_m0plus", M0PLUS), ("cortex_m33", M33), ("cortex_m7", M7)],
 )
 def test_timings_are_the_models(
     header: str, timings: tuple[tuple[int, int, int, str], ...], tmp_path: Path
 ) -> None:
-    program = timings_of.compiled(header, tmp_path)
+    """In a row; one instruction alone is in the documented table."""
+    program = timings_of.compiled(f"{header}_timing.h", tmp_path)
     found = timings_of.cycles(program, tuple((op, after) for op, after, _, _ in timings))
     for got, (_, _, wanted, about) in zip(found, timings, strict=True):
         assert got == wanted, about

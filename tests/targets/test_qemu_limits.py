@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
+from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import cortex_m, flash, machines, qemu, qemu_faults
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import frames
@@ -200,7 +201,15 @@ def test_bad_ends_in_words(code: int, said: str, expected: str, tmp_path: Path) 
     assert re.search(expected, found), found
 
 
+@pytest.mark.parametrize("key", ["clock_hz", "sram_bytes", "flash_bytes", "baud"])
+def test_a_board_without_is_one_line(key: str) -> None:
+    with pytest.raises(ThimbleError, match=rf"hardware\.{key}=0: it is at least 1"):
+        board_named("nucleo_l4r5zi", **{key: 0})
+
+
 def test_cores_and_memories_without_a_machine_are_refused() -> None:
+    with pytest.raises(ThimbleError, match=r"over its line, hardware\.weights_in=stream: set"):
+        Ordinary().plan(network(), board_named("nucleo_l4r5zi", weights_in="stream"))
     with pytest.raises(ThimbleError, match="no simulated machine for cpu 'cortex-m55'; have"):
         machines.machine(board_named("nucleo_f446re", cpu="cortex-m55"))
     with pytest.raises(ThimbleError, match="the simulated machine has 3145728 B"):

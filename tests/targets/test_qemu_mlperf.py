@@ -1,27 +1,37 @@
-"""MLPerf Tiny's networks on simulated Cortex-M cores, byte by byte what tflite-micro answers: as
-whole tensors, and row by row on boards nobody would have tried."""
+"""MLPerf Tiny's networks on simulated cores, byte by byte what tflite-micro answers: as whole
+tensors, and row by row on boards nobody would have tried, an Arduino Mega among them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pipeline import passes
+from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.hardware import Hardware
 from pipeline.importers.tflite import TFLite
 from pipeline.plan.cost import cost
-from pipeline.plan.fit import roomy
+from pipeline.plan.fit import CHOSEN, roomy
 from pipeline.plan.vocabulary import Plan
+from pipeline.strategies.auto import Auto
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
+from pipeline.targets import builds, simavr
+from pipeline.targets.harness import harness_sources
+from pipeline.targets.layers import of_functions
+from tests.codegen.support import write
 from tests.comparing import equal
 from tests.importers.test_tflite import MLPERF_TINY
 from tests.importers.tflite_reference import frames, reference
 from tests.public_models import MODELS, needs_models
+from tests.targets.conftest import load_hardware, needs_avr
 from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick
 
@@ -42,7 +52,13 @@ ON_SMALL_BOARDS = (
     ("vww_96_int8", "nucleo_f302r8", "portable"),
 )
 
-pytestmark = [needs_arm, needs_models, pytest.mark.usefixtures("compiled_once", "no_host")]
+pytestmark = [needs_models, pytest.mark.usefixtures("compiled_once", "no_host")]
+
+
+COUNT = 100
+PLAN_BYTES = (3_400, 4_200)
+"""What activations in the Mega's SRAM may take: the joint schedule with the input held."""
+POINTWISE_CYCLES_A_MAC = 12
 
 
 def network(model: str) -> Graph:
@@ -68,11 +84,13 @@ def plan_within(most: int, graph: Graph, hardware: Hardware) -> Plan:
     return Ordinary().plan(graph, replace(hardware, sram_bytes=most))
 
 
+@needs_arm
 @pytest.mark.ci
 def test_keyword_spotting_on_a_cortex_m4(tmp_path: Path) -> None:
     check("kws_ref_model", "nucleo_l4r5zi", tmp_path, 3)
 
 
+@needs_arm
 @pytest.mark.slow
 @pytest.mark.parametrize("board", ONE_A_CORE)
 @pytest.mark.parametrize("model", MLPERF_TINY)
@@ -80,6 +98,7 @@ def test_fifty_inputs_on_every_core(model: str, board: str, tmp_path: Path) -> N
     check(model, board, tmp_path, 50)
 
 
+@needs_arm
 @pytest.mark.parametrize(("model", "board", "kernels"), quick(0, ON_SMALL_BOARDS, ci=0))
 def test_row_by_row_on_small_boards(model: str, board: str, kernels: str, tmp_path: Path) -> None:
     """All within the board's flash and RAM; what is announced is what is found afterwards."""
@@ -99,6 +118,7 @@ def test_row_by_row_on_small_boards(model: str, board: str, kernels: str, tmp_pa
     assert size.statics_bytes - size.ram_objects["nn_arena"] <= 32
 
 
+@needs_arm
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "most"), [("vww_96_int8", 36_864), ("pretrainedResnet_quant", 17_472)]
@@ -113,3 +133,37 @@ def test_pixel_by_pixel_in_place(model: str, most: int, tmp_path: Path) -> None:
     found = outputs(graph, simulated(tmp_path, graph, hardware, size, given)).reshape(3, -1)
     equal(found, reference((MODELS / f"{model}.tflite").read_bytes(), given))
     assert size.status == "ok"
+
+
+def one_by_one(op: Operator, graph: Graph) -> bool:
+    return isinstance(op, Conv2d) and graph.tensors[op.parameters[0]].shape[1:3] == (1, 1)
+
+
+@needs_avr
+@pytest.mark.slow
+def test_a_hundred_inputs_on_a_mega(tmp_path: Path) -> None:
+    """The extremes of all inputs are among the frames."""
+    graph, hardware = network("kws_ref_model"), load_hardware("arduino_mega")
+    plan = Auto().plan(graph, hardware)
+    assert dict(plan.notes)[CHOSEN].startswith("joint")
+    costs = cost(plan, graph, hardware)
+    assert PLAN_BYTES[0] <= costs.arena_bytes <= PLAN_BYTES[1]
+    write(tmp_path, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
+    size = builds.build(tmp_path, tmp_path / "build", hardware)
+    assert size.status == "ok" and size.sram_bytes <= hardware.sram_bytes, size.where
+    given = frames(graph, COUNT)
+    runs = simavr.run(
+        tmp_path / "build", vars(size), hardware, given.astype(np.int8).view(np.uint8)
+    )
+    found = runs.outputs.view(np.int8).astype(np.int64).reshape(COUNT, -1)
+    equal(found, reference((MODELS / "kws_ref_model.tflite").read_bytes(), given))
+    equal(found, graph.outputs(given).reshape(COUNT, -1))
+    assert size.ram_objects["nn_arena"] == costs.arena_bytes
+    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
+    names = [op.name for op in graph.operators]
+    functions = dict(zip(runs.functions, runs.function_cycles[0].tolist(), strict=True))
+    cycles = dict(of_functions(functions, int(runs.compute_cycles[0]), names))
+    pointwise = [op for op in graph.operators if one_by_one(op, graph)]
+    assert len(pointwise) == 4
+    for op in pointwise:
+        assert cycles[op.name] <= POINTWISE_CYCLES_A_MAC * op.macs(graph.tensors), op.name

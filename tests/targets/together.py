@@ -110,10 +110,11 @@ def differing(folder: Path, cases: Sequence[Case], hardware: Hardware) -> list[s
         size = builds.build(folder / "generated", folder / "build", hardware)
     assert size.status == "ok", f"{size.resource}: {size.needed_bytes:,} B, have fewer networks"
     given = np.concatenate([_bytes(case.given, case.graph.input, case) for case in cases], axis=1)
-    found = qemu.run(folder / "build", vars(size), hardware, given).outputs
+    runs = qemu.run(folder / "build", vars(size), hardware, given)
+    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
     wanted = [_bytes(case.expected, case.graph.output, case) for case in cases]
     ends = np.cumsum([part.shape[1] for part in wanted])
-    parts = np.split(found.view(np.uint8).reshape(len(given), -1), ends[:-1], axis=1)
+    parts = np.split(runs.outputs.view(np.uint8).reshape(len(given), -1), ends[:-1], axis=1)
     return [
         case.name for case, part, want in zip(cases, parts, wanted, strict=True)
         if not np.array_equal(part, want)

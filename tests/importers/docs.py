@@ -1,5 +1,5 @@
-"""Writes the operators of PyTorch and ONNX that can be imported into the documentation:
-``python -m tests.importers.float_docs``."""
+"""Writes the operators that can be imported into the documentation:
+``python -m tests.importers.docs``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pipeline.importers import (
     onnx_shapes,
     onnx_slices,
     onnx_weighted,
+    tflite,
     torch_arithmetic,
     torch_functions,
-    torch_operators,
     torch_pooling,
     torch_shapes,
     torch_weighted,
@@ -51,21 +51,23 @@ def table(kinds: Iterable[Mapping[str, Any]]) -> str:
     return "\n".join(["| | operators |", "| --- | --- |", *rows]) + "\n"
 
 
+def of_tflite() -> str:
+    """Operators that are supported alike share a row."""
+    rows: dict[str, list[str]] = {}
+    for name, form in tflite.supported().items():
+        rows.setdefault(form, []).append(name)
+    lines = [f"| {', '.join(names)} | {form} |" for form, names in rows.items()]
+    return "\n".join(["| operator | supported |", "| --- | --- |", *lines]) + "\n"
+
+
 def current(page: str) -> str:
     """The page with the tables as they have to be."""
-    for kind, tables in (("torch", TORCH), ("onnx", ONNX)):
-        begin = f"<!-- {kind}: written by python -m tests.importers.float_docs -->\n"
+    for kind, text in (("tflite", of_tflite()), ("torch", table(TORCH)), ("onnx", table(ONNX))):
+        begin = f"<!-- {kind}: written by python -m tests.importers.docs -->\n"
         end = f"<!-- {kind}: end -->\n"
         before, _, rest = page.partition(begin)
-        page = f"{before}{begin}{table(tables)}{end}{rest.partition(end)[2]}"
+        page = f"{before}{begin}{text}{end}{rest.partition(end)[2]}"
     return page
-
-
-def listed() -> set[str]:
-    """All of PyTorch's names in the table; messages list the same."""
-    found = {name for operators in TORCH for name in names(operators)}
-    assert found == set(torch_operators.supported())
-    return found
 
 
 if __name__ == "__main__":

@@ -1,0 +1,236 @@
+"""Imports damaged and hostile files under limits of time and memory: ``python -m
+tests.importers.fuzz FORMAT FIRST COUNT``, where FORMAT is one of ``FORMATS``.
+
+A program of its own, so that a crash or an allocation that fails is seen by who started it. Prints
+each outcome with how often it came; ends with 1 at the first file that does otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import onnx
+import torch
+
+from pipeline.errors import ThimbleError
+from pipeline.importers.lower import lower
+from pipeline.importers.onnx import OPERATORS, completed
+from pipeline.importers.onnx_constants import FOLDS
+from pipeline.importers.onnx_external import files
+from pipeline.importers.tflite import TFLite
+from pipeline.quantize.int8 import Int8
+from tests.importers import onnx_hostile, test_onnx_front, test_onnx_integers, test_onnx_quantized
+from tests.importers.onnx_models import imported, models, parsed, small_network
+from tests.importers.tflite_cases import CASES
+from tests.importers.tflite_networks import network
+from tests.importers.tflite_writer import Random, Writer
+
+SECONDS = 10.0
+EXTRA_BYTES = 800_000_000
+"""Address space beyond what libraries take at the start."""
+WORDS = (0, 1, 4, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFC, 0xFFFFFFFF)
+NUMBERS = (0, -1, 1, 2, 3, 7, 100, 2**15, 2**20, 2**31 - 1, -(2**31), 2**40, 2**62, -(2**63))
+
+
+def truncated(content: bytearray, rng: Random) -> bytearray:
+    return content[: int(rng.integers(len(content)))]
+
+
+def flipped(content: bytearray, rng: Random) -> bytearray:
+    for _ in range(int(rng.integers(1, 9))):
+        content[int(rng.integers(len(content)))] ^= 1 << int(rng.integers(8))
+    return content
+
+
+def overwritten(content: bytearray, rng: Random) -> bytearray:
+    """Aligned words, where sizes and offsets are, by hostile ones or by offsets to elsewhere."""
+    for _ in range(int(rng.integers(1, 5))):
+        where = 4 * int(rng.integers(len(content) // 4))
+        word = int(rng.integers(len(content))) if rng.random() < 0.3 else int(rng.choice(WORDS))
+        content[where : where + 4] = word.to_bytes(4, "little")
+    return content
+
+
+def spliced(content: bytearray, rng: Random) -> bytearray:
+    """A piece moved to another place, over what was there or between it."""
+    start, where = (4 * int(rng.integers(len(content) // 4)) for _ in range(2))
+    piece = content[start : start + 4 * int(rng.integers(1, 32))]
+    end = where + (len(piece) if rng.random() < 0.9 else 0)
+    return content[:where] + piece + content[end:]
+
+
+def harmed(content: bytes, rng: Random) -> bytes:
+    damage = [flipped, overwritten, spliced, truncated][rng.choice(4, p=[0.45, 0.35, 0.15, 0.05])]
+    return bytes(damage(bytearray(content), rng) or b"\0")
+
+
+def absurd(net: Writer, rng: Random) -> None:
+    """One thing in the network that makes no sense, in a file that is sound."""
+    tensor, op = any_of(net.tensors, rng), any_of(net.operators, rng)
+    number = int(rng.choice(NUMBERS[:11]))
+    match int(rng.integers(9)):
+        case 0:
+            tensor["dims"] = [*tensor["dims"], number]
+        case 1:
+            dims = [*tensor["dims"], 1]
+            dims[int(rng.integers(len(dims)))] = number
+            tensor["dims"] = dims
+        case 2:
+            tensor["dims"] = tensor["dims"][1:]
+        case 3:
+            tensor["dtype"] = int(rng.integers(-2, 20))
+        case 4:
+            wild = np.float32(rng.choice([0, -1, 1e-45, 1e-30, 3e38, np.inf, np.nan, 1, 1e-3]))
+            tensor["scales"] = np.full(int(rng.choice([0, 1, 1, 1, 2, 9])), wild)
+        case 5:
+            tensor["zeros"] = np.full(int(rng.choice([0, 1, 1, 2])), number * 3)
+        case 6:
+            side = "in" if rng.random() < 0.7 else "out"
+            links = [*op[side], number]
+            links[int(rng.integers(len(links)))] = int(rng.integers(-2, len(net.tensors) + 2))
+            op[side] = links if rng.random() < 0.5 else links[:-1]
+        case 7:
+            op["kind"] = any_of(["SHAPE", "WHILE", "CUSTOM", "LSTM", *CASES], rng)
+        case 8:
+            flags = ("KeepDims", "KeepNumDims", "HalfPixelCenters", "AlignCorners")
+            most = {**dict.fromkeys(flags, 2), "Padding": 128, "FusedActivationFunction": 128}
+            for name in [name for name in op["values"] if rng.random() < 0.5]:
+                op["values"][name] = abs(number) % most[name] if name in most else number
+
+
+def tflite(seed: int) -> bytes:
+    rng = np.random.default_rng(seed)
+    write, nonsense = Writer.content, rng.random() < 0.5
+
+    def content(net: Writer, *ends: Any) -> bytes:
+        if nonsense:
+            absurd(net, rng)
+        return write(net, *ends)
+
+    with patch.object(Writer, "content", content):
+        found = any_of([network, network, *CASES.values()], rng)(rng)
+    return found if nonsense and rng.random() < 0.8 else harmed(found, rng)
+
+
+@cache
+def whole() -> list[bytes]:
+    """Models of ONNX to damage, float and quantized."""
+    made = [test_onnx_quantized.around(**case) for case in test_onnx_quantized.CASES.values()]
+    made += [test_onnx_integers.between(**case) for case in test_onnx_integers.CASES.values()]
+    made += [test_onnx_front.case_model(name) for name in test_onnx_front.CASES]
+    return [
+        each.SerializeToString() for each in (*models().values(), *made, *made, small_network())
+    ]
+
+
+def any_of(items: Sequence[Any], rng: Random) -> Any:
+    return items[int(rng.integers(len(items)))] if len(items) else None
+
+
+def changed(content: bytes, rng: Random) -> bytes:
+    """A valid file with other numbers, names or shapes in some places."""
+    made = onnx.ModelProto.FromString(content)
+    graph = made.graph
+    for _ in range(int(rng.integers(1, 4))):
+        value = NUMBERS[int(rng.integers(len(NUMBERS)))]
+        node = any_of(graph.node, rng)
+        attribute, held = any_of(node.attribute, rng), any_of(graph.initializer, rng)
+        match int(rng.integers(8)):
+            case 0 if attribute and attribute.ints:
+                attribute.ints[rng.integers(len(attribute.ints))] = value
+            case 0 if attribute:
+                attribute.i = value
+            case 1 if attribute:
+                attribute.type = int(rng.integers(0, 12))
+            case 2 if held and held.dims:
+                held.dims[rng.integers(len(held.dims))] = value
+            case 2 if held:
+                held.dims.append(value)
+            case 3 if held:
+                held.data_type = int(rng.integers(0, 24))
+            case 4 if node.input:
+                others = [name for each in graph.node for name in (*each.input, *each.output)]
+                node.input[rng.integers(len(node.input))] = any_of(others, rng)
+            case 5:
+                node.op_type = any_of(sorted((*OPERATORS, *FOLDS, "If", "LSTM")), rng)
+            case 6 if dims := graph.input[0].type.tensor_type.shape.dim:
+                dims[rng.integers(len(dims))].dim_value = value
+            case 7 if held:
+                held.raw_data = rng.bytes(len(held.raw_data))
+    return made.SerializeToString()
+
+
+def of_onnx(seed: int) -> bytes:
+    rng = np.random.default_rng(seed)
+    content = any_of(whole(), rng)
+    return changed(content, rng) if rng.random() < 0.67 else harmed(content, rng)
+
+
+def import_tflite(path: Path, number: int) -> None:
+    TFLite(path=str(path)).graph()
+
+
+def import_onnx(path: Path, number: int) -> None:
+    """Lowered as well; the runner asks for the files beside it before any stage has looked."""
+    assert files(path) == {}
+    found = imported("net", parsed(path.read_bytes()), (0.0, 1.0))
+    if found.given:
+        lower(found, completed(found))
+    elif number % 100 == 0:
+        Int8(images=2).from_float(found)
+
+
+FORMATS: dict[str, tuple[Callable[[int], bytes], Callable[[Path, int], None]]] = {
+    "tflite": (tflite, import_tflite),
+    "onnx": (of_onnx, import_onnx),
+    "hostile": (lambda n: list(onnx_hostile.hostile().values())[n], lambda p, _: import_onnx(p, 0)),
+}
+
+
+def outcome(name: str, number: int, path: Path) -> str:
+    """What importing a file ends in; anything but a ThimbleError of one line is raised."""
+    make, bring = FORMATS[name]
+    path.write_bytes(make(number))
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        bring(path, number)
+    except ThimbleError as error:
+        assert "\n" not in str(error) and 0 < len(str(error)) < 2000, error
+        return str(error)
+    except BaseException:
+        print(f"seed {number}:", file=sys.stderr)
+        raise
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return "read"
+
+
+def late(*_: object) -> None:
+    raise TimeoutError(f"an import took more than {SECONDS} s")
+
+
+def main(name: str, first: str, count: str) -> None:
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGALRM, late)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + EXTRA_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    seeds = range(int(first), int(first) + int(count))
+    with tempfile.TemporaryDirectory() as folder, np.errstate(all="ignore"):
+        found = Counter(outcome(name, seed, Path(folder) / f"damaged.{name}") for seed in seeds)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
