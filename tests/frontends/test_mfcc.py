@@ -9,6 +9,7 @@ import yaml
 from pipeline import config
 from pipeline.errors import ThimbleError
 from pipeline.frontends.mfcc import Mfcc
+from pipeline.frontends.realtime import realtime
 
 EAR = Mfcc()
 
@@ -60,15 +61,6 @@ def test_within_a_fortieth_of_a_step_of_the_reference(name: str) -> None:
     assert apart.max() <= 1 and (apart > 0).mean() <= 0.01
 
 
-def test_the_level_moves_the_first_coefficient_alone() -> None:
-    """Dividing by the sound's largest sample, as the reference does, or by any other."""
-    sound = heard()["noise"].astype(float)
-    one, other = reference(sound, 8_192), reference(sound, np.abs(sound).max())
-    moved = 8.944 * np.log(8_192 / np.abs(sound).max())
-    assert (other - one)[:, 0] == pytest.approx(moved, abs=0.01)
-    assert np.abs((other - one)[:, 1:]).max() < 0.01
-
-
 def test_the_yaml_is_for_the_network_of_mlperf_tiny() -> None:
     ear = config.instantiate(yaml.safe_load(Path("conf/frontend/mfcc.yaml").read_text()))
     assert ear == EAR and ear.shape == (49, 10, 1) and ear.samples == 16_000
@@ -88,3 +80,11 @@ def test_the_yaml_is_for_the_network_of_mlperf_tiny() -> None:
 def test_what_is_impossible(keys: dict[str, float], said: str) -> None:
     with pytest.raises(ThimbleError, match=said):
         Mfcc(**keys)
+
+
+def test_the_share_of_a_sound_that_the_cpu_computes() -> None:
+    sounds = np.zeros((3, 8_000), np.int16)
+    found = realtime({"compute_us": 125_000.0}, sounds)
+    assert found == {"sound_us": 500_000.0, "realtime_factor": 0.25}
+    assert realtime({"compute_us": 1.0}, None) == {}
+    assert realtime({}, np.zeros((1, 16_000), np.int16)) == {"sound_us": 1_000_000.0}

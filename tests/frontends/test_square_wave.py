@@ -50,11 +50,7 @@ def test_bits_do_not_run_over() -> None:
     for sums in steady.sums(wave):
         assert np.abs(sums).max() <= 128 * 224 < 1 << 15
     assert steady.power(wave).max() < 1 << 31
-
-
-def test_the_logarithm() -> None:
-    values = np.array([0, 1, 2, 3, 4, 1_000, (1 << 30) - 1, 1 << 30])
-    assert log2_steps(values).tolist() == [0, 0, 16, 24, 32, 159, 479, 480]
+    assert log2_steps(np.array([0, 1, (1 << 30) - 1, 1 << 30])).tolist() == [0, 0, 479, 480]
 
 
 HARMONICS = range(1, 8)
@@ -138,9 +134,6 @@ def test_sounds_need_a_front_end_and_images_none() -> None:
         SMALL.applied(images)
     with pytest.raises(ThimbleError, match="have 500 samples, the front end takes 608"):
         SMALL.applied(data(NOISE[:, :500]))
-
-
-def test_a_network_of_another_shape() -> None:
     SMALL.check((9, 6, 1))
     with pytest.raises(ThimbleError, match="9 frames of 6 features, the network takes 6x9x1"):
         SMALL.check((6, 9, 1))

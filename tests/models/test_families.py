@@ -1,23 +1,36 @@
-"""What the published counts do not show: other sizes, and what blocks are made of."""
+"""What the published counts do not show: other sizes, layers, blocks, pools of pixels, and weights
+that bring their sizes."""
+
+from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import yaml
 from torch import nn
 
 from pipeline import config
+from pipeline.datasets.cifar10 import parse
+from pipeline.datasets.dataset import parts_of
+from pipeline.datasets.nothing import Nothing
 from pipeline.models.alexnet import AlexNet
 from pipeline.models.blocks import KINDS, Blocks
 from pipeline.models.ds_cnn import DsCnn
-from pipeline.models.layers import InvertedResidual, SqueezeExcite
+from pipeline.models.layers import (
+    InvertedResidual,
+    SqueezeExcite,
+    convolution,
+    divisible,
+    same_padding,
+)
 from pipeline.models.lenet5 import LeNet5
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.models.mobilenet_v1 import MobileNetV1
 from pipeline.models.mobilenet_v2 import MobileNetV2
-from pipeline.models.network import Model
+from pipeline.models.network import Model, PixelPool, loaded, resized, state_arrays
 from pipeline.models.one_block import OneBlock
 from pipeline.models.res import Res
 from pipeline.models.resnet8 import ResNet8
@@ -156,3 +169,94 @@ def test_a_block_along_time_of_one_stride_adds_its_input(stride: int) -> None:
         for parameter in block.pointwise.parameters():
             parameter.zero_()
         assert (block(x) == (x if stride == 1 else 0)).all()
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 3, 4, 10])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_same_padding_gives_ceil(kernel: int, stride: int) -> None:
+    for size in range(1, 40):
+        before, after = same_padding(size, kernel, stride)
+        assert 0 <= before <= after <= before + 1
+        outputs = (size + before + after - kernel) // stride + 1
+        assert outputs == -(-size // stride)
+        if before + after:  # no more than is needed
+            assert (size + before + after - 1 - kernel) // stride + 1 < outputs
+
+
+@pytest.mark.parametrize(("size", "kernel", "stride"), [(7, 3, 2), (8, 3, 2), (9, 5, 2), (5, 7, 1)])
+def test_odd_kernels_give_the_sizes_of_same_padding(size: int, kernel: int, stride: int) -> None:
+    shape = convolution(2, 4, kernel, stride)(torch.zeros(2, 2, size, size)).shape
+    assert shape == (2, 4, -(-size // stride), -(-size // stride))
+
+
+def test_divisible_never_loses_more_than_a_tenth() -> None:
+    """The channels of MobileNetV2 at widths 0.35, 0.75 and 1.4, as torchvision has them."""
+    assert [divisible(c * 0.35) for c in (32, 16, 24, 64, 96)] == [16, 8, 8, 24, 32]
+    assert [divisible(c * 1.4) for c in (32, 24, 320, 1280)] == [48, 32, 448, 1792]
+    assert all(divisible(c) >= 0.9 * c and divisible(c) % 8 == 0 for c in range(1, 2000))
+
+
+def test_a_block_adds_its_input_where_the_shapes_are_equal() -> None:
+    x = torch.rand(2, 8, 6, 6)
+    for block, adds in (
+        (InvertedResidual(8, 8), True),
+        (InvertedResidual(8, 8, stride=2), False),
+        (InvertedResidual(8, 12), False),
+        (InvertedResidual(8, 8, project=(3, 2)), False),
+    ):
+        block.eval()
+        body = block.body(x)
+        assert block.adds == adds
+        assert torch.equal(block(x), x + body if adds else body)
+
+
+def test_squeeze_excitation_scales_channels() -> None:
+    x = torch.rand(3, 8, 5, 4) + 1
+    ratio = SqueezeExcite(8, 2, "silu")(x) / x
+    assert torch.allclose(ratio, ratio[:, :, :1, :1].expand_as(x), atol=1e-6)
+    assert ((ratio > 0) & (ratio < 1)).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_the_pixel_pool_is_the_integer_one(size: int) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (50, 3, 16, 16))
+    pixels[0], pixels[1] = 255, 0
+    pixels[1, :, 0, 0] = 63
+    blocks = pixels.reshape(50, 3, 16 // size, size, 16 // size, size)
+    expected = blocks.sum((3, 5)) // (16 * size**2)
+    pooled = PixelPool(size)(torch.from_numpy(pixels).float()) * 16
+    assert (pooled.numpy() == expected).all()
+    assert expected.max() == 15
+
+
+def test_a_network_takes_the_size_of_its_weights() -> None:
+    small = Mnist2kb(channels=(3, 4, 5)).build()
+    content = state_arrays(small)
+    before = {name: value.copy() for name, value in content.items()}
+    grown = resized(Mnist2kb().build(), content)
+    images = torch.rand(2, 1, 28, 28) * 255
+    assert torch.equal(grown(images), small(images))
+    assert grown.get_submodule("conv2").in_channels == 3
+    assert grown.get_submodule("dense").in_features == 4 * 4 * 5
+    with torch.no_grad():
+        for parameter in grown.parameters():
+            parameter.add_(1)
+    assert all((content[name] == before[name]).all() for name in content), "trained along"
+
+
+def test_any_network_takes_its_own_arrays() -> None:
+    model = ResNet8(input_shape=(16, 16, 3))
+    first, second = model.build(), model.build()
+    content = state_arrays(first)
+    assert content["stem.norm.running_mean"].shape == (16,)
+    images = torch.rand(2, 3, 16, 16)
+    extra = content | {"accuracy_float": np.array(0.5)}
+    assert torch.equal(loaded(second, extra).eval()(images), first.eval()(images))
+
+
+def test_no_images_and_those_of_cifar_10_fit() -> None:
+    """A record in the set's own format."""
+    Mnist2kb().check(Nothing().arrays())
+    split = parse(bytes([9]) + bytes(range(256)) * 12)
+    for data in (Nothing().arrays(), parts_of(split, split, split)):
+        ResNet8().check(data)

@@ -1,12 +1,25 @@
+"""Steps that are powers of two: formats, gradients, shifts, and sums that never overflow."""
+
+from __future__ import annotations
+
+import itertools
 import math
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
 
+from pipeline.errors import ThimbleError
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import DType
+from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.quantize.power_of_two import Format
+from pipeline.quantize.range_check import check_sums, extremes
+from pipeline.quantize.simulated import QuantizedLayer, QuantizedNetwork
+from tests.quantize.nets import images, shaken
 
 FORMATS = [Format(DType.parse(name)) for name in ("int4", "uint4", "int8")]
 
@@ -82,3 +95,107 @@ def test_the_best_threshold_has_the_least_error(form: Format, scale: float) -> N
 
 def test_zeros_have_a_threshold_too() -> None:
     assert math.isfinite(FORMATS[0].best_log2(torch.zeros(5)))
+
+
+LOG2 = st.floats(-20, 20)
+
+
+@settings(max_examples=300, deadline=None)
+@given(weight=LOG2, bias=LOG2, out=LOG2, incoming=st.integers(-10, 4), inputs=st.integers(1, 400))
+def test_shifts_are_never_negative_and_never_overflow(
+    weight: float, bias: float, out: float, incoming: int, inputs: int
+) -> None:
+    layer = QuantizedLayer(nn.Linear(inputs, 2), activated=True)
+    with torch.no_grad():
+        layer.weight_log2.fill_(weight)
+        layer.bias_log2.fill_(bias)
+        assert layer.out_log2 is not None
+        layer.out_log2.fill_(out)
+        steps = layer.exponents(float(incoming))
+    assert steps.out is not None
+    left, right = float(steps.acc - steps.bias), float(steps.out - steps.bias)
+    assert left.is_integer() and 0 <= left <= layer.left_shift_limit
+    assert right.is_integer() and right >= 1
+    worst = inputs * 15 * 8 * 2**left + 128
+    assert worst <= 32767 or left == 0
+
+
+def test_the_published_network_can_never_overflow() -> None:
+    limits = [
+        layer.left_shift_limit for layer in QuantizedNetwork(Mnist2kb().build()).quantized.values()
+    ]
+    assert limits == [4, 2, 1, 0]
+    for inputs, limit in zip((9, 45, 72, 176), limits, strict=True):
+        assert (inputs * 15 * 8 << limit) + 128 <= 32767
+
+
+def test_every_parameter_and_threshold_is_trained_until_frozen() -> None:
+    network = shaken(Mnist2kb().build(), 5, (28, 28, 1))
+    pooled = network.pool(images(64, (28, 28, 1), 6))
+    torch.autograd.backward(network(pooled).square().sum())
+    trained = {name for name, p in network.named_parameters() if p.grad is not None}
+    assert {name for name, _ in network.named_parameters()} == trained
+    network.freeze()
+    left = {name for name, p in network.named_parameters() if p.requires_grad}
+    assert all(name.endswith((".weight", ".bias")) for name in left)
+    assert len(left) == 8
+
+
+def test_freezing_changes_no_result() -> None:
+    network = shaken(Mnist2kb().build(), 7, (28, 28, 1))
+    pooled = network.pool(images(50, (28, 28, 1), 8))
+    with torch.no_grad():
+        before = network(pooled)
+        network.freeze()
+        assert torch.equal(network(pooled), before)
+    assert all(float(layer.weight_log2).is_integer() for layer in network.quantized.values())
+
+
+def test_calibration_keeps_a_trained_looking_network_close() -> None:
+    torch.manual_seed(0)
+    plain = Mnist2kb().build()
+    network = QuantizedNetwork(plain)
+    pixels = images(300, (28, 28, 1), 9)
+    with torch.no_grad():
+        network.calibrate(network.pool(pixels))
+        real, quantized = plain(pixels), network(network.pool(pixels))
+    assert float((real - quantized).square().mean() / real.square().mean()) < 0.1
+
+
+U4, BIT = DType.parse("uint4"), DType(1, False)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_bound_is_what_brute_force_over_inputs_and_orders_finds(seed: int) -> None:
+    """Every input, every order of summing: each partial sum is a sum over a subset."""
+    random = np.random.default_rng(seed)
+    weights, bias = random.integers(-8, 8, (2, 4)), random.integers(-128, 128, 2)
+    requant = PowerOfTwo(int(random.integers(0, 3)), int(random.integers(0, 5)))
+    low, high = 0, 0
+    half = (1 << requant.right_shift) // 2
+    for channel in range(2):
+        for subset in itertools.product((0, 1), repeat=4):
+            for x in itertools.product((0, 15), repeat=4):
+                acc = int(np.dot(weights[channel], np.multiply(subset, x))) << requant.left_shift
+                value = acc + int(bias[channel])
+                low, high = min(low, acc, value), max(high, acc + half, value + half)
+    assert extremes(weights, bias, U4, requant) == (low, high)
+    signed = extremes(np.array([[3, -2]]), np.array([0]), DType.parse("int4"), PowerOfTwo())
+    assert signed == (3 * -8 - 2 * 7, 3 * 7 + 2 * 8)  # both ways
+
+
+def test_the_limit_is_exact() -> None:
+    weights = np.full((1, 312), 7)
+    fits = 32767 - 312 * 7 * 15
+    check_sums("layer", weights, np.array([fits]), U4, PowerOfTwo())
+    with pytest.raises(ThimbleError, match="layer sums 312 products"):
+        check_sums("layer", weights, np.array([fits + 1]), U4, PowerOfTwo())
+    with pytest.raises(ThimbleError, match="16 bits"):
+        check_sums("layer", weights, np.array([fits]), U4, PowerOfTwo(0, 1))
+
+
+def test_a_left_shift_counts() -> None:
+    weights, bias = np.full((1, 72), -8), np.array([0])
+    check_sums("layer", weights, bias, BIT, PowerOfTwo(5))
+    with pytest.raises(ThimbleError):
+        check_sums("layer", weights, bias, U4, PowerOfTwo(2))

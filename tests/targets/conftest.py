@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
@@ -68,6 +70,18 @@ def generate(folder: Path, hardware: Hardware, model: str | None = None) -> Path
     if model is not None:
         (folder / "model.c").write_text(model)
     return folder
+
+
+def model_weights() -> np.ndarray:
+    text = (MODEL / "model.c").read_text()
+    braces = re.search(r"nn_weights\[[^]]*\] = \{([^}]*)\}", text)
+    assert braces
+    return np.array([int(v) for v in braces[1].split(",")]).reshape(3, 16)
+
+
+def expected(images: np.ndarray) -> np.ndarray:
+    """What fixture/model.c answers."""
+    return (images.reshape(-1, 16).astype(np.int64) @ model_weights().T).astype(np.int16)
 
 
 @pytest.fixture(scope="session")

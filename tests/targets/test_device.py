@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
-from pipeline import artifacts
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import device
 from pipeline.targets.toolchain import Size
-from tests import boards
-from tests.strategies.chains import Chain
-from tests.targets.conftest import ROOT, generate, load_hardware, needs_avr
-from tests.targets.test_host import expected
+from tests.targets.conftest import expected, load_hardware, needs_avr
 
 TEST_SET = np.random.default_rng(3).integers(0, 256, (300, 4, 4, 1)).astype(np.uint8)
 
@@ -68,45 +60,3 @@ def test_an_unknown_simulator_and_a_missing_port_are_one_line(built: tuple[Path,
         measure(built, load_hardware(), name="host", images=-1)
     with pytest.raises(ThimbleError, match=r"needs target.port"):
         measure(built, load_hardware(), name="flash", images=0, port="")
-
-
-def workspace(folder: Path, hardware: Hardware) -> Path:
-    """What the stages before build leave."""
-    generate(folder / "generated", hardware)
-    window = {"windows": 1, "rows": 1}
-    params = {
-        "hardware": boards.node(),
-        "target": {"name": "simulate", "images": 7},
-        "sliding": window,
-        "frontend": {"_target_": "pipeline.frontends.none.NoFrontend", "name": "none"},
-    }
-    (folder / "params.yaml").write_text(yaml.safe_dump(params))
-    artifacts.write_npz(folder / "data" / "dataset.npz", {"test_images": TEST_SET})
-    Chain((4, 4, 1), "uint8").dense("logits", 3).graph().save(folder)
-    return folder
-
-
-def stage(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, str(ROOT / "stages" / f"{name}.py")],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-
-@needs_avr
-@pytest.mark.ci
-def test_a_stage_that_fails_says_one_line_and_writes_nothing(
-    tmp_path: Path, arduino: Hardware, shim: Path
-) -> None:
-    folder = workspace(tmp_path / "w", arduino)
-    done = stage("simulate", folder)
-    assert done.returncode == 1
-    assert "size.json is missing" in done.stderr
-    assert stage("build", folder).returncode == 0
-    artifacts.write_npz(folder / "data" / "dataset.npz", {"test_images": TEST_SET[:, :2]})
-    done = stage("simulate", folder)
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "images of 2x4x1 are not what the network takes" in done.stderr
-    assert not (folder / "device.json").exists() and not (folder / "outputs.npz").exists()

@@ -1,29 +1,36 @@
-"""The native program through its pipe, built with ASan and UBSan. Damaged frames are in
-``tests/codegen/int4/test_robust.py``."""
+"""The native program, and hardware=host from generated sources to answers, with the stage programs
+on an int8 network. Damaged frames are in tests/codegen/int4/test_robust.py."""
 
 from __future__ import annotations
 
-import re
+from contextlib import chdir
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
+from pipeline import artifacts, passes
+from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
-from pipeline.targets import host, protocol
+from pipeline.frames import stored
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.plan import proof, serialize
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.targets import builds, device, host, protocol
+from pipeline.targets.harness import check_reply, harness_sources
 from pipeline.targets.protocol import Command, Status
-from tests.targets.conftest import MODEL
-
-
-def weights() -> np.ndarray:
-    text = (MODEL / "model.c").read_text()
-    braces = re.search(r"nn_weights\[[^]]*\] = \{([^}]*)\}", text)
-    assert braces
-    return np.array([int(v) for v in braces[1].split(",")]).reshape(3, 16)
-
-
-def expected(images: np.ndarray) -> np.ndarray:
-    return (images.reshape(-1, 16).astype(np.int64) @ weights().T).astype(np.int16)
+from pipeline.verdict import check
+from stages import build as build_stage
+from stages import generate as generate_stage
+from stages import measure, simulate
+from tests import boards
+from tests.codegen.int8.configurations import network
+from tests.comparing import equal
+from tests.graphs import Net
+from tests.targets.conftest import expected
 
 
 def test_it_says_what_it_is(host_program: Path) -> None:
@@ -76,3 +83,145 @@ def test_a_program_that_misbehaves_is_one_line(tmp_path: Path, script: str, said
     program.unlink()
     with pytest.raises(ThimbleError, match="does not start"):
         host.identify(program)
+
+
+def computer() -> Hardware:
+    return boards.load_hardware("host")
+
+
+def sources(folder: Path, graph: Graph) -> Path:
+    hardware = computer()
+    plan = Ordinary().plan(graph, hardware)
+    files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware)}
+    for name, content in files.items():
+        artifacts.write_text(folder / "generated" / name, content)
+    return folder / "generated"
+
+
+def test_builds_and_answers(tmp_path: Path) -> None:
+    graph = network()
+    size = builds.build(sources(tmp_path, graph), tmp_path / "build", computer())
+    assert size.status == "ok"
+    assert size.ram_objects["nn_arena"] == 256 <= size.statics_bytes
+    # the compiler may turn a small table into instructions
+    assert size.flash_objects["nn_conv0_weights"] == 4 * 3 * 3 * 3 < size.flash_bytes
+    assert size.functions["nn_invoke"] and "main" not in size.functions
+    images = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 3)).astype(np.uint8)
+    frames = stored(images, graph.tensors["image"])
+    report, arrays = device.measure(
+        {"name": "simulate", "images": 7}, tmp_path / "build", vars(size), computer(),
+        frames.view(np.uint8),
+    )  # fmt: skip
+    assert report["images"] == 7 and "latency_cycles" not in report
+    expected = graph.outputs(frames.astype(np.int64))
+    equal(arrays["host_outputs"], expected)
+    equal(arrays["device_outputs"], expected[:7])
+
+
+def test_refusals_are_one_line(tmp_path: Path) -> None:
+    generated = sources(tmp_path, network())
+    with pytest.raises(ThimbleError, match="no build for core 'z80'; have avr, cortex_m, host"):
+        builds.build(generated, tmp_path / "build", replace(computer(), core="z80"))
+    header = generated / "model.h"
+    plain = header.read_text()
+    header.write_text(plain.replace("NN_ARENA_BYTES 256", "NN_ARENA_BYTES 250 + 6"))
+    with pytest.raises(ThimbleError, match=r"linked nn_arena has 256 B, model.h says 250"):
+        builds.build(generated, tmp_path / "build", computer())
+
+
+def picture(height: int, width: int) -> Graph:
+    """As many bytes out as in."""
+    net = Net((height, width, 1))
+    net.conv(1, (1, 1))
+    return net.graph()
+
+
+def test_a_reply_holds_65535_bytes(tmp_path: Path) -> None:
+    """So does a request, whose counter has 16 bits up to 65,520."""
+    graph = picture(255, 257)
+    assert graph.tensors[graph.output].size == 0xFFFF
+    builds.build(sources(tmp_path, graph), tmp_path / "build", computer())
+    frames = np.random.default_rng(1).integers(-128, 128, (2, 255, 257, 1)).astype(np.int8)
+    answers = host.infer(tmp_path / "build" / "host", frames.view(np.uint8))
+    equal(answers, graph.outputs(frames.astype(np.int64)).reshape(2, -1))
+
+
+@pytest.mark.parametrize("core", ["avr", "cortex_m", "host"])
+def test_more_is_refused_before_anything_is_compiled(core: str, tmp_path: Path) -> None:
+    nothing = replace(computer().toolchain, compiler="no-such-compiler")
+    hardware = replace(computer(), core=core, toolchain=nothing)
+    generated = sources(tmp_path, picture(256, 256))
+    said = r"gives 65,536 bytes of output \(65,536 of 1 B\).* room for 65,535: .*Predictor"
+    with pytest.raises(ThimbleError, match=said):
+        builds.build(generated, tmp_path / "build", hardware)
+    assert not (tmp_path / "build").exists()
+    (generated / "model.h").write_text("#define NN_ARENA_BYTES 1\n")
+    with pytest.raises(ThimbleError, match="does not say NN_OUTPUT_COUNT"):
+        builds.build(generated, tmp_path / "build", hardware)
+
+
+@pytest.mark.parametrize(("count", "bits"), [(32767, 16), (16383, 32)])
+def test_wide_outputs_count_by_their_bytes(count: int, bits: int, tmp_path: Path) -> None:
+    header = tmp_path / "model.h"
+    text = f"typedef int{bits}_t nn_o;\n#define NN_OUTPUT_COUNT "
+    header.write_text(f"{text}{count}\n")
+    check_reply(header)
+    header.write_text(f"{text}{count + 1}\n")
+    with pytest.raises(ThimbleError):
+        check_reply(header)
+
+
+def workspace(folder: Path, graph: Graph, images: int) -> Path:
+    """What the stages before generate leave, with so many test images."""
+    named = {group: {"name": "x"} for group in ("model", "data", "strategy")}
+    codegen = {"prefix": "nn", "labels": []}
+    chosen = {"target": {"name": "simulate", "images": 5}, "seed": 1, "codegen": codegen}
+    frontend = {"_target_": "pipeline.frontends.none.NoFrontend", "name": "none"}
+    window = {"windows": 1, "rows": 1}
+    params = {
+        "hardware": boards.node("host"),
+        **named,
+        **chosen,
+        "frontend": frontend,
+        "sliding": window,
+    }
+    folder.mkdir()
+    (folder / "params.yaml").write_text(yaml.safe_dump(params))
+    rng = np.random.default_rng(1)
+    pictures = rng.integers(0, 256, (images, 8, 8, 3) if images else (0, 1, 1, 1))
+    arrays = {"test_images": pictures.astype(np.uint8), "test_labels": np.zeros(images, np.uint8)}
+    artifacts.write_npz(folder / "data" / "dataset.npz", arrays)
+    graph.save(folder)
+    artifacts.write_npz(folder / "float_labels.npz", {"labels": np.full(images, 9)})
+    plan = Ordinary().plan(graph, computer())
+    artifacts.write_json(folder / "passes.json", [{"pass": "", **passes.size(graph)}])
+    artifacts.write_json(folder / "schedule.json", check(plan, graph, computer()))
+    serialize.save(plan, folder / "plan.json")
+    proof.save(folder / "proof.json", proof.prove(plan, graph), plan, graph)
+    return folder
+
+
+def run(folder: Path) -> dict[str, object]:
+    with chdir(folder):
+        for stage in (generate_stage, build_stage, simulate, measure):
+            stage.main()
+    return dict(artifacts.read_json(folder / "metrics.json"))
+
+
+def test_the_stages_with_a_test_set(tmp_path: Path) -> None:
+    found = run(workspace(tmp_path / "w", network(), 30))
+    assert (found["images_host"], found["mismatches_host"]) == (30, 0)
+    assert (found["images_device"], found["mismatches_device"]) == (5, 0)
+    assert 0 <= found["accuracy_int"] <= 1  # type: ignore[operator]
+    assert "stack_bytes" not in found
+    assert (found["images_float"], found["agreement_float"], found["accuracy_float"]) == (30, 0, 0)
+
+
+@pytest.mark.ci
+def test_the_stages_without_any_image(tmp_path: Path) -> None:
+    """Then ``target.images`` pictures of nothing, and no accuracy."""
+    net = Net((8, 8, 3), np.random.default_rng(0), "uint8")
+    net.conv(2)
+    found = run(workspace(tmp_path / "w", net.graph(), 0))
+    assert (found["images_host"], found["mismatches_host"]) == (5, 0)
+    assert not [name for name in found if name.startswith("accuracy")]

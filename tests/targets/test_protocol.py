@@ -49,17 +49,6 @@ def test_a_request_in_pieces(payload: bytes, data: st.DataObject) -> None:
         assert plain == bytes([Command.INFER]) + payload[:end]
 
 
-@given(st.binary(max_size=60), st.data())
-def test_flags_only_stand_between_frames(payload: bytes, data: st.DataObject) -> None:
-    framed = protocol.encode(Command.INFER, payload)
-    assert framed.count(0x7E) == 2
-    assert framed[0] == framed[-1] == 0x7E
-    cut = data.draw(st.integers(0, len(framed) - 1))
-    whole = reply_frame(Command.INFER, Status.OK)
-    kept = list(protocol.split(framed[:cut] + whole))
-    assert kept[-1] == whole[1:-1]
-
-
 @given(st.binary(max_size=40), st.data())
 def test_damage_of_up_to_16_bits_in_a_row_is_noticed(payload: bytes, data: st.DataObject) -> None:
     """Any burst not longer than the check is detected for certain, so no luck is involved."""

@@ -1,18 +1,24 @@
-"""Generated C on simulated Cortex-M cores: exact outputs, counts that repeat, measured memory."""
+"""Simulated Cortex-M cores: exact outputs, counts that repeat, measured memory; random networks as
+whole tensors, row by row, and row by row while the input arrives."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
+from pipeline.strategies.joint import Joint
+from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import device, protocol, qemu, toolchain
 from pipeline.targets.protocol import Command
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import frames
 from tests.comparing import equal
+from tests.graphs import random_graph
+from tests.strategies import nets
 from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
 from tests.tiers import quick
 
@@ -78,3 +84,42 @@ def test_images_of_another_size_are_one_line(on_core) -> None:
     hardware, folder, size = on_core
     with pytest.raises(ThimbleError, match=r"takes 192 B an image, the test set has 5 values"):
         qemu.run(folder / "build", vars(size), hardware, np.zeros((1, 5), np.uint8))
+
+
+def check(seed: int, folder: Path) -> None:
+    """Rows, of every other network while the input arrives, and of every fourth whole tensors."""
+    name, graph = ONE_A_CORE[seed // 2 % 4], random_graph(seed)
+    board = board_named(name)
+    strategies = [(Joint(), seed % 2 == 1)] + [(Ordinary(), False)] * (seed % 4 == 0)
+    for strategy, streams in strategies:
+        hardware = replace(board, streams_input=streams)
+        plan, place = strategy.plan(graph, hardware), folder / f"{seed} {strategy.name}"
+        size = built(place, graph, hardware, plan)
+        given = frames(graph, 3, seed)
+        runs = simulated(place, graph, hardware, size, given)
+        equal(outputs(graph, runs), graph.outputs(given), seed=seed, board=name, plan=plan.strategy)
+        assert (runs.stack_bytes or 0) <= size.stack_bound_bytes, (seed, name)
+
+
+@pytest.mark.parametrize(
+    ("first", "count"), quick(1, [(0, 1), (1, 3), *((n, 50) for n in range(0, 300, 50))], ci=1)
+)
+def test_random_networks(first: int, count: int, tmp_path: Path) -> None:
+    for seed in range(first, first + count):
+        check(seed, tmp_path)
+
+
+@pytest.mark.parametrize("name", quick(0, ("nucleo_f446re", "nucleo_g0b1re"), ci=1))
+def test_rows_are_made_while_others_arrive(name: str, tmp_path: Path) -> None:
+    """Little is left to do after the last byte, and the memory is as announced."""
+    graph, left = nets.ds_cnn((16,) * 3), {}
+    given = frames(graph, 3)
+    for streams in (False, True):
+        hardware = board_named(name, streams_input=streams)
+        plan, folder = Joint().plan(graph, hardware), tmp_path / str(streams)
+        size = built(folder, graph, hardware, plan)
+        runs = simulated(folder, graph, hardware, size, given)
+        equal(outputs(graph, runs), graph.outputs(given))
+        assert runs.arena_touched_bytes == size.ram_objects["nn_arena"]
+        left[streams] = int(runs.instructions.max())
+    assert left[True] < 0.4 * left[False]

@@ -20,11 +20,10 @@ from pipeline.targets.serial_line import SILENCES, Board, Line
 from pipeline.targets.toolchain import Size
 from tests.codegen.int8.configurations import network
 from tests.codegen.int8.support import frames
-from tests.targets.conftest import needs_avr
+from tests.targets.conftest import expected, needs_avr
 from tests.targets.cortex_m import board_named, built, needs_arm
 from tests.targets.noise import Noise, Qemu, Terminal
 from tests.targets.receiver import Receiver
-from tests.targets.test_host import expected
 
 BAUD = 115200
 IDENTITY = struct.pack("<HIHBI", protocol.VERSION, 16, 3, 2, 0)

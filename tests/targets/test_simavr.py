@@ -14,8 +14,15 @@ from pipeline.targets.protocol import Command
 from pipeline.targets.simavr import Chip, Exchange
 from pipeline.targets.toolchain import Size
 from tests.comparing import equal
-from tests.targets.conftest import MODEL, generate, load_hardware, model, needs_avr, on_avr
-from tests.targets.test_host import expected
+from tests.targets.conftest import (
+    MODEL,
+    expected,
+    generate,
+    load_hardware,
+    model,
+    needs_avr,
+    on_avr,
+)
 
 pytestmark = [needs_avr, pytest.mark.usefixtures("no_host")]
 IMAGE = bytes(range(100, 116))

@@ -108,16 +108,6 @@ def test_tables_in_ram_are_named(
 
 
 @needs_avr
-def test_an_arena_of_another_size_is_refused(tmp_path: Path, arduino: Hardware) -> None:
-    folder = generate(tmp_path / "g", arduino)
-    header = (folder / "model.h").read_text()
-    (folder / "model.h").write_text(header.replace("NN_ARENA_BYTES 32", "NN_ARENA_BYTES 40"))
-    (folder / "model.c").write_text(FIXTURE.replace("NN_ARENA_BYTES", "32"))
-    with pytest.raises(ThimbleError, match=r"nn_arena has 32 B, .*model.h says 40"):
-        toolchain.build(folder, tmp_path, arduino)
-
-
-@needs_avr
 def test_a_source_that_does_not_compile_is_one_line(tmp_path: Path, arduino: Hardware) -> None:
     folder = generate(tmp_path / "g", arduino, '#include "model.h"\nint unused(void) { x; }\n')
     with pytest.raises(ThimbleError) as caught:
@@ -136,11 +126,6 @@ def test_a_missing_compiler_names_its_package(
     with pytest.raises(ThimbleError, match=r"cc is not installed .* gcc$"):
         toolchain.build_host(generated, tmp_path / "host")
     assert not (tmp_path / "build").exists()
-
-
-def test_a_folder_without_sources_is_refused(tmp_path: Path, arduino: Hardware) -> None:
-    with pytest.raises(ThimbleError, match="no C sources"):
-        toolchain.compile_program(tmp_path, tmp_path / "out", arduino.toolchain)
 
 
 def test_the_harness_is_self_contained(arduino: Hardware) -> None:

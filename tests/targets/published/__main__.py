@@ -27,8 +27,8 @@ import numpy as np
 from pipeline.hardware import Hardware
 from pipeline.targets import qemu, qemu_cycles
 from tests.targets.cortex_m import board_named
-from tests.targets.published import onnc, tflm, tvm
 from tests.targets.published.build import built
+from tests.targets.published.programs import onnc, tflm, tvm
 
 NETWORKS = {"ic": 3072, "vww": 27648, "kws": 490, "ad": 640}
 """Numbers of an input."""
@@ -74,14 +74,14 @@ def octoml(title: str, code: str, results: str, board: str, clock_hz: int = 0) -
     place = "closed/OctoML"
     return Entry(
         title, "tiny_results_v1.0", f"{place}/code/{code}", f"{place}/results/{results}",
-        tvm.program, board, clock_hz, number_bytes=4,
+        tvm, board, clock_hz, number_bytes=4,
     )  # fmt: skip
 
 
 def tiny_onnc(title: str, place: str, results: str, **others: object) -> Entry:
     return Entry(
         title, "tiny_results_v1.1", f"closed/{place}/code/{results}",
-        f"closed/{place}/results/{results}", onnc.program, **others,
+        f"closed/{place}/results/{results}", onnc, **others,
     )  # type: ignore[arg-type]  # fmt: skip
 
 
@@ -112,7 +112,7 @@ ENTRIES = (
     ),
     Entry(
         "TFLM, CMSIS-NN, EK-RA6M4 (M33), the U575's cache, -O3", "tiny_results_v0.7",
-        "closed/renesas/code/EK_RA6M4", "closed/renesas/results/EK-RA6M4", tflm.program,
+        "closed/renesas/code/EK_RA6M4", "closed/renesas/results/EK-RA6M4", tflm,
         "nucleo_u575zi", 200_000_000, wait_states=3, level="-O3",
         unknown="RAM that makes the core wait at more than 100 MHz",
     ),
