@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
+import onnx.parser
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
@@ -18,6 +19,7 @@ from pipeline.importers.onnx_external import Beside
 from pipeline.importers.onnx_file import OnnxFile, read
 
 Array = npt.NDArray[Any]
+Nodes = str | Sequence[onnx.NodeProto | str]
 RANDOM = np.random.default_rng(5)
 OPSET = 20
 
@@ -36,8 +38,17 @@ def weights(*shape: int, scale: float = 0.5) -> Array:
     return (RANDOM.standard_normal(shape) * scale).astype(np.float32)
 
 
+def parsed_nodes(nodes: Nodes) -> list[onnx.NodeProto]:
+    """Of text as ``onnx.parser`` has it, "a = Conv(x, w); y = Abs(a)", nodes, or both."""
+    if isinstance(nodes, str):
+        return [onnx.parser.parse_node(each) for each in nodes.split("; ")]
+    return [
+        node for each in nodes for node in (parsed_nodes(each) if isinstance(each, str) else [each])
+    ]
+
+
 def model(
-    nodes: Sequence[onnx.NodeProto],
+    nodes: Nodes,
     shape: Sequence[int | str],
     constants: dict[str, Array] | None = None,
     opset: int = OPSET,
@@ -45,7 +56,7 @@ def model(
 ) -> onnx.ModelProto:
     """From "x" to "y"."""
     graph = helper.make_graph(
-        nodes,
+        parsed_nodes(nodes),
         "net",
         [helper.make_tensor_value_info("x", kinds[0], shape)],
         [helper.make_tensor_value_info("y", kinds[1], None)],
@@ -81,31 +92,30 @@ def number(value: float) -> Array:
 
 IMAGE = (1, 4, 9, 8)
 N = helper.make_node
-CONV = N("Conv", ["x", "w"], ["a"], pads=[1, 1])
-SIGNALS: dict[str, list[onnx.NodeProto]] = {
-    "signal": [CONV, N("Conv", ["a", "v"], ["y"], strides=[2])],
-    "signal, maximum": [CONV, N("MaxPool", ["a"], ["y"], kernel_shape=[3], strides=[2],
-                                pads=[1, 0])],
-    "signal, ceiled": [CONV, N("MaxPool", ["a"], ["y"], kernel_shape=[3], strides=[2],
-                               ceil_mode=1)],
-    "signal, average": [CONV, N("AveragePool", ["a"], ["y"], kernel_shape=[4], strides=[4])],
-    "signal, counted": [CONV, N("AveragePool", ["a"], ["y"], kernel_shape=[3], pads=[1, 1],
-                                count_include_pad=1)],
-    "signal, global": [CONV, N("GlobalAveragePool", ["a"], ["g"]), N("Flatten", ["g"], ["y"])],
-    "signal, maxima": [CONV, N("GlobalMaxPool", ["a"], ["g"]), N("Flatten", ["g"], ["y"])],
-    "signal, mean": [CONV, N("ReduceMean", ["a", "last"], ["y"], keepdims=0)],
-    "signal, greatest": [CONV, N("ReduceMax", ["a", "last"], ["y"], keepdims=0)],
-    "signal, padded": [CONV, N("Pad", ["a", "pads"], ["p"]), N("Conv", ["p", "v"], ["y"])],
-    "signal, padded input": [N("Pad", ["x", "pads"], ["p"]), N("Conv", ["p", "w"], ["y"])],
-    "signal, causal": [CONV, N("Slice", ["a", "one", "last", "last"], ["y"])],
-    "signal, joined": [CONV, N("Sigmoid", ["a"], ["b"]), N("Concat", ["a", "b"], ["y"], axis=1)],
-    "signal, gated": [CONV, N("GlobalAveragePool", ["a"], ["g"]), N("Mul", ["a", "g"], ["y"])],
-    "signal, dense": [CONV, N("Flatten", ["a"], ["f"]), N("Gemm", ["f", "d"], ["y"], transB=1)],
+CONV = "a = Conv<pads=[1, 1]>(x, w)"
+SIGNALS: dict[str, Nodes] = {
+    "signal": [CONV, "y = Conv<strides=[2]>(a, v)"],
+    "signal, maximum": [CONV, "y = MaxPool<kernel_shape=[3], strides=[2], pads=[1, 0]>(a)"],
+    "signal, ceiled": [CONV, "y = MaxPool<kernel_shape=[3], strides=[2], ceil_mode=1>(a)"],
+    "signal, average": [CONV, "y = AveragePool<kernel_shape=[4], strides=[4]>(a)"],
+    "signal, counted": [CONV,
+        "y = AveragePool<kernel_shape=[3], pads=[1, 1], count_include_pad=1>(a)"],
+    "signal, global": [CONV, "g = GlobalAveragePool(a)", "y = Flatten(g)"],
+    "signal, maxima": [CONV, "g = GlobalMaxPool(a)", "y = Flatten(g)"],
+    "signal, mean": [CONV, "y = ReduceMean<keepdims=0>(a, last)"],
+    "signal, greatest": [CONV, "y = ReduceMax<keepdims=0>(a, last)"],
+    "signal, padded": [CONV, "p = Pad(a, pads)", "y = Conv(p, v)"],
+    "signal, padded input": "p = Pad(x, pads); y = Conv(p, w)",
+    "signal, causal": [CONV, "y = Slice(a, one, last, last)"],
+    "signal, joined": [CONV, "b = Sigmoid(a)", "y = Concat<axis=1>(a, b)"],
+    "signal, gated": [CONV, "g = GlobalAveragePool(a)", "y = Mul(a, g)"],
+    "signal, dense": [CONV, "f = Flatten(a)", "y = Gemm<transB=1>(f, d)"],
 }  # fmt: skip
 """Networks of one dimension, (1, c, l)."""
 
 
-def of_signals(nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
+def of_signals(text: Nodes) -> onnx.ModelProto:
+    nodes = parsed_nodes(text)
     held = {"w": weights(8, 3, 3), "v": weights(5, 8, 3), "d": weights(4, 160), "last": ints(-1),
             "pads": ints(0, 0, 1, 0, 0, 2), "one": ints(1)}  # fmt: skip
     read = {name for node in nodes for name in node.input}
@@ -124,17 +134,16 @@ def models() -> dict[str, onnx.ModelProto]:
                      "Identity", "Dropout")
     }  # fmt: skip
     positive = {
-        name: model([N("Abs", ["x"], ["a"]), N("Add", ["a", "c"], ["b"]), N(name, ["b"], ["y"])],
-                    IMAGE, {"c": number(1)})
+        name: model(f"a = Abs(x); b = Add(a, c); y = {name}(b)", IMAGE, {"c": number(1)})
         for name in ("Log", "Sqrt", "Reciprocal")
     }  # fmt: skip
     signals = {name: of_signals(nodes) for name, nodes in SIGNALS.items()}
     return unary | positive | signals | {
         "Conv": one("Conv", IMAGE, weights(5, c, 3, 3), weights(5)),
-        "Conv without bias, strided": one(
-            "Conv", IMAGE, weights(5, c, 3, 2), strides=[2, 1], pads=[1, 0, 2, 1]),
+        "Conv without bias, strided": one("Conv", IMAGE, weights(5, c, 3, 2), strides=[2, 1],
+            pads=[1, 0, 2, 1]),
         "Conv same upper": one("Conv", IMAGE, weights(5, c, 4, 3), auto_pad="SAME_UPPER",
-                               strides=[2, 2]),
+            strides=[2, 2]),
         "Conv same lower": one("Conv", IMAGE, weights(5, c, 4, 3), auto_pad="SAME_LOWER"),
         "Conv valid": one("Conv", IMAGE, weights(5, c, 3, 3), auto_pad="VALID"),
         "Conv dilated": one("Conv", IMAGE, weights(5, c, 3, 3), dilations=[2, 2]),
@@ -143,76 +152,55 @@ def models() -> dict[str, onnx.ModelProto]:
         "Conv 1-D": one("Conv", (1, 10, 1), weights(4, 10, 3), pads=[1, 1]),
         "Gemm": one("Gemm", (1, 12), weights(12, 5), weights(5), alpha=0.5, beta=2.0),
         "Gemm transposed": one("Gemm", (1, 12), weights(5, 12), transB=1),
-        "Gemm after Flatten": model(
-            [N("Flatten", ["x"], ["f"]), N("Gemm", ["f", "w"], ["y"], transB=1)],
-            IMAGE, {"w": weights(3, 4 * 9 * 8)}),
-        "Slice": model(
-            [N("Slice", ["x", "s", "e", "a", "d"], ["y"])], IMAGE,
-            {"s": np.array([1, -7]), "e": np.array([3, 99]), "a": np.array([1, -1]),
-             "d": np.array([1, 2])}),
+        "Gemm after Flatten": model("f = Flatten(x); y = Gemm<transB=1>(f, w)", IMAGE,
+            {"w": weights(3, 4 * 9 * 8)}),
+        "Slice": model("y = Slice(x, s, e, a, d)", IMAGE, {"s": np.array([1, -7]),
+            "e": np.array([3, 99]), "a": np.array([1, -1]), "d": np.array([1, 2])}),
         "Slice of old": one("Slice", IMAGE, opset=9, starts=[2], ends=[9], axes=[2]),
-        "Split": model(
-            [N("Split", ["x", "n"], ["p", "q"], axis=1), N("Abs", ["p"], ["a"]),
-             N("Concat", ["q", "a"], ["y"], axis=1)], IMAGE, {"n": np.array([1, 3])}),
+        "Split": model("p, q = Split<axis=1>(x, n); a = Abs(p); y = Concat<axis=1>(q, a)", IMAGE,
+            {"n": np.array([1, 3])}),
         "Resize": model(
-            [N("Resize", ["x", "", "f"], ["y"], mode="nearest",
-               coordinate_transformation_mode="asymmetric", nearest_mode="floor")],
-            IMAGE, {"f": np.array([1, 1, 2, 3], np.float32)}),
-        "Resize to a size": model(
-            [N("Resize", ["x", "", "", "n"], ["y"], mode="nearest")],
-            IMAGE, {"n": np.array([1, 4, 36, 16])}),
-        "Upsample": model(
-            [N("Upsample", ["x", "f"], ["y"], mode="nearest")],
-            IMAGE, {"f": np.array([1, 1, 3, 1], np.float32)}, opset=9),
-        "Transpose inside": model(
-            [N("Transpose", ["x"], ["t"], perm=[0, 1, 3, 2]), N("Conv", ["t", "w"], ["y"])],
-            IMAGE, {"w": weights(5, c, 3, 2)}),
+            'y = Resize<mode="nearest", coordinate_transformation_mode="asymmetric", '
+            'nearest_mode="floor">(x, , f)', IMAGE, {"f": np.array([1, 1, 2, 3], np.float32)}),
+        "Resize to a size": model('y = Resize<mode="nearest">(x, , , n)', IMAGE,
+            {"n": np.array([1, 4, 36, 16])}),
+        "Upsample": model('y = Upsample<mode="nearest">(x, f)', IMAGE,
+            {"f": np.array([1, 1, 3, 1], np.float32)}, opset=9),
+        "Transpose inside": model("t = Transpose<perm=[0, 1, 3, 2]>(x); y = Conv(t, w)", IMAGE,
+            {"w": weights(5, c, 3, 2)}),
         "MatMul": one("MatMul", (1, 12), weights(12, 5)),
         "MatMul of positions": one("MatMul", (1, 7, 12), weights(12, 5)),
         "BatchNormalization": one("BatchNormalization", IMAGE, *norm),
-        "MaxPool": one("MaxPool", IMAGE, kernel_shape=[3, 2], strides=[2, 2],
-                       pads=[1, 0, 1, 1]),
-        "MaxPool ceiled": one("MaxPool", IMAGE, kernel_shape=[2, 3], strides=[2, 3],
-                              ceil_mode=1),
+        "MaxPool": one("MaxPool", IMAGE, kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1]),
+        "MaxPool ceiled": one("MaxPool", IMAGE, kernel_shape=[2, 3], strides=[2, 3], ceil_mode=1),
         "AveragePool": one("AveragePool", IMAGE, kernel_shape=[3, 3], strides=[2, 2],
-                           pads=[1, 1, 1, 1]),
+            pads=[1, 1, 1, 1]),
         "AveragePool counted": one("AveragePool", IMAGE, kernel_shape=[3, 3], strides=[2, 1],
-                                   pads=[1, 0, 1, 2], count_include_pad=1),
+            pads=[1, 0, 1, 2], count_include_pad=1),
         "GlobalAveragePool": one("GlobalAveragePool", IMAGE),
         "GlobalMaxPool": one("GlobalMaxPool", IMAGE),
         "ReduceMean": one("ReduceMean", IMAGE, ints(2, 3), keepdims=0),
         "ReduceMean kept": one("ReduceMean", IMAGE, ints(-2, -1)),
         "ReduceMean old": one("ReduceMean", IMAGE, opset=13, axes=[2, 3]),
-        "ReduceMean of columns": model(
-            [N("ReduceMean", ["x", "w"], ["m"]), N("Flatten", ["m"], ["f"]),
-             N("Gemm", ["f", "d"], ["y"])], IMAGE, {"w": ints(3), "d": weights(c * 9, 3)}),
+        "ReduceMean of columns": model("m = ReduceMean(x, w); f = Flatten(m); y = Gemm(f, d)",
+            IMAGE, {"w": ints(3), "d": weights(c * 9, 3)}),
         "ReduceMax": one("ReduceMax", IMAGE, ints(2, 3), keepdims=0),
         "Sum with a constant": one("Sum", IMAGE, weights(c, 1, 1)),
         "Add number": one("Add", IMAGE, number(1.5)),
         "Add channels": one("Add", IMAGE, weights(c, 1, 1)),
         "Add image": one("Add", IMAGE, weights(*IMAGE)),
-        "Add branches": model(
-            [N("Conv", ["x", "w"], ["a"]), N("Add", ["a", "x"], ["y"])],
-            IMAGE, {"w": weights(c, c, 1, 1)}),
-        "Sum": model(
-            [N("Conv", ["x", "w"], ["a"]), N("Relu", ["x"], ["b"]),
-             N("Sum", ["a", "x", "b"], ["y"])], IMAGE, {"w": weights(c, c, 1, 1)}),
-        "Sub": model(
-            [N("Conv", ["x", "w"], ["a"]), N("Sub", ["x", "a"], ["y"])],
-            IMAGE, {"w": weights(c, c, 1, 1)}),
+        "Add branches": model("a = Conv(x, w); y = Add(a, x)", IMAGE, {"w": weights(c, c, 1, 1)}),
+        "Sum": model("a = Conv(x, w); b = Relu(x); y = Sum(a, x, b)", IMAGE,
+            {"w": weights(c, c, 1, 1)}),
+        "Sub": model("a = Conv(x, w); y = Sub(x, a)", IMAGE, {"w": weights(c, c, 1, 1)}),
         "Sub constant": one("Sub", IMAGE, weights(c, 1, 1)),
-        "Sub from constant": model([N("Sub", ["c", "x"], ["y"])], IMAGE, {"c": number(1)}),
-        "Mul": model(
-            [N("Conv", ["x", "w"], ["a"]), N("Mul", ["x", "a"], ["y"])],
-            IMAGE, {"w": weights(c, c, 1, 1)}),
-        "Mul gate": model(
-            [N("GlobalAveragePool", ["x"], ["p"]), N("Conv", ["p", "w"], ["a"]),
-             N("Sigmoid", ["a"], ["s"]), N("Mul", ["x", "s"], ["y"])],
+        "Sub from constant": model("y = Sub(c, x)", IMAGE, {"c": number(1)}),
+        "Mul": model("a = Conv(x, w); y = Mul(x, a)", IMAGE, {"w": weights(c, c, 1, 1)}),
+        "Mul gate": model("p = GlobalAveragePool(x); a = Conv(p, w); s = Sigmoid(a); y = Mul(x, s)",
             IMAGE, {"w": weights(c, c, 1, 1)}),
         "Div": one("Div", IMAGE, np.abs(weights(c, 1, 1)) + np.float32(0.5)),
-        "Div of constant": model(
-            [N("Exp", ["x"], ["e"]), N("Add", ["e", "c"], ["a"]), N("Div", ["c", "a"], ["y"])],
-            IMAGE, {"c": number(1)}),
+        "Div of constant": model("e = Exp(x); a = Add(e, c); y = Div(c, a)", IMAGE,
+            {"c": number(1)}),
         "Max": one("Max", IMAGE, number(0.25)),
         "Min": one("Min", IMAGE, number(0.25)),
         "Clip": one("Clip", IMAGE, number(-0.5), number(1.25)),
@@ -222,43 +210,33 @@ def models() -> dict[str, onnx.ModelProto]:
         "Pow": one("Pow", IMAGE, number(2)),
         "Floor": one("Floor", IMAGE),
         "Round": one("Round", IMAGE),
-        "Cast": model([N("Cast", ["x"], ["a"], to=TensorProto.DOUBLE),
-                       N("Cast", ["a"], ["b"], to=TensorProto.FLOAT), N("Abs", ["b"], ["y"])],
-                      IMAGE),
-        "Concat": model(
-            [N("Conv", ["x", "w"], ["a"]), N("Concat", ["a", "x"], ["y"], axis=1)],
-            IMAGE, {"w": weights(3, c, 1, 1)}),
-        "Concat rows": model(
-            [N("Relu", ["x"], ["a"]), N("Concat", ["a", "x"], ["y"], axis=-2)], IMAGE),
+        "Cast": model([N("Cast", ["x"], ["a"], to=TensorProto.DOUBLE), N("Cast", ["a"], ["b"],
+            to=TensorProto.FLOAT), "y = Abs(b)"], IMAGE),
+        "Concat": model("a = Conv(x, w); y = Concat<axis=1>(a, x)", IMAGE,
+            {"w": weights(3, c, 1, 1)}),
+        "Concat rows": model("a = Relu(x); y = Concat<axis=-2>(a, x)", IMAGE),
         "Pad": one("Pad", IMAGE, ints(0, 0, 1, 2, 0, 0, 0, 1)),
         "Pad of axes": one("Pad", IMAGE, ints(1, 2), None, ints(3)),
         "Pad old": one("Pad", IMAGE, opset=2, pads=[0, 0, 1, 0, 0, 1, 0, 2]),
         "Softmax": one("Softmax", (1, 10)),
         "Softmax old": one("Softmax", (1, 10), opset=11),
         "Softmax of channels": one("Softmax", IMAGE, axis=1),
-        "Transpose first": model(
-            [N("Transpose", ["x"], ["a"], perm=[0, 3, 1, 2]), N("Conv", ["a", "w"], ["b"]),
-             N("Transpose", ["b"], ["y"], perm=[0, 2, 3, 1])],
-            (1, 7, 6, 4), {"w": weights(5, 4, 3, 3)}),
-        "Reshape computed": model(
-            [N("Shape", ["x"], ["s"]), N("Gather", ["s", "zero"], ["batch"]),
-             N("Unsqueeze", ["batch", "zeros"], ["b1"]),
-             N("Concat", ["b1", "rest"], ["shape"], axis=0),
-             N("Reshape", ["x", "shape"], ["f"]), N("MatMul", ["f", "w"], ["y"])],
-            IMAGE, {"zero": np.array(0, np.int64), "zeros": ints(0), "rest": ints(-1),
-                    "w": weights(4 * 9 * 8, 3)}),
-        "Reshape that copies": model(
-            [N("Reshape", ["x", "s"], ["a"]), N("Gemm", ["a", "w"], ["y"])],
-            (1, 12, 1, 1), {"s": ints(0, -1), "w": weights(12, 5)}),
-        "Squeeze, Unsqueeze": model(
-            [N("GlobalAveragePool", ["x"], ["p"]), N("Squeeze", ["p", "axes"], ["a"]),
-             N("Unsqueeze", ["a", "axes"], ["y"])], IMAGE, {"axes": ints(2, 3)}),
-        "open batch": model([N("Abs", ["x"], ["y"])], ("n", 4, 5, 5)),
-        "constants folded": model(
-            [N("Mul", ["w", "half"], ["v"]), N("Transpose", ["v"], ["t"], perm=[1, 0]),
-             N("Constant", [], ["b"], value=numpy_helper.from_array(weights(5))),
-             N("Gemm", ["x", "t", "b"], ["y"])],
-            (1, 12), {"w": weights(5, 12), "half": number(0.5)}),
+        "Transpose first": model("a = Transpose<perm=[0, 3, 1, 2]>(x); b = Conv(a, w); "
+            "y = Transpose<perm=[0, 2, 3, 1]>(b)", (1, 7, 6, 4), {"w": weights(5, 4, 3, 3)}),
+        "Reshape computed":
+            model("s = Shape(x); batch = Gather(s, zero); b1 = Unsqueeze(batch, zeros); "
+            "shape = Concat<axis=0>(b1, rest); f = Reshape(x, shape); y = MatMul(f, w)", IMAGE,
+            {"zero": np.array(0, np.int64), "zeros": ints(0), "rest": ints(-1),
+            "w": weights(4 * 9 * 8, 3)}),
+        "Reshape that copies": model("a = Reshape(x, s); y = Gemm(a, w)", (1, 12, 1, 1),
+            {"s": ints(0, -1), "w": weights(12, 5)}),
+        "Squeeze, Unsqueeze":
+            model("p = GlobalAveragePool(x); a = Squeeze(p, axes); y = Unsqueeze(a, axes)", IMAGE,
+            {"axes": ints(2, 3)}),
+        "open batch": model("y = Abs(x)", ("n", 4, 5, 5)),
+        "constants folded": model(["v = Mul(w, half)", "t = Transpose<perm=[1, 0]>(v)",
+            N("Constant", [], ["b"], value=numpy_helper.from_array(weights(5))),
+            "y = Gemm(x, t, b)"], (1, 12), {"w": weights(5, 12), "half": number(0.5)}),
     }  # fmt: skip
 
 

@@ -15,7 +15,6 @@ from pipeline.importers.onnx import OPERATORS, Onnx
 from pipeline.importers.onnx_file import NEWEST_OPSET
 from tests.importers.onnx_models import (
     IMAGE,
-    N,
     imported,
     model,
     models,
@@ -93,41 +92,36 @@ def test_an_unknown_operator_says_where_it_is_and_what_there_is() -> None:
     assert "ArgMax is not supported; end the network with what it is taken of" in refused(made)
 
 
-def mixed() -> onnx.ModelProto:
-    """Blocks of rows and columns to channels: four axes change places."""
-    node = onnx.helper.make_node
-    steps = [
-        node("Reshape", ["x", "a"], ["p"]),
-        node("Transpose", ["p"], ["q"], perm=[0, 3, 5, 1, 2, 4]),
-        node("Reshape", ["q", "b"], ["y"]),
-    ]
-    shapes = {"a": np.array([1, 4, 3, 3, 4, 2]), "b": np.array([1, 24, 3, 4])}
-    return model(steps, IMAGE, shapes)
+MIXED = "p = Reshape(x, a); q = Transpose<perm=[0, 3, 5, 1, 2, 4]>(p); y = Reshape(q, b)"
+"""Blocks of rows and columns to channels: four axes change places."""
 
 
-def test_what_is_refused_is_one_line() -> None:
-    assert "not an ONNX file" in refused(b"\x00\x01rubbish")
-    assert "no operators" in refused(b"")
-    assert "moves elements" in refused(mixed())
-    assert "divides by zero" in refused(one("Div", IMAGE, np.zeros((), np.float32)))
-    assert "another axis" not in refused(one("Conv", IMAGE, weights(4, 3, 1, 1)))
-    assert "only zeros" in refused(one("Pad", IMAGE, opset=13, mode="reflect"))
-    assert "axis 2 open" in refused(model([onnx.helper.make_node("Abs", ["x"], ["y"])],
-                                          (1, 3, "h", 8)))  # fmt: skip
-    turned = [onnx.helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0, 2, 3]),
-              onnx.helper.make_node("ReduceMean", ["t"], ["y"], axes=[2])]  # fmt: skip
-    assert "only where axis 0, the batch, is 1" in refused(model(turned, IMAGE, opset=13))
-    three = [np.ones(n, np.float32) for n in (4, 3, 4, 4)]
-    assert "one number for each channel" in refused(one("BatchNormalization", IMAGE, *three))
-    lone = refused(model([N("Mul", ["c"], ["s"]), N("Add", ["x", "s"], ["y"])], (1, 3),
-                           {"c": number(0)}))  # fmt: skip
-    assert lone == "s (Mul): cannot be computed of 1 constants, float32[]"
-    newer = refused(one("Abs", IMAGE, opset=NEWEST_OPSET + 1))
-    assert newer.startswith(f"it is of opset {NEWEST_OPSET + 1}, whose operators may mean")
-    assert "batch of 8" in refused(model([onnx.helper.make_node("Abs", ["x"], ["y"])], (8, 3)))
-    assert "nothing before it makes" in refused(
-        model([onnx.helper.make_node("Add", ["x", "z"], ["y"])], (1, 3))
-    )
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (b"\x00\x01rubbish", "not an ONNX file"),
+        (b"", "no operators"),
+        (model(MIXED, IMAGE, {"a": np.array([1, 4, 3, 3, 4, 2]), "b": np.array([1, 24, 3, 4])}),
+         "moves elements"),
+        (one("Div", IMAGE, np.zeros((), np.float32)), "divides by zero"),
+        (one("Conv", IMAGE, weights(4, 3, 1, 1)), "3"),
+        (one("Pad", IMAGE, opset=13, mode="reflect"), "only zeros"),
+        (model("y = Abs(x)", (1, 3, "h", 8)), "axis 2 open"),
+        (model("t = Transpose<perm=[1, 0, 2, 3]>(x); y = ReduceMean<axes=[2]>(t)", IMAGE, opset=13),
+         "only where axis 0, the batch, is 1"),
+        (one("BatchNormalization", IMAGE, *(np.ones(n, np.float32) for n in (4, 3, 4, 4))),
+         "one number for each channel"),
+        (model("s = Mul(c); y = Add(x, s)", (1, 3), {"c": number(0)}),
+         "s (Mul): cannot be computed of 1 constants, float32[]"),
+        (one("Abs", IMAGE, opset=NEWEST_OPSET + 1),
+         f"it is of opset {NEWEST_OPSET + 1}, whose operators may mean"),
+        (model("y = Abs(x)", (8, 3)), "batch of 8"),
+        (model("y = Add(x, z)", (1, 3)), "nothing before it makes"),
+    ],
+    ids=lambda item: item if isinstance(item, str) else "",
+)  # fmt: skip
+def test_what_is_refused_is_one_line(made: onnx.ModelProto | bytes, said: str) -> None:
+    assert said in refused(made)
 
 
 def test_a_missing_file_and_a_float_one(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.importers.float_nodes import Convolution
 from pipeline.importers.onnx import Onnx
-from tests.importers.onnx_models import Array, N, model, number
+from tests.importers.onnx_models import Array, N, Nodes, model, number, parsed_nodes
 from tests.importers.onnx_reference import answers, first, last, units_off
 
 PLANES, LAST = (1, 3, 6, 5), (1, 6, 5, 3)
@@ -29,7 +29,7 @@ RAW = np.random.default_rng(0).integers(0, 256, (30, 6, 5, 3)).astype(np.uint8)
 
 
 def normalized(
-    before: list[onnx.NodeProto],
+    before: Nodes,
     held: dict[str, Array],
     shape: tuple[int, ...] = PLANES,
     kind: int = TensorProto.FLOAT,
@@ -43,57 +43,46 @@ def normalized(
         "w": np.random.default_rng(0).integers(-127, 128, (4, 3, 3, 3)).astype(np.int8),
         "ws": np.linspace(0.002, 0.004, 4).astype(np.float32), "wz": np.zeros(4, np.int8), **held,
     }  # fmt: skip
-    nodes = [
-        *before, N("QuantizeLinear", ["n", "s", "z"], ["q"]),
-        N("QLinearConv", ["q", "s", "z", "w", "ws", "wz", "t", "o"], ["p"], pads=[1, 1, 1, 1]),
-        N("DequantizeLinear", ["p", "t", "o"], ["y"]),
-    ]  # fmt: skip
+    after = ("q = QuantizeLinear(n, s, z); "
+             "p = QLinearConv<pads=[1, 1, 1, 1]>(q, s, z, w, ws, wz, t, o); "
+             "y = DequantizeLinear(p, t, o)")  # fmt: skip
+    nodes = [*parsed_nodes(before), after]
     return model(nodes, shape, constants, kinds=(kind, TensorProto.FLOAT))
 
 
 FLAT = {"m": MEAN, "d": DEVIATION}
-TRANSPOSE = N("Transpose", ["x"], ["a"], perm=[0, 3, 1, 2])
+TRANSPOSE = "a = Transpose<perm=[0, 3, 1, 2]>(x)"
 CASES: dict[str, dict[str, Any]] = {
-    "Div by a number": {"before": [N("Div", ["x", "c"], ["n"])], "held": {"c": number(255)},
-                        "limits": (0.0, 255.0), "quantization": (0.00391, -128)},
-    "Div by a number that changes nothing": {
-        "before": [N("Div", ["x", "c"], ["n"])], "held": {"c": number(255)},
+    "Div by a number": {"before": "n = Div(x, c)", "held": {"c": number(255)},
+        "limits": (0.0, 255.0), "quantization": (0.00391, -128)},
+    "Div by a number that changes nothing": {"before": "n = Div(x, c)", "held": {"c": number(255)},
         "limits": (0.0, 255.0), "quantization": (1 / 255, -128), "kinds": [Conv2d]},
-    "Mul and Sub of numbers": {
-        "before": [N("Mul", ["x", "c"], ["a"]), N("Sub", ["a", "d"], ["n"])],
-        "held": {"c": number(2), "d": number(1)}, "kinds": [Lookup, Conv2d]},
-    "from a number": {"before": [N("Sub", ["c", "x"], ["n"])], "held": {"c": number(1)},
-                      "kinds": [Lookup, Conv2d]},
-    "Sub and Div of channels": {
-        "before": [N("Sub", ["x", "m"], ["a"]), N("Div", ["a", "d"], ["n"])], "held": FLAT,
+    "Mul and Sub of numbers": {"before": "a = Mul(x, c); n = Sub(a, d)", "held": {"c": number(2),
+        "d": number(1)}, "kinds": [Lookup, Conv2d]},
+    "from a number": {"before": "n = Sub(c, x)", "held": {"c": number(1)},
+        "kinds": [Lookup, Conv2d]},
+    "Sub and Div of channels": {"before": "a = Sub(x, m); n = Div(a, d)", "held": FLAT,
         "kinds": [Conv2d, Conv2d]},
-    "Add and Mul of channels, raw": {
-        "before": [N("Mul", ["x", "c"], ["b"]), N("Sub", ["b", "m"], ["a"]),
-                   N("Div", ["a", "d"], ["n"])],
+    "Add and Mul of channels, raw": {"before": "b = Mul(x, c); a = Sub(b, m); n = Div(a, d)",
         "held": FLAT | {"c": number(1 / 255)}, "limits": (0.0, 255.0), "kinds": [Conv2d, Conv2d]},
-    "BatchNormalization": {
-        "before": [N("BatchNormalization", ["x", "g", "b", "e", "v"], ["n"])],
-        "held": {"g": np.array([1, 2, -1], np.float32), "b": np.array([0, 1, 1], np.float32),
-                 "e": MEAN.ravel(), "v": DEVIATION.ravel()}, "kinds": [Conv2d, Conv2d]},
-    "channels last": {
-        "before": [TRANSPOSE, N("Sub", ["a", "m"], ["b"]), N("Div", ["b", "d"], ["n"])],
-        "held": FLAT, "shape": LAST, "kinds": [Conv2d, Conv2d]},
-    "normalized before the Transpose": {
-        "before": [N("Sub", ["x", "m"], ["b"]), N("Div", ["b", "d"], ["a0"]),
-                   N("Transpose", ["a0"], ["n"], perm=[0, 3, 1, 2])],
-        "held": {"m": MEAN.ravel(), "d": DEVIATION.ravel()}, "shape": LAST},
-    "uint8": {"before": [N("Cast", ["x"], ["a"], to=1), N("Div", ["a", "c"], ["n"])],
-              "held": {"c": number(255)}, "kind": UINT8, "quantization": (0.00391, -128)},
-    "uint8, channels last": {
-        "before": [N("Cast", ["x"], ["c"], to=1), N("Transpose", ["c"], ["a"], perm=[0, 3, 1, 2]),
-                   N("Mul", ["a", "f"], ["e"]), N("Sub", ["e", "m"], ["b"]),
-                   N("Div", ["b", "d"], ["n"])],
-        "held": FLAT | {"f": number(1 / 255)}, "shape": LAST, "kind": UINT8},
-    "uint8, Transpose before Cast": {
-        "before": [TRANSPOSE, N("Cast", ["a"], ["b"], to=1), N("Sub", ["b", "c"], ["n"])],
+    "BatchNormalization": {"before": "n = BatchNormalization(x, g, b, e, v)", "held":
+        {"g": np.array([1, 2, -1], np.float32), "b": np.array([0, 1, 1], np.float32),
+        "e": MEAN.ravel(), "v": DEVIATION.ravel()}, "kinds": [Conv2d, Conv2d]},
+    "channels last": {"before": [TRANSPOSE, "b = Sub(a, m)", "n = Div(b, d)"], "held": FLAT,
+        "shape": LAST, "kinds": [Conv2d, Conv2d]},
+    "normalized before the Transpose": {"before":
+        "b = Sub(x, m); a0 = Div(b, d); n = Transpose<perm=[0, 3, 1, 2]>(a0)", "held":
+        {"m": MEAN.ravel(), "d": DEVIATION.ravel()}, "shape": LAST},
+    "uint8": {"before": "a = Cast<to=1>(x); n = Div(a, c)", "held": {"c": number(255)},
+        "kind": UINT8, "quantization": (0.00391, -128)},
+    "uint8, channels last": {"before":
+        "c = Cast<to=1>(x); a = Transpose<perm=[0, 3, 1, 2]>(c); e = Mul(a, f); "
+        "b = Sub(e, m); n = Div(b, d)", "held": FLAT | {"f": number(1 / 255)}, "shape": LAST,
+        "kind": UINT8},
+    "uint8, Transpose before Cast": {"before": [TRANSPOSE, "b = Cast<to=1>(a)", "n = Sub(b, c)"],
         "held": {"c": number(100)}, "shape": LAST, "kind": UINT8, "quantization": (1.0, 28)},
-    "int8": {"before": [N("Cast", ["x"], ["a"], to=1), N("Mul", ["a", "c"], ["n"])],
-             "held": {"c": number(0.01)}, "kind": TensorProto.INT8},
+    "int8": {"before": "a = Cast<to=1>(x); n = Mul(a, c)", "held": {"c": number(0.01)},
+        "kind": TensorProto.INT8},
 }  # fmt: skip
 CHECKS = ("limits", "kinds")
 """What of a case is not of the model: its input range, and the operators that it becomes."""
@@ -139,7 +128,7 @@ def test_what_is_refused_is_one_line(tmp_path: Path, name: str) -> None:
     else:
         gain = N("Mul", ["x", "c"], ["a"], name="gain")
         held = {"c": first(RAW[:1]).astype(np.float32), "m": MEAN}
-        made = normalized([gain, N("Sub", ["a", "m"], ["n"])], held)
+        made = normalized([gain, "n = Sub(a, m)"], held)
         said = "no QuantizeLinear follows it"
     onnx.save(made, tmp_path / "net.onnx")
     with pytest.raises(ThimbleError, match=said):
@@ -148,8 +137,7 @@ def test_what_is_refused_is_one_line(tmp_path: Path, name: str) -> None:
 
 def test_a_float_network_scales_its_channels_once(tmp_path: Path) -> None:
     """Range, mean and deviation are one depthwise convolution in front of a padded one."""
-    made = model([N("Sub", ["x", "m"], ["a"]), N("Div", ["a", "d"], ["b"]),
-                  N("Conv", ["b", "w"], ["y"], pads=[1, 1, 1, 1])], PLANES,
+    made = model("a = Sub(x, m); b = Div(a, d); y = Conv<pads=[1, 1, 1, 1]>(b, w)", PLANES,
                  FLAT | {"w": np.ones((2, 3, 3, 3), np.float32)})  # fmt: skip
     onnx.save(made, tmp_path / "net.onnx")
     network = Onnx(str(tmp_path / "net.onnx")).float_graph()

@@ -23,25 +23,23 @@ from tests.importers.onnx_reference import answers, first, last, off_at_random, 
 
 
 def around(
-    node: onnx.NodeProto,
+    node: str,
     shape: tuple[int, ...] = IMAGE,
     constants: dict[str, Array] | None = None,
     unsigned: bool = True,
     second: bool = False,
     scales: tuple[float, float, float] = (0.03, 0.05, 0.021),
 ) -> onnx.ModelProto:
-    """Q and DQ before and after ``node``, which reads "a" (and "b") and the constants, already
-    quantized: int8 weights "w" with a scale a channel, int32 biases "bias"."""
+    """Q and DQ before and after ``node``, which makes "o" of "a" (and "b") and the constants,
+    already quantized: int8 weights "w" with a scale a channel, int32 biases "bias"."""
     kind = np.uint8 if unsigned else np.int8
     zeros = [np.array(z + (128 if unsigned else 0), kind) for z in (-9, 4, 21)]
     held: dict[str, Array] = {}
     for index, scale in enumerate(scales):
         held |= {f"s{index}": np.float32(scale), f"z{index}": zeros[index]}
-    nodes = [N("QuantizeLinear", ["x", "s0", "z0"], ["xq"]),
-             N("DequantizeLinear", ["xq", "s0", "z0"], ["a"])]  # fmt: skip
+    nodes = ["xq = QuantizeLinear(x, s0, z0)", "a = DequantizeLinear(xq, s0, z0)"]
     if second:  # another activation, with its own scale
-        nodes += [N("Neg", ["a"], ["n"]), N("QuantizeLinear", ["n", "s2", "z2"], ["nq"]),
-                  N("DequantizeLinear", ["nq", "s2", "z2"], ["b"])]  # fmt: skip
+        nodes += ["n = Neg(a); nq = QuantizeLinear(n, s2, z2); b = DequantizeLinear(nq, s2, z2)"]
     steps = None
     for name, values in (constants or {}).items():
         if name == "w":
@@ -49,64 +47,57 @@ def around(
             column = steps.reshape(-1, *(1,) * (values.ndim - 1))
             held |= {"w_q": np.rint(values / column).astype(np.int8), "w_s": steps,
                      "w_z": np.zeros(len(steps), np.int8)}  # fmt: skip
-            nodes.append(N("DequantizeLinear", ["w_q", "w_s", "w_z"], ["w"], axis=0))
+            nodes.append("w = DequantizeLinear<axis=0>(w_q, w_s, w_z)")
         elif name == "bias":
             assert steps is not None
             unit = (steps * np.float32(scales[0])).astype(np.float32)
             held |= {"b_q": np.rint(values / unit).astype(np.int32), "b_s": unit}
-            nodes.append(N("DequantizeLinear", ["b_q", "b_s"], ["bias"], axis=0))
+            nodes.append("bias = DequantizeLinear<axis=0>(b_q, b_s)")
         else:
             held[name] = values
-    nodes += [node, N("QuantizeLinear", [node.output[0], "s1", "z1"], ["yq"]),
-              N("DequantizeLinear", ["yq", "s1", "z1"], ["y"])]  # fmt: skip
+    nodes += [node, "yq = QuantizeLinear(o, s1, z1); y = DequantizeLinear(yq, s1, z1)"]
     return model(nodes, shape, held)
 
 
 CASES: dict[str, dict[str, Any]] = {
-    "Conv": {"node": N("Conv", ["a", "w", "bias"], ["o"], pads=[1, 1, 1, 1]),
-             "constants": {"w": weights(5, 4, 3, 3), "bias": weights(5)}},
-    "Conv strided, dilated": {
-        "node": N("Conv", ["a", "w"], ["o"], strides=[2, 1], dilations=[1, 2]),
+    "Conv": {"node": "o = Conv<pads=[1, 1, 1, 1]>(a, w, bias)", "constants":
+        {"w": weights(5, 4, 3, 3), "bias": weights(5)}},
+    "Conv strided, dilated": {"node": "o = Conv<strides=[2, 1], dilations=[1, 2]>(a, w)",
         "constants": {"w": weights(5, 4, 3, 3)}},
-    "Conv depthwise": {"node": N("Conv", ["a", "w", "bias"], ["o"], group=4),
-                       "constants": {"w": weights(8, 1, 3, 3), "bias": weights(8)}},
-    "Gemm": {"node": N("Gemm", ["a", "w", "bias"], ["o"], transB=1), "shape": (1, 30),
-             "constants": {"w": weights(7, 30), "bias": weights(7)}},
-    "Relu": {"node": N("Relu", ["a"], ["o"])},
-    "Clip": {"node": N("Clip", ["a", "low", "high"], ["o"]),
-             "constants": {"low": np.float32(-1), "high": np.float32(1.5)}},
-    "Sigmoid": {"node": N("Sigmoid", ["a"], ["o"]), "scales": (0.03, 1 / 256, 0.02)},
-    "Tanh": {"node": N("Tanh", ["a"], ["o"]), "scales": (0.03, 1 / 128, 0.02)},
-    "HardSwish": {"node": N("HardSwish", ["a"], ["o"])},
-    "LeakyRelu": {"node": N("LeakyRelu", ["a"], ["o"], alpha=0.1)},
-    "Add": {"node": N("Add", ["a", "b"], ["o"]), "second": True},
-    "Sub": {"node": N("Sub", ["a", "b"], ["o"]), "second": True},
-    "Mul": {"node": N("Mul", ["a", "b"], ["o"]), "second": True},
-    "Add channels": {"node": N("Add", ["a", "c"], ["o"]),
-                     "constants": {"c": weights(4, 1, 1)}},
-    "Mul number": {"node": N("Mul", ["a", "c"], ["o"]), "constants": {"c": np.float32(0.7)}},
-    "Concat": {"node": N("Concat", ["a", "b"], ["o"], axis=1), "second": True},
-    "MaxPool": {"node": N("MaxPool", ["a"], ["o"], kernel_shape=[2, 2])},
-    "MaxPool, one scale": {"node": N("MaxPool", ["a"], ["o"], kernel_shape=[2, 2]),
-                           "scales": (0.03, 0.03, 0.03)},
-    "AveragePool": {"node": N("AveragePool", ["a"], ["o"], kernel_shape=[3, 2]),
-                    "scales": (0.03, 0.0171, 0.02)},
-    "GlobalAveragePool": {"node": N("GlobalAveragePool", ["a"], ["o"]),
-                          "scales": (0.03, 0.004, 0.02)},
-    "ReduceMean": {"node": N("ReduceMean", ["a", "axes"], ["o"]), "scales": (0.03, 0.004, 0.02),
-                   "constants": {"axes": np.array([2, 3])}},
-    "Pad": {"node": N("Pad", ["a", "pads"], ["o"]), "scales": (0.03, 0.03, 0.03),
-            "constants": {"pads": np.array([0, 0, 1, 0, 0, 0, 0, 2])}},
-    "Slice": {"node": N("Slice", ["a", "s", "e", "axes"], ["o"]), "scales": (0.03, 0.03, 0.03),
-              "constants": {"s": np.array([1, 2]), "e": np.array([4, 7]),
-                            "axes": np.array([2, 3])}},
-    "Resize": {"node": N("Resize", ["a", "", "f"], ["o"], mode="nearest"),
-               "scales": (0.03, 0.03, 0.03),
-               "constants": {"f": np.array([1, 1, 2, 2], np.float32)}},
-    "Softmax": {"node": N("Softmax", ["a"], ["o"]), "shape": (1, 10),
-                "scales": (0.03, 1 / 256, 0.02)},
-    "Reshape": {"node": N("Reshape", ["a", "shape"], ["o"]), "shape": (1, 12),
-                "constants": {"shape": np.array([1, 12])}},
+    "Conv depthwise": {"node": "o = Conv<group=4>(a, w, bias)", "constants":
+        {"w": weights(8, 1, 3, 3), "bias": weights(8)}},
+    "Gemm": {"node": "o = Gemm<transB=1>(a, w, bias)", "shape": (1, 30), "constants":
+        {"w": weights(7, 30), "bias": weights(7)}},
+    "Relu": {"node": "o = Relu(a)"},
+    "Clip": {"node": "o = Clip(a, low, high)", "constants": {"low": np.float32(-1),
+        "high": np.float32(1.5)}},
+    "Sigmoid": {"node": "o = Sigmoid(a)", "scales": (0.03, 1 / 256, 0.02)},
+    "Tanh": {"node": "o = Tanh(a)", "scales": (0.03, 1 / 128, 0.02)},
+    "HardSwish": {"node": "o = HardSwish(a)"},
+    "LeakyRelu": {"node": "o = LeakyRelu<alpha=0.1>(a)"},
+    "Add": {"node": "o = Add(a, b)", "second": True},
+    "Sub": {"node": "o = Sub(a, b)", "second": True},
+    "Mul": {"node": "o = Mul(a, b)", "second": True},
+    "Add channels": {"node": "o = Add(a, c)", "constants": {"c": weights(4, 1, 1)}},
+    "Mul number": {"node": "o = Mul(a, c)", "constants": {"c": np.float32(0.7)}},
+    "Concat": {"node": "o = Concat<axis=1>(a, b)", "second": True},
+    "MaxPool": {"node": "o = MaxPool<kernel_shape=[2, 2]>(a)"},
+    "MaxPool, one scale": {"node": "o = MaxPool<kernel_shape=[2, 2]>(a)",
+        "scales": (0.03, 0.03, 0.03)},
+    "AveragePool": {"node": "o = AveragePool<kernel_shape=[3, 2]>(a)",
+        "scales": (0.03, 0.0171, 0.02)},
+    "GlobalAveragePool": {"node": "o = GlobalAveragePool(a)", "scales": (0.03, 0.004, 0.02)},
+    "ReduceMean": {"node": "o = ReduceMean(a, axes)", "scales": (0.03, 0.004, 0.02), "constants":
+        {"axes": np.array([2, 3])}},
+    "Pad": {"node": "o = Pad(a, pads)", "scales": (0.03, 0.03, 0.03), "constants":
+        {"pads": np.array([0, 0, 1, 0, 0, 0, 0, 2])}},
+    "Slice": {"node": "o = Slice(a, s, e, axes)", "scales": (0.03, 0.03, 0.03), "constants":
+        {"s": np.array([1, 2]), "e": np.array([4, 7]), "axes": np.array([2, 3])}},
+    "Resize": {"node": 'o = Resize<mode="nearest">(a, , f)', "scales": (0.03, 0.03, 0.03),
+        "constants": {"f": np.array([1, 1, 2, 2], np.float32)}},
+    "Softmax": {"node": "o = Softmax(a)", "shape": (1, 10), "scales": (0.03, 1 / 256, 0.02)},
+    "Reshape": {"node": "o = Reshape(a, shape)", "shape": (1, 12), "constants":
+        {"shape": np.array([1, 12])}},
 }  # fmt: skip
 
 
@@ -183,7 +174,7 @@ def test_raw_images_mean_what_the_float_input_does(
 
 def test_a_range_that_is_not_the_inputs_is_one_line(tmp_path: Path) -> None:
     """The network takes 0…255, and the data are said to be 0…1."""
-    onnx.save(around(N("Relu", ["a"], ["o"]), scales=(1.0, 1.0, 1.0)), tmp_path / "net.onnx")
+    onnx.save(around("o = Relu(a)", scales=(1.0, 1.0, 1.0)), tmp_path / "net.onnx")
     graph = Onnx(str(tmp_path / "net.onnx")).graph()
     images = np.zeros((1, *graph.tensors[graph.input].shape), np.uint8)
     data = {"test_images": images, "test_labels": np.zeros(1, int)}
@@ -200,9 +191,8 @@ def test_integers_at_both_ends(tmp_path: Path) -> None:
     held = {"s": np.float32(0.02), "z": np.array(128, np.uint8), "t": np.float32(0.05),
             "w_q": np.rint(weights(5, 4, 1, 1) * 100).astype(np.int8),
             "w_s": np.float32(0.01)}  # fmt: skip
-    nodes = [N("DequantizeLinear", ["x", "s", "z"], ["a"]),
-             N("DequantizeLinear", ["w_q", "w_s"], ["w"]), N("Conv", ["a", "w"], ["o"]),
-             N("QuantizeLinear", ["o", "t", "z"], ["y"])]  # fmt: skip
+    nodes = ("a = DequantizeLinear(x, s, z); w = DequantizeLinear(w_q, w_s); o = Conv(a, w); "
+             "y = QuantizeLinear(o, t, z)")  # fmt: skip
     path = tmp_path / "net.onnx"
     onnx.save(model(nodes, IMAGE, held, kinds=(TensorProto.UINT8, TensorProto.UINT8)), path)
     graph = Onnx(str(path)).graph()
@@ -216,17 +206,16 @@ def test_integers_at_both_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [TensorProto.UINT8, TensorProto.INT8])
 def test_a_type_that_no_zero_point_says(tmp_path: Path, kind: int) -> None:
     """From opset 21 on ``output_dtype`` says it."""
-    nodes = [N("QuantizeLinear", ["x", "s"], ["q"], output_dtype=kind),
-             N("DequantizeLinear", ["q", "s"], ["a"]), N("Relu", ["a"], ["r"]),
-             N("QuantizeLinear", ["r", "s"], ["p"], output_dtype=kind),
-             N("DequantizeLinear", ["p", "s"], ["y"])]  # fmt: skip
+    nodes = (f"q = QuantizeLinear<output_dtype={kind}>(x, s); a = DequantizeLinear(q, s); "
+             f"r = Relu(a); p = QuantizeLinear<output_dtype={kind}>(r, s); "
+             "y = DequantizeLinear(p, s)")  # fmt: skip
     made = model(nodes, IMAGE, {"s": np.array(0.02, np.float32)}, opset=21)
     assert not off_at_random(made, tmp_path).any()
 
 
 def test_weights_alone_quantized_are_a_float_network(tmp_path: Path) -> None:
     held = {"w_q": np.rint(weights(5, 12) * 100).astype(np.int8), "s": np.float32(0.01)}
-    nodes = [N("DequantizeLinear", ["w_q", "s"], ["w"]), N("Gemm", ["x", "w"], ["y"], transB=1)]
+    nodes = "w = DequantizeLinear(w_q, s); y = Gemm<transB=1>(x, w)"
     onnx.save(model(nodes, (1, 12), held), tmp_path / "net.onnx")
     assert Onnx(str(tmp_path / "net.onnx")).float_graph() is not None
 
@@ -248,7 +237,7 @@ def partly() -> onnx.ModelProto:
     ("made", "said"),
     [
         (partly(), "loose .Exp.: no QuantizeLinear follows it"),
-        (with_constant(around(N("Relu", ["a"], ["o"])), "z0", np.array(0, np.uint16)), "uint16"),
+        (with_constant(around("o = Relu(a)"), "z0", np.array(0, np.uint16)), "uint16"),
         (with_constant(around(**CASES["Gemm"]), "w_z", np.full(7, 100, np.int8)), "symmetric"),
     ],
     ids=lambda item: item if isinstance(item, str) else "",

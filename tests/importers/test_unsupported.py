@@ -159,8 +159,7 @@ def test_onnx(name: str, source: str) -> None:
 
 
 def test_onnx_attention_by_its_parts() -> None:
-    made = model([N("Transpose", ["x"], ["t"], perm=[0, 2, 1]), N("MatMul", ["x", "t"], ["y"])],
-                 (1, 6, 8))  # fmt: skip
+    made = model("t = Transpose<perm=[0, 2, 1]>(x); y = MatMul(x, t)", (1, 6, 8))
     with pytest.raises(ThimbleError, match=r"y \(MatMul\): a matrix product is not supported; pro"):
         imported("net", parsed(made), (0.0, 1.0))
 

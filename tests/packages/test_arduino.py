@@ -69,15 +69,6 @@ def test_smallest_sketch_blinks(folder: Path, core: Path, uno: Uno, tmp_path: Pa
     assert said == "L" * times
 
 
-@needs_core
-@pytest.mark.ci
-def test_weights_in_sram_have_the_smallest_sketch(
-    in_sram: Library, core: Path, tmp_path: Path
-) -> None:
-    arduino.package(in_sram).write(tmp_path)
-    assert sketch(tmp_path / "digits", "Smallest", core, tmp_path / "elf").is_file()
-
-
 def test_header_says_the_stack(in_flash: Library) -> None:
     header = in_flash.placed({}, {})["src/kws.h"]
     said = re.search(r"#define KWS_STACK_BYTES (\d+) /\* .*: avr-gcc [\d.]+ -Os \*/", header)

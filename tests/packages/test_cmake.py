@@ -1,6 +1,5 @@
-"""The package for CMake is configured, built and run, natively and in QEMU. Of the one for PlatformIO
-the sketch compiles with the Arduino core of Debian: its own tools fetch compilers that cannot be
-had without its registry."""
+"""The package for CMake is configured, built and run, natively and in QEMU. Of PlatformIO's the
+sketch compiles with Debian's Arduino core: its own tools fetch compilers from its registry."""
 
 from __future__ import annotations
 

@@ -10,12 +10,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.home import ROOT
-from pipeline.importers.tflite import TFLite
-from pipeline.targets.qemu_cycles import COUNTS
 from tests import public_models
 from tests.codegen.cortex_m import bench
 from tests.peers import cmsis_nn
-from tests.peers.cmsis_nn_program import Program
 from tests.peers.recorded import CORES, MLPERF_TINY, recorded
 
 PLAIN = "without dead_channels"
@@ -77,27 +74,9 @@ def test_without_cmsis_nn_nothing_was_compared(
         cmsis_nn.main(tmp_path, [])
 
 
-def test_what_is_counted_are_instructions_and_cycles() -> None:
-    counts = [100, 120, 0, 5, *[0] * (len(COUNTS) - 4)]
-    hardware = cmsis_nn.without_waits(cmsis_nn.board_named(CORES["M4"]))
-    (found,) = cmsis_nn.rows(" ".join(map(str, counts * 2)), hardware)
-    assert found == {"instructions": 100, "cycles": 120 + 2 * 5}
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not CLONE, reason="THIMBLE_CMSIS_NN names no clone of CMSIS-NN")
 def test_it_is_measured_as_recorded(tmp_path: Path) -> None:
     made = cmsis_nn.library(Path(CLONE), tmp_path / "lib", cmsis_nn.board_named(CORES["M4"]))
     found = cmsis_nn.compared("ad01_int8", "M4", Path(CLONE), made)
     assert found == FOUND["networks"]["ad01_int8"]["M4"]
-
-
-@public_models.needs_models
-def test_tensors_that_are_needed_share_no_memory() -> None:
-    graph = TFLite(path=str(public_models.MODELS / "pretrainedResnet_quant.tflite")).graph()
-    program = Program(graph)
-    for at, op in enumerate(program.operators):
-        later = {n for each in program.operators[at:] for n in each.inputs if n in program.slots}
-        made = {each.output for each in program.operators[:at]}
-        held = [program.slots[name] for name in later & made]
-        assert len({*held, program.slots[op.output]}) == len(held) + 1

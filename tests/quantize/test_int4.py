@@ -59,8 +59,8 @@ def test_the_published_network_is_exact(seed: int) -> None:
 RELU, FLAT, CONV = nn.ReLU, nn.Flatten, nn.Conv2d
 NETWORKS: dict[str, tuple[Shape, nn.Sequential]] = {
     "strided, padded": ((16, 20, 3), chain(
-        CONV(3, 4, 3, stride=2, padding=1), RELU(), CONV(4, 6, (1, 3), padding=(0, 1)), RELU(), FLAT(),
-        nn.Linear(6 * 4 * 5, 5))),
+        CONV(3, 4, 3, stride=2, padding=1), RELU(), CONV(4, 6, (1, 3), padding=(0, 1)), RELU(),
+        FLAT(), nn.Linear(6 * 4 * 5, 5))),
     "depthwise, dilated": ((24, 24, 2), chain(
         CONV(2, 4, 3, groups=2), RELU(), CONV(4, 4, 3, groups=4, dilation=2), RELU(),
         nn.MaxPool2d(3, stride=2), FLAT(), nn.Linear(4 * 2 * 2, 5))),
@@ -68,8 +68,8 @@ NETWORKS: dict[str, tuple[Shape, nn.Sequential]] = {
         CONV(3, 6, 3), RELU(), ResidualUnit(6, 6), ResidualUnit(6, 9), FLAT(),
         nn.Linear(9 * 6 * 10, 5), pool=1)),
     "bytes among nibbles, depthwise": ((28, 24, 1), chain(
-        CONV(1, 4, 3), RELU(), ByteConv2d(4, 4, 3, groups=4), RELU(), nn.MaxPool2d(2), CONV(4, 6, 2),
-        RELU(), ByteConv2d(6, 3, 1), RELU(), FLAT(), nn.Linear(3 * 4 * 3, 5))),
+        CONV(1, 4, 3), RELU(), ByteConv2d(4, 4, 3, groups=4), RELU(), nn.MaxPool2d(2),
+        CONV(4, 6, 2), RELU(), ByteConv2d(6, 3, 1), RELU(), FLAT(), nn.Linear(3 * 4 * 3, 5))),
     "no pooling, hidden dense layer": ((8, 8, 1), chain(
         CONV(1, 3, 5), RELU(), FLAT(), nn.Linear(3 * 4 * 4, 9), RELU(), nn.Linear(9, 4), pool=1)),
     "dense only": ((16, 16, 1), chain(FLAT(), nn.Linear(16, 3), pool=4)),

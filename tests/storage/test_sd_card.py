@@ -77,37 +77,26 @@ def test_a_card_of_version_1_and_what_lies_beyond_its_end(line: Line) -> None:
 
 READ_FAULTS = (Fault.WRONG_BYTE, Fault.WRONG_CHECK, Fault.SHORT, Fault.ERROR_TOKEN, Fault.NO_TOKEN)
 WRITE_FAULTS = (Fault.WRONG_CHECK, Fault.WRITE_ERROR, Fault.BUSY, Fault.BAD_STATUS)
+FAULTS = [(fault, False) for fault in READ_FAULTS] + [(fault, True) for fault in WRITE_FAULTS]
 
 
 @pytest.mark.parametrize("after", [0, 2])
-@pytest.mark.parametrize("fault", READ_FAULTS)
-def test_reads_again_what_came_wrong_and_gives_up_in_the_end(
-    line: Line, fault: Fault, after: int
+@pytest.mark.parametrize(("fault", "writes"), FAULTS)
+def test_tries_again_what_came_wrong_and_gives_up_in_the_end(
+    line: Line, fault: Fault, writes: bool, after: int
 ) -> None:
+    at, size, zeros = BLOCK if writes else 100, 4 * BLOCK, bytes(4 * BLOCK)
     for times, expected in ((1, Status.OK), (3, Status.OK), (FOREVER, Status.FAILED)):
         opened(line)
         line.fault(fault, after, times)
         before = line.passed()
-        status, found = line.read(100, 4 * BLOCK)
+        status, found = (line.write(at, zeros), b"") if writes else line.read(at, size)
         assert status == expected and line.passed() - before < MOST_BYTES
-        right = found == CONTENT[100 : 100 + 4 * BLOCK]
-        assert right or status == Status.FAILED
-
-
-@pytest.mark.parametrize("after", [0, 2])
-@pytest.mark.parametrize("fault", WRITE_FAULTS)
-def test_writes_again_what_was_refused_and_gives_up_in_the_end(
-    line: Line, fault: Fault, after: int
-) -> None:
-    content = bytes(4 * BLOCK)
-    for times, expected in ((1, Status.OK), (3, Status.OK), (FOREVER, Status.FAILED)):
-        opened(line)
-        line.fault(fault, after, times)
-        before = line.passed()
-        assert line.write(BLOCK, content) == expected
-        assert line.passed() - before < MOST_BYTES
-        if expected == Status.OK:
-            assert line.holds(CONTENT[:BLOCK] + content + CONTENT[5 * BLOCK :])
+        if expected == Status.OK and writes:
+            assert line.holds(CONTENT[:at] + zeros + CONTENT[at + size :])
+        elif expected == Status.OK:
+            right = found == CONTENT[at : at + size]
+            assert right
 
 
 @SETTINGS
@@ -163,24 +152,14 @@ def test_any_answers_come_to_an_end(line: Line, answers: bytes, late: bool, writ
     assert line.passed() < 2 * MOST_BYTES
 
 
-@pytest.mark.parametrize("level", [0x00, 0xFF])
-def test_no_card_is_one_that_does_not_answer(line: Line, level: int) -> None:
-    line.card(CONTENT)
-    line.noise(bytes([level]))
-    assert line.open() == Status.FAILED
-
-
 @pytest.mark.parametrize("writes", [False, True])
-def test_a_card_that_is_taken_away(line: Line, writes: bool) -> None:
+def test_a_card_that_is_taken_away_or_never_ready(line: Line, writes: bool) -> None:
     opened(line)
     line.fault(Fault.GONE, 2)
     content = bytes(4 * BLOCK)
     status = line.write(0, content) if writes else line.read(0, len(content))[0]
     assert status == Status.FAILED and line.passed() < MOST_BYTES
     assert line.open() == Status.FAILED
-
-
-def test_cards_that_never_become_ready_are_given_up(line: Line) -> None:
     line.card(CONTENT, idle_loops=1 << 30)
     assert line.open() == Status.FAILED
 
