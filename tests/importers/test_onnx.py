@@ -13,16 +13,7 @@ import torch
 from pipeline.errors import ThimbleError
 from pipeline.importers.onnx import OPERATORS, Onnx
 from pipeline.importers.onnx_file import NEWEST_OPSET
-from tests.importers.onnx_models import (
-    IMAGE,
-    imported,
-    model,
-    models,
-    number,
-    one,
-    parsed,
-    weights,
-)
+from tests.importers.onnx_models import IMAGE, imported, model, models, number, one, parsed, weights
 from tests.importers.support import check_integers, check_outputs, example, ours
 
 MODELS = models()

@@ -165,8 +165,7 @@ def test_onnx_attention_by_its_parts() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF", "BATCH_MATMUL"],
+    "name", ["UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF", "BATCH_MATMUL"]
 )
 def test_tflite(tmp_path: Path, name: str) -> None:
     net = Writer()

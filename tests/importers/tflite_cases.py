@@ -162,14 +162,7 @@ def reduction(kind: str, rng: Random) -> bytes:
 
 def binary(kind: str, rng: Random) -> bytes:
     shape = (1, *sizes(rng, 5))
-    other = [
-        shape,
-        (1, 1, 1, shape[3]),
-        shape[3:],
-        (1,),
-        (1, *shape[1:3], 1),
-        (1, shape[1], 1, 1),
-    ]
+    other = [shape, (1, 1, 1, shape[3]), shape[3:], (1,), (1, *shape[1:3], 1), (1, shape[1], 1, 1)]
     second = other[int(rng.integers(len(other)))]
     if kind != "MUL" and rng.random() < 0.3:
         second = ((1,), (1, 1, 1, 1), ())[int(rng.integers(3))]

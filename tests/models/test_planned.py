@@ -28,10 +28,7 @@ def hardware() -> Hardware:
     return load_hardware("host")
 
 
-@pytest.mark.parametrize(
-    "row",
-    [pytest.param(row, id=row.name, marks=tier(row)) for row in TABLE],
-)
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name, marks=tier(row)) for row in TABLE])
 def test_counts_survive(row: Row, hardware: Hardware) -> None:
     model = member(row.name)
     weights = RandomWeights(images=4).train(model, {}, Run(1)).weights

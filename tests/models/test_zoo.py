@@ -155,10 +155,7 @@ PEX = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "side", "width", "peak", "size", "macs"),
-    tiers(PEX),
-)
+@pytest.mark.parametrize(("name", "side", "width", "peak", "size", "macs"), tiers(PEX))
 def test_pex(name: str, side: int, width: float, peak: str, size: str | None, macs: str) -> None:
     """Liberis & Lane 2023, table 3 and appendix D, ordinary execution. Size: int8 weights and int32
     biases. Multiply-accumulates: also the elements of averages and sums, but not of

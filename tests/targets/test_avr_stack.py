@@ -24,6 +24,7 @@ SET_SP = (0xBFDE, 0xBFCD)  # out SPH, r29; out SPL, r28
 
 SAVE_Y = (0x93CF, 0x93DF)  # push r28; push r29
 RESTORE_Y = (0x91DF, 0x91CF)
+USED_Y = (*SAVE_Y, 0xE0C0, 0xE0D0, *RESTORE_Y)
 
 
 def rjmp(words: int) -> int:
@@ -73,23 +74,8 @@ END = rjmp(-1)
         ((PUSH, PUSH, PUSH, *dropping(2), PUSH, END), 3),
         ((PUSH, PUSH, PUSH, *DROPPING_2_BY_R18, PUSH, END), 3),
         ((PUSH, *FRAME, sbiw_y(8), *SET_SP, 0x9628, *SET_SP, POP, PUSH, END), 9),
-        (
-            # Y is saved, used for something else and restored inside a frame, as assembly may
-            (
-                *FRAME,
-                sbiw_y(6),
-                *SET_SP,
-                *SAVE_Y,
-                0xE0C0,
-                0xE0D0,
-                *RESTORE_Y,
-                0x9626,
-                *SET_SP,
-                PUSH,
-                END,
-            ),
-            8,
-        ),
+        # Y is saved, used for something else and restored inside a frame, as assembly may
+        ((*FRAME, sbiw_y(6), *SET_SP, *USED_Y, 0x9626, *SET_SP, PUSH, END), 8),
         ((0xE0C0, 0xE0D0, *SET_SP, PUSH, END), 1),  # start-up code sets SP from constants
     ],
 )

@@ -50,25 +50,6 @@ def backwards(given: bytes) -> bytes:
     return given[:6][::-1]
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.001, 0.005])
-def test_every_answer_belongs_to_its_request(rate: float) -> None:
-    noise, rng = Noise(rate), np.random.default_rng(1)
-    with (
-        Terminal(firmware(backwards), noise) as terminal,
-        Line(terminal.port, BAUD) as line,
-    ):
-        # on a line without noise nothing is asked again, however late the answer
-        board = Board(line, patience_s=0.02 if rate else 60.0)
-        assert board.connect() == protocol.Identity(16, 3, 2, 0)
-        for _ in range(150):
-            given = rng.bytes(16)
-            assert board.ask(Command.INFER, given) == backwards(given)
-        assert board.ask(Command.REPORT) == REPORT
-    assert (board.repeated > 0) == (rate > 0)
-    if rate == 0.005:
-        assert all(noise.harmed.values())
-
-
 def waited_for(every: int) -> Callable[[bytes], bytes]:
     """A stand-in that says when the host may go on within an input."""
     answer, inside = firmware(backwards), bytearray()
@@ -88,16 +69,21 @@ def waited_for(every: int) -> Callable[[bytes], bytes]:
     return told
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.005])
-def test_the_host_waits_within_an_input(rate: float) -> None:
+@pytest.mark.parametrize(("rate", "wait_bytes"), [(0.0, 0), (0.005, 0), (0.0, 4), (0.005, 4)])
+def test_every_answer_belongs_to_its_request(rate: float, wait_bytes: int) -> None:
+    """Also where the host waits within an input."""
     noise, rng = Noise(rate), np.random.default_rng(1)
-    with Terminal(waited_for(4), noise) as terminal, Line(terminal.port, BAUD) as line:
-        board = Board(line, patience_s=0.02 if rate else 60.0, wait_bytes=4)
-        board.connect()
-        for _ in range(60):
+    answer = waited_for(wait_bytes) if wait_bytes else firmware(backwards)
+    with Terminal(answer, noise) as terminal, Line(terminal.port, BAUD) as line:
+        # on a line without noise nothing is asked again, however late the answer
+        board = Board(line, patience_s=0.02 if rate else 60.0, wait_bytes=wait_bytes)
+        assert board.connect() == protocol.Identity(16, 3, 2, 0)
+        for _ in range(100):
             given = rng.bytes(16)
             assert board.ask(Command.INFER, given) == backwards(given)
+        assert board.ask(Command.REPORT) == REPORT
     assert (board.repeated > 0) == (rate > 0)
+    assert all(noise.harmed.values()) == (rate > 0)
 
 
 def test_a_late_answer_is_not_taken_for_the_next() -> None:
@@ -187,7 +173,7 @@ def test_a_flashed_stm32_behind_the_line(tmp_path: Path, monkeypatch: pytest.Mon
     """The very firmware that the board gets, on QEMU's STM32F405, whose UART and memory are the
     F446's."""
     graph, hardware = network(), board_named("nucleo_f446re")
-    size = built_network(tmp_path, hardware)
+    size = built(tmp_path, graph, hardware)
     given = frames(graph, 6)
     images = np.ascontiguousarray(given.astype(str(graph.tensors[graph.input].dtype)))
     said, noise = fake_openocd(tmp_path, monkeypatch), Noise(0.001, 7)
@@ -218,10 +204,6 @@ def test_a_rate_is_the_nearest(hz: int, baud: int, found: int) -> None:
         cortex_m_board.divisor(Uart(hz=hz // 4), 921_600)
 
 
-def built_network(folder: Path, hardware: Hardware) -> Size:
-    return built(folder, network(), hardware)
-
-
 @pytest.mark.ci
 @needs_arm
 @pytest.mark.skipif(shutil.which("arm-none-eabi-objcopy") is None, reason="no objcopy")
@@ -229,7 +211,7 @@ def test_a_dry_run_checks_and_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hardware = board_named("nucleo_f767zi")
-    size = built_network(tmp_path, hardware)
+    size = built(tmp_path, network(), hardware)
     said = fake_openocd(tmp_path, monkeypatch)
     images = np.zeros((2, *network().tensors[network().input].shape), np.uint8)
     target = {"name": "flash", "images": 2, "port": "", "dry_run": True}

@@ -71,10 +71,7 @@ def test_cycles_are_those_of_the_instruction_set_manual(
     tmp_path: Path, arduino: Hardware, shim: Path, empty: Exchange, lines: list[str], cycles: int
 ) -> None:
     """In nn_invoke they count once, in nn_feed once a byte; in the latency the last byte's."""
-    source = model(
-        feed=on_avr(asm(*lines)),
-        invoke=on_avr(asm(*lines) + asm(*lines)),
-    )
+    source = model(feed=on_avr(asm(*lines)), invoke=on_avr(asm(*lines) + asm(*lines)))
     done = measured(tmp_path, arduino, shim, source)
     assert done.invoke_cycles - empty.invoke_cycles == 2 * cycles
     assert done.feed_cycles - empty.feed_cycles == 16 * cycles
