@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.home import ROOT
-from tests.importers.onnx_hostile import hostile
+from tests.importers.fuzz import hostile
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/statm").is_file(), reason="memory is limited as Linux does it"

@@ -1,10 +1,12 @@
-"""Random networks, and what PyTorch networks are refused for."""
+"""PyTorch's networks: every operator imported exactly, and in int8 within one unit of the real
+result; random networks; and those of users, with their weights."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,15 +17,27 @@ from torch import nn
 
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
+from pipeline.importers import torch_export
 from pipeline.importers.float_passes import simplified
 from pipeline.importers.torch_export import exported
 from pipeline.importers.torch_model import TorchModel
+from pipeline.importers.torch_operators import OPERATORS, supported
 from pipeline.models.network import state_arrays
 from pipeline.quantize.int8 import Int8, absorbed
 from pipeline.training.environment import Run
 from pipeline.training.random_weights import RandomWeights
-from tests.importers.support import check_float, check_steps, real, shaken
-from tests.importers.torch_modules import Of
+from tests.importers.support import (
+    check_float,
+    check_integers,
+    check_steps,
+    example,
+    ours,
+    real,
+    shaken,
+    stored,
+)
+from tests.importers.torch_modules import MODULES, Of
+from tests.tiers import quick
 
 ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.Hardswish, nn.SiLU, nn.Tanh, nn.LeakyReLU, nn.Identity)
 
@@ -319,3 +333,48 @@ def test_weights_of_another_network_and_code_in_a_file(folder: Path) -> None:
     torch.save(model().build(), folder / "whole.pt")  # a pickled module is code
     with pytest.raises(ThimbleError, match="not the model"):
         model(state_dict=str(folder / "whole.pt")).build()
+
+
+DISCONTINUOUS = ("floor", "round")
+"""A value on the edge may fall on either side."""
+
+
+CALLED: set[str] = set()
+"""Operators that modules of ``TRIED`` have."""
+TRIED: set[str] = set()
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counted(dict[str, Any]):
+        def get(self, name: str, default: Any = None) -> Any:
+            CALLED.add(name)
+            return super().get(name, default)
+
+    monkeypatch.setattr(torch_export, "OPERATORS", Counted(OPERATORS))
+
+
+@pytest.mark.parametrize("name", quick(12, MODULES))
+def test_import_is_exact_and_int8_within_one_unit(name: str, counted: None) -> None:
+    """Each operator's integers against the real result of its own integer inputs; and, few
+    operators making few roundings, the whole against the real network."""
+    TRIED.add(name)
+    module, shape = MODULES[name]
+    x = example(shape)
+    network = check_float(shaken(module), x)
+    graph, integers = check_integers(network, x)
+    if name not in DISCONTINUOUS:
+        real = network.outputs(ours(x, network).double()).numpy()
+        expected = stored(graph, graph.output, real)
+        assert np.abs(graph.outputs(integers) - expected).mean() <= 1.5
+
+
+@pytest.mark.ci
+def test_every_supported_operator_has_a_module(counted: None) -> None:
+    """Those that other processes try are exported here."""
+    for name in MODULES.keys() - TRIED:
+        module, shape = MODULES[name]
+        torch_export.exported("net", shaken(module), example(shape, count=1))
+    tried = {name.split(".")[1] for name in CALLED if name.startswith("aten.")}
+    missing = [name for name in supported() if name not in tried]
+    assert not missing, ", ".join(missing)

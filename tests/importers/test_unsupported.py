@@ -1,4 +1,5 @@
-"""What is not supported is called what the user calls it, and the message says what is."""
+"""What is not supported is called what the user calls it, and the message says what is, as
+docs/importing.md does."""
 
 from __future__ import annotations
 
@@ -14,8 +15,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from pipeline.errors import ThimbleError
+from pipeline.importers import onnx, torch_operators
 from pipeline.importers.torch_export import exported
 from pipeline.importers.unsupported import DOCS, INSTEAD
+from tests.importers.docs import ONNX, PAGE, TORCH, current, names
 from tests.importers.onnx_models import N, imported, model, parsed, weights
 from tests.importers.tflite_reference import imported as tflite
 from tests.importers.tflite_writer import Writer
@@ -142,11 +145,11 @@ BODY = {"body": helper.make_graph([], "body", [], [])}
 ATTRIBUTES: dict[str, dict[str, Any]] = {
     "LSTM": {"activations": ["Tanh", "Sigmoid"]}, "If": BODY, "Loop": BODY
 }  # fmt: skip
-ONNX = ["LSTM", "GRU", "RNN", "Attention", "MatMulInteger", "If", "Loop", "ConvTranspose"]
+OPERATORS = ["LSTM", "GRU", "RNN", "Attention", "MatMulInteger", "If", "Loop", "ConvTranspose"]
 
 
 @pytest.mark.parametrize("source", ["a", "w"])
-@pytest.mark.parametrize("name", ONNX)
+@pytest.mark.parametrize("name", OPERATORS)
 def test_onnx(name: str, source: str) -> None:
     """Of activations and of constants, whatever the types of its attributes."""
     held = ATTRIBUTES.get(name, {})
@@ -174,3 +177,14 @@ def test_tflite(tmp_path: Path, name: str) -> None:
         tflite(net.alone(name, x, [], y), tmp_path)
     hint = INSTEAD[name.lower().replace("_", "")]
     assert f"operator 0, {name}: not supported; {hint}" in str(caught.value)
+
+
+def test_the_lists_are_current() -> None:
+    page = PAGE.read_text()
+    assert page == current(page), "run python -m tests.importers.docs"
+    assert page.count(": written by python -m tests.importers.docs") == page.count(": end -->") == 3
+
+
+def test_messages_and_documentation_list_the_same() -> None:
+    assert {name for kind in TORCH for name in names(kind)} == set(torch_operators.supported())
+    assert {name for operators in ONNX for name in operators} == set(onnx.supported())

@@ -3,6 +3,8 @@
 Peaks are those of ordinary execution, int8, an addition in the place of an operand that dies. Those
 of the MLPerf Tiny four, of MobileNetV2, EfficientNet, RES and MicroNets were published; so were,
 rounded, all but the last eight here (Pex, appendix D).
+
+Quantized and planned, counts are the same, and docs/zoo.md says them.
 """
 
 from __future__ import annotations
@@ -14,6 +16,15 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
+from pipeline import passes
+from pipeline.hardware import Hardware
+from pipeline.models.blocks import KINDS
+from pipeline.plan.cost import cost
+from pipeline.quantize.int8 import Int8
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.training.environment import Run
+from pipeline.training.random_weights import RandomWeights
+from tests.boards import load_hardware
 from tests.models.counting import count, member, memory
 from tests.tiers import quick
 
@@ -214,3 +225,57 @@ def test_mcunet(name: str, macs: str, parameters: str) -> None:
     counts = count(member(name))
     agrees(macs, counts.macs)
     agrees(parameters, counts.parameters)
+
+
+QUICK_MACS, CI_MACS = 3_000_000, 9_000_000
+
+
+def tier(row: Row) -> list[pytest.MarkDecorator]:
+    marks = (pytest.mark.ci, pytest.mark.slow)
+    return [m for m, macs in zip(marks, (QUICK_MACS, CI_MACS), strict=True) if row.macs > macs]
+
+
+@pytest.fixture(scope="module")
+def hardware() -> Hardware:
+    return load_hardware("host")
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.name, marks=tier(row)) for row in TABLE])
+def test_counts_survive(row: Row, hardware: Hardware) -> None:
+    model = member(row.name)
+    weights = RandomWeights(images=4).train(model, {}, Run(1)).weights
+    graph = Int8(images=2).graph(row.name, model, weights, {})
+    graph = passes.applied(graph, ["constants", "fold_reshape", "fold_pad"])
+    plan = Ordinary().plan(graph, hardware)
+    costs = cost(plan, graph, hardware)
+    assert (costs.pmu_bytes, costs.macs) == (row.peak_bytes, row.macs)
+
+
+def rows(first: str) -> dict[str, list[str]]:
+    """The cells of the table whose first column is ``first``, by the name in that column."""
+    lines = Path("docs/zoo.md").read_text().splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith(f"| {first} |"))
+    found = {}
+    for line in lines[begin + 2 :]:
+        if not line.startswith("|"):
+            break
+        name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        found[name.strip("`")] = cells
+    return found
+
+
+def test_the_table_of_members() -> None:
+    documented = rows("`model`")
+    assert list(documented) == [row.name for row in TABLE]
+    for row in TABLE:
+        shape = "×".join(map(str, member(row.name).input_shape))
+        figures = [f"{n:,}" for n in (row.macs, row.parameters, row.peak_bytes)]
+        assert documented[row.name][:4] == [shape, *figures]
+
+
+def test_the_table_of_blocks() -> None:
+    documented = {kind: cells[0] for kind, cells in rows("`kind`").items()}
+    assert documented == {
+        kind: ", ".join(f"`{k}`" + ("" if v is None else f" {v}") for k, v in options.items())
+        for kind, (_, options) in KINDS.items()
+    }

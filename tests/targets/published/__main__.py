@@ -27,8 +27,7 @@ import numpy as np
 from pipeline.hardware import Hardware
 from pipeline.targets import qemu, qemu_cycles
 from tests.targets.cortex_m import board_named
-from tests.targets.published.build import built
-from tests.targets.published.programs import onnc, tflm, tvm
+from tests.targets.published.build import built, onnc, tflm, tvm
 
 NETWORKS = {"ic": 3072, "vww": 27648, "kws": 490, "ad": 640}
 """Numbers of an input."""

@@ -1,7 +1,8 @@
-"""Programs of others in this project's harness."""
+"""Programs of others that are published, each as one object file, in this project's harness."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -113,3 +114,148 @@ def beside(program: Path):  # type: ignore[no-untyped-def]
             yield folder
 
     return objects
+
+
+FOLDERS = (
+    "ActivationFunctions", "BasicMathFunctions", "ConcatenationFunctions", "ConvolutionFunctions",
+    "FullyConnectedFunctions", "NNSupportFunctions", "PoolingFunctions", "ReshapeFunctions",
+    "SoftmaxFunctions",
+)  # fmt: skip
+
+
+def cmsis_sources(clone: Path) -> list[Path]:
+    """Of the functions that networks call, from a clone of github.com/ARM-software/CMSIS_5."""
+    return [
+        path for name in FOLDERS for path in sorted((clone / "CMSIS/NN/Source" / name).glob("*.c"))
+    ]
+
+
+def cmsis_includes(clone: Path) -> list[str]:
+    return [f"-I{clone / 'CMSIS' / name}" for name in ("Core/Include", "NN/Include", "DSP/Include")]
+
+
+CORRECTED = "arm_convolve_HWC_q7_fast_nonsquare"
+
+ONNC = """
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include "onnc_main.h"
+
+extern "C" int published(void *input, void *output) {
+    (void)output;
+    struct onnc_input_tensor_t given = onnc_get_input_tensor();
+    memcpy((void *)given.data, input, given.size);
+    onnc_main();
+    return 0;
+}
+"""
+
+
+def onnc(code: Path, clones: Path, name: str, output: Path, hardware: Hardware) -> Path:
+    """Tiny ONNC's, as Skymizer's and Nuvoton's entries have them: calls of CMSIS-NN's older
+    functions, one of which the entries correct."""
+    folder = code / name / f"{name}01_code"
+    (output / "platform.cc").write_text(ONNC)
+    (output / "onnc_runtime.h").write_text("")  # made empty by the entries' own scripts
+    corrected = output / f"{CORRECTED}.c"
+    corrected.write_bytes((code.parent / f"{CORRECTED}.fixed").read_bytes())
+    cmsis = clones / "CMSIS_5-b966796"
+    sources = [output / "platform.cc", *sorted(folder.glob("*.cpp")), corrected]
+    sources += [path for path in cmsis_sources(cmsis) if path.name != corrected.name]
+    flags = [f"-I{folder}", f"-I{output}", *cmsis_includes(cmsis)]
+    return joined(sources, flags, output, hardware)
+
+
+MODELS = {"ic": "IC", "vww": "vww", "kws": "KWS", "ad": "AD"}
+
+TFLM = """
+#include <stdint.h>
+#include <stdlib.h>
+#include "tensorflow/lite/micro/examples/main_functions.h"
+
+extern "C" int published(void *input, void *output) {
+    static bool ready;
+    (void)output;
+    if (!ready) ready = Setup();
+    if (!ready) return 1;
+    EEMBC_LoadTensor_PreInf((const int8_t *)input);
+    return EEMBC_Inference();
+}
+extern "C" void DebugLog(const char *text) { (void)text; }
+void *operator new[](unsigned bytes) { return malloc(bytes); }
+void operator delete[](void *made) noexcept { free(made); }
+void operator delete(void *made) noexcept { free(made); }
+void operator delete(void *made, unsigned) noexcept { free(made); }
+"""
+
+
+def tflm(code: Path, clones: Path, name: str, output: Path, hardware: Hardware) -> Path:
+    """TensorFlow Lite Micro with CMSIS-NN, as Renesas' entry has both in its project."""
+    (output / "platform.cc").write_text(TFLM)
+    source, lite = code / "src", code / "src/tensorflow/lite"
+    without = {"debug_log.cc", "test_helpers.cc"}
+    sources = [output / "platform.cc"]
+    sources += [
+        path
+        for pattern in ("**/*.cc", "**/*.c")
+        for path in sorted(lite.glob(pattern))
+        if path.name not in without and path.parent.name != "examples"
+    ]
+    examples = lite / "micro/examples"
+    sources += [examples / "main_functions.cc", examples / f"TFLite_model_{MODELS[name]}.cc"]
+    cmsis = lite / "micro/tools/make/downloads/cmsis/CMSIS"
+    flags = [f"-I{source}", f"-I{source / 'third_party/flatbuffers/include'}"]
+    flags += [f"-I{source / 'third_party/gemmlowp'}"]
+    flags += [f"-I{cmsis / each}" for each in ("NN/Include", "DSP/Include")]
+    flags += [f"-I{code / 'ra/arm/CMSIS_5/CMSIS/Core/Include'}", f"-DEEMBC{name.upper()}"]
+    headers = [f"-isystem{clones / each}" for each in ("c++", "c++/arm-none-eabi")]
+    headers += ["-include", "limits"]  # older compilers' headers bring it along
+    return joined(sources, flags, output, hardware, headers)
+
+
+OUTPUT_BYTES = 2560
+"""Room for any network's: 640 numbers of 4 bytes."""
+
+TVM = """
+#include <tvm/runtime/c_backend_api.h>
+#include <tvm/runtime/crt/stack_allocator.h>
+#include "tvmgen_default.h"
+
+static uint8_t memory[WORKSPACE_SIZE] __attribute__((aligned(16)));
+static uint8_t out[%(output)d] __attribute__((aligned(16)));
+static tvm_workspace_t space;
+
+void TVMLogf(const char *text, ...) { (void)text; }
+void TVMAPISetLastError(const char *text) { (void)text; }
+void __attribute__((noreturn)) TVMPlatformAbort(tvm_crt_error_t error) { for (;;) (void)error; }
+
+void *TVMBackendAllocWorkspace(int type, int id, uint64_t bytes, int code, int bits) {
+    void *found = 0;
+    return StackMemoryManager_Allocate(&space, bytes, &found) == kTvmErrorNoError ? found : 0;
+}
+int TVMBackendFreeWorkspace(int type, int id, void *at) {
+    return StackMemoryManager_Free(&space, at);
+}
+int published(void *input, void *output) {
+    (void)output;
+    void *given[] = {input}, *made[] = {out};
+    StackMemoryManager_Init(&space, memory, sizeof memory);
+    return tvmgen_default_run((void *)given, (void *)made);
+}
+"""
+"""What the program asks of its platform: memory, as src/tvmruntime.cpp of the entries has it."""
+
+
+def tvm(code: Path, clones: Path, name: str, output: Path, hardware: Hardware) -> Path:
+    """microTVM's, as OctoML's entries have them."""
+    folder = code / name
+    workspace = re.search(r"-DWORKSPACE_SIZE=(\d+)", (folder / "CMakeLists.txt").read_text())
+    assert workspace is not None
+    (output / "platform.c").write_text(TVM % {"output": OUTPUT_BYTES})
+    cmsis = clones / "CMSIS_5-51263182d"
+    sources = [output / "platform.c", *sorted(folder.glob("model/codegen/host/src/*.c"))]
+    sources += [folder / "crt/src/runtime/crt/memory/stack_allocator.c", *cmsis_sources(cmsis)]
+    flags = [f"-I{folder / name}" for name in ("include", "crt_config", "crt/include")]
+    flags += [*cmsis_includes(cmsis), f"-DWORKSPACE_SIZE={workspace[1]}"]
+    return joined(sources, flags, output, hardware)
