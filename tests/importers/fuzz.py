@@ -36,7 +36,7 @@ from tests.importers.onnx_models import N, imported, model, models, parsed, smal
 from tests.importers.tflite_cases import CASES
 from tests.importers.tflite_networks import network
 from tests.importers.tflite_writer import Random, Writer
-from tests.targets.damage import damaged
+from tests.targets.line import damaged
 
 SECONDS = 10.0
 EXTRA_BYTES = 800_000_000

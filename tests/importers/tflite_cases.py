@@ -51,47 +51,57 @@ def conv_2d(rng: Random) -> bytes:
     groups = int(rng.choice([1, 1, 2, 3]))
     height, width, depth = sizes(rng, channels=4)
     per_group = int(rng.integers(1, 5))
-    return convolution(rng, (height, width, depth * groups), depth, per_group * groups, False)
+    return convolution(rng, (height, width, depth * groups), per_group * groups, groups)
 
 
 def depthwise_conv_2d(rng: Random) -> bytes:
     shape = sizes(rng, channels=5)
-    return convolution(rng, shape, 1, shape[2] * int(rng.integers(1, 4)), True)
+    return convolution(rng, shape, shape[2] * int(rng.integers(1, 4)), 0)
 
 
-def convolution(
-    rng: Random, shape: tuple[int, int, int], depth: int, outs: int, depthwise: bool
-) -> bytes:
+def convolution(rng: Random, shape: tuple[int, int, int], outs: int, groups: int) -> bytes:
     same = bool(rng.integers(2))
     dilation = (1, 1) if rng.random() < 0.5 else tuple(int(d) for d in rng.integers(1, 4, 2))
-    kernel, stride, out = window(rng, shape[:2], same, dilation)
-    dims = (1, *kernel, outs) if depthwise else (outs, *kernel, depth)
-    taps = kernel[0] * kernel[1] * depth
-    net, in_scale = Writer(), scale(rng)
-    w_scales = weight_scales(rng, outs)
-    out_scale = in_scale * float(np.mean(w_scales)) * 74 * np.sqrt(taps) * rng.uniform(0.2, 2)
-    x = net.tensor((1, *shape), in_scale, zero(rng))
+    kernel, stride, _ = window(rng, shape[:2], same, dilation)
+    net = Writer()
+    x = net.tensor((1, *shape), scale(rng), zero(rng))
+    y = convolved(net, rng, x, outs, groups, kernel, stride, dilation, same, activation(rng))
+    return net.content([x], [y])
+
+
+def convolved(
+    net: Writer, rng: Random, x: int, outs: int, groups: int = 1, kernel: Any = (3, 3),
+    stride: Any = (1, 1), dilation: Any = (1, 1), same: bool = True,
+    activation: int = ActivationFunctionType.RELU,
+) -> int:  # fmt: skip
+    """The output's number; of 0 groups it is depthwise."""
+    *extents, channels = net.tensors[x]["dims"][1:]
+    dims = (outs, *kernel, channels // groups) if groups else (1, *kernel, outs)
+    beyond = [0 if same else (k - 1) * d for k, d in zip(kernel, dilation, strict=True)]
+    out = [-(-(n - b) // s) for n, b, s in zip(extents, beyond, stride, strict=True)]
+    taps, scales = np.prod(dims) / outs, weight_scales(rng, outs)
     packed = rng.random() < 0.15
     values = rng.integers(-7 if packed else -127, 8 if packed else 128, dims).astype(np.int8)
-    axis = 3 if depthwise else 0
     if packed:
-        w = net.tensor(dims, w_scales, 0, "INT4", nibbles(values), axis)
+        w = net.tensor(dims, scales, 0, "INT4", nibbles(values), 0 if groups else 3)
     else:
-        w = net.constant(values, w_scales, axis=axis)
+        w = net.constant(values, scales, axis=0 if groups else 3)
     inputs = [x, w]
     if rng.random() < 0.8:
         spread = int(127 * 74 * np.sqrt(taps))
         inputs.append(net.constant(rng.integers(-spread, spread, outs).astype(np.int32), 1.0))
-    y = net.tensor((1, *out, outs), out_scale, zero(rng))
-    name = "DepthwiseConv2DOptions" if depthwise else "Conv2DOptions"
-    more = {"DepthMultiplier": outs // shape[2]} if depthwise else {}
+    product = float(net.tensors[x]["scales"][0]) * float(np.mean(scales))
+    y = net.tensor((1, *out, outs), product * 74 * np.sqrt(taps) * rng.uniform(0.2, 2), zero(rng))
+    kind, options, more = "CONV_2D", "Conv2DOptions", {}
+    if not groups:
+        kind, options = "DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions"
+        more = {"DepthMultiplier": outs // channels}
     net.operator(
-        "DEPTHWISE_CONV_2D" if depthwise else "CONV_2D", inputs, [y], name,
-        Padding=Padding.SAME if same else Padding.VALID, StrideH=stride[0], StrideW=stride[1],
-        DilationHFactor=dilation[0], DilationWFactor=dilation[1],
-        FusedActivationFunction=activation(rng), **more,
+        kind, inputs, [y], options, Padding=Padding.SAME if same else Padding.VALID,
+        StrideH=stride[0], StrideW=stride[1], DilationHFactor=dilation[0],
+        DilationWFactor=dilation[1], FusedActivationFunction=activation, **more,
     )  # fmt: skip
-    return net.content([x], [y])
+    return y
 
 
 def nibbles(values: np.ndarray) -> np.ndarray:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 from tflite.ActivationFunctionType import ActivationFunctionType
-from tflite.Padding import Padding
 
-from tests.importers.tflite_cases import weight_scales
+from tests.importers.tflite_cases import convolved
 from tests.importers.tflite_writer import Random, Writer, scale, zero
+
+NONE = ActivationFunctionType.NONE
 
 
 def network(rng: Random) -> bytes:
@@ -24,13 +25,10 @@ def network(rng: Random) -> bytes:
         given = net.tensor(dims, dtype="FLOAT32")
     if given != x:
         net.operator("QUANTIZE", [given], [x])
-    stem = convolution(net, rng, x, 8, stride=2)
-    wide = convolution(net, rng, stem, 12, kernel=1)
-    spatial = convolution(net, rng, wide, 12, depthwise=True)
-    gated = squeeze_excitation(net, rng, spatial)
-    narrow = convolution(
-        net, rng, swapped(net, gated), 8, kernel=1, activation=ActivationFunctionType.NONE
-    )
+    stem = convolved(net, rng, x, 8, stride=(2, 2))
+    wide = convolved(net, rng, stem, 12, kernel=(1, 1))
+    gated = squeeze_excitation(net, rng, convolved(net, rng, wide, 12, groups=0))
+    narrow = convolved(net, rng, swapped(net, gated), 8, kernel=(1, 1), activation=NONE)
     joined = same(net, stem, scale(rng), zero(rng))
     net.operator("ADD", [stem, narrow], [joined], "AddOptions")
     swished = same(net, joined, net.tensors[joined]["scales"], zero(rng))
@@ -56,42 +54,13 @@ def same(net: Writer, tensor: int, s: object, z: object) -> int:
     return net.tensor(net.tensors[tensor]["dims"], s, z)
 
 
-def convolution(
-    net: Writer,
-    rng: Random,
-    source: int,
-    outs: int,
-    kernel: int = 3,
-    stride: int = 1,
-    depthwise: bool = False,
-    activation: int = ActivationFunctionType.RELU,
-) -> int:
-    _, height, width, depth = net.tensors[source]["dims"]
-    dims = (1, kernel, kernel, outs) if depthwise else (outs, kernel, kernel, depth)
-    scales = weight_scales(rng, outs)
-    weights = rng.integers(-127, 128, dims).astype(np.int8)
-    w = net.constant(weights, scales, axis=3 if depthwise else 0)
-    bias = net.constant(rng.integers(-9999, 9999, outs).astype(np.int32), 1.0)
-    product = float(net.tensors[source]["scales"][0]) * float(np.mean(scales))
-    taps = kernel * kernel * (1 if depthwise else depth)
-    out = (1, -(-height // stride), -(-width // stride), outs)
-    y = net.tensor(out, product * 74 * np.sqrt(taps), zero(rng))
-    kind = "DEPTHWISE_CONV_2D" if depthwise else "CONV_2D"
-    options = "DepthwiseConv2DOptions" if depthwise else "Conv2DOptions"
-    net.operator(
-        kind, [source, w, bias], [y], options, Padding=Padding.SAME, StrideH=stride, StrideW=stride,
-        FusedActivationFunction=activation, **({"DepthMultiplier": 1} if depthwise else {}),
-    )  # fmt: skip
-    return y
-
-
 def squeeze_excitation(net: Writer, rng: Random, source: int) -> int:
     depth = net.tensors[source]["dims"][3]
     mean = net.tensor((1, 1, 1, depth), net.tensors[source]["scales"], zero(rng))
     axes = net.constant(np.array([1, 2], np.int32))
     net.operator("MEAN", [source, axes], [mean], "ReducerOptions", KeepDims=True)
-    inner = convolution(net, rng, mean, 4, kernel=1)
-    outer = convolution(net, rng, inner, depth, kernel=1, activation=ActivationFunctionType.NONE)
+    inner = convolved(net, rng, mean, 4, kernel=(1, 1))
+    outer = convolved(net, rng, inner, depth, kernel=(1, 1), activation=NONE)
     gate = net.tensor((1, 1, 1, depth), 1 / 256, -128)
     net.operator("LOGISTIC", [outer], [gate])
     y = same(net, source, net.tensors[source]["scales"] * rng.uniform(0.4, 1), zero(rng))
