@@ -12,37 +12,36 @@ from torch import nn
 from pipeline.artifacts import Arrays
 from pipeline.models.network import Model, PixelPool
 from pipeline.quantize.simulated import QuantizedNetwork
+from tests.importers.torch_modules import Of
 
 
-class Residual(nn.Module):
+def residual() -> nn.Module:
     """Convolutions with batch norms, a shortcut as it is and one of 1x1, pools, a classifier."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(1, 8, 3, 1, 1, bias=False), nn.BatchNorm2d(8))
-        self.pool = nn.MaxPool2d(2)
-        self.first = nn.Sequential(
-            nn.Conv2d(8, 8, 3, 1, 1, groups=8, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
-            nn.Conv2d(8, 8, 1, bias=False), nn.BatchNorm2d(8),
-        )  # fmt: skip
-        self.second = nn.Sequential(
-            nn.Conv2d(8, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
-            nn.Conv2d(16, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16),
-        )  # fmt: skip
-        self.shortcut = nn.Conv2d(8, 16, 1, 2)
-        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
+    def forward(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        x = m.pool(torch.relu(m.stem(x / 255)))
+        x = torch.relu(x + m.first(x))
+        return m.head(torch.relu(m.second(x) + m.shortcut(x)))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.pool(torch.relu(self.stem(x / 255)))
-        x = torch.relu(x + self.first(x))
-        return self.head(torch.relu(self.second(x) + self.shortcut(x)))
+    return Of(
+        forward, stem=nn.Sequential(nn.Conv2d(1, 8, 3, 1, 1, bias=False), nn.BatchNorm2d(8)),
+        pool=nn.MaxPool2d(2),
+        first=nn.Sequential(
+            nn.Conv2d(8, 8, 3, 1, 1, groups=8, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
+            nn.Conv2d(8, 8, 1, bias=False), nn.BatchNorm2d(8)),
+        second=nn.Sequential(
+            nn.Conv2d(8, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
+            nn.Conv2d(16, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16)),
+        shortcut=nn.Conv2d(8, 16, 1, 2),
+        head=nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10)),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Own(Model):
     """Of the same random weights each time."""
 
-    network: Callable[[], nn.Module] = Residual
+    network: Callable[[], nn.Module] = residual
 
     def build(self) -> nn.Module:
         with torch.random.fork_rng():

@@ -34,6 +34,7 @@ from pipeline.quantize.int8_ranges import (
     spacing,
 )
 from tests.importers.support import check_steps
+from tests.importers.torch_modules import Of
 from tests.quantize.nets import Own, pixels
 from tests.tiers import quick
 
@@ -78,20 +79,12 @@ def test_each_operator_is_within_one_unit(residual: nn.Module, data: Arrays) -> 
     check_steps(network, graph, stored(data["test_images"][:100]))
 
 
-class Shifted(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(1, 2, 3, padding=1)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.conv((x - 128) / 64)
-
-
 def test_normalization_is_no_operator() -> None:
     """Padding asks for the real 0: it goes into the input's scale and zero point; a factor alone
     goes into the weights."""
-    x = torch.zeros(1, 1, 4, 4)
-    graph = simplified(exported("net", Shifted(), x))
+    x, conv = torch.zeros(1, 1, 4, 4), nn.Conv2d(1, 2, 3, padding=1)
+    shifted = Of(lambda m, x: m.conv((x - 128) / 64), conv=conv)
+    graph = simplified(exported("net", shifted, x))
     smaller, affine = absorbed(graph)
     assert len(graph.nodes) == 2 and len(smaller.nodes) == 1
     assert affine == Affine(1.0, 0)  # the factor went on into the weights
@@ -140,16 +133,12 @@ def test_zero_is_exact_in_every_range() -> None:
 
 
 def test_concatenated_tensors_share_a_quantization_where_nothing_else_reads_them() -> None:
-    class Both(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.a, self.b = nn.Conv2d(1, 2, 1), nn.Conv2d(1, 2, 1)
+    def both(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        a, b = m.a(x), m.b(x)
+        return torch.cat([torch.cat([a, b], 1), a * b], 1)
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            a, b = self.a(x), self.b(x)
-            return torch.cat([torch.cat([a, b], 1), a * b], 1)
-
-    graph = simplified(exported("net", Both(), torch.zeros(1, 1, 4, 4)))
+    net = Of(both, a=nn.Conv2d(1, 2, 1), b=nn.Conv2d(1, 2, 1))
+    graph = simplified(exported("net", net, torch.zeros(1, 1, 4, 4)))
     found = groups(graph, {graph.input: PIXEL})
     first, second, inner, product, outer = (node.output for node in graph.nodes)
     assert found[product] == found[inner] == found[outer]
@@ -180,25 +169,16 @@ ENTRY = Affine(0.05, -20)
 COARSE = Affine(0.4, -100)
 
 
-class Net(nn.Module):
-    """A strided convolution with a clip, a depthwise one, a residual, a dense layer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU6())
-        self.body = nn.Conv2d(8, 8, 3, padding=1, groups=8)
-        self.dense = nn.Linear(8 * 4 * 4, 5)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.stem(x)
-        return self.dense(torch.relu(x + self.body(x)).flatten(1))
-
-
 @pytest.fixture(scope="module")
 def graph() -> FloatGraph:
+    """A strided convolution with a clip, a depthwise one, a residual, a dense layer."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        return simplified(exported("net", Net().eval(), torch.zeros(1, 3, 8, 8)))
+        stem = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU6())
+        depthwise = nn.Conv2d(8, 8, 3, padding=1, groups=8)
+        body = Of(lambda m, x: torch.relu(x + m.a(x)), a=depthwise)
+        net = nn.Sequential(stem, body, nn.Flatten(), nn.Linear(8 * 4 * 4, 5))
+        return simplified(exported("net", net.eval(), torch.zeros(1, 3, 8, 8)))
 
 
 def frames(seed: int, count: int = 96) -> torch.Tensor:

@@ -29,26 +29,20 @@ from pipeline.quantize.int8_accumulators import Int8Accumulators
 from pipeline.quantize.int8_qat import SETTLING_IMAGES, Int8Qat, Labelled
 from pipeline.quantize.int8_rounded import Rounded
 from pipeline.strategies.partial import Partial
+from tests.importers.torch_modules import Of
 from tests.quantize.nets import Own, trained
 from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
 
 
-class Net(nn.Module):
+def net() -> nn.Module:
     """An inverted residual, whose 64 channels 8-bit accumulators add one by one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(1, 8, 3, 2, 1), nn.ReLU())
-        self.body = nn.Sequential(
-            nn.Conv2d(8, 64, 1), nn.ReLU(),
-            nn.Conv2d(64, 64, 3, padding=1, groups=64), nn.ReLU(),
-            nn.Conv2d(64, 8, 1), nn.ReLU(),
-        )  # fmt: skip
-        self.head = nn.Sequential(nn.AvgPool2d(3), nn.Flatten(), nn.Linear(8 * 4, 10))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.body(self.stem(x / 255)))
+    layers = nn.Sequential(
+        nn.Conv2d(1, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 64, 1), nn.ReLU(),
+        nn.Conv2d(64, 64, 3, padding=1, groups=64), nn.ReLU(), nn.Conv2d(64, 8, 1), nn.ReLU(),
+        nn.AvgPool2d(3), nn.Flatten(), nn.Linear(8 * 4, 10),
+    )  # fmt: skip
+    return Of(lambda m, x: m.net(x / 255), net=layers)
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +52,8 @@ def data() -> Arrays:
 
 @pytest.fixture(scope="module")
 def network(data: Arrays) -> FloatGraph:
-    net = trained(Own(input_shape=(12, 12, 1), network=Net), data, 14)
-    return exported("net", net, torch.zeros(1, 1, 12, 12))
+    own = Own(input_shape=(12, 12, 1), network=net)
+    return exported("net", trained(own, data, 14), own.example())
 
 
 def stored(images: np.ndarray) -> np.ndarray:

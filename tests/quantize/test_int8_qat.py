@@ -28,6 +28,7 @@ from pipeline.quantize.int8 import Int8
 from pipeline.quantize.int8_qat import Int8Qat
 from pipeline.quantize.int8_rounded import Rounded, RoundedLayer
 from tests.importers.onnx_models import N, imported, model, parsed
+from tests.importers.torch_modules import Of
 from tests.quantize import nets
 from tests.quantize.nets import Own
 
@@ -35,26 +36,20 @@ COARSE = {"observer": "percentile", "percentile": 52.0}
 """Ranges so narrow that large activations are clipped."""
 
 
-class Net(nn.Module):
+def net() -> nn.Module:
     """Raw pixels, batch norm, depthwise, residual."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(
-            nn.Conv2d(1, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU()
-        )
-        self.body = nn.Sequential(
-            nn.Conv2d(8, 8, 3, padding=1, groups=8, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
-            nn.Conv2d(8, 8, 1),
-        )  # fmt: skip
-        self.head = nn.Sequential(nn.Flatten(), nn.Linear(8 * 36, 10))
+    def forward(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        x = m.stem(x / 255)
+        return m.head(x + m.body(x))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.stem(x / 255)
-        return self.head(x + self.body(x))
+    stem = nn.Sequential(nn.Conv2d(1, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU())
+    depthwise = nn.Conv2d(8, 8, 3, padding=1, groups=8, bias=False)
+    body = nn.Sequential(depthwise, nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 1))
+    return Of(forward, stem=stem, body=body, head=nn.Sequential(nn.Flatten(), nn.Linear(288, 10)))
 
 
-OWN = Own(input_shape=(12, 12, 1), network=Net)
+OWN = Own(input_shape=(12, 12, 1), network=net)
 
 
 @pytest.fixture(scope="module")
