@@ -294,10 +294,10 @@ def quantized(
     kind: QuantType = QuantType.QInt8, **options: Any,
 ) -> Path:  # fmt: skip
     """The file that onnxruntime's tool makes of ``made`` and of what ``frames`` (n, c, h, w) give
-    in it, with int8 weights."""
+    in it, with int8 weights of 7 bits."""
     onnx.save(made, folder / "float.onnx")
     quantize_static(
         folder / "float.onnx", folder / "net.onnx", Frames(frames), quant_format=form,
-        activation_type=kind, weight_type=QuantType.QInt8, **options,
+        activation_type=kind, weight_type=QuantType.QInt8, reduce_range=True, **options,
     )  # fmt: skip
     return folder / "net.onnx"

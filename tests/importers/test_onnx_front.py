@@ -40,8 +40,8 @@ def normalized(
     constants = {
         "s": number(scale), "z": np.array(zero, np.int8), "t": number(3 * scale),
         "o": np.array(-3, np.int8),
-        "w": np.random.default_rng(0).integers(-127, 128, (4, 3, 3, 3)).astype(np.int8),
-        "ws": np.linspace(0.002, 0.004, 4).astype(np.float32), "wz": np.zeros(4, np.int8), **held,
+        "w": np.random.default_rng(0).integers(-63, 64, (4, 3, 3, 3)).astype(np.int8),
+        "ws": np.linspace(0.004, 0.008, 4).astype(np.float32), "wz": np.zeros(4, np.int8), **held,
     }  # fmt: skip
     after = ("q = QuantizeLinear(n, s, z); "
              "p = QLinearConv<pads=[1, 1, 1, 1]>(q, s, z, w, ws, wz, t, o); "

@@ -40,8 +40,8 @@ def between(
     held: dict[str, Array] = {
         "s0": number(scales[0]), "z0": np.array(zeros[0] + more, kind),
         "s1": number(scales[1]), "z1": np.array(zeros[1] + more, kind),
-        "w": np.random.default_rng(0).integers(-127, 128, (5, channels, 3, 3)).astype(np.int8),
-        "ws": np.linspace(0.002, 0.004, 5).astype(np.float32), "wz": np.zeros(5, np.int8),
+        "w": np.random.default_rng(0).integers(-63, 64, (5, channels, 3, 3)).astype(np.int8),
+        "ws": np.linspace(0.004, 0.008, 5).astype(np.float32), "wz": np.zeros(5, np.int8),
         "b": np.arange(-800, 800, 320).astype(np.int32),
     }  # fmt: skip
     for name, value in (constants or {}).items():
@@ -52,7 +52,7 @@ def between(
 
 
 SLICED = {"from": ints(1), "to": ints(3), "axis": ints(1)}
-TWO = {"w": np.random.default_rng(0).integers(-127, 128, (5, 2, 3, 3)).astype(np.int8)}
+TWO = {"w": np.random.default_rng(0).integers(-63, 64, (5, 2, 3, 3)).astype(np.int8)}
 """Weights for two channels."""
 PADS = ints(0, 0, 1, 2, 0, 0, 0, 1)
 CASES: dict[str, dict[str, Any]] = {

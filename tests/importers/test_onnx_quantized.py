@@ -43,7 +43,7 @@ def around(
     steps = None
     for name, values in (constants or {}).items():
         if name == "w":
-            steps = (np.abs(values).reshape(len(values), -1).max(1) / 127).astype(np.float32)
+            steps = (np.abs(values).reshape(len(values), -1).max(1) / 63).astype(np.float32)
             column = steps.reshape(-1, *(1,) * (values.ndim - 1))
             held |= {"w_q": np.rint(values / column).astype(np.int8), "w_s": steps,
                      "w_z": np.zeros(len(steps), np.int8)}  # fmt: skip
