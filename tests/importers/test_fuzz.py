@@ -45,4 +45,4 @@ def test_many_damaged_files(name: str, first: int) -> None:
 
 
 def test_hostile_files() -> None:
-    assert fuzz("hostile", 0, len(hostile())).get("read") == 1  # that of many operators
+    assert "read" not in fuzz("hostile", 0, len(hostile()))
