@@ -28,6 +28,7 @@ from tests.strategies.chains import mnist
 from tests.strategies.swap.nets import board as swaps
 from tests.strategies.swap.nets import random_chain
 from tests.targets.conftest import needs_avr
+from tests.tiers import quick
 
 
 def workspace(folder: Path, *words: str) -> dict[str, Any]:
@@ -58,14 +59,10 @@ def test_a_run_without_one_leaves_an_empty_folder(tmp_path: Path) -> None:
 @needs_avr
 @pytest.mark.parametrize(
     ("more", "said"),
-    [
-        pytest.param((), "B for a sketch", id="flash"),
-        pytest.param(
-            *(("package.weights_in=sram",), "package.weights_in=flash leaves 1,5"),
-            id="sram",
-            marks=pytest.mark.ci,
-        ),
-    ],
+    quick(
+        1, [((), "B for a sketch"), (("package.weights_in=sram",), "weights_in=flash leaves 1,5")]
+    ),
+    ids=["flash", "sram"],
 )
 def test_weights_are_where_the_package_says(
     more: tuple[str, ...], said: str, tmp_path: Path
