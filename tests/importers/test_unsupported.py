@@ -107,7 +107,8 @@ MODULES: list[tuple[nn.Module, str | None]] = [
     (nn.AdaptiveAvgPool2d(4), "windows of different sizes"),
     (nn.LogSoftmax(1), "end the network with its logits"),
     (nn.UpsamplingBilinear2d(scale_factor=2), "not supported"), (nn.Unfold(3), "not supported"),
-    (nn.LPPool2d(2, 2), "not supported"), (nn.MaxPool2d(2, return_indices=True), "only the first result"),
+    (nn.LPPool2d(2, 2), "not supported"),
+    (nn.MaxPool2d(2, return_indices=True), "only the first result"),
     *((layer, None) for layer in (
         nn.GroupNorm(2, 8), nn.LayerNorm(6), nn.InstanceNorm2d(8), nn.Threshold(0.1, 0.0),
         nn.Hardshrink(), nn.RReLU(), nn.LogSigmoid(), nn.FractionalMaxPool2d(2, 3),
