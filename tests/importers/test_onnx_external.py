@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import torch
 from onnx import TensorProto, external_data_helper, numpy_helper
 
 from pipeline.errors import ThimbleError
+from pipeline.home import ROOT
 from pipeline.importers import base
 from pipeline.importers.onnx import Onnx
 from pipeline.importers.onnx_external import files
@@ -182,3 +185,11 @@ def test_the_hash_of_a_model_is_of_its_data_too(tmp_path: Path) -> None:
     path.write_bytes(b"rubbish")  # the stage says so
     found.add(own.hashes(config(), tmp_path)["model"])
     assert len(found) == 4
+
+
+def test_the_files_beside_a_model_are_found_without_torch() -> None:
+    program = (
+        "import sys; from pipeline.importers import onnx_external; print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "False\n", done.stderr

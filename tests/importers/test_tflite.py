@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from math import floor
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from tflite.ActivationFunctionType import ActivationFunctionType
 from tflite.Padding import Padding
 
+from pipeline.artifacts import read_npz, write_npz
+from pipeline.datasets.nothing import Nothing
 from pipeline.errors import ThimbleError
 from pipeline.frames import stored
 from pipeline.graph.graph import Graph
+from pipeline.home import ROOT
 from pipeline.importers.tflite import TFLite, supported
 from tests.importers.tflite_cases import CASES, unary
 from tests.importers.tflite_networks import network
@@ -215,3 +221,31 @@ def test_bounds_next_to_halves(kind: str, tmp_path: Path) -> None:
         content, frame = net.content([x], [y]), np.full((1, 1, 1, 1), 127)
         ours = imported(content, tmp_path).outputs(frame)
         assert int(ours.item()) == int(reference(content, frame).item())
+
+
+PROGRAM = "import sys; from stages import quantize; quantize.main(); print('torch' in sys.modules)"
+
+
+def test_a_tflite_file_needs_no_torch(tmp_path: Path) -> None:
+    net = Writer()
+    x, y = (net.tensor((1, 4), 0.1, 0) for _ in range(2))
+    (tmp_path / "net.tflite").write_bytes(net.alone("RELU", x, [], y))
+    config = {
+        "model": {
+            "_target_": "pipeline.importers.tflite.TFLite",
+            "name": "net",
+            "path": str(tmp_path / "net.tflite"),
+        },
+        "quantize": {"_target_": "pipeline.quantize.int8.Int8", "name": "int8"},
+        "passes": ["constants"],
+        "sliding": {"windows": 1, "rows": 1},
+    }
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(config))
+    write_npz(tmp_path / "data" / "dataset.npz", Nothing().arrays())
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "False\n"
+    assert Graph.load(tmp_path).operators and not read_npz(tmp_path / "float_labels.npz")
