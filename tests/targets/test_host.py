@@ -4,6 +4,7 @@ tests/codegen/int4/test_robust.py."""
 
 from __future__ import annotations
 
+import subprocess
 from contextlib import chdir
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -172,6 +173,14 @@ def test_wide_outputs_count_by_their_bytes(count: int, bits: int, tmp_path: Path
     header.write_text(f"{text}{count + 1}\n")
     with pytest.raises(ThimbleError):
         check_reply(header)
+
+
+def test_the_firmware_itself_refuses_what_it_cannot_count(tmp_path: Path) -> None:
+    """For who compiles it without Thimble."""
+    generated = sources(tmp_path, picture(256, 256))
+    command = ["cc", "-std=gnu99", "-fsyntax-only", f"-I{generated}", generated / "main.c"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode and "a reply counts its outputs' bytes in 16 bits" in done.stderr
 
 
 def workspace(folder: Path, graph: Graph, images: int) -> Path:
