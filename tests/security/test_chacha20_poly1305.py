@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +15,6 @@ from tests.security.program import Asked, What, native, simulated, told
 from tests.targets.cortex_m import needs_arm
 
 Built = tuple[Path, list[str]]
-BUILDS: dict[str, Callable[[Path], list[str]]] = {
-    "native": native,
-    "cortex-m4": lambda folder: simulated(folder, "cortex-m4"),
-    "cortex-m7": lambda folder: simulated(folder, "cortex-m7"),
-}
-
 RFC_KEY = bytes(range(0x80, 0xA0))
 RFC_NONCE = bytes.fromhex("070000004041424344454647")
 RFC_ABOUT = bytes.fromhex("50515253c0c1c2c3c4c5c6c7")
@@ -52,7 +45,8 @@ POLY1305 = (  # r, s, message, tag: RFC 8439, A.3, 7 to 11, where a word or the 
 )
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
     folder = tmp_path_factory.mktemp(request.param)
-    return folder, BUILDS[request.param](folder)
+    kind = request.param
+    return folder, native(folder) if kind == "native" else simulated(folder, kind)
 
 
 def test_the_vector_of_the_standard(built: Built) -> None:

@@ -4,6 +4,7 @@ tensors, and row by row on boards nobody would have tried, an Arduino Mega among
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,8 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, simavr
 from pipeline.targets.harness import harness_sources
 from pipeline.targets.layers import of_functions
+from pipeline.targets.runs import Runs
+from pipeline.targets.toolchain import Size
 from tests.codegen.support import write
 from tests.comparing import equal
 from tests.importers.test_tflite import MLPERF_TINY
@@ -65,56 +68,45 @@ def network(model: str) -> Graph:
     return passes.applied(TFLite(path=str(MODELS / f"{model}.tflite")).graph(), PASSES)
 
 
-def check(model: str, board: str, folder: Path, count: int) -> None:
-    """In what tflite-micro takes, with the fastest kernels that have room there."""
-    path, graph = MODELS / f"{model}.tflite", network(model)
-    hardware = board_named(board)
-    size = built(folder, graph, hardware, plan_within(TFLM_ARENA[model], graph, hardware))
+def checked(
+    model: str, hardware: Hardware, plan: Plan, folder: Path, count: int = 3
+) -> tuple[Size, Runs]:
+    """All outputs are tflite-micro's and the graph's, the stack is within its bound."""
+    graph = network(model)
+    size = built(folder, graph, hardware, plan)
     given = frames(graph, count)
     runs = simulated(folder, graph, hardware, size, given)
     found = outputs(graph, runs).reshape(count, -1)
     equal(found, graph.outputs(given).reshape(count, -1))
-    equal(found, reference(path.read_bytes(), given))
-    assert size.statics_bytes + (runs.stack_bytes or 0) < TFLM_ARENA[model]
-    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
+    equal(found, reference((MODELS / f"{model}.tflite").read_bytes(), given))
+    assert size.status == "ok" and (runs.stack_bytes or 0) <= size.stack_bound_bytes
+    return size, runs
 
 
-def plan_within(most: int, graph: Graph, hardware: Hardware) -> Plan:
-    """``most`` bytes of RAM, the stack among them."""
-    return Ordinary().plan(graph, replace(hardware, sram_bytes=most))
-
-
-@needs_arm
-@pytest.mark.ci
-def test_keyword_spotting_on_a_cortex_m4(tmp_path: Path) -> None:
-    check("kws_ref_model", "nucleo_l4r5zi", tmp_path, 3)
+WHOLE = [("kws_ref_model", "nucleo_l4r5zi", 3), *product(MLPERF_TINY, ONE_A_CORE, [50])]
 
 
 @needs_arm
-@pytest.mark.slow
-@pytest.mark.parametrize("board", ONE_A_CORE)
-@pytest.mark.parametrize("model", MLPERF_TINY)
-def test_fifty_inputs_on_every_core(model: str, board: str, tmp_path: Path) -> None:
-    check(model, board, tmp_path, 50)
+@pytest.mark.parametrize(("model", "board", "count"), quick(0, WHOLE, ci=1))
+def test_whole_tensors_on_every_core(model: str, board: str, count: int, tmp_path: Path) -> None:
+    """In what tflite-micro takes, the stack among it, with the fastest kernels with room there."""
+    hardware, most = board_named(board), TFLM_ARENA[model]
+    plan = Ordinary().plan(network(model), replace(hardware, sram_bytes=most))
+    size, runs = checked(model, hardware, plan, tmp_path, count)
+    assert size.statics_bytes + (runs.stack_bytes or 0) < most
 
 
 @needs_arm
 @pytest.mark.parametrize(("model", "board", "kernels"), quick(0, ON_SMALL_BOARDS, ci=0))
 def test_row_by_row_on_small_boards(model: str, board: str, kernels: str, tmp_path: Path) -> None:
     """All within the board's flash and RAM; what is announced is what is found afterwards."""
-    graph, hardware = network(model), board_named(board, kernels=kernels)
-    plan = Joint().plan(graph, hardware)
+    hardware = board_named(board, kernels=kernels)
+    plan = Joint().plan(network(model), hardware)
     assert hardware.streams_input and any(m.kind == "stream" for m in plan.memories)
-    size = built(tmp_path, graph, hardware, plan)
-    given = frames(graph, 3)
-    runs = simulated(tmp_path, graph, hardware, size, given)
-    found = outputs(graph, runs).reshape(3, -1)
-    equal(found, graph.outputs(given).reshape(3, -1))
-    equal(found, reference((MODELS / f"{model}.tflite").read_bytes(), given))
-    assert size.status == "ok" and size.flash_bytes <= hardware.flash_bytes
-    assert size.sram_bytes <= hardware.sram_bytes
+    size, runs = checked(model, hardware, plan, tmp_path)
+    assert size.flash_bytes <= hardware.flash_bytes and size.sram_bytes <= hardware.sram_bytes
     assert runs.arena_touched_bytes == size.ram_objects["nn_arena"]
-    assert 0 <= size.stack_bound_bytes - (runs.stack_bytes or 0) <= 8
+    assert size.stack_bound_bytes - (runs.stack_bytes or 0) <= 8
     assert size.statics_bytes - size.ram_objects["nn_arena"] <= 32
 
 
@@ -128,11 +120,7 @@ def test_pixel_by_pixel_in_place(model: str, most: int, tmp_path: Path) -> None:
     graph, hardware = network(model), board_named("nucleo_f446re", streams_input=False)
     plan = Herringbone().plan(graph, hardware)
     assert cost(roomy(plan), graph, hardware).pmu_bytes == most
-    size = built(tmp_path, graph, hardware, plan)
-    given = frames(graph, 3)
-    found = outputs(graph, simulated(tmp_path, graph, hardware, size, given)).reshape(3, -1)
-    equal(found, reference((MODELS / f"{model}.tflite").read_bytes(), given))
-    assert size.status == "ok"
+    checked(model, hardware, plan, tmp_path)
 
 
 def one_by_one(op: Operator, graph: Graph) -> bool:
