@@ -31,7 +31,7 @@ M4 = (
     (0x6808, 0, 2, "ldr r0, [r1]"),
     (0x684A, 0, 1, "ldr r2, [r1, #4], after a load: paired"),
     (0x6813, 0, 2, "ldr r3, [r2], waits for the address"),
-    (0xF8D1, 0x0004, 2, "ldr.w r0, [r1, #4]"),
+    (0xF8D1, 0x0004, 1, "ldr.w r0, [r1, #4], paired"),
     (0xF811, 0x3B01, 1, "ldrb.w r3, [r1], #1, paired"),
     (0xF841, 0x0B04, 1, "str.w r0, [r1], #4"),
     (0xB510, 0, 3, "push {r4, lr}"),
