@@ -22,6 +22,7 @@ from pipeline.targets.toolchain import Size
 from tests.codegen.support import frames, write
 from tests.strategies.chains import Chain, mnist
 from tests.targets.conftest import load_hardware, needs_avr
+from tests.targets.cortex_m import built
 from tests.targets.line import Receiver, damaged
 from tests.tiers import quick
 
