@@ -1,148 +1,282 @@
-"""Plans with one mistake, or two, and what becomes of them.
+"""Plans with a mistake, seldom with two: what some field holds, a step elsewhere, a buffer more.
 
-``python -m tests.plan.mutations [number]`` makes that many plans and prints for each subject how
-many mistakes that took; how many of these made no plan at all; how many change an output under some
-timing, or are undefined, and how many of those are accepted; how many are harmless, and which share
-of those is refused all the same; and how many end in an exception of another kind.
+A mistake is likely to make another plan that is well formed: a name is changed for one that there
+is, a number for one nearby, an object for another one of its class; now and then for what no field
+may hold.
 """
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from math import inf, nan
+from typing import Any
 
 import numpy as np
 
 from pipeline.graph.graph import Graph
-from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Plan, PlanError
-from tests.plan.bounds import little_memory
-from tests.plan.changes import Rng
-from tests.plan.mistakes import MISTAKES, a_field
-from tests.plan.outcomes import differs, wanted
-from tests.plan.subjects import Subject, subjects
+from pipeline.plan.vocabulary import (
+    Buffer,
+    Compute,
+    Lin,
+    Loop,
+    Plan,
+    PlanError,
+    Signal,
+    Slice,
+    Table,
+    Track,
+    packed,
+)
 
-T = TypeVar("T")
+Rng = np.random.Generator
+Path = tuple[str | int, ...]
+
+
+# --- trees of dataclasses and tuples
+
+
+def nodes(root: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The dataclasses in a tree, and where they are."""
+    if is_dataclass(root):
+        yield path, root
+        parts: Any = ((each.name, getattr(root, each.name)) for each in fields(root))
+    else:
+        parts = enumerate(root)
+    for name, part in parts:
+        if is_dataclass(part) or type(part) is tuple:
+            yield from nodes(part, (*path, name))
+
+
+def at(root: Any, path: Path) -> Any:
+    for step in path:
+        root = getattr(root, step) if isinstance(step, str) else root[step]
+    return root
+
+
+def rebuilt(root: Any, path: Path, value: Any) -> Any:
+    """``root`` with ``value`` at ``path``."""
+    if not path:
+        return value
+    head, rest = path[0], path[1:]
+    if isinstance(head, str):
+        return replace(root, **{head: rebuilt(getattr(root, head), rest, value)})
+    return (*root[:head], rebuilt(root[head], rest, value), *root[head + 1 :])
 
 
 @dataclass(frozen=True)
-class Mutant:
-    """``plan`` is None where none can be made."""
+class Site:
+    """Where a change is made: in ``node``, somewhere in ``plan``."""
 
-    kind: str
-    plan: Plan | None
+    rng: Rng
+    plan: Plan
+    graph: Graph
+    node: Any = None
 
+    def pick(self, *items: Any) -> Any:
+        return items[int(self.rng.integers(len(items)))]
 
-@dataclass
-class Tally:
-    """What became of mutants; ``wrong`` are those accepted that change an output."""
+    def chance(self, probability: float) -> bool:
+        return bool(self.rng.random() < probability)
 
-    mutants: int = 0
-    unmade: int = 0
-    changed: int = 0
-    harmless: int = 0
-    harmless_refused: int = 0
-    wrong: list[Mutant] = field(default_factory=list)
-    raw: list[tuple[str, str]] = field(default_factory=list)
-    kinds: Counter[str] = field(default_factory=Counter)
+    def all(self, cls: Any) -> list[Path]:
+        """Where there are instances of ``cls``."""
+        return [path for path, node in nodes(self.plan) if isinstance(node, cls)]
 
-    def __iadd__(self, other: Tally) -> Tally:
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
-        return self
+    def any(self, cls: type) -> Path:
+        return self.pick(*self.all(cls))  # type: ignore[no-any-return]
 
-
-def tried(make: Callable[[], T]) -> tuple[T | None, str]:
-    """What ``make`` gives, None if it is refused; and any exception but a ``PlanError``."""
-    try:
-        with little_memory():
-            return make(), ""
-    except PlanError:
-        return None, ""
-    except Exception as error:
-        return None, f"{type(error).__name__}: {error}"
+    def said(self, *names: str) -> list[str]:
+        """What fields of these names hold."""
+        found = [(node, field.name) for _, node in nodes(self.plan) for field in fields(node)]
+        return [getattr(node, name) for node, name in found if name in names]
 
 
-def mutant(rng: Rng, plan: Plan, graph: Graph, only: str = "") -> tuple[Mutant, str]:
-    """``plan`` with one mistake, seldom with two; and what its making ended in, if not well. Any
-    mistakes, or ``only`` those of one kind: ``a_twin``, ``Buffer.bits``."""
-    kinds = []
-    mistakes = [each for each in MISTAKES if only in ("", each.__name__)]
-    of_a_field = 1.0 if not mistakes else 0.0 if only else 0.75
+# --- the mistakes of a field
+
+NAMES: dict[str, Callable[[Site], list[str]]] = {
+    **dict.fromkeys(("buffer", "output", "resident", "scratch"), lambda site: [*site.plan.buffer]),
+    "tensor": lambda site: [*site.graph.tensors, ""],
+    "memory": lambda site: [*site.plan.memory],
+    "op": lambda site: [op.name for op in site.graph.operators],
+    "role": lambda _: ["activation", "accumulator", "constant", "scratch", "aside"],
+    "kind": lambda _: ["ram", "rom", "stream", "block"],
+    "counter": lambda site: site.said("counter"),
+    **dict.fromkeys(("var", "coef"), lambda site: site.said("var")),
+}
+"""By field, the names that are likely there."""
+
+NUMBERS = {
+    "bits": (4, 8, 16, 32),
+    "step": (0, 1, 2, 3, 5, 64),
+    **dict.fromkeys(("copies", "frames", "delay"), (0, 1, 2, 3)),
+    "granule_bytes": (1, 2, 4, 64, 512),
+}
+POSITIONS = ("lo", "copy", "frame", "at_least")
+"""Fields that may count with loops."""
+
+WRONG: tuple[Any, ...] = (
+    None, True, 0, -1, -(1 << 40), (1 << 31) - 1, 1 << 31, 10**12, 1 << 70, 1.0, 2.5, nan, inf,
+    -0.0, "", "x", "1", (), (None,), (0,), ((),), [], {}, Lin(1, (("x", 1),)), Lin(1 << 70),
+    Signal("x"),
+)  # fmt: skip
+
+
+def changed(site: Site, name: str, old: Any) -> Any:
+    """What field ``name`` might hold by mistake, in place of ``old`` or of something in it."""
+    if isinstance(old, bool):
+        return not old
+    if isinstance(old, int | float):
+        if name in POSITIONS and site.chance(0.15):
+            return Lin(old, ((site.pick("", *site.said("var")), 1),))
+        if name in NUMBERS and site.chance(0.8):
+            return site.pick(*NUMBERS[name])
+        return site.pick(*(old + n for n in (-4, -2, -1, 1, 2, 4) * 2), old // 2, 2 * old, 0)
+    if isinstance(old, str):
+        return site.pick("nobody", *NAMES[name](site) * 5) if name in NAMES else f"another {old}"
+    if isinstance(old, tuple):
+        return _items(site, name, old) if old else _something(site, name)
+    if name == "map" and site.chance(0.5):  # the same cells in another form, or packed
+        buffer = site.node
+        cells = (int(cell) for cell in buffer.addresses(buffer.box).reshape(-1))
+        return site.pick(Table(tuple(cells)), packed(buffer.shape, buffer.bits, buffer.extent[0]))
+    if isinstance(old, Lin) and site.chance(0.5):
+        return old.const
+    return (
+        at(site.plan, site.any(Buffer)).map if name == "map" else at(site.plan, site.any(type(old)))
+    )
+
+
+def _items(site: Site, name: str, old: tuple[Any, ...]) -> tuple[Any, ...]:
+    """One item changed, left out, twice there, or in another's place."""
+    n, m = (int(site.rng.integers(len(old))) for _ in range(2))
+    match site.pick("item", "item", "item", "less", "more", "swapped", "swapped"):
+        case "less":
+            return (*old[:n], *old[n + 1 :])
+        case "more":
+            return (*old[:m], old[n], *old[m:])
+        case "swapped" if n != m:
+            return tuple(old[{n: m, m: n}.get(k, k)] for k in range(len(old)))
+    return (*old[:n], changed(site, name, old[n]), *old[n + 1 :])
+
+
+def _something(site: Site, name: str) -> Any:
+    """In place of nothing."""
+    rank = len(getattr(site.node, "strides", ())) or len(getattr(site.node, "lo", (0, 0)))
+    return {
+        "unit": lambda: site.node.out.size,
+        "order": lambda: tuple((n, *(0,) * (len(site.node.out.lo) - 1)) for n in (1, 0)),
+        "wrap": lambda: tuple(site.pick(0, 0, 1, 2, 3) for _ in range(rank)),
+        "held": lambda: ((0, site.pick(1, 2, 3)),) * rank,
+        "scratch": lambda: (site.pick(*site.plan.buffer),),
+        "ins": lambda: (at(site.plan, site.any(Slice)),),
+        "coef": lambda: ((site.pick("", *site.said("var")), 1),),
+        "notes": lambda: (("input_kept", True),),
+    }.get(name, lambda: (site.pick(0, 1, 2),))()
+
+
+def wrong(site: Site, old: Any) -> Any:
+    """What no field holds, in place of ``old`` or somewhere within."""
+    if isinstance(old, tuple) and old and site.chance(0.6):
+        n = int(site.rng.integers(len(old)))
+        return (*old[:n], wrong(site, old[n]), *old[n + 1 :])
+    return site.pick(*WRONG)
+
+
+def a_field(site: Site) -> Plan:
+    """Of a class as often as of any other."""
+    classes = sorted({type(node).__name__ for _, node in nodes(site.plan)})
+    cls = site.pick(*classes)
+    path = site.pick(*(path for path, node in nodes(site.plan) if type(node).__name__ == cls))
+    site = replace(site, node=at(site.plan, path))
+    name = site.pick(*(field.name for field in fields(site.node)))
+    old = getattr(site.node, name)
+    new = wrong(site, old) if site.chance(0.1) else changed(site, name, old)
+    return rebuilt(site.plan, (*path, name), new)  # type: ignore[no-any-return]
+
+
+# --- the mistakes of no single field
+
+
+def bodies(tracks: tuple[Track, ...]) -> list[Path]:
+    """Where there are steps in a row."""
+    found = [(path, node) for path, node in nodes(tracks) if isinstance(node, Track | Loop)]
+    return [(*path, "body" if isinstance(node, Loop) else "steps") for path, node in found]
+
+
+def a_step_elsewhere(site: Site) -> Plan:
+    """In another place of its body, or of another one; in a loop of its own, or out of its loop."""
+    tracks = site.plan.tracks
+    source = site.pick(*(path for path in bodies(tracks) if at(tracks, path)))
+    steps = at(tracks, source)
+    n = int(site.rng.integers(len(steps)))
+    if site.chance(0.3):
+        tracks = rebuilt(tracks, (*source, n), Loop("new", site.pick(1, 2, 3), (steps[n],)))
+    elif isinstance(steps[n], Loop) and site.chance(0.5):
+        tracks = rebuilt(tracks, source, (*steps[:n], *steps[n].body, *steps[n + 1 :]))
+    else:
+        tracks = rebuilt(tracks, source, (*steps[:n], *steps[n + 1 :]))
+        target = site.pick(*bodies(tracks))
+        there = at(tracks, target)
+        m = int(site.rng.integers(len(there) + 1))
+        tracks = rebuilt(tracks, target, (*there[:m], steps[n], *there[m:]))
+    return replace(site.plan, tracks=tracks)
+
+
+def a_track_more(site: Site) -> Plan:
+    """From some step on, what one engine did another one does at the same time."""
+    n = int(site.rng.integers(len(site.plan.tracks)))
+    track = site.plan.tracks[n]
+    cut = int(site.rng.integers(len(track.steps) + 1))
+    first, second = replace(track, steps=track.steps[:cut]), Track("new", track.steps[cut:])
+    tracks = (*site.plan.tracks[:n], first, second, *site.plan.tracks[n + 1 :])
+    return replace(site.plan, tracks=tracks)
+
+
+def a_scratch_more(site: Site) -> Plan:
+    """A kernel destroys two bytes of some memory that the plan did not grant it."""
+    memory = site.pick(*site.plan.memories)
+    top = max((b.extent[1] // 2 for b in site.plan.buffers if b.memory == memory.name), default=0)
+    place = packed((2,), 8, 2 * int(site.rng.integers(max(1, min(memory.bytes, top + 4) - 1))))
+    new = Buffer("new", "", memory.name, (2,), 8, place, "scratch")
+    plan = replace(site.plan, buffers=(*site.plan.buffers, new))
+    if not site.all(Compute):
+        return plan
+    path = (*site.any(Compute), "scratch")
+    return rebuilt(plan, path, (*at(plan, path), "new"))  # type: ignore[no-any-return]
+
+
+def places_exchanged(site: Site) -> Plan:
+    """Two buffers, each from where the other one began."""
+    a, b = (int(n) for n in site.rng.choice(len(site.plan.buffers), 2, replace=False))
+    found = list(site.plan.buffers)
+    for this, that in ((a, b), (b, a)):
+        buffer, other = site.plan.buffers[this], site.plan.buffers[that]
+        place = packed(buffer.shape, buffer.bits, other.extent[0])
+        found[this] = replace(buffer, memory=other.memory, map=place)
+    return replace(site.plan, buffers=tuple(found))
+
+
+def a_twin(site: Site) -> Plan:
+    """The same cells under another name, maybe of another step, width or role, for one slice."""
+    old = site.pick(*site.plan.buffers)
+    change = site.pick({"step": 3}, {"bits": 16}, {"role": "accumulator"}, {})
+    plan = replace(site.plan, buffers=(*site.plan.buffers, replace(old, name="twin", **change)))
+    used = [path for path in site.all(Slice) if at(plan, path).buffer == old.name]
+    return rebuilt(plan, (*site.pick(*used), "buffer"), "twin") if used else plan
+
+
+MISTAKES: tuple[Callable[[Site], Plan], ...] = (
+    a_step_elsewhere, a_step_elsewhere, a_track_more, a_scratch_more, places_exchanged, a_twin,
+)  # fmt: skip
+
+
+def mutant(rng: Rng, plan: Plan, graph: Graph) -> Plan | None:
+    """``plan`` with a mistake or two; None where that makes no plan."""
     for _ in range(2 if rng.random() < 0.1 else 1):
-        if rng.random() >= of_a_field:
-            mistake = mistakes[int(rng.integers(len(mistakes)))]
-            kind, made = mistake.__name__, tried(lambda p=plan, m=mistake: m(rng, p))
-        else:
-            kind, make = a_field(rng, plan, graph, only)
-            made = tried(make)
-        kinds.append(kind)
-        changed, raw = made
-        if changed is None:
-            return Mutant(" and ".join(kinds), None), raw
-        plan = changed
-    return Mutant(" and ".join(kinds), plan), ""
-
-
-def trial(
-    subject: Subject, seed: int, number: int, judge_refused: bool = True, only: str = ""
-) -> Tally:
-    """Of one subject ``number`` mutants, and as many as are refused when they are made.
-
-    Unless ``judge_refused``, those that the verifier refuses are counted as harmless. ``only``: of
-    one kind of mistake.
-    """
-    rng = np.random.default_rng([seed, *subject.name.encode()])
-    right = wanted(subject.plan, subject.graph, subject.inputs)
-    tally = Tally()
-    while tally.mutants - tally.unmade < number:
-        made, raw = mutant(rng, subject.plan, subject.graph, only)
-        plan = made.plan
-        if plan and tried(lambda plan=plan: repr(plan))[0] == repr(subject.plan):
-            continue
-        tally.mutants += 1
-        tally.kinds.update(made.kind.split(" and "))
-        report = None
-        if plan is not None:
-            report, raw = tried(lambda plan=plan: verify(plan, subject.graph))
-        if raw:
-            tally.raw.append((made.kind, raw))
-        elif plan is None:
-            tally.unmade += 1
-        elif (report or judge_refused) and differs(plan, subject.graph, subject.inputs, right):
-            tally.changed += 1
-            tally.wrong += [made] if report else []
-        else:
-            tally.harmless += 1
-            tally.harmless_refused += report is None
-    return tally
-
-
-HEAD = ("mutants", "unmade", "change", "accepted", "harmless", "refused %", "raw")
-
-
-def row(name: str, tally: Tally) -> str:
-    share = 100 * tally.harmless_refused / max(1, tally.harmless)
-    counts = (tally.mutants, tally.unmade, tally.changed, len(tally.wrong), tally.harmless)
-    return f"{name:44}" + "".join(f"{n:10,}" for n in counts) + f"{share:10.1f}{len(tally.raw):10,}"
-
-
-def main(number: int) -> None:
-    print(f"{'subject':44}" + "".join(f"{title:>10}" for title in HEAD))
-    total, each = Tally(), -(-number // len(subjects()))
-    for name, subject in subjects().items():
-        tally = trial(subject, 1, each)
-        print(row(name, tally), flush=True)
-        total += tally
-    print(row("all", total))
-    for made in total.wrong[:20]:
-        print(f"\naccepted, though it changes an output: {made.kind}: {made.plan}")
-    for (kind, error), count in Counter(total.raw).most_common(50):
-        print(f"\n{count} times: {kind} ends in {error[:200]}")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20_000)
+        mistake = a_field if rng.random() < 0.75 else MISTAKES[int(rng.integers(len(MISTAKES)))]
+        try:
+            plan = mistake(Site(rng, plan, graph))
+        except PlanError:
+            return None
+    return plan

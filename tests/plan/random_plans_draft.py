@@ -32,28 +32,21 @@ class Task:
 class Draft:
     """
     Attributes:
-        rate: how often ``slip`` makes a mistake, relative to the chance that it names; 0: never.
         chains: the buffers that each tensor is moved through; where it is made, and where read.
-        features: what the plan shows of the vocabulary.
         streams: every operator row by row, as soon as it can.
     """
 
     rng: np.random.Generator
     graph: Graph
-    rate: float
     frames: int = 1
     buffers: dict[str, Buffer] = field(default_factory=dict)
     tasks: list[Task] = field(default_factory=list)
     chains: dict[str, list[str]] = field(default_factory=dict)
     resident: list[str] = field(default_factory=list)
-    features: set[str] = field(default_factory=set)
     streams: bool = False
 
     def chance(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)
-
-    def slip(self, probability: float) -> bool:
-        return self.chance(probability * self.rate)
 
     def below(self, stop: int) -> int:
         return int(self.rng.integers(stop))
@@ -108,11 +101,9 @@ def tiles(draft: Draft, shape: Place) -> list[Box]:
         boxes.reverse()
     if draft.chance(0.1):
         boxes.append(draft.pick(*boxes))
-        draft.features.add("recomputation")
     if draft.chance(0.04):
         low = draft.below(shape[0] + 2)
         boxes.append(((low, low + draft.below(2) * (low >= shape[0])), *boxes[0][1:]))
-        draft.features.add("nothing to do")
     return boxes
 
 
@@ -127,14 +118,9 @@ def unit_of(draft: Draft, box: Box) -> tuple[Place, tuple[Place, ...]]:
         unit = tuple(1 + draft.below(n) for n in extents)
     elif kind == "whole":
         unit = tuple(extents)
-    if unit:
-        draft.features.add("unit")
     if not draft.chance(0.3):
         return unit, ()
     steps = unit or (1,) * len(extents)
     grid = list(product(*(range(0, n, s) for n, s in zip(extents, steps, strict=True))))
     order = draft.shuffled(grid) if draft.chance(0.5) else grid[::-1]
-    draft.features.add("order")
-    if draft.slip(0.1):
-        order[-1] = draft.pick(*grid)
     return unit, tuple(order)

@@ -1,5 +1,5 @@
-"""Random places for the buffers of a draft whose steps are in a row: right for that row when
-nothing slips, and often just so."""
+"""Random places for the buffers of a draft whose steps are in a row: right for that row, and often
+just so, but for an output that is laid over an input, a little higher or lower."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from math import prod
 
 from pipeline.plan.vocabulary import Affine, Blocks, Buffer, Compute, Rows, Table, packed
 from tests.plan.random_plans_draft import Draft, Place, Task
-from tests.plan.random_plans_over import Span, extent, meet, moved, over_inputs
+
+Span = tuple[int, int]
 
 
 def placed(draft: Draft, row: list[Task], output: str) -> None:
@@ -22,16 +23,23 @@ def placed(draft: Draft, row: list[Task], output: str) -> None:
         draft.buffers[name] = _mapped(draft, buffer, wrap)
     _scratch(draft, row, lives)
     mode = draft.pick("apart", "lives", "lives", "lives", "lives", "loose", "loose")
-    if draft.slip(0.08):
-        mode = "anywhere"
     names = list(draft.buffers)
     if draft.chance(0.7):
         names = draft.shuffled(names)
     for n, name in enumerate(names):
         base = _base(draft, name, names[:n], lives, mode)
-        draft.buffers[name] = moved(draft.buffers[name], base)
-    if draft.chance(0.4):
-        over_inputs(draft, row, lives)
+        draft.buffers[name] = _moved(draft.buffers[name], base)
+    if draft.frames == 1 and draft.chance(0.4):
+        _over_an_input(draft, row, lives)
+
+
+def _moved(buffer: Buffer, by: int) -> Buffer:
+    return replace(buffer, map=buffer.map.moved(by))
+
+
+def _meet(a: Span, b: Span) -> bool:
+    """Two lives, both ends included."""
+    return a[0] <= b[1] and b[0] <= a[1]
 
 
 def _lives(draft: Draft, row: list[Task], output: str) -> dict[str, Span]:
@@ -61,16 +69,12 @@ def _ring(draft: Draft, buffer: Buffer, row: list[Task]) -> Place:
 
     def right(ring: int) -> bool:
         return not any(
-            a != b and a[0] == b[0] and a[1] % ring == b[1] % ring and meet(lives[a], lives[b])
+            a != b and a[0] == b[0] and a[1] % ring == b[1] % ring and _meet(lives[a], lives[b])
             for a, b in product(lives, lives)
         )
 
     ring = next((w for w in range(1, buffer.shape[axis]) if right(w)), buffer.shape[axis])
     ring += draft.chance(0.3)
-    if ring > 1:
-        ring -= draft.slip(0.1)
-    if ring < buffer.shape[axis]:
-        draft.features.add("ring")
     return tuple(ring if d == axis else 0 for d in range(len(buffer.shape)))
 
 
@@ -80,48 +84,35 @@ def _mapped(draft: Draft, buffer: Buffer, wrap: Place) -> Buffer:
     if buffer.memory == "stream":
         return replace(buffer, copy_stride=prod(shape) * width)
     if not wrap and draft.chance(0.2):
-        if draft.chance(0.5):
-            made = replace(buffer, map=_rows(draft, shape, width))
-        else:
-            made = replace(buffer, map=_table(draft, prod(shape), width))
+        make = _rows if draft.chance(0.5) else _table
+        made = replace(buffer, map=make(draft, shape, width), copies=1)
     else:
         made = replace(buffer, map=_affine(draft, shape, wrap, width), copies=1)
-        made = replace(moved(made, -extent(made)[0]), copies=buffer.copies)
-    if buffer.copies > 1:
-        even = min(width, 2)
-        stride = -(-extent(replace(made, copies=1))[1] // even) * even
-        stride += even * draft.pick(0, 0, 0, 1, 2) - even * draft.slip(0.05)
-        made = replace(made, copy_stride=stride)
-        draft.features.add("copies")
-    return made
+    made = _moved(made, -made.extent[0])
+    even = min(width, 2)
+    stride = -(-made.extent[1] // even) * even + even * draft.pick(0, 0, 0, 1, 2)
+    return replace(made, copies=buffer.copies, copy_stride=stride)
 
 
-def _table(draft: Draft, count: int, width: int) -> Table:
-    cells = [width * int(n) for n in draft.rng.permutation(count + draft.below(4))[:count]]
-    if draft.slip(0.04):
-        cells[0] = cells[-1]
-    draft.features.add("table")
-    return Table(tuple(cell - min(cells) for cell in cells))
+def _table(draft: Draft, shape: Place, width: int) -> Table:
+    count = prod(shape)
+    return Table(tuple(_anywhere(draft, count, width)))
+
+
+def _anywhere(draft: Draft, count: int, each: int) -> list[int]:
+    numbers = draft.rng.permutation(count + draft.below(4))[:count]
+    return [each * int(n - min(numbers)) for n in numbers]
 
 
 def _rows(draft: Draft, shape: Place, width: int) -> Rows | Blocks:
     """Each index of the first axis anywhere; the elements of one side by side, or in blocks."""
     if len(shape) == 3 and draft.chance(0.5):
-        each = prod(shape[1:]) * width
-        numbers = draft.rng.permutation(shape[0] + draft.below(3))[: shape[0]]
-        draft.features.add("blocks")
-        return Blocks(
-            tuple(each * int(n - min(numbers)) for n in numbers), 1 + draft.below(4), width
-        )
+        cells = _anywhere(draft, shape[0], prod(shape[1:]) * width)
+        return Blocks(tuple(cells), 1 + draft.below(4), width)
     inner = _affine(draft, shape[1:], (), width) if len(shape) > 1 else Affine(0, ())
     low, high = inner.extent(shape[1:], width)
-    each = high - low
-    cells = [each * int(n) for n in draft.rng.permutation(shape[0] + draft.below(3))[: shape[0]]]
-    if draft.slip(0.04):
-        cells[0] = cells[-1] + width
-    draft.features.add("rows")
-    least = min(cells) + low
-    return Rows(tuple(cell - least for cell in cells), inner.strides)
+    cells = _anywhere(draft, shape[0], high - low)
+    return Rows(tuple(cell - low for cell in cells), inner.strides)
 
 
 def _affine(draft: Draft, shape: Place, wrap: Place, width: int) -> Affine:
@@ -130,36 +121,26 @@ def _affine(draft: Draft, shape: Place, wrap: Place, width: int) -> Affine:
     axes = list(reversed(range(len(shape))))
     if draft.chance(0.25):
         axes = draft.shuffled(axes)
-    strides, step, even = [0] * len(shape), width, min(width, 2)
+    strides, step = [0] * len(shape), width
     for axis in axes:
         strides[axis] = -step if draft.chance(0.06) else step
         step *= extents[axis]
         if draft.chance(0.08):
-            step += even * (1 + draft.below(2))
-    if draft.slip(0.03):
-        strides[draft.below(len(shape))] += draft.pick(-1, 1) * even
+            step += min(width, 2) * (1 + draft.below(2))
     return Affine(0, tuple(strides), wrap)
 
 
 def _base(draft: Draft, name: str, done: list[str], lives: dict[str, Span], mode: str) -> int:
     """A base at which the buffer meets no placed one that lives at the same time."""
     buffer = draft.buffers[name]
-    even = min(buffer.bits // 4, 2)
     if buffer.memory == "stream":
         return 0
-    if name == "scratch" and draft.slip(0.3):
-        mode = "anywhere"
-    if mode == "anywhere" and buffer.role != "constant":
-        return even * draft.below(24)
-    first, last = lives[name]
-    if draft.slip(0.06):
-        first, last = first + draft.below(2), last - draft.below(2)
     beside = [draft.buffers[o] for o in done if draft.buffers[o].memory == buffer.memory]
-    others = [extent(b) for b in beside if mode == "apart" or meet((first, last), lives[b.name])]
-    high, top = extent(buffer)[1], max((b for _, b in others), default=0)
+    others = [b.extent for b in beside if mode == "apart" or _meet(lives[name], lives[b.name])]
+    high, top = buffer.extent[1], max((b for _, b in others), default=0)
     free = [
         base
-        for base in range(0, top + 8, even)
+        for base in range(0, top + 8, min(buffer.bits // 4, 2))
         if not any(base < b and a < base + high for a, b in others)
     ]
     return int(draft.pick(*free[: 3 if mode == "loose" else 1]))
@@ -170,16 +151,32 @@ def _scratch(draft: Draft, row: list[Task], lives: dict[str, Span]) -> None:
     computes = [n for n, task in enumerate(row) if isinstance(task.step, Compute)]
     if not computes or not draft.chance(0.25):
         return
-    memory = draft.pick("flash", "card") if draft.slip(0.02) else draft.pick("sram", "other")
     shape, bits = (1 + draft.below(4),), draft.pick(4, 8, 16)
     draft.buffers["scratch"] = Buffer(
-        "scratch", "", memory, shape, bits, packed(shape, bits), "scratch"
+        "scratch", "", draft.pick("sram", "other"), shape, bits, packed(shape, bits), "scratch"
     )
     users = sorted({draft.pick(*computes), draft.pick(*computes)})
     for n in users:
-        step = row[n].step
-        assert isinstance(step, Compute)
-        name = draft.pick(*draft.buffers) if draft.slip(0.02) else "scratch"
-        row[n].step = replace(step, scratch=(name,) * (1 + draft.slip(0.02)))
+        row[n].step = replace(row[n].step, scratch=("scratch",))
     lives["scratch"] = (users[0], users[-1])
-    draft.features.add("scratch")
+
+
+def _over_an_input(draft: Draft, row: list[Task], lives: dict[str, Span]) -> None:
+    """Put the output of a step that makes all of a tensor over an input that it needs last,
+    shifted by a little: whether that is right depends on the order of its units."""
+    for n, task in enumerate(row):
+        step = task.step
+        if not isinstance(step, Compute) or step.partial:
+            continue
+        out = draft.buffers[step.out.buffer]
+        dying = [
+            buffer
+            for buffer in (draft.buffers[piece.buffer] for piece in step.ins)
+            if lives[buffer.name][1] == n and buffer.memory == out.memory
+        ]
+        if lives[out.name][0] == n and step.out.size == out.shape and dying:
+            over = draft.pick(*dying)
+            even = 2 if max(out.bits, over.bits) > 4 else 1
+            shift = over.extent[0] - out.extent[0] + even * (draft.below(10) - 6)
+            draft.buffers[out.name] = _moved(out, max(shift, -out.extent[0]))
+            return

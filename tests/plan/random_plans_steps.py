@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 
-from pipeline.plan.vocabulary import Move
-from tests.plan.random_plans_draft import Draft, elements, piece, tiles
-from tests.plan.random_plans_sums import partial_sums, rambling, whole_sums
+from pipeline.graph.access import Operand, clipped
+from pipeline.graph.operator import Operator
+from pipeline.graph.tensor import Box
+from pipeline.plan.vocabulary import Clear, Compute, Finish, Move, Slice
+from tests.plan.random_plans_draft import Draft, Need, elements, piece, tiles, unit_of
 
 NEAR = ("sram", "sram", "sram", "other")
 """Memories that kernels use, by how often."""
@@ -27,19 +30,17 @@ def scheduled(draft: Draft) -> None:
             _along(draft, tensor, frame)
         for op in graph.operators:
             if rambles:
-                rambling(draft, op, frame)
+                _rambling(draft, op, frame)
             elif op in partial:
-                partial_sums(draft, op, frame)
+                _partial_sums(draft, op, frame)
             else:
-                whole_sums(draft, op, frame)
+                _whole_sums(draft, op, frame)
             _along(draft, op.output, frame)
 
 
 def _homes(draft: Draft) -> None:
     """Buffers of every tensor: where it is first, and where it is moved to before it is used."""
     graph = draft.graph
-    if draft.frames > 1:
-        draft.features.add("frames")
     _chain(draft, graph.input, draft.pick(*NEAR, "stream", "stream", "card"))
     for name in graph.constants:
         role = "constant" if draft.chance(0.8) else "activation"
@@ -52,8 +53,7 @@ def _homes(draft: Draft) -> None:
 def _chain(draft: Draft, tensor: str, first: str, role: str = "activation") -> None:
     """Buffers from ``first`` on; of the input's first and the output's last, one each frame."""
     memories = [first]
-    onward = {"card": not draft.slip(0.04), "stream": draft.chance(0.85)}
-    if onward.get(first, draft.chance(0.1)):
+    if draft.chance({"card": 1, "stream": 0.85}.get(first, 0.1)):
         memories.append(draft.pick(*NEAR))
     elif draft.chance(0.08):  # out to a card and back
         memories += ["card"] if tensor == draft.graph.output else ["card", draft.pick(*NEAR)]
@@ -85,4 +85,137 @@ def _along(draft: Draft, tensor: str, frame: int) -> None:
             number = draft.add(step, needs, makes, before)
             if draft.buffers[far].memory == "stream":
                 before = frozenset({number})
-        draft.features.add("move")
+
+
+# --- operators: tile by tile, in partial sums, or over and over
+
+
+def _whole_sums(draft: Draft, op: Operator, frame: int) -> None:
+    """Ordinary computations, tile by tile."""
+    shape = draft.graph.tensors[op.output].shape
+    exact = draft.streams or draft.chance(0.7)
+    boxes = tiles(draft, shape)
+    unit, order = unit_of(draft, tuple((0, n) for n in shape))
+    for box in boxes:
+        if len(boxes) > 1:
+            unit, order = unit_of(draft, box) if draft.chance(0.2) else (unit, ())
+        _compute(draft, op, box, frame, exact, unit, order)
+
+
+def _rambling(draft: Draft, op: Operator, frame: int) -> None:
+    """Boxes at random of the operator, and of an earlier one again."""
+    boxes = [_box(draft, op) for _ in range(draft.below(3))]
+    if draft.chance(0.9):
+        boxes.append(draft.graph.tensors[op.output].box)
+    chosen = [(op, box) for box in draft.shuffled(boxes)]
+    if draft.chance(0.4):
+        earlier = draft.graph.operators[draft.below(1 + draft.graph.operators.index(op))]
+        chosen.append((earlier, _box(draft, earlier)))
+    for each, box in chosen:
+        _compute(draft, each, box, frame, draft.chance(0.7), *unit_of(draft, box))
+
+
+def _partial_sums(draft: Draft, op: Operator, frame: int) -> None:
+    """Cleared, added to in parts, perhaps moved, and finished; tile by tile."""
+    out, acc, moved = draft.chains[op.output][0], f"{op.name}.acc", f"{op.name}.acc2"
+    if acc not in draft.buffers:
+        _accumulators(draft, op, acc, moved)
+    for box in tiles(draft, draft.graph.tensors[op.output].shape):
+        sums = elements(draft, acc, frame, box)
+        clear = draft.add(Clear(op.name, piece(acc, box, frame), frame), set(), sums)
+        for part in _parts(draft, op, box):
+            ins, needs = _inputs(draft, part, frame, exact=True)
+            unit, order = unit_of(draft, box) if draft.chance(0.3) else ((), ())
+            add = Compute(op.name, piece(acc, box, frame), ins, unit, order, True, frame=frame)
+            draft.add(add, needs, sums, frozenset({clear}))
+        last = acc
+        if moved in draft.buffers:
+            last = moved
+            move = Move(piece(acc, box, frame), piece(last, box, frame), frame)
+            draft.add(move, sums, elements(draft, last, frame, box))
+        held = _regions(draft, op.completion(draft.graph.tensors), box)
+        ins, needs = _inputs(draft, held, frame, draft.chance(0.7))
+        unit, _ = unit_of(draft, box)
+        end = Finish(op.name, piece(last, box, frame), piece(out, box, frame), ins, unit, frame)
+        made = elements(draft, out, frame, box)
+        draft.add(end, needs | elements(draft, last, frame, box), made)
+
+
+def _compute(  # type: ignore[no-untyped-def]
+    draft: Draft, op: Operator, box: Box, frame: int, exact: bool, unit, order
+) -> None:
+    tensors, out = draft.graph.tensors, draft.chains[op.output][0]
+    held = _regions(draft, [*_operands(draft, op), *op.completion(tensors)], box)
+    ins, needs = _inputs(draft, held, frame, exact)
+    step = Compute(op.name, piece(out, box, frame), ins, unit, order, frame=frame)
+    draft.add(step, needs, elements(draft, out, frame, box))
+
+
+def _box(draft: Draft, op: Operator) -> Box:
+    """Any part of the output that is not empty."""
+    shape = draft.graph.tensors[op.output].shape
+    lows = [draft.below(n) for n in shape]
+    return tuple((low, low + 1 + draft.below(n - low)) for low, n in zip(lows, shape, strict=True))
+
+
+def _operands(draft: Draft, op: Operator) -> list[Operand]:
+    return [operand for term in op.terms(draft.graph.tensors) for operand in term.operands]
+
+
+def _regions(draft: Draft, operands: Iterable[Operand], box: Box) -> dict[str, Box]:
+    """What outputs ``box`` read of each tensor, as one box."""
+    found: dict[str, Box] = {}
+    for operand in operands:
+        more = clipped(operand.region(box), draft.graph.tensors[operand.tensor].shape)
+        before = found.get(operand.tensor, more)
+        found[operand.tensor] = tuple(
+            (min(a, c), max(b, d)) for (a, b), (c, d) in zip(more, before, strict=True)
+        )
+    return found
+
+
+def _inputs(
+    draft: Draft, held: dict[str, Box], frame: int, exact: bool
+) -> tuple[tuple[Slice, ...], set[Need]]:
+    """Slices that hold ``held``, and what they need; whole tensors unless ``exact``."""
+    slices, needs = [], set()
+    for tensor, box in held.items():
+        name = draft.chains[tensor][-1]
+        copy = 0 if tensor in draft.graph.constants else frame
+        needs |= elements(draft, name, copy, box)
+        given = box if exact else draft.graph.tensors[tensor].box
+        slices.append(piece(name, given, copy))
+    return tuple(slices), needs
+
+
+def _parts(draft: Draft, op: Operator, box: Box) -> list[dict[str, Box]]:
+    """What each contribution reads: a part along an axis of an operand, or one of two terms."""
+    operands = _operands(draft, op)
+    read = _regions(draft, operands, box)
+    if len(op.terms(draft.graph.tensors)) > 1 and len(read) > 1 and draft.chance(0.3):
+        parts = [{tensor: held} for tensor, held in read.items()]
+    else:
+        cut = draft.graph.tensors[draft.pick(*operands).tensor]
+        axis, parts = draft.below(len(cut.shape)), []
+        size = 1 + draft.below(cut.shape[axis])
+        for low in range(0, cut.shape[axis], size):
+            start, stop = read[cut.name][axis]
+            start, stop = max(start, low), max(start, low, min(stop, low + size))
+            if start < stop or draft.chance(0.1):
+                lines = list(read[cut.name])
+                lines[axis] = (start, stop)
+                parts.append({**read, cut.name: tuple(lines)})
+    return parts
+
+
+def _accumulators(draft: Draft, op: Operator, name: str, moved: str) -> None:
+    """Of the least width that holds every sum, or more; or rounded. Perhaps in two places."""
+    low, high = op.partial_sums(draft.graph.tensors, draft.graph.constants)
+    enough = [b for b in (4, 8, 16, 32) if -(1 << (b - 1)) <= low <= high < 1 << (b - 1)]
+    bits, step = draft.pick(enough[0], enough[0], *enough), 1
+    if op.combine == "add" and draft.chance(0.3):
+        bits, step = draft.pick(4, 8, 16), 2 + draft.below(4000)
+    kind = {"role": "accumulator", "copies": draft.pick(1, draft.frames)}
+    draft.buffer(name, op.output, bits=bits, step=step, **kind)
+    if draft.chance(0.15):
+        draft.buffer(moved, op.output, bits=bits, step=step, **kind)

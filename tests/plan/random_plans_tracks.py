@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pipeline.plan.vocabulary import Move, Plan, Signal, Step, Track, Wait
 from tests.plan.random_plans_draft import Draft, Need, Task
-from tests.plan.random_plans_loops import rolled
 from tests.plan.reference import Footprint, conflict, footprint
 from tests.plan.reference_places import Wrong
 from tests.plan.reference_steps import Deeds
@@ -30,16 +27,7 @@ def in_a_row(draft: Draft) -> list[Task]:
             chosen = max(ready, key=lambda n: (_depth(draft, draft.tasks[n]), -n))
         left.remove(chosen)
         done.append(chosen)
-    row = [draft.tasks[n] for n in done]
-    n = draft.below(len(row))
-    if draft.slip(0.05):
-        row[n - 1], row[n] = row[n], row[n - 1]
-    if draft.slip(0.05) and len(row) > 1:
-        row.pop(draft.below(len(row)))
-    if draft.slip(0.05):
-        again = draft.below(len(row))
-        row.insert(again + draft.below(len(row) - again), replace(row[again]))
-    return row
+    return [draft.tasks[n] for n in done]
 
 
 def _before(draft: Draft) -> list[set[int]]:
@@ -47,13 +35,12 @@ def _before(draft: Draft) -> list[set[int]]:
     does to the elements that it makes."""
     makers: dict[Need, set[int]] = {}
     users: dict[Need, set[int]] = {}
-    careless = draft.slip(0.2)  # frames may overwrite one another
     before = []
     for n, task in enumerate(draft.tasks):
         found = set(task.after)
         for need in task.needs:
             found |= makers.get(need, set())
-        for made in () if careless else task.makes:
+        for made in task.makes:
             others = users.get(made, set())
             found |= {m for m in others if draft.tasks[m].step.frame != task.step.frame}
         before.append(found)
@@ -96,28 +83,21 @@ def dealt(draft: Draft, row: list[Task], plan: Plan) -> tuple[Track, ...]:
             level = signals[other].index(latest) + 1
             if eager or level > raised.get((track, other), 0):
                 raised[track, other] = level
-                if not draft.slip(0.05):
-                    steps[track].append(Wait(names[other], level - draft.slip(0.05)))
+                steps[track].append(Wait(names[other], level))
         if draft.chance(0.01):
-            steps[track].append(Wait("nobody", -draft.below(2) + draft.slip(0.2)))
+            steps[track].append(Wait("nobody", -draft.below(2)))
         steps[track].append(task.step)
         if n in needed:
             signals[track].append(n)
-            if not draft.slip(0.02):
-                steps[track].append(Signal(names[track]))
-    draft.features.add(f"{sum(map(bool, steps))} tracks")
-    if any(signals) and names[0] == "t":
-        draft.features.add("one counter")
+            steps[track].append(Signal(names[track]))
     engines = ("cpu", "io", "dma")[:count]
-    return tuple(Track(e, rolled(draft, each)) for e, each in zip(engines, steps, strict=True))
+    return tuple(Track(e, tuple(each)) for e, each in zip(engines, steps, strict=True))
 
 
 def _late(draft: Draft, row: list[Task], plan: Plan, mine: list[int]) -> list[dict[int, int]]:
     """For each step, the latest earlier one of each other track that it must not overtake."""
     deeds = Deeds(plan, draft.graph)
     granules = {memory.name: 2 * memory.granule_bytes for memory in plan.memories}
-    if draft.slip(0.2):
-        granules = dict.fromkeys(granules, 1)
     feet: list[Footprint] = []
     result = []
     for n, task in enumerate(row):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import resource
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from pipeline import verdict
 from pipeline.codegen import generate
@@ -27,8 +30,10 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.report import page as report_page
 from pipeline.timing.simulate import simulate
 from pipeline.timing.summary import summary
-from tests.plan.bounds import little_memory
 from tests.plan.subjects import Subject
+
+MOST_BYTES = 4 << 30
+"""Of memory, beside what was there before."""
 
 Reader = Callable[[Plan, Subject], Any]
 
@@ -75,6 +80,19 @@ READERS: dict[str, Reader] = {
     "generate cortex_m": generated("cortex_m"),
     "generate host": generated("host"),
 }
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """``MemoryError`` beyond ``MOST_BYTES``."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    most = psutil.Process().memory_info().vms + MOST_BYTES
+    if limits[0] == resource.RLIM_INFINITY or most < limits[0]:
+        resource.setrlimit(resource.RLIMIT_AS, (most, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def answers(plan: Plan, subject: Subject, readers: dict[str, Reader]) -> Iterator[tuple[str, str]]:

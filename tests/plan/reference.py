@@ -1,7 +1,7 @@
 """A second verifier, which shares nothing with the first: slow, plain, and element by element.
 
 ``judge`` runs a small plan under *every* interleaving of its tracks. A cell of memory (a nibble)
-holds a token that says what is there (``reference_cells.py``); each step reads and writes the
+holds a token that says what is there (``reference_steps.py``); each step reads and writes the
 tokens of each of its elements. It uses the vocabulary's and the graph's declarations alone.
 
 A state is how far each track is. Steps of different tracks that may be next at the same time, and
@@ -17,9 +17,8 @@ from itertools import combinations
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.vocabulary import KEPT, Buffer, Plan, Signal, Wait
-from tests.plan.reference_cells import Atoms, Deed, Element, Held, Result, Unit
 from tests.plan.reference_places import Cell, Env, Wrong, inside_memory, number, unrolled
-from tests.plan.reference_steps import Deeds
+from tests.plan.reference_steps import Atoms, Deed, Deeds, Element, Held, Result, Unit
 
 MOST_STATES = 20_000
 

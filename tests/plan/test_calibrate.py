@@ -10,7 +10,6 @@ import pytest
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.placement.constants import constants
-from pipeline.plan import serialize
 from pipeline.plan.calibrate import calibrated, needs_calibration, rounds
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
@@ -128,13 +127,6 @@ def test_an_open_step_is_no_plan_yet() -> None:
         calibrated(plan, graph, [])
 
 
-def test_exact_sums_must_fit_whatever_the_input() -> None:
-    graph = network()
-    with pytest.raises(PlanError, match="do not fit sums's 8 bits"):
-        verify(two_at_once(graph, 8, 1), graph)
-    verify(two_at_once(graph, 32, 1), graph)
-
-
 def test_a_plan_that_does_not_fit_is_calibrated() -> None:
     """It is still a plan, and what it needs is the answer."""
     graph = network()
@@ -148,16 +140,3 @@ def test_plans_without_open_steps_stay_as_they_are() -> None:
     graph = network()
     plan = two_at_once(graph, 32, 1)
     assert calibrated(plan, graph, []) is plan and not rounds(plan)
-
-
-def test_only_accumulators_have_steps() -> None:
-    graph = network()
-    out = two_at_once(graph, 32, 1).buffer["out"]
-    with pytest.raises(PlanError, match="steps of 3"):
-        replace(out, step=3)
-
-
-def test_steps_survive_serialization(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    plan = two_at_once(network(), 8, 33)
-    serialize.save(plan, tmp_path / "plan.json")
-    assert serialize.load(tmp_path / "plan.json") == plan

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline.graph.graph import Graph
-from pipeline.hardware import Hardware, Memory
+from pipeline.hardware import Hardware
 from pipeline.plan.cost import cost, intervals, merged
 from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import Interpreter, interpret
@@ -18,7 +18,6 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import (
     Affine,
     Buffer,
-    Clear,
     Compute,
     Plan,
     PlanError,
@@ -26,7 +25,6 @@ from pipeline.plan.vocabulary import (
     Table,
     Track,
     packed,
-    whole,
 )
 from tests.comparing import equal
 from tests.strategies.chains import Chain, board, mnist
@@ -105,33 +103,6 @@ def test_large_layers_are_run_in_portions(monkeypatch: pytest.MonkeyPatch) -> No
     equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
 
 
-def test_whole_operators_have_no_partial_sums() -> None:
-    net = Net((6,))
-    net.softmax("input")
-    graph = net.graph()
-    plan = Ordinary().plan(graph, BOARD)
-    (step,) = plan.tracks[0].steps
-    assert isinstance(step, Compute)
-    sums = Buffer("sums", graph.output, "sram", (6,), 32, packed((6,), 32, 100), "accumulator")
-    for wrong in (replace(step, out=whole(sums), partial=True), Clear(step.op, whole(sums))):
-        broken = replace(plan, buffers=(*plan.buffers, sums), tracks=(Track("cpu", (wrong,)),))
-        with pytest.raises(PlanError, match="cannot be computed in parts"):
-            verify(broken, graph)
-
-
-def test_a_reshape_in_two_units_is_refused_in_place() -> None:
-    net = Net((2, 6))
-    net.reshape("input", 3, 4)
-    graph = net.graph()
-    plan = Ordinary().plan(graph, BOARD)
-    verify(plan, graph)
-    (step,) = plan.tracks[0].steps
-    assert isinstance(step, Compute) and step.unit == (3, 4)
-    broken = replace(plan, tracks=(Track("cpu", (replace(step, unit=(1, 4)),)),))
-    with pytest.raises(PlanError, match="before its last read"):
-        verify(broken, graph)
-
-
 def constants_of(plan: Plan) -> set[str]:
     return {buffer.name for buffer in plan.buffers if buffer.role == "constant"}
 
@@ -178,13 +149,6 @@ def test_constants_in_a_granule_that_another_track_writes_are_not_kept() -> None
     wide = replace(plan, memories=memories)
     assert kept(wide, graph) == {"a.weight", "a.bias"}
     assert kept(replace(wide, tracks=(*plan.tracks, Track("io", ()))), graph) == set()
-
-
-def test_two_buffers_of_one_name_are_refused() -> None:
-    graph = mnist().graph()
-    plan = Ordinary().plan(graph, board())
-    with pytest.raises(PlanError, match="two of buffer"):
-        verify(replace(plan, buffers=(*plan.buffers, plan.buffers[-1])), graph)
 
 
 def test_memories_are_made_as_large_as_they_are_used() -> None:
@@ -239,10 +203,3 @@ def test_slices_of_one_step_may_be_any_part() -> None:
     equal(interpret(parted, graph, frame).output, graph.outputs(frame[None])[0])
     with pytest.raises(PlanError):
         verify(replace(parted, tracks=(Track("cpu", halves[:1]),)), graph)
-
-
-def test_memories_of_any_kind_are_known() -> None:
-    graph = mnist().graph()
-    plan = Ordinary().plan(graph, board())
-    with pytest.raises(PlanError, match="unknown memory"):
-        verify(replace(plan, memories=(Memory("sram", 4096),)), graph)

@@ -1,132 +1,229 @@
-"""What a plan may say at all; tests/plan/adversarial*.py has many more that it may not."""
+"""What cannot even be made: a plan that means nothing, or that asks for more than a machine has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields, replace
 from math import inf, nan
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pipeline.hardware import Memory
 from pipeline.plan import serialize, well_formed
 from pipeline.plan.vocabulary import (
     Affine,
-    Buffer,
-    Compute,
     Lin,
     Loop,
+    Move,
     Plan,
     PlanError,
     Signal,
+    Slice,
+    Step,
     Table,
     Track,
-    packed,
+    Wait,
 )
 from pipeline.typed import LARGEST
-from tests.plan.fixtures import channel_partial, herringbone
-from tests.plan.mistakes import nodes, rebuilt
+from tests.plan.mutations import nodes, rebuilt
+from tests.plan.small import (
+    Change,
+    before,
+    buffer,
+    edited,
+    halves,
+    layer,
+    like_x,
+    moved,
+    plan_with,
+    scratch,
+    step,
+    sums,
+)
 from tests.plan.subjects import subjects
 
-PLAN, _ = herringbone(np.random.default_rng(0))
-LOOPED, _ = channel_partial(np.random.default_rng(0))
+K, NOBODY, S = Lin(0, (("k", 2),)), Lin(0, (("nobody", 0),)), Signal("s")
+NONE, COPY = Slice("x", (0,), (0,)), like_x("copy", 64)
 
 
-def on(*scratch: Buffer) -> Plan:
-    """The plan with ``scratch`` for its only step."""
-    (track,) = PLAN.tracks
-    (step,) = track.steps
-    assert isinstance(step, Compute)
-    noisy = replace(step, scratch=tuple(buffer.name for buffer in scratch))
-    buffers = (*PLAN.buffers, *scratch)
-    return replace(PLAN, buffers=buffers, tracks=(Track("cpu", (noisy,)),))
+def loops(depth: int, body: tuple[Step, ...] = (S,), count: int = 1) -> tuple[Step, ...]:
+    for level in range(depth):
+        body = (Loop(f"v{level}", count, body),)
+    return body
 
 
-def room(name: str = "room", at: int = 200, memory: str = "sram") -> Buffer:
-    return Buffer(name, "", memory, (4,), 8, packed((4,), 8, at), "scratch")
-
-
-def test_scratch_is_ram_of_its_own() -> None:
-    assert on(room(), room("other", 208))
-    for wrong, said in (
-        ((room(memory="flash"),), "room is in flash, which is no RAM"),
-        ((room(), room("other", 206)), "lies on another scratch"),
-        ((replace(room(), map=Affine(200, (0,))),), "not in one piece"),
-        ((replace(room(), map=Table((200, 202, 204, 200))),), "not in one piece"),
-    ):
-        with pytest.raises(PlanError, match=said):
-            on(*wrong)
-    with pytest.raises(PlanError, match=r"of role scratch is of tensor 'x'"):
-        replace(room(), tensor="x")
-
-
-def nested(depth: int) -> Loop:
-    loop = Loop("v0", 1, (Signal("done"),))
-    for n in range(1, depth):
-        loop = Loop(f"v{n}", 1, (loop,))
+def inside_itself() -> Loop:
+    loop = Loop("k", 1, ())
+    object.__setattr__(loop, "body", (loop,))
     return loop
 
 
-@pytest.mark.parametrize(
-    ("steps", "said"),
-    [
-        (lambda: (Loop("n", 10**12, (Signal("a"),)),), "more than 4000000 steps"),
-        (lambda: (Loop("n", 3, ()),), "runs nothing"),
-        (lambda: (Loop("n", 0, (Signal("a"),)),), "runs nothing"),
-        (lambda: (nested(well_formed.MOST_DEPTH + 1),), "32 deep"),
-        (lambda: (nested(3_000),), "32 deep"),
-        (lambda: (Loop("n", 2, (Loop("n", 2, (Signal("a"),)),)),), "inside of another loop n"),
-        (lambda: (), "1 to 4000000 steps"),
-    ],
+def memory(number: int = 0, **change: Any) -> Change:
+    return plan_with(
+        memories=lambda each: (*each[:number], replace(each[number], **change), *each[number + 1 :])
+    )
+
+
+def far(plan: Plan) -> Plan:
+    return moved("y", 1 << 36)(memory(bytes=1 << 40)(plan))
+
+
+REFUSED: tuple[tuple[str, Change], ...] = (
+    # amounts
+    ("loop 'k' runs nothing: count 1000000000000", before(Loop("k", 10**12, ()))),
+    ("runs nothing", before(Loop("k", 10**12, loops(1, count=0)))),
+    ("runs nothing", before(Loop("k", -1, (S,)))),
+    ("more than 4000000 steps", before(Loop("k", 1 << 70, (S,)))),
+    ("more than 4000000 steps", before(Loop("k", 10**12, (Move(NONE, NONE),)))),
+    ("more than 4000000 steps", before(*loops(30, count=10))),
+    ("nested more than 32 deep", before(*loops(3000))),
+    ("nested more than 32 deep", before(*loops(3000, ()))),
+    ("more than 32 deep", before(*loops(well_formed.MOST_DEPTH + 1))),
+    ("nested more than 32 deep", before(inside_itself())),
+    ("a plan has 1 to 4000000 steps", plan_with(tracks=())),
+    ("a plan has 1 to 4000000 steps", plan_with(tracks=(Track("cpu", ()),))),
+    ("more than 4000000 steps", plan_with(tracks=(Track("cpu", loops(1, count=4_000_001)),))),
+    (
+        "no more than 16 tracks, not 200000",
+        plan_with(tracks=tuple(Track(f"t{n}", (S,)) for n in range(200_000))),
+    ),
+    ("sram has -1 B", memory(bytes=-1)),
+    ("in granules of 0", memory(granule_bytes=0)),
+    ("addresses are wrong", far),
+    ("addresses are wrong", moved("y", -(1 << 36))),
+    (
+        "has 4611686018427387904 elements",
+        step(scratch(0, shape=(1 << 31,) * 2, map=Affine(0, (0, 0)))),
+    ),
+    ("a plan is for 1 to 65536 frames, not 0", plan_with(frames=0)),
+    ("not 65537", plan_with(frames=65537)),
+    # names
+    ("two of memory sram", plan_with(memories=lambda each: (Memory("sram", 128, "rom"), *each))),
+    ("two of buffer y", plan_with(buffers=lambda each: (*each, each[1]))),
+    ("two of track cpu", plan_with(tracks=lambda each: each * 2)),
+    ("two of resident buffer x", plan_with(resident=lambda names: (*names, "x"))),
+    ("there is no buffer z", plan_with(resident=lambda names: (*names, "z"))),
+    ("there is no buffer z", plan_with(output="z")),
+    ("there is no buffer z", step(out=Slice("z", (0,), (3,)))),
+    ("unknown memory dram", buffer("y", memory="dram")),
+    ("holds no elements", lambda plan: plan_with(output="acc")(step(sums())(plan))),
+    (
+        "holds no elements",
+        lambda plan: plan_with(resident=("scratch",))(step(scratch(64))(plan)),
+    ),
+    ("a loop's variable has no name", before(Loop("", 2, (S,)))),
+    ("inside of another loop k", before(Loop("k", 1, (Loop("k", 2, (S,)),)))),
+    ("no loop nobody around", step(out=Slice("y", (NOBODY,), (3,)))),
+    ("no loop nobody around", step(out=Slice("y", (0,), (3,), NOBODY))),
+    ("no loop nobody around", step(frame=NOBODY)),
+    ("no loop nobody around", before(Wait("s", NOBODY))),
+    ("no loop nobody around", before(Move(NONE, replace(NONE, lo=(NOBODY,))))),
+    ("no loop k around", before(*loops(1), Loop("k", 1, (S,)), Wait("s", K))),
+    # slices, units and orders
+    ("has not its 1 axes", step(out=Slice("y", (0, 0), (3, 1)))),
+    ("has not its 1 axes", step(out=Slice("y", (0, 0), (3,)))),
+    ("has not its 1 axes", before(Move(NONE, Slice("x", (0, 0), (0, 0))))),
+    ("has -1 indices along an axis", step(out=Slice("y", (1,), (-1,)))),
+    ("units of (1, 1) do not divide the 1 axes", step(unit=(1, 1))),
+    ("units of", step(unit=(0,))),
+    ("places that have not its axes", step(order=((0, 0), (1, 0), (2, 0)))),
+    ("is delayed by -1 units", step(delay=-1)),
+    ("only moves can", buffer("y.weight", memory="card")),
+    ("only moves can", buffer("y", memory="card")),
+    # maps and buffers
+    ("is not of its shape", buffer("y", map=Affine(16, (4, 4)))),
+    ("is not of its shape", buffer("y.weight", map=Affine(0, (8, 2), (3,)))),
+    ("is not of its shape", buffer("y", map=Affine(16, (4,), (-3,)))),
+    ("is not of its shape", buffer("y", map=Table((16, 20)))),
+    ("is not of its shape", buffer("y", map=Table((16, 20, -4)))),
+    ("buffer y is empty", buffer("y", shape=(), map=Affine(16, ()))),
+    ("buffer y is empty", buffer("y", shape=(0,))),
+    ("has elements of 3 bits", buffer("y", bits=3)),
+    ("has steps of 2", buffer("y", step=2)),
+    ("has steps of -1", lambda plan: step(sums(step=-1))(plan)),
+    ("of role activation has 0 copies", buffer("y", copies=0)),
+    ("of role constant has 2 copies", buffer("y.bias", copies=2, copy_stride=8)),
+    ("are no places apart", buffer("y", copies=2)),
+    ("are no places apart", buffer("y", copies=1 << 17, copy_stride=1)),
+    # scratch
+    ("takes constant buffer y.bias for scratch", step(scratch=("y.bias",))),
+    ("takes activation buffer copy for scratch", step(COPY, scratch=("copy",))),
+    ("there is no buffer nothing", step(scratch=("nothing",))),
+    ("is in flash, which is no RAM", step(scratch(200, memory="flash"))),
+    ("is in card, which is no RAM", step(scratch(0, memory="card"), scratch=("scratch",))),
+    ("is not in one piece", step(scratch(64, map=Affine(128, (-2,))))),
+    ("lies on another scratch", step(scratch(64), scratch=("scratch", "scratch"))),
+    (
+        "lies on another scratch",
+        step(scratch(64), scratch(66, "more"), scratch=("scratch", "more")),
+    ),
+    ("of role scratch has 3 copies", lambda plan: step(scratch(64, copies=3))(plan)),
+    ("of role scratch is of tensor 'x'", lambda plan: step(scratch(64, tensor="x"))(plan)),
+    ("of role activation is of tensor ''", buffer("x", tensor="")),
+    (
+        "a slice of scratch",
+        before(Move(Slice("scratch", (0,), (4,)), NONE), buffers=(scratch(64),)),
+    ),
 )
-def test_walks_end(steps: Callable[[], tuple[Loop, ...]], said: str) -> None:
-    with pytest.raises(PlanError, match=said):
-        replace(PLAN, tracks=(Track("cpu", steps()),))
+
+
+@pytest.mark.parametrize(("said", "change"), REFUSED)
+def test_what_is_no_plan_is_refused(said: str, change: Change) -> None:
+    plan, _ = layer()
+    with pytest.raises(PlanError) as refusal:
+        change(plan)
+    assert said in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+def test_only_what_is_computed_whole_is_delayed() -> None:
+    plan, _ = halves()
+    clear, first, *rest = plan.tracks[0].steps
+    with pytest.raises(PlanError, match="is delayed by 1 units, partial=True"):
+        edited(plan, clear, replace(first, delay=1), *rest)  # type: ignore[call-arg]
+
+
+def test_units_of_a_finish_have_its_axes() -> None:
+    plan, _ = halves()
+    *steps, last = plan.tracks[0].steps
+    with pytest.raises(PlanError, match="units of"):
+        edited(plan, *steps, replace(last, unit=(1, 1)))  # type: ignore[call-arg]
+
+
+def test_a_part_of_a_tensor_is_all_that_slices_reach() -> None:
+    plan, _ = layer()
+    held = replace(COPY, map=Affine(124, (2,), held=((2, 4),)))
+    assert before(Move(Slice("x", (2,), (2,)), Slice("copy", (2,), (2,))), buffers=(held,))(plan)
+    for low, size in ((1, 2), (2, 3), (K, 1)):
+        with pytest.raises(PlanError, match="beyond the part"):
+            before(
+                Loop("k", 2, (Move(Slice("x", (low,), (size,)), Slice("copy", (low,), (size,))),)),
+                buffers=(held,),
+            )(plan)
+    for wrong in (((2, 5),), ((2, 2),), ((-1, 2),), ((0, 1), (0, 1))):
+        with pytest.raises(PlanError, match="is not of its shape"):
+            replace(held, map=Affine(124, (2,), held=wrong))
 
 
 def test_a_body_shared_many_times_is_counted_not_walked() -> None:
     """2 ** 30 steps in 30 objects."""
-    loop = Loop("v0", 1, (Signal("a"), Signal("a")))
+    loop = Loop("v0", 1, (S, S))
     for n in range(1, 30):
         loop = Loop(f"v{n}", 1, (loop, loop))
     with pytest.raises(PlanError, match="more than 4000000 steps"):
-        replace(PLAN, tracks=(Track("cpu", (loop,)),))
+        before(loop)(layer()[0])
 
 
-def test_loops_at_the_limit_are_walked() -> None:
-    assert replace(PLAN, tracks=(*PLAN.tracks, Track("io", (nested(well_formed.MOST_DEPTH),))))
-
-
-def test_variables_are_bound() -> None:
-    clear, loop, finish = LOOPED.tracks[0].steps
-    assert isinstance(loop, Loop)
-    first, *rest = loop.body
-    assert isinstance(first, Compute)
-    for lost in (
-        (clear, *loop.body, finish),
-        (clear, replace(loop, var="m"), finish),
-        (clear, replace(loop, body=(replace(first, frame=Lin(0, (("q", 0),))), *rest)), finish),
-    ):
-        with pytest.raises(PlanError, match="there is no loop"):
-            replace(LOOPED, tracks=(Track("cpu", lost),))
-
-
-def test_memories_have_a_size_that_a_computer_can_hold() -> None:
-    far = tuple(replace(m, bytes=1 << 40) for m in PLAN.memories)
-    assert replace(PLAN, memories=far)  # they may be large, as long as little of them is used
-    away = replace(PLAN.buffers[0], map=packed(PLAN.buffers[0].shape, 4, 1 << 36))
-    with pytest.raises(PlanError, match="addresses are wrong"):
-        replace(PLAN, memories=far, buffers=(away, *PLAN.buffers[1:]))
-    for bad in (Memory("sram", -1), Memory("sram", 64, "ram", 0)):
-        with pytest.raises(PlanError, match="memory sram has"):
-            replace(PLAN, memories=(bad, *PLAN.memories[1:]))
+def test_what_is_at_the_limit_is_a_plan() -> None:
+    plan, _ = layer()
+    assert before(*loops(well_formed.MOST_DEPTH))(plan)
+    assert plan_with(tracks=lambda each: (*each, Track("io", loops(1, count=3_999_999))))(plan)
+    assert memory(bytes=1 << 40)(plan)  # they may be large, as long as little of them is used
+    assert step(scratch(64), scratch(68, "more"), scratch=("scratch", "more"))(plan)
 
 
 WRONG: tuple[Any, ...] = (
     *(2.5, nan, -inf, None, True, LARGEST + 1, [1], ({},)),
-    *((each,) for each in (2.5, None, LARGEST + 1, Track("inner", ()), PLAN)),
+    *((each,) for each in (2.5, None, LARGEST + 1, Track("inner", ()), layer()[0])),
 )
 """Fractions, nothing, a list, or too much, where a number, a name, a slice or a tuple of them
 belongs."""

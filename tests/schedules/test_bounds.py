@@ -28,7 +28,7 @@ from pipeline.schedules.bounds import (
 )
 from tests.contracts.operators import MAKERS
 from tests.graphs import random_graph
-from tests.plan.reference_reads import atoms, window
+from tests.plan.reference_places import atoms, window
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -1,6 +1,7 @@
-"""Random plans before both verifiers, and those that they accept run.
+"""Two verifiers that share nothing before the same plans: random ones and those of every strategy,
+as they are and with a mistake. What both accept has to run.
 
-``python -m tests.plan.reference_agreement 10000`` prints what became of so many plans.
+``python -m tests.plan.agreement 10000`` prints what became of so many plans.
 """
 
 from __future__ import annotations
@@ -9,22 +10,28 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
+import pytest
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan, PlanError
-from tests.plan.random_plans import Case, random_case
+from tests.plan.mutations import mutant, nodes
+from tests.plan.random_plans import random_plan
 from tests.plan.reference import judge
 from tests.plan.reference_places import Wrong
+from tests.plan.subjects import subjects
 
 STRICTER = {
     r"resident buffer \w+ overlaps another one": "it may hold the very same elements there",
+    r"would be watched up to byte": "a limit of the machine that verifies",
 }
 """What ``verify`` refuses although nothing goes wrong, and when that is so."""
+
+Case = tuple[Plan, Graph]
 
 
 @dataclass
@@ -32,8 +39,7 @@ class Tally:
     """
     Attributes:
         stricter: plans that only ``verify`` refuses, by the reason in ``STRICTER``.
-        shown: of the features of the vocabulary, how many accepted plans have each.
-        tried: the same of all plans.
+        shown: how many accepted plans have something in a field of a class, or use the class.
         faults: what must not be, with the seed.
     """
 
@@ -42,27 +48,38 @@ class Tally:
     refused: int = 0
     stricter: Counter[str] = field(default_factory=Counter)
     shown: Counter[str] = field(default_factory=Counter)
-    tried: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
+
+
+def case(seed: int) -> Case:
+    """A random plan, or that of a strategy; two of three with a mistake."""
+    rng = np.random.default_rng([1, seed])
+    if seed % 4:
+        plan, graph = random_plan(seed)
+    else:
+        every = [*subjects().values()]
+        subject = every[seed // 4 % len(every)]
+        plan, graph = subject.plan, subject.graph
+    spoilt = None
+    while rng.random() < 0.9 and spoilt is None and seed % 3:
+        spoilt = mutant(rng, plan, graph)
+    return spoilt or plan, graph
 
 
 def compared(seeds: Iterable[int]) -> Tally:
     tally = Tally()
     for seed in seeds:
-        case = random_case(seed)
         tally.plans += 1
-        tally.tried.update(case.features)
-        if fault := _compare(case, seed, tally):
+        if fault := _compare(*case(seed), seed, tally):
             tally.faults.append(f"{seed}: {fault}")
     return tally
 
 
-def _compare(case: Case, seed: int, tally: Tally) -> str | None:
+def _compare(plan: Plan, graph: Graph, seed: int, tally: Tally) -> str | None:
     """What must not be."""
-    computed, wrong = by_reference(case)
+    computed, wrong = by_reference(plan, graph)
     try:
-        plan = case.plan()
-        report = verify(plan, case.graph)
+        report = verify(plan, graph)
     except PlanError as error:
         if wrong:
             tally.refused += 1
@@ -70,23 +87,42 @@ def _compare(case: Case, seed: int, tally: Tally) -> str | None:
         known = next((reason for reason in STRICTER if re.search(reason, str(error))), None)
         tally.stricter[known or "?"] += 1
         return None if known else f"refused without need: {error}"
-    except Exception as error:
-        return f"raw {error!r}"
     if wrong:
         return f"accepted, though {wrong}"
     if report.computed != computed:
         return f"computes {computed}, not {report.computed}"
     tally.accepted += 1
-    tally.shown.update(case.features)
-    return misfires(plan, case.graph, np.random.default_rng(seed))
+    tally.shown.update(said(plan))
+    return misfires(plan, graph, np.random.default_rng(seed))
 
 
-def by_reference(case: Case) -> tuple[Counter[str], str]:
+def said(plan: Plan) -> set[str]:
+    """Classes of the vocabulary, and fields of them that do not hold their defaults."""
+    found = [node for _, node in nodes(plan)]
+    return {type(node).__name__ for node in found} | {
+        f"{type(node).__name__}.{field.name}"
+        for node in found
+        for field in fields(node)
+        if getattr(node, field.name) != field.default
+    }
+
+
+def by_reference(plan: Plan, graph: Graph) -> tuple[Counter[str], str]:
     """What is computed, and what is wrong."""
     try:
-        return judge(case.loose, case.graph), ""
+        return judge(plan, graph), ""
     except Wrong as wrong:
         return Counter(), str(wrong)
+
+
+def refuse(plan: Plan, graph: Graph, said: str) -> None:
+    """Both do, the verifier with a word that matches ``said``."""
+    with pytest.raises(PlanError, match=said) as refusal:
+        verify(plan, graph)
+    assert "\n" not in str(refusal.value)
+    assert by_reference(plan, graph)[1] or any(
+        re.search(reason, str(refusal.value)) for reason in STRICTER
+    )
 
 
 def misfires(plan: Plan, graph: Graph, rng: np.random.Generator) -> str | None:
@@ -101,10 +137,7 @@ def misfires(plan: Plan, graph: Graph, rng: np.random.Generator) -> str | None:
     rounded = any(buffer.step > 1 for buffer in plan.buffers)
     choices = [min, max, *[lambda ready: int(rng.choice(ready))] * 3]
     for choose in choices if len(plan.tracks) > 1 else [min]:
-        try:
-            found = interpret(plan, graph, images if plan.frames > 1 else images[0], choose).output
-        except Exception as error:
-            return f"cannot be run: {error!r}"
+        found = interpret(plan, graph, images if plan.frames > 1 else images[0], choose).output
         if rounded and choose is min:
             wanted = found
         elif not np.array_equal(found.reshape(wanted.shape), wanted):
@@ -112,13 +145,16 @@ def misfires(plan: Plan, graph: Graph, rng: np.random.Generator) -> str | None:
     return None
 
 
-if __name__ == "__main__":
+def main() -> None:
     tally = compared(range(int(sys.argv[1])))
     print(
         f"{tally.plans} plans: {tally.accepted} accepted by both and run, {tally.refused} refused"
     )
     for reason, count in tally.stricter.items():
         print(f"refused by verify alone: {count} ({reason}: {STRICTER.get(reason)})")
-    for feature, count in tally.tried.most_common():
-        print(f"{feature:16} in {count:5} plans, {tally.shown[feature]:5} accepted")
+    print(*(f"{count:6} {name}" for name, count in tally.shown.most_common()), sep="\n")
     print("\n".join(tally.faults) or "no fault")
+
+
+if __name__ == "__main__":
+    main()
