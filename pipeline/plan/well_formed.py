@@ -130,7 +130,7 @@ def _buffers(plan: Plan) -> None:
         if buffer.role in PASSING:
             if plan.memory[buffer.memory].kind != "ram":
                 raise PlanError(f"scratch {buffer.name} is in {buffer.memory}, which is no RAM")
-            if buffer.run(buffer.box) is None:
+            if buffer.run(buffer.box) is None or buffer.held != buffer.box:
                 raise PlanError(f"scratch {buffer.name} is not in one piece")
         reach[buffer.memory] = max(reach[buffer.memory], high, high - low, -low)
     if sum(reach.values()) > 2 * MOST_BYTES:
@@ -138,10 +138,13 @@ def _buffers(plan: Plan) -> None:
     if not 1 <= plan.frames <= MOST_COPIES:
         raise PlanError(f"a plan is for 1 to {MOST_COPIES} frames, not {plan.frames}")
     for name in (*plan.resident, plan.output):
-        if (role := _buffer(plan, name).role) not in ("activation", "constant"):
+        buffer = _buffer(plan, name)
+        if buffer.role not in ("activation", "constant"):
             raise PlanError(
-                f"{role} buffer {name} is resident or the output, yet holds no elements"
+                f"{buffer.role} buffer {name} is resident or the output, yet holds no elements"
             )
+        if buffer.held != buffer.box:
+            raise PlanError(f"buffer {name} is resident or the output, yet holds only a part")
 
 
 def _distinct(what: str, names: list[str]) -> None:

@@ -43,7 +43,7 @@ from tests.plan.small import (
 from tests.plan.subjects import subjects
 
 K, NOBODY, S = Lin(0, (("k", 2),)), Lin(0, (("nobody", 0),)), Signal("s")
-NONE, COPY = Slice("x", (0,), (0,)), like_x("copy", 64)
+NONE, COPY, TWO = Slice("x", (0,), (0,)), like_x("copy", 64), Slice("y", (0,), (2,))
 
 
 def loops(depth: int, body: tuple[Step, ...] = (S,), count: int = 1) -> tuple[Step, ...]:
@@ -111,6 +111,10 @@ REFUSED: tuple[tuple[str, Change], ...] = (
         "holds no elements",
         lambda plan: plan_with(resident=("scratch",))(step(scratch(64))(plan)),
     ),
+    (
+        "yet holds only a part",
+        step(replace(layer()[0].buffer["y"], map=Affine(248, (4,), held=((0, 2),))), out=TWO),
+    ),
     ("a loop's variable has no name", before(Loop("", 2, (S,)))),
     ("inside of another loop k", before(Loop("k", 1, (Loop("k", 2, (S,)),)))),
     ("no loop nobody around", step(out=Slice("y", (NOBODY,), (3,)))),
@@ -152,6 +156,7 @@ REFUSED: tuple[tuple[str, Change], ...] = (
     ("is in flash, which is no RAM", step(scratch(200, memory="flash"))),
     ("is in card, which is no RAM", step(scratch(0, memory="card"), scratch=("scratch",))),
     ("is not in one piece", step(scratch(64, map=Affine(128, (-2,))))),
+    ("is not in one piece", step(scratch(64, map=Affine(128, (2,), held=((0, 2),))))),
     ("lies on another scratch", step(scratch(64), scratch=("scratch", "scratch"))),
     (
         "lies on another scratch",
