@@ -27,6 +27,7 @@ from pipeline.plan.vocabulary import (
     Rows,
     Signal,
     Slice,
+    Step,
     Table,
     Track,
     Wait,
@@ -104,6 +105,17 @@ def constants(graph: Graph, memory: str = "flash", skip: tuple[str, ...] = ()) -
     return buffers
 
 
+def one_track(
+    buffers: tuple[Buffer, ...], fixed: list[Buffer], *steps: Step, sram_bytes: int = 64
+) -> Plan:
+    """The first of ``buffers`` is the input, ``fixed`` are the constants in flash."""
+    stream = [Memory("stream", 84, "stream")] * (buffers[0].memory == "stream")
+    memories = (Memory("sram", sram_bytes), Memory("flash", 512, "rom"), *stream)
+    resident = (buffers[0].name, *(buffer.name for buffer in fixed))
+    tracks = (Track("cpu", steps),)
+    return Plan("fixture", "by hand", memories, (*buffers, *fixed), tracks, resident, "y")
+
+
 def herringbone(rng: np.random.Generator) -> tuple[Plan, Graph]:
     """6x6x2 -> 4x4x3, 4 bits, in place: peels of rows and columns, any free nibble."""
     b = Builder(rng)
@@ -134,14 +146,7 @@ def herringbone(rng: np.random.Generator) -> tuple[Plan, Graph]:
         unit=(1, 1, 3),
         order=tuple((r, c, 0) for r, c in order),
     )
-    memories = (Memory("sram", 64), Memory("flash", 256, "rom"))
-    resident = ("x", *(buffer.name for buffer in fixed))
-    return (
-        Plan(
-            "fixture", "by hand", memories, (x, y, *fixed), (Track("cpu", (step,)),), resident, "y"
-        ),
-        graph,
-    )
+    return one_track((x, y), fixed, step), graph
 
 
 def channel_partial(rng: np.random.Generator) -> tuple[Plan, Graph]:
@@ -176,13 +181,7 @@ def channel_partial(rng: np.random.Generator) -> tuple[Plan, Graph]:
         ),
     )
     steps = (Clear("y", whole(acc)), Loop("k", 3, body), Finish("y", whole(acc), whole(y), (b2,)))
-    memories = (Memory("sram", 256), Memory("flash", 512, "rom"))
-    resident = ("x", *(buffer.name for buffer in fixed))
-    buffers = (x, h, acc, y, *fixed)
-    return (
-        Plan("fixture", "by hand", memories, buffers, (Track("cpu", steps),), resident, "y"),
-        graph,
-    )
+    return one_track((x, h, acc, y), fixed, *steps, sram_bytes=256), graph
 
 
 def double_buffer(rng: np.random.Generator, tiles: int = 4) -> tuple[Plan, Graph]:
@@ -272,13 +271,7 @@ def row_ring(rng: np.random.Generator) -> tuple[Plan, Graph]:
         Loop("r", 5, body),
         Finish("y", whole(acc), whole(y), (b2,)),
     )
-    memories = (Memory("sram", 64), Memory("flash", 512, "rom"), Memory("stream", 84, "stream"))
-    resident = ("image", *(buffer.name for buffer in fixed))
-    buffers = (image, ring, h, acc, y, *fixed)
-    return (
-        Plan("fixture", "by hand", memories, buffers, (Track("cpu", steps),), resident, "y"),
-        graph,
-    )
+    return one_track((image, ring, h, acc, y), fixed, *steps), graph
 
 
 def rows_anywhere(rng: np.random.Generator) -> tuple[Plan, Graph]:
@@ -299,12 +292,7 @@ def rows_anywhere(rng: np.random.Generator) -> tuple[Plan, Graph]:
         )
         for row in range(3)
     )
-    memories = (Memory("sram", 64), Memory("flash", 256, "rom"))
-    resident = ("x", *(buffer.name for buffer in fixed))
-    return (
-        Plan("fixture", "by hand", memories, (x, y, *fixed), (Track("cpu", steps),), resident, "y"),
-        graph,
-    )
+    return one_track((x, y), fixed, *steps), graph
 
 
 def rows_in_blocks(rng: np.random.Generator) -> tuple[Plan, Graph]:

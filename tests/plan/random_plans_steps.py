@@ -20,7 +20,6 @@ def scheduled(draft: Draft) -> None:
     graph, rng = draft.graph, draft.rng
     draft.streams = draft.chance(0.25)
     _homes(draft)
-    rambles = not draft.streams and draft.chance(0.12)
     partial = [op for op in graph.operators if op.combine != "whole" and draft.chance(0.35)]
     state = rng.bit_generator.state
     for frame in range(draft.frames):
@@ -29,9 +28,7 @@ def scheduled(draft: Draft) -> None:
         for tensor in (graph.input, *(graph.constants if frame == 0 else ())):
             _along(draft, tensor, frame)
         for op in graph.operators:
-            if rambles:
-                _rambling(draft, op, frame)
-            elif op in partial:
+            if op in partial:
                 _partial_sums(draft, op, frame)
             else:
                 _whole_sums(draft, op, frame)
@@ -87,7 +84,7 @@ def _along(draft: Draft, tensor: str, frame: int) -> None:
                 before = frozenset({number})
 
 
-# --- operators: tile by tile, in partial sums, or over and over
+# --- operators: tile by tile, or in partial sums
 
 
 def _whole_sums(draft: Draft, op: Operator, frame: int) -> None:
@@ -100,19 +97,6 @@ def _whole_sums(draft: Draft, op: Operator, frame: int) -> None:
         if len(boxes) > 1:
             unit, order = unit_of(draft, box) if draft.chance(0.2) else (unit, ())
         _compute(draft, op, box, frame, exact, unit, order)
-
-
-def _rambling(draft: Draft, op: Operator, frame: int) -> None:
-    """Boxes at random of the operator, and of an earlier one again."""
-    boxes = [_box(draft, op) for _ in range(draft.below(3))]
-    if draft.chance(0.9):
-        boxes.append(draft.graph.tensors[op.output].box)
-    chosen = [(op, box) for box in draft.shuffled(boxes)]
-    if draft.chance(0.4):
-        earlier = draft.graph.operators[draft.below(1 + draft.graph.operators.index(op))]
-        chosen.append((earlier, _box(draft, earlier)))
-    for each, box in chosen:
-        _compute(draft, each, box, frame, draft.chance(0.7), *unit_of(draft, box))
 
 
 def _partial_sums(draft: Draft, op: Operator, frame: int) -> None:
@@ -149,13 +133,6 @@ def _compute(  # type: ignore[no-untyped-def]
     ins, needs = _inputs(draft, held, frame, exact)
     step = Compute(op.name, piece(out, box, frame), ins, unit, order, frame=frame)
     draft.add(step, needs, elements(draft, out, frame, box))
-
-
-def _box(draft: Draft, op: Operator) -> Box:
-    """Any part of the output that is not empty."""
-    shape = draft.graph.tensors[op.output].shape
-    lows = [draft.below(n) for n in shape]
-    return tuple((low, low + 1 + draft.below(n - low)) for low, n in zip(lows, shape, strict=True))
 
 
 def _operands(draft: Draft, op: Operator) -> list[Operand]:

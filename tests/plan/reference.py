@@ -18,7 +18,7 @@ from itertools import combinations
 from pipeline.graph.graph import Graph
 from pipeline.plan.vocabulary import KEPT, Buffer, Plan, Signal, Wait
 from tests.plan.reference_places import Cell, Env, Wrong, inside_memory, number, unrolled
-from tests.plan.reference_steps import Atoms, Deed, Deeds, Element, Held, Result, Unit
+from tests.plan.reference_steps import PASSING, Atoms, Deed, Deeds, Element, Held, Result, Unit
 
 MOST_STATES = 20_000
 
@@ -64,7 +64,7 @@ def _static(plan: Plan, deeds: Deeds) -> None:
             raise Wrong(f"there is no memory {buffer.memory}")
         if not inside_memory(buffer, deeds.memories[buffer.memory].bytes):
             raise Wrong(f"{buffer.name} leaves {buffer.memory}")
-        if buffer.role == "scratch":
+        if buffer.role in PASSING:
             deeds.scratch(buffer.name)
         else:
             deeds.buffer(buffer.name)

@@ -91,6 +91,8 @@ class Deed:
             yield from unit.touched()
 
 
+PASSING = ("scratch", "aside")
+"""Roles of what holds nothing from one step to the next."""
 Action = Compute | Clear | Finish | Move
 Sources = dict[str, tuple[Buffer, int, Box]]
 """By tensor: the buffer, the number of its copy, and the elements that a step may read there."""
@@ -232,7 +234,7 @@ class Deeds:
             raise Wrong(f"there is no buffer {name}")
         buffer = self.buffers[name]
         tensor = self.graph.tensors.get(buffer.tensor)
-        if buffer.role == "scratch" or tensor is None or tensor.shape != buffer.shape:
+        if buffer.role in PASSING or tensor is None or tensor.shape != buffer.shape:
             raise Wrong(f"buffer {name} is not of a tensor and its shape")
         if buffer.role != "accumulator" and buffer.bits != tensor.dtype.bits:
             raise Wrong(f"buffer {name} has elements of another width than its tensor")
@@ -292,7 +294,7 @@ class Deeds:
 
     def scratch(self, name: str) -> set[Cell]:
         buffer = self.buffers.get(name)
-        if buffer is None or buffer.role != "scratch" or buffer.tensor:
+        if buffer is None or buffer.role not in PASSING or buffer.tensor:
             raise Wrong(f"{name} is no scratch buffer")
         if self.memories[buffer.memory].kind != "ram":
             raise Wrong(f"scratch {name} is in no RAM")

@@ -76,20 +76,19 @@ def damage(path: Path, seed: int, number: int) -> Counter[str]:
     for name, subject in subjects().items():
         rng = np.random.default_rng([seed, *name.encode()])
         for _ in range(number):
-            kind, content = damaged(rng, subject.plan)
+            kinds, content = damaged(rng, subject.plan)
             path.write_bytes(content)
-            found.update(kind.split(" and "))
+            found.update(kinds)
             try:
                 plan = serialize.load(path)
             except ThimbleError as error:
-                assert str(error) and "\n" not in str(error), (kind, str(error))
+                assert str(error) and "\n" not in str(error), (kinds, str(error))
                 found["refused"] += 1
                 continue
             found["a plan"] += 1
             chosen = {n: r for n, r in READERS.items() if n not in SLOW or rng.random() < 0.125}
-            assert not list(answers(plan, subject, chosen)), (name, kind, content)
-    kinds = {change.__name__ for change in (*TREES, *TEXTS)}
-    assert kinds <= found.keys() and found["a plan"] > found["refused"] / 20
+            assert not list(answers(plan, subject, chosen)), (name, kinds, content)
+    assert {*TREES, *TEXTS} <= found.keys() and found["a plan"] > found["refused"] / 20
     return found
 
 

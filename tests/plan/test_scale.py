@@ -27,6 +27,7 @@ from pipeline.plan.vocabulary import (
     packed,
 )
 from tests.comparing import equal
+from tests.plan.small import buffer
 from tests.strategies.chains import Chain, board, mnist
 from tests.strategies.nets import Net, mobilenet_v2, vgg16
 from tests.strategies.test_ordinary import BOARD, Ordinary
@@ -73,9 +74,7 @@ def test_what_is_read_after_it_is_overwritten_goes_block_by_block() -> None:
     net.depthwise("input")
     graph, frame = net.graph(), net.frame()
     plan = Ordinary().plan(graph, BOARD)
-    output = plan.buffer[graph.output]
-    onto = replace(output, map=plan.buffer["input"].map)
-    wrong = replace(plan, buffers=tuple(onto if b is output else b for b in plan.buffers))
+    wrong = buffer(graph.output, map=plan.buffer["input"].map)(plan)
     with pytest.raises(PlanError, match="overwrites element 0 of input before its last read"):
         verify(wrong, graph)
     values = frame.copy()  # pixel by pixel, each written before the next is read
@@ -103,20 +102,11 @@ def test_large_layers_are_run_in_portions(monkeypatch: pytest.MonkeyPatch) -> No
     equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
 
 
-def constants_of(plan: Plan) -> set[str]:
-    return {buffer.name for buffer in plan.buffers if buffer.role == "constant"}
-
-
-def changed(plan: Plan, name: str, **change: object) -> Plan:
-    buffers = tuple(replace(b, **change) if b.name == name else b for b in plan.buffers)  # type: ignore[arg-type]
-    return replace(plan, buffers=buffers)
-
-
 @pytest.mark.parametrize("weights_in", ["sram", "flash"])
 def test_constants_that_nothing_can_touch_are_kept(weights_in: str) -> None:
     graph = mnist().graph()
     plan = Ordinary().plan(graph, board(weights_in=weights_in))
-    assert kept(plan, graph) == constants_of(plan)
+    assert kept(plan, graph) == {b.name for b in plan.buffers if b.role == "constant"}
 
 
 def test_constants_that_something_could_touch_are_not() -> None:
@@ -128,14 +118,14 @@ def test_constants_that_something_could_touch_are_not() -> None:
     assert isinstance(beneath, Affine)
     weights = plan.buffer[name]
     for wrong in (
-        changed(plan, name, map=packed(weights.shape, 4, beneath.base)),  # under an activation
-        changed(plan, name, map=replace(weights.map, strides=(0, 0, 0, 0))),  # on itself
+        buffer(name, map=packed(weights.shape, 4, beneath.base))(plan),  # under an activation
+        buffer(name, map=replace(weights.map, strides=(0, 0, 0, 0)))(plan),  # on itself
         replace(plan, resident=tuple(n for n in plan.resident if n != name)),
     ):
         assert name not in kept(wrong, graph)
         with pytest.raises(PlanError):
             verify(wrong, graph)
-    writable = changed(plan, name, role="activation")
+    writable = buffer(name, role="activation")(plan)
     assert name not in kept(writable, graph)
     verify(writable, graph)  # and nothing does write it
 
