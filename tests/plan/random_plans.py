@@ -13,9 +13,8 @@ from pipeline.hardware import Memory
 from pipeline.plan.vocabulary import KEPT, Plan, PlanError
 from tests.graphs import Net
 from tests.plan.fixtures import U4, U8, Builder
-from tests.plan.random_plans_draft import Draft
 from tests.plan.random_plans_places import placed
-from tests.plan.random_plans_steps import scheduled
+from tests.plan.random_plans_steps import Draft, scheduled
 from tests.plan.random_plans_tracks import dealt, in_a_row
 
 KINDS = {"sram": "ram", "other": "ram", "card": "block", "stream": "stream", "flash": "rom"}

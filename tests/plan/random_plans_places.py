@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 
 from pipeline.plan.vocabulary import Affine, Blocks, Buffer, Compute, Rows, Table, packed
-from tests.plan.random_plans_draft import Draft, Place, Task
+from tests.plan.random_plans_steps import Draft, Place, Task
 
 Span = tuple[int, int]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.plan.vocabulary import Move, Plan, Signal, Step, Track, Wait
-from tests.plan.random_plans_draft import Draft, Need, Task
+from tests.plan.random_plans_steps import Draft, Need, Task
 from tests.plan.reference import Footprint, conflict, footprint
 from tests.plan.reference_places import Wrong
 from tests.plan.reference_steps import Deeds

@@ -10,8 +10,6 @@ row-major order, of which there are none. Ends with 1 where there are, or some a
 
 from __future__ import annotations
 
-import argparse
-import sys
 from itertools import product
 
 import numpy as np
@@ -23,7 +21,7 @@ from pipeline.search.chains.least import least
 from pipeline.search.chains.liveness import peak_nibbles
 from pipeline.search.chains.traversals import ranks, rows
 from tests.search.every_order import units_of
-from tests.search.in_place import said, several
+from tests.search.in_place import Judged, compare, several
 from tests.strategies.chains import Chain
 
 SURE = ("square", "non-square kernels", "unequal strides", "1x1")
@@ -84,39 +82,16 @@ def drawn(kind: str, number: int) -> Chain:
     raise AssertionError
 
 
-def peaks(chain: Chain) -> tuple[int, int]:
-    """As planned, and in row-major order; nibbles."""
+def judged(kind: str, number: int) -> Judged:
+    """Against the best staircase."""
+    chain = drawn(kind, number)
     op = chain.operators[0]
     assert isinstance(op, Conv2d)
     layer = Layer(op, chain.tensors)
     size = layer.outputs[:2]
     found, by_rows = (peak_nibbles(layer, ranks(*size, p)) for p in (least(layer), rows(*size)))
-    return found, by_rows
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kinds", nargs="*", default=list(KINDS))
-    parser.add_argument("--cases", type=int, default=150)
-    parser.add_argument("--show", action="store_true", help="each layer that is above")
-    options = parser.parse_args()
-    wrong = False
-    print(f"{'':24}{'cases':>6}{'above':>6}{'worst':>8}{'below':>6}{'rows':>6}")
-    for kind in options.kinds:
-        ratios, worse = [], 0
-        for number in range(options.cases):
-            chain = drawn(kind, number)
-            stairs, (found, by_rows) = best_staircase(chain), peaks(chain)
-            ratios.append(found / stairs)
-            worse += found > by_rows
-            if options.show and found > stairs:
-                print(f"  {number}: {found} for {stairs}, rows {by_rows}: {said(chain)}")
-        above, below = (sum(sign * ratio > sign for ratio in ratios) for sign in (1, -1))
-        wrong |= worse > 0 or (above > 0 and kind in SURE)
-        worst = max(ratios) - 1 if above else 0
-        print(f"{kind:24}{len(ratios):6}{above:6}{worst:8.1%}{below:6}{worse:6}", flush=True)
-    sys.exit(wrong)
+    return Judged(chain, found, best_staircase(chain), by_rows)
 
 
 if __name__ == "__main__":
-    main()
+    compare(judged, KINDS, 150, SURE)

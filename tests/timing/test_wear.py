@@ -1,4 +1,4 @@
-"""Lifetimes and energies, by hand and against the paper's printed figures."""
+"""Lifetimes and energies, of one plan and of those tried: by hand, and the paper's figures."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pipeline.errors import ThimbleError
 from pipeline.hardware import Card, Power
+from pipeline.plan.tried import Tried
+from pipeline.timing.claims import claim
 from pipeline.timing.energy import energy
 from pipeline.timing.simulate import Timeline
 from pipeline.timing.states import States
 from pipeline.timing.tasks import TimedStep
+from pipeline.timing.trade import trade
 from pipeline.timing.wear import half_bytes, wear, written, years
+from tests.targets.cortex_m import board_named
 from tests.timing.toys import slow
 
 GB, TB = 1e9, 1024e9
@@ -97,3 +102,70 @@ def test_energy_by_state() -> None:
 def test_unknown_currents_give_no_energy() -> None:
     unknown = replace(slow(), power=Power(3.3, 0, 0, "none"))
     assert energy(States(1, 1, 1, 1, 1, 1, 1), unknown).total_uj == 0
+
+
+# --- what follows from the paper's printed figures
+
+ENERGY = {"wh": [0.07, 0.10], "seconds": [178, 213]}
+
+
+def test_the_papers_energy_is_time_and_power() -> None:
+    """+42 % is +20 % of time at +19 % of power, on a board of 1.4 W."""
+    parts = {name: claim(f"{name}_pct", ENERGY) for name in ("energy", "time", "power")}
+    assert parts["energy"] == pytest.approx(42, abs=1)
+    assert parts["time"] == pytest.approx(19.7, abs=0.1)
+    assert parts["power"] == pytest.approx(19.4, abs=0.1)
+    factors = [1 + (value or 0) / 100 for value in parts.values()]
+    assert factors[0] == pytest.approx(factors[1] * factors[2])
+    assert claim("board_watt", ENERGY) == pytest.approx(1.4, abs=0.02)
+
+
+def test_lifetimes_scale_with_the_card() -> None:
+    small = {"gb_a_day": 2.0, "card_gb": 4, "tb": 6.5, "of_gb": 4}
+    large = claim("wear_years_first_failure", {**small, "card_gb": 64})
+    assert large == pytest.approx(16 * (claim("wear_years_first_failure", small) or 0))
+    half = {"gb_a_day": 123, "card_gb": 64 * 1.048576, "cycles": 10_000}
+    assert claim("wear_years_half", half) == pytest.approx(7.47, abs=0.01)
+
+
+@pytest.mark.parametrize(("metric", "of"), [("guess", {}), ("energy_pct", {"wh": [1, 2]})])
+def test_what_does_not_follow_is_refused(metric: str, of: dict[str, object]) -> None:
+    with pytest.raises(ThimbleError, match=f"paper: {metric} does not follow"):
+        claim(metric, of)
+
+
+# --- plans that were tried
+
+BOARD = board_named("stm32f746g_sd")
+POWER = Power(supply_volt=2.0, active_ma=50.0, idle_ma=20.0, source="made up")
+CARD = replace(BOARD.card, read_ma=100.0, write_ma=40.0, idle_ma=10.0)
+HARDWARE = replace(BOARD, power=POWER, card=CARD)
+FAST, SPARING, WORSE = Tried(1000, 500, 100, 64), Tried(1100, 300, 0, 0), Tried(1200, 400, 100, 64)
+
+
+def test_a_plan_is_first_and_the_others_are_not_worse_in_all() -> None:
+    rows = trade(";".join(map(str, (WORSE, SPARING, FAST, WORSE))), 800, 8, HARDWARE)
+    assert [row["latency_us"] for row in rows] == [1200, 1000, 1100]
+    assert [row["written_bytes"] for row in rows] == [72, 72, 8]
+    years = [row["years_first_failure"] or 0.0 for row in rows]
+    assert years[2] == pytest.approx(years[1] * 72 / 8 * 1100 / 1000)
+
+
+@pytest.mark.parametrize("tried", [FAST, SPARING, Tried(5000, 500, 100, 0)])
+def test_energy_is_that_of_each_engine_busy_and_waiting(tried: Tried) -> None:
+    (row,) = trade(str(tried), 800, 0, HARDWARE)
+    waits_us = tried.latency_us - tried.read_us - tried.write_us
+    core = 50 * 800 + 20 * (tried.latency_us - 800)
+    card = 100 * tried.read_us + 40 * tried.write_us + 10 * waits_us
+    assert row["energy_uj"] == pytest.approx(2e-3 * (core + card))
+
+
+def test_a_core_without_dma_is_busy_while_the_card_is() -> None:
+    hardware = replace(HARDWARE, card=replace(CARD, dma=False))
+    (row,) = trade(str(Tried(2000, 500, 100, 0)), 800, 0, hardware)
+    core = 50 * (800 + 600) + 20 * 600
+    assert row["energy_uj"] == pytest.approx(2e-3 * (core + 100 * 500 + 40 * 100 + 10 * 1400))
+
+
+def test_it_is_read_as_it_was_written() -> None:
+    assert Tried.of(str(FAST)) == FAST
