@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from math import prod
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 
 from pipeline.graph.graph import Graph
+from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.concat import Concat
 from pipeline.hardware import Memory
 from pipeline.plan.vocabulary import KEPT, Plan, PlanError
+from tests.contracts.operators import MAKERS, Make
 from tests.graphs import Net
 from tests.plan.fixtures import U4, U8, Builder
 from tests.plan.random_plans_places import placed
@@ -63,32 +65,28 @@ def _memories(draft: Draft) -> tuple[Memory, ...]:
 
 # --- graphs of one to four operators on a few elements
 
-
 MOST_ELEMENTS = 72
 """Of any tensor."""
 
 
 def small_graph(rng: np.random.Generator) -> Graph:
+    maker = list(MAKERS.values())[int(rng.integers(len(MAKERS)))]
+    chained = rng.random() < 0.5
     while True:
-        graph = narrow(rng) if rng.random() < 0.3 else branched(rng)
+        graph = chain(rng) if chained else one_operator(rng, maker)
         if max(tensor.size for tensor in graph.tensors.values()) <= MOST_ELEMENTS:
             return graph
 
 
-def _image(rng: np.random.Generator) -> tuple[int, ...]:
-    """Small, or a few pixels wide and long enough for rings of rows."""
-    small = ((1, 1, 1), (5, 5, 3)) if rng.random() < 0.6 else ((4, 1, 1), (8, 4, 3))
-    return tuple(int(n) for n in rng.integers(*small))
-
-
-def narrow(rng: np.random.Generator) -> Graph:
-    """A chain of convolutions, and a dense layer with 16-bit outputs; activations of 4 or 8 bits,
-    shifts for requantization."""
+def chain(rng: np.random.Generator) -> Graph:
+    """Convolutions, and a dense layer with 16-bit outputs; activations of 4 or 8 bits, shifts for
+    requantization. The image is small, or a few pixels wide and long enough for rings of rows."""
     b = Builder(rng)
-    dtype = U4 if rng.random() < 0.7 else U8
-    b.tensor("x", _image(rng), dtype)
+    dtype = U4 if rng.random() < 0.6 else U8
+    small = ((1, 1, 1), (5, 5, 3)) if rng.random() < 0.6 else ((4, 1, 1), (8, 4, 3))
+    b.tensor("x", tuple(int(n) for n in rng.integers(*small)), dtype)
     last = "x"
-    for name in ("u", "v")[: int(rng.integers(1, 3))]:
+    for name in ("u", "v", "w")[: int(rng.integers(1, 4))]:
         height, width, _ = b.tensors[last].shape
         kernel = int(rng.integers(1, min(height, width, 3) + 1))
         b.conv(name, last, int(rng.integers(1, 4)), kernel, dtype, 4 if dtype == U4 else 7)
@@ -98,58 +96,16 @@ def narrow(rng: np.random.Generator) -> Graph:
     return b.graph("x")
 
 
-def branched(rng: np.random.Generator) -> Graph:
-    """A few int8 operators of any kind, some of two inputs."""
-    net = Net(_image(rng), rng)
-    for _ in range(int(rng.choice([1, 1, 2, 2, 3]))):
-        while not _grow(net, str(rng.choice(_KINDS))):
-            pass  # another kind
+def one_operator(rng: np.random.Generator, make: Make) -> Graph:
+    """Of int8, any that there is; where it reads two tensors, the second is made of the first."""
+    op, tensors, values = make(rng)
+    if len(op.inputs) == 1:
+        constants = {name: value for name, value in values.items() if name != op.inputs[0]}
+        return Graph("one", tensors, (op,), constants, op.inputs[0], op.output)
+    net = Net(tensors[op.inputs[0]].shape, rng)
+    one, other = net.image, net.like(net.image, net.image)
+    if isinstance(op, Concat):
+        net.concat((one, other), int(rng.integers(len(net.tensors[one].shape))))
+    else:
+        (net.plus if isinstance(op, Add) else net.times)(other, one)
     return net.graph()
-
-
-_KINDS = ("conv", "conv", "depthwise", "dense", "mean", "max", "plus", "times", "concat", "lookup",
-          "pad", "reshape", "rearrange", "softmax", "constant")  # fmt: skip
-
-
-def _grow(net: Net, kind: str) -> bool:
-    """Add an operator, or two; False where the last tensor does not allow it."""
-    rng, last = net.rng, net.last
-    shape = net.tensors[last].shape
-    if kind == "dense":
-        net.dense(int(rng.integers(1, 4)))
-    elif kind == "lookup":
-        net.lookup()
-    elif kind == "softmax":
-        net.softmax()
-    elif kind == "plus":
-        net.plus(last, last if rng.random() < 0.2 else net.lookup())
-    elif kind == "times":
-        net.times(net.lookup(), last)
-    elif kind == "reshape":
-        net.reshape((prod(shape),))
-    elif len(shape) != 3:
-        return False
-    elif kind in ("conv", "depthwise"):
-        kernel = tuple(int(rng.integers(1, min(2, n) + 1)) for n in shape[:2])
-        padding = tuple(int(rng.integers(0, 2)) for _ in range(4))
-        stride = tuple(int(n) for n in rng.integers(1, 3, 2))
-        if kind == "conv":
-            net.conv(int(rng.integers(1, 4)), kernel, padding=padding, stride=stride)
-        else:
-            net.depthwise(kernel, int(rng.integers(1, 3)), padding=padding, stride=stride)
-    elif kind in ("mean", "max"):
-        pool = net.mean if kind == "mean" else net.maximum
-        kernel = tuple(int(rng.integers(1, min(3, n) + 1)) for n in shape[:2])
-        padding = tuple(int(rng.integers(0, k)) for k in kernel for _ in range(2))
-        pool(kernel, stride=tuple(int(n) for n in rng.integers(1, 3, 2)), padding=padding)
-    elif kind == "concat":
-        net.concat((last, net.like(last, last)), int(rng.integers(3)))
-    elif kind == "pad":
-        net.pad(tuple((int(rng.integers(0, 2)), int(rng.integers(0, 2))) for _ in range(3)))
-    elif kind == "rearrange":
-        axes = tuple(int(n) for n in rng.permutation(3))
-        net.rearrange(tuple(shape[axes.index(a)] for a in range(3)), axes)
-    elif kind == "constant":
-        name = net.constant(f"k{len(net.operators)}", rng.integers(-128, 128, shape[2]), "int8")
-        (net.plus if rng.random() < 0.5 else net.times)(last, name)
-    return True
