@@ -10,7 +10,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -19,11 +19,11 @@ from pipeline.graph.graph import Graph
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan, PlanError
-from tests.plan.mutations import mutant, nodes
+from tests.plan.mutations import mutant
 from tests.plan.random_plans import random_plan
 from tests.plan.reference import judge
 from tests.plan.reference_places import Wrong
-from tests.plan.subjects import subjects
+from tests.plan.subjects import said, subjects
 
 STRICTER = {
     r"resident buffer \w+ overlaps another one": "it may hold the very same elements there",
@@ -94,17 +94,6 @@ def _compare(plan: Plan, graph: Graph, seed: int, tally: Tally) -> str | None:
     tally.accepted += 1
     tally.shown.update(said(plan))
     return misfires(plan, graph, np.random.default_rng(seed))
-
-
-def said(plan: Plan) -> set[str]:
-    """Classes of the vocabulary, and fields of them that do not hold their defaults."""
-    found = [node for _, node in nodes(plan)]
-    return {type(node).__name__ for node in found} | {
-        f"{type(node).__name__}.{field.name}"
-        for node in found
-        for field in fields(node)
-        if getattr(node, field.name) != field.default
-    }
 
 
 def by_reference(plan: Plan, graph: Graph) -> tuple[Counter[str], str]:

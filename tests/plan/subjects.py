@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from itertools import product
 from typing import Any
@@ -22,6 +22,7 @@ from pipeline.plan.calibrate import calibrated
 from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Plan
 from tests.plan.fixtures import FIXTURES, double_buffer
+from tests.plan.mutations import nodes
 from tests.strategies import chains
 from tests.strategies.nets import Net
 from tests.strategies.swap.nets import Chain
@@ -97,25 +98,21 @@ def attempt(option: dict[str, Any], graph: Graph, hardware: Hardware) -> Plan | 
     return roomy(calibrated(plan, graph, frames))
 
 
+def said(plan: Plan) -> set[str]:
+    """Classes of the vocabulary that a plan uses, and fields that do not hold their defaults."""
+    found = [node for _, node in nodes(plan)]
+    return {type(node).__name__ for node in found} | {
+        f"{type(node).__name__}.{field.name}"
+        for node in found
+        for field in fields(node)
+        if getattr(node, field.name) != field.default
+    }
+
+
 def says(plan: Plan) -> tuple[int, int]:
-    """How many classes of the vocabulary it uses, and how many of their fields."""
+    """How many classes, and how many fields."""
     found = said(plan)
-    return len({name for name, _ in found}), len(found)
-
-
-def said(node: Any) -> set[tuple[str, str]]:
-    """The fields of a plan that do not have their defaults, as (class, field)."""
-    found: set[tuple[str, str]] = set()
-    if is_dataclass(node):
-        for field in fields(node):
-            value = getattr(node, field.name)
-            if value != field.default:
-                found.add((type(node).__name__, field.name))
-            found |= said(value)
-    elif isinstance(node, tuple):
-        for item in node:
-            found |= said(item)
-    return found
+    return sum("." not in each for each in found), len(found)
 
 
 def nibbles() -> tuple[Graph, Hardware]:

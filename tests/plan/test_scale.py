@@ -21,14 +21,14 @@ from pipeline.plan.vocabulary import (
     Compute,
     Plan,
     PlanError,
-    Slice,
+    Signal,
     Table,
     Track,
     packed,
 )
 from tests.comparing import equal
-from tests.plan.small import buffer
-from tests.strategies.chains import Chain, board, mnist
+from tests.plan.small import buffer, layer, moved, plan_with, scratch, step
+from tests.strategies.chains import board, mnist
 from tests.strategies.nets import Net, mobilenet_v2, vgg16
 from tests.strategies.test_ordinary import BOARD, Ordinary
 
@@ -110,35 +110,29 @@ def test_constants_that_nothing_can_touch_are_kept(weights_in: str) -> None:
 
 
 def test_constants_that_something_could_touch_are_not() -> None:
-    graph = Chain((4, 4, 2), "int8").conv("a", 2, dtype="int8").graph()
-    plan = Ordinary().plan(graph, board(streams=False))
-    name, other = "a.weight", "a.bias"
-    assert kept(plan, graph) == {name, other}
-    beneath = plan.buffer["image"].map
-    assert isinstance(beneath, Affine)
-    weights = plan.buffer[name]
+    plan, graph = layer()
+    assert kept(plan, graph) == {"y.weight", "y.bias"}
     for wrong in (
-        buffer(name, map=packed(weights.shape, 4, beneath.base))(plan),  # under an activation
-        buffer(name, map=replace(weights.map, strides=(0, 0, 0, 0)))(plan),  # on itself
-        replace(plan, resident=tuple(n for n in plan.resident if n != name)),
+        moved("y.weight", 2, memory="sram"),  # under an activation
+        buffer("y.weight", map=Affine(0, (0, 2))),  # on itself
+        plan_with(resident=("x", "y.bias")),
     ):
-        assert name not in kept(wrong, graph)
+        assert kept(wrong(plan), graph) == {"y.bias"}
         with pytest.raises(PlanError):
-            verify(wrong, graph)
-    writable = buffer(name, role="activation")(plan)
-    assert name not in kept(writable, graph)
+            verify(wrong(plan), graph)
+    writable = buffer("y.weight", role="activation")(plan)
+    assert kept(writable, graph) == {"y.bias"}
     verify(writable, graph)  # and nothing does write it
 
 
 def test_constants_in_a_granule_that_another_track_writes_are_not_kept() -> None:
-    graph = Chain((4, 4, 2), "int8").conv("a", 2, dtype="int8").graph()
-    plan = Ordinary().plan(graph, board(streams=False))
-    memories = tuple(
-        replace(m, granule_bytes=512) if m.name == "sram" else m for m in plan.memories
-    )
-    wide = replace(plan, memories=memories)
-    assert kept(wide, graph) == {"a.weight", "a.bias"}
-    assert kept(replace(wide, tracks=(*plan.tracks, Track("io", ()))), graph) == set()
+    plan, graph = layer()
+    wide = (replace(plan.memories[0], granule_bytes=64), *plan.memories[1:])
+    near = plan_with(memories=wide)(moved("y.bias", 32, memory="sram")(plan))
+    assert kept(near, graph) == {"y.weight", "y.bias"}
+    more = plan_with(tracks=(*plan.tracks, Track("io", (Signal("s"),))))
+    assert kept(more(near), graph) == {"y.weight"}
+    assert kept(more(moved("y.bias", 64)(near)), graph) == {"y.weight", "y.bias"}
 
 
 def test_memories_are_made_as_large_as_they_are_used() -> None:
@@ -160,36 +154,8 @@ def test_intervals_of_any_map() -> None:
 
 
 def test_scratch_counts_for_the_arena_and_its_bound_but_not_for_the_peak() -> None:
-    net = Net((10,))
-    net.dense("input", 4)
-    graph = net.graph()
-    plan = Ordinary().plan(graph, BOARD)
-    (step,) = plan.tracks[0].steps
-    assert isinstance(step, Compute)
-    room = Buffer("room", "", "sram", (6,), 8, packed((6,), 8, 2 * 20), "scratch")
-    noisy = replace(
-        plan,
-        buffers=(*plan.buffers, room),
-        tracks=(Track("cpu", (replace(step, scratch=("room",)),)),),
-    )
-    found = cost(noisy, graph, BOARD)
-    assert (found.pmu_bytes, found.arena_bytes, found.over_bound_bytes) == (14, 26, 6)
-    assert cost(plan, graph, BOARD).over_bound_bytes == 0
-
-
-def test_slices_of_one_step_may_be_any_part() -> None:
-    """Rows two at a time through a strided view, with a stride between the rows that are read."""
-    net = Net((8, 4, 2))
-    net.conv("input", 3, 1, stride=2)
-    graph, frame = net.graph(), net.frame()
-    plan = Ordinary().plan(graph, BOARD)
-    (step,) = plan.tracks[0].steps
-    assert isinstance(step, Compute)
-    halves = tuple(
-        replace(step, out=Slice(step.out.buffer, (row, 0, 0), (2, 2, 3))) for row in (0, 2)
-    )
-    parted = replace(plan, tracks=(Track("cpu", halves),))
-    assert verify(parted, graph).macs_executed == graph.macs
-    equal(interpret(parted, graph, frame).output, graph.outputs(frame[None])[0])
-    with pytest.raises(PlanError):
-        verify(replace(parted, tracks=(Track("cpu", halves[:1]),)), graph)
+    plan, graph = layer()
+    found = cost(step(scratch(20), scratch=("scratch",))(plan), graph, BOARD)
+    assert (found.pmu_bytes, found.arena_bytes, found.over_bound_bytes) == (10, 24, 10)
+    bare = cost(plan, graph, BOARD)
+    assert (bare.pmu_bytes, bare.arena_bytes, bare.over_bound_bytes) == (10, 14, 4)
