@@ -10,7 +10,7 @@ import pytest
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.plan.rates import Rates, Transfers, work
+from pipeline.plan.rates import work
 from pipeline.strategies.swap import Swap
 from pipeline.timing.simulate import simulate
 from pipeline.timing.states import states
@@ -122,10 +122,3 @@ def test_never_faster_than_what_is_proved(scheduler: str) -> None:
             assert busy.computing_us == pytest.approx(whole)
         assert busy.computing_us <= whole * (1 + 1e-9)  # rows that nobody reads are not computed
     assert planned > 6
-
-
-def test_the_times_of_the_settings() -> None:
-    hardware = slow(timing="card", read_bytes_per_s=2e6, write_bytes_per_s=1e6, write_block_us=4.0)
-    assert Rates.of(hardware) == Rates(
-        1.0, Transfers(0.5, 0.0, 0.0), Transfers(1.0, 0.0, 4.0), block_bytes=512
-    )
