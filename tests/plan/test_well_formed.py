@@ -184,14 +184,14 @@ def test_only_what_is_computed_whole_is_delayed() -> None:
     plan, _ = halves()
     clear, first, *rest = plan.tracks[0].steps
     with pytest.raises(PlanError, match="is delayed by 1 units, partial=True"):
-        edited(plan, clear, replace(first, delay=1), *rest)  # type: ignore[call-arg]
+        edited(plan, clear, replace(first, delay=1), *rest)  # type: ignore[arg-type]
 
 
 def test_units_of_a_finish_have_its_axes() -> None:
     plan, _ = halves()
     *steps, last = plan.tracks[0].steps
     with pytest.raises(PlanError, match="units of"):
-        edited(plan, *steps, replace(last, unit=(1, 1)))  # type: ignore[call-arg]
+        edited(plan, *steps, replace(last, unit=(1, 1)))  # type: ignore[arg-type]
 
 
 def test_a_part_of_a_tensor_is_all_that_slices_reach() -> None:
