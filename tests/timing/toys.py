@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.tensor import Tensor
 from pipeline.hardware import Card, Hardware, Memory
 from pipeline.plan.vocabulary import (
-    Affine,
     Buffer,
     Compute,
     Lin,
@@ -19,11 +16,12 @@ from pipeline.plan.vocabulary import (
     Plan,
     Signal,
     Slice,
-    Step,
     Track,
     Wait,
     packed,
+    whole,
 )
+from tests.plan.fixtures import constants
 from tests.strategies.chains import board
 from tests.strategies.nets import Net
 
@@ -44,11 +42,11 @@ def rows(columns: int = 2, channels: int = 1) -> Graph:
     return net.graph()
 
 
-def swapped(graph: Graph, buffers: int, write_back: bool = True) -> Plan:
+def swapped(graph: Graph, buffers: int) -> Plan:
     """Row by row: in from the card, computed, out to the card, with so many buffers a side."""
     (op,) = graph.operators
     source, target = graph.tensors[graph.input], graph.tensors[graph.output]
-    constants = {name: graph.tensors[name] for name in op.parameters}
+    fixed = constants(graph)
 
     def held(
         name: str, tensor: str, memory: str, shape: tuple[int, ...], ring: int, base: int = 0
@@ -63,44 +61,21 @@ def swapped(graph: Graph, buffers: int, write_back: bool = True) -> Plan:
     one = (1, *source.shape[1:]), (1, *target.shape[1:])
     piece_in = [Slice(name, (row, 0, 0), one[0]) for name in ("image", "in")]
     piece_out = [Slice(name, (row, 0, 0), one[1]) for name in ("out", "result")]
-    weights = [Slice(n, (0,) * len(t.shape), t.shape) for n, t in constants.items()]
     before = Lin(1 - buffers, (("r", 1),))
-    io: tuple[Step, ...] = (
-        Wait("computed", before),
-        Move(piece_in[0], piece_in[1]),
-        Signal("loaded"),
-    )
-    cpu: list[Step] = [Wait("loaded", Lin(1, (("r", 1),)))]
-    if write_back:
-        cpu.append(Wait("stored", before))
-    cpu += [Compute(op.name, piece_out[0], (piece_in[1], *weights)), Signal("computed")]
-    tracks = [Track("cpu", (Loop("r", ROWS, tuple(cpu)),)), Track("io", (Loop("r", ROWS, io),))]
-    if write_back:
-        back = (
-            Wait("computed", Lin(1, (("r", 1),))),
-            Move(piece_out[0], piece_out[1]),
-            Signal("stored"),
-        )
-        tracks.append(Track("back", (Loop("r", ROWS, back),)))
+    after = Lin(1, (("r", 1),))
+    io = (Wait("computed", before), Move(*piece_in), Signal("loaded"))
+    compute = Compute(op.name, piece_out[0], (piece_in[1], *map(whole, fixed)))
+    cpu = (Wait("loaded", after), Wait("stored", before), compute, Signal("computed"))
+    back = (Wait("computed", after), Move(*piece_out), Signal("stored"))
+    each = {"cpu": cpu, "io": io, "back": back}
+    tracks = tuple(Track(name, (Loop("r", ROWS, steps),)) for name, steps in each.items())
     buffers_ = (
         held("image", source.name, "card", source.shape, 0),
         held("result", target.name, "card", target.shape, 0, 8 * 1024),
         held_in,
         held_out,
-        *(
-            Buffer(name, name, "flash", each.shape, each.dtype.bits, place, "constant")
-            for name, each, place in flash(constants)
-        ),
+        *fixed,
     )
     memories = (Memory("sram", 1024), Memory("flash", 1024, "rom"), CARD)
-    return Plan(
-        graph.name, "toy", memories, buffers_, tuple(tracks), ("image", *constants), "result"
-    )
-
-
-def flash(constants: dict[str, Tensor]) -> Iterator[tuple[str, Tensor, Affine]]:
-    """Where each constant lies in the flash: one behind the other."""
-    base = 0
-    for name, each in constants.items():
-        yield name, each, packed(each.shape, each.dtype.bits, base)
-        base += each.size * each.dtype.bits // 4
+    resident = ("image", *op.parameters)
+    return Plan(graph.name, "toy", memories, buffers_, tracks, resident, "result")
