@@ -163,24 +163,16 @@ def channel_partial(rng: np.random.Generator) -> tuple[Plan, Graph]:
     fixed = constants(graph)
     c1, b1, c2, b2 = map(whole, fixed)
     two = Lin(0, (("k", 2),))
-    body = (
-        Compute(
-            "h",
-            Slice("h", (0, 0, two), (3, 3, 2)),
-            (
-                whole(x),
-                Slice(c1.buffer, (two, 0, 0, 0), (2, 3, 3, 2)),
-                Slice(b1.buffer, (two,), (2,)),
-            ),
-        ),
-        Compute(
-            "y",
-            whole(acc),
-            (Slice("h", (0, 0, two), (3, 3, 2)), Slice(c2.buffer, (0, 0, 0, two), (3, 1, 1, 2))),
-            partial=True,
-        ),
+    made = Slice("h", (0, 0, two), (3, 3, 2))
+    weights = Slice(c1.buffer, (two, 0, 0, 0), (2, 3, 3, 2)), Slice(b1.buffer, (two,), (2,))
+    make = Compute("h", made, (whole(x), *weights))
+    read = Slice(c2.buffer, (0, 0, 0, two), (3, 1, 1, 2))
+    add = Compute("y", whole(acc), (made, read), partial=True)
+    steps = (
+        Clear("y", whole(acc)),
+        Loop("k", 3, (make, add)),
+        Finish("y", whole(acc), whole(y), (b2,)),
     )
-    steps = (Clear("y", whole(acc)), Loop("k", 3, body), Finish("y", whole(acc), whole(y), (b2,)))
     return one_track((x, h, acc, y), fixed, *steps, sram_bytes=256), graph
 
 
@@ -196,40 +188,20 @@ def double_buffer(rng: np.random.Generator, tiles: int = 4) -> tuple[Plan, Graph
     card = Buffer("y.weight", "y.weight", "card", weights, 8, packed(weights, 8), "constant")
     ring = Buffer("tile", "y.weight", "sram", weights, 8, Affine(128, (16, 2), (4, 0)))
     bias = constants(graph, skip=("y.weight",))[0]
-    two, n = Lin(0, (("t", 2),)), Lin(0, (("t", 1),))
-    tile = (2, 8)
-    io = Loop(
-        "t",
-        tiles,
-        (
-            Wait("free", Lin(-1, (("t", 1),))),
-            Move(Slice("y.weight", (two, 0), tile), Slice("tile", (two, 0), tile)),
-            Signal("arrived"),
-        ),
-    )
-    cpu = Loop(
-        "t",
-        tiles,
-        (
-            Wait("arrived", Lin(1, n.coef)),
-            Compute(
-                "y",
-                Slice("y", (two,), (2,)),
-                (whole(x), Slice("tile", (two, 0), tile), Slice("y.bias", (two,), (2,))),
-            ),
-            Signal("free"),
-        ),
-    )
+    two, before, after = Lin(0, (("t", 2),)), Lin(-1, (("t", 1),)), Lin(1, (("t", 1),))
+    here, there = (Slice(name, (two, 0), (2, 8)) for name in ("tile", "y.weight"))
+    use = Compute("y", Slice("y", (two,), (2,)), (whole(x), here, Slice("y.bias", (two,), (2,))))
+    io = (Wait("free", before), Move(there, here), Signal("arrived"))
+    cpu = (Wait("arrived", after), use, Signal("free"))
     memories = (
         Memory("sram", 128),
         Memory("flash", 64, "rom"),
         Memory("card", 64 + 16 * tiles, "block", 16),
     )
-    tracks = (Track("cpu", (cpu,)), Track("io", (io,)))
+    tracks = (Track("cpu", (Loop("t", tiles, cpu),)), Track("io", (Loop("t", tiles, io),)))
+    resident = ("x", "y.weight", "y.bias")
     buffers = (x, y, card, ring, bias)
-    return Plan(
-        "fixture", "by hand", memories, buffers, tracks, ("x", "y.weight", "y.bias"), "y"
-    ), graph
+    return Plan("fixture", "by hand", memories, buffers, tracks, resident, "y"), graph
 
 
 def row_ring(rng: np.random.Generator) -> tuple[Plan, Graph]:
@@ -247,28 +219,17 @@ def row_ring(rng: np.random.Generator) -> tuple[Plan, Graph]:
     y = Buffer("y", "y", "sram", (3,), 16, packed((3,), 16, 96))
     fixed = constants(graph)
     c1, b1, _, b2 = map(whole, fixed)
-    row, r = (1, 6, 2), Lin(0, (("r", 1),))
-    ahead = Lin(2, r.coef)
-    body = (
-        Move(Slice("image", (ahead, 0, 0), row), Slice("ring", (ahead, 0, 0), row)),
-        Compute(
-            "h",
-            Slice("h", (r, 0, 0), (1, 4, 2)),
-            (Slice("ring", (r, 0, 0), (3, 6, 2)), c1, b1),
-            (1, 1, 2),
-        ),
-        Compute(
-            "y",
-            whole(acc),
-            (Slice("h", (r, 0, 0), (1, 4, 2)), Slice("y.weight", (0, r, 0, 0), (3, 1, 4, 2))),
-            partial=True,
-        ),
-    )
-    first = Slice("image", (0, 0, 0), (2, 6, 2))
+    r, ahead = Lin(0, (("r", 1),)), Lin(2, (("r", 1),))
+    arriving, arrived = (Slice(name, (ahead, 0, 0), (1, 6, 2)) for name in ("image", "ring"))
+    made = Slice("h", (r, 0, 0), (1, 4, 2))
+    convolve = Compute("h", made, (Slice("ring", (r, 0, 0), (3, 6, 2)), c1, b1), (1, 1, 2))
+    weights = Slice("y.weight", (0, r, 0, 0), (3, 1, 4, 2))
+    add = Compute("y", whole(acc), (made, weights), partial=True)
+    first = (Slice(name, (0, 0, 0), (2, 6, 2)) for name in ("image", "ring"))
     steps = (
         Clear("y", whole(acc)),
-        Move(first, Slice("ring", first.lo, first.size)),
-        Loop("r", 5, body),
+        Move(*first),
+        Loop("r", 5, (Move(arriving, arrived), convolve, add)),
         Finish("y", whole(acc), whole(y), (b2,)),
     )
     return one_track((image, ring, h, acc, y), fixed, *steps), graph
