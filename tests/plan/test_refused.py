@@ -208,6 +208,7 @@ ON_HALVES: tuple[tuple[str, Change4], ...] = (
     ),
     ("adds a contribution to y twice", lambda c, a, b, f: (c, a, a, f)),
     ("adds a contribution to y twice", lambda c, a, b, f: (c, part(ACC, 0, 3), part(ACC, 1, 3), f)),
+    ("clear y needs an accumulator", lambda c, a, b, f: (c, replace(c, acc=Y), a, b, f)),
     ("needs an accumulator buffer of y", lambda c, a, b, f: (c, replace(a, out=Y), b, f)),
     ("needs an activation buffer of y", lambda c, a, b, f: (c, replace(a, partial=False), b, f)),
     ("needs an accumulator buffer of y", lambda c, a, b, f: (c, a, b, replace(f, acc=Y))),
