@@ -58,6 +58,13 @@ SOUND: dict[str, Callable[[], Subject]] = {
     "a stream": lambda: streamed(0, 1, 2, 3),
     "two tracks": fetched,
     "two frames": two_frames,
+    "scratch in a gap": lambda: on(
+        layer(),
+        then(
+            buffer("x", map=Affine(0, (4,))),
+            step(scratch(1, shape=(1,)), scratch=("scratch",)),
+        ),
+    ),
     "in place": lambda: looked_up(14),
     "in place, from the end on": lambda: looked_up(18, order=((3,), (2,), (1,), (0,))),
 }
