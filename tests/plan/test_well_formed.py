@@ -223,6 +223,7 @@ def test_what_is_at_the_limit_is_a_plan() -> None:
     assert before(*loops(well_formed.MOST_DEPTH))(plan)
     assert plan_with(tracks=lambda each: (*each, Track("io", loops(1, count=3_999_999))))(plan)
     assert plan_with(tracks=tuple(Track(f"t{n}", (S,)) for n in range(16)))(plan)
+    assert memory(3, bytes=0)(plan) and step(delay=1)(plan)
     assert memory(bytes=1 << 40)(plan)  # they may be large, as long as little of them is used
     assert step(scratch(64), scratch(68, "more"), scratch=("scratch", "more"))(plan)
 
