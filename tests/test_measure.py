@@ -141,7 +141,7 @@ def test_time_energy_and_cycles_are_of_the_median_inference() -> None:
     assert by_layer({}, GRAPH) == {}
 
 
-def test_memory_is_measured_where_it_can_be_and_bounded_elsewhere() -> None:
+def test_memory_is_measured_where_it_can_be_and_two_times_of_a_card() -> None:
     found = measured(DEVICE)
     assert (found["stack_bytes"], found["sram_bytes"]) == (44, 1994)
     four = ("liveness_bytes", "arena_bytes", "linked_bytes", "sram_bytes")
@@ -150,6 +150,13 @@ def test_memory_is_measured_where_it_can_be_and_bounded_elsewhere() -> None:
     assert (found["stack_bytes"], found["sram_bytes"]) == (60, 2010)
     assert "stack_measured_bytes" not in found
     assert "cycles" not in found and "energy_uj" not in found
+    device = {**DEVICE, "card_cycles": 320_000}
+    alone = replace(BOARD, card=Card(dma=False))
+    assert beside_card(device, alone) == {"compute_us": 40_000, "io_us": 20_000}
+    assert beside_card(DEVICE, alone) == {}
+    found = measured(device, said={"io_us": 7})
+    assert (found["compute_us"], found["io_us"]) == (40_000, 7), "beside the core"
+    assert found["cycles"] == 960_000
 
 
 def test_a_modelled_latency_has_its_band_and_a_boards_own_timer_its_clock() -> None:
@@ -219,13 +226,3 @@ def test_accuracy_that_is_no_better_than_chance_is_said(found: dict[str, Any], s
         return
     (line,) = told["warnings"]
     assert re.search(said.replace("(", r"\(").replace(")", r"\)"), line) and "\n" not in line
-
-
-def test_a_core_that_makes_a_cards_transfers_has_two_times() -> None:
-    device = {**DEVICE, "card_cycles": 320_000}
-    alone = replace(BOARD, card=Card(dma=False))
-    assert beside_card(device, alone) == {"compute_us": 40_000, "io_us": 20_000}
-    assert beside_card(DEVICE, alone) == {}
-    found = measured(device, said={"io_us": 7})
-    assert (found["compute_us"], found["io_us"]) == (40_000, 7), "beside the core"
-    assert found["cycles"] == 960_000

@@ -28,7 +28,7 @@ class Numbered(Dataset):
         return Split(np.broadcast_to(values[:, None, None, None], (count, 3, 4, 2)), values)
 
 
-def test_the_parts_are_disjoint_and_complete() -> None:
+def test_splits_are_disjoint_and_complete_or_one_line() -> None:
     parts = Numbered().arrays()
     train, held = parts["train_labels"], parts["validation_labels"]
     assert (len(train), len(held)) == (70, 30)
@@ -39,9 +39,6 @@ def test_the_parts_are_disjoint_and_complete() -> None:
         images = parts[f"{part}_images"]
         assert images.shape[1:] == (3, 4, 2)
         assert (images[:, 0, 0, 0] == parts[f"{part}_labels"]).all()
-
-
-def test_an_impossible_split_or_number_of_labels_is_one_line() -> None:
     for validation in (-1, 100, 101):
         with pytest.raises(ThimbleError, match=rf"data\.validation={validation} of 100"):
             Numbered(validation=validation).arrays()
@@ -51,7 +48,7 @@ def test_an_impossible_split_or_number_of_labels_is_one_line() -> None:
         Split(np.zeros((4, 2, 2), np.uint8), np.zeros(4, np.uint8))
 
 
-def test_pictures_differ_as_wholes_and_in_detail_and_by_seed() -> None:
+def test_pictures_differ_as_wholes_and_take_little_memory() -> None:
     """Plain noise of 4,096 pixels has means that differ by 1; these differ by 20 and more."""
     images = pictures(200, (64, 64, 1), 0).astype(float)
     assert images.mean((1, 2, 3)).std() > 15
@@ -61,10 +58,6 @@ def test_pictures_differ_as_wholes_and_in_detail_and_by_seed() -> None:
     assert 5 < neighbours < strangers / 1.5
     first, again, other = (pictures(3, (20, 30, 3), seed) for seed in (1, 1, 2))
     assert (first == again).all() and (first != other).mean() > 0.9 and first.dtype == np.uint8
-
-
-def test_pictures_of_any_shape_take_little_memory() -> None:
-    """No matrix of places and cells: it would have 2^34 entries."""
     for shape in ((1, 1, 640), (49, 10, 1), (1, 7, 2), (224, 224, 3)):
         images = pictures(2, shape, 5)
         assert images.shape == (2, *shape) and len(np.unique(images)) > 5

@@ -56,14 +56,11 @@ def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_mirror_serves_compressed_files_or_an_archive(server: str, tmp_path: Path) -> None:
+def test_a_mirror_serves_files_or_an_archive(server: str, tmp_path: Path) -> None:
     Mirror(server).download(tmp_path, ["good"])
     assert gzip.decompress((tmp_path / "good.gz").read_bytes()) == b"content"
     Mirror(server, archive="all.tar.gz").download(tmp_path, ["good"])
     assert (tmp_path / "inner" / "good").read_bytes() == b"content"
-
-
-def test_a_mirror_says_what_is_wrong(server: str, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="HTTP 404"):
         Mirror(server).download(tmp_path, ["absent"])
     with pytest.raises(SourceError, match="cut off"):

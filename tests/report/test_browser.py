@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pipeline.strategies.swap import Swap
 from tests.report.browser import (
     DESKTOP,
     PAPER,
@@ -21,8 +20,6 @@ from tests.report.browser import (
 )  # fmt: skip
 from tests.report.golden import differing, drawn, file, pixels
 from tests.report.pages import KINDS, RAN, made, write
-from tests.strategies.swap.nets import vgg16
-from tests.targets.cortex_m import board_named
 from tests.tiers import quick
 
 __all__ = ["browser"]
@@ -143,18 +140,3 @@ def test_it_prints(kind: str, browser: Any, paths: dict[str, Path], tmp_path: Pa
         assert fits_across(page), "wider than paper"
         page.pdf(path=str(tmp_path / "page.pdf"))
     assert (tmp_path / "page.pdf").stat().st_size > 20_000
-
-
-@pytest.mark.slow
-def test_vgg16_swapped_is_3_mb_at_most_and_drawn(browser: Any, tmp_path: Path) -> None:
-    graph, hardware = vgg16(), board_named("stm32f746g_sd")
-    path = tmp_path / "vgg16.html"
-    write(path, Swap().plan(graph, hardware), graph, hardware)
-    assert path.stat().st_size <= 3_000_000
-    for size in (DESKTOP, PHONE):
-        with opened(browser, path, size) as page:
-            assert fits_across(page) and ink(page, "#map") > 50
-            page.locator("#map").press("p")
-            assert "peak" not in page.locator("#map-when").inner_text()
-            took = page.evaluate("performance.timing.loadEventEnd - performance.timing.responseEnd")
-            assert 0 < took < 60_000

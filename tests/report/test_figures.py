@@ -85,7 +85,7 @@ REPEATED = [
 ]  # fmt: skip
 
 
-def test_averages_of_what_ended() -> None:
+def test_averages_of_what_ended_are_points_with_their_spread() -> None:
     first, _, last = repeats.rows(REPEATED)
     assert first["strategy"] == "joint" and (first["seeds"], first["tried"]) == (2, 3)
     assert (first["accuracy_int_least"], first["accuracy_int_most"]) == (0.80, 0.82)
@@ -93,9 +93,6 @@ def test_averages_of_what_ended() -> None:
     assert "seed" not in first and "sram_bytes_mean" not in last  # one of them has none
     apart = [REPEATED[0], REPEATED[3], REPEATED[5]]
     assert repeats.rows(apart) == repeats.rows([]) == [] and seeds.figure(SEEDS, apart) is None
-
-
-def test_a_point_for_each_with_its_spread() -> None:
     found = seeds.figure(SEEDS, REPEATED)
     assert found is not None
     (axes,) = found.axes
@@ -218,7 +215,7 @@ def test_what_does_not_fit_has_no_point(monkeypatch: pytest.MonkeyPatch) -> None
     assert "2  c: does not fit" in drawn[0].legends[0].get_title().get_text()
 
 
-def test_figure_1_by_hand() -> None:
+def test_figure_1_by_hand_and_each_operator_once() -> None:
     """13x13 pixels; 24, 144 and 144 channels, then 24 that are added to the first. Along channels
     the sums are there while the others are made, of which a channel each exists."""
     graph, pixels = nets.fig1_block(), 13 * 13
@@ -228,9 +225,6 @@ def test_figure_1_by_hand() -> None:
     partial = profile(Partial(accumulator_bits=8, channels=1).plan(graph, BOARD))
     assert [name for name, _ in partial] == [name for name, _ in ordinary]
     assert [size / pixels for _, size in partial] == [24 + 24 + 2] * 3 + [24 + 24]
-
-
-def test_each_operator_once_and_the_peak_among_them() -> None:
     graph = nets.ds_cnn((64,) * 5)
     for strategy in (Ordinary(), Partial(), Partial(accumulator_bits=8)):
         found = profile(strategy.plan(graph, BOARD))

@@ -128,9 +128,6 @@ def test_the_peak_is_explained_and_how_to_lower_it() -> None:
     said = peak.lower(plan, graph, result)
     assert f"with {number(best)} B" in said
     assert f"At most {number(result.pmu_bytes - best)} B are to be gained" in said
-
-
-def test_of_many_tensors_the_largest_are_named() -> None:
     plan, graph, hardware = made("slots")
     result = cost(roomy(plan), graph, hardware)
     assert "conv1 and conv2 both reach this peak, and both would" in peak.lower(plan, graph, result)

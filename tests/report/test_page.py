@@ -1,4 +1,4 @@
-"""Pages stand alone, say what the numbers say, and are byte-stable."""
+"""Pages stand alone, say what the numbers say, are byte-stable, and have the palette's colours."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from PIL import Image
 from pipeline import passes, verdict
 from pipeline.errors import ThimbleError
 from pipeline.plan.cost import cost
-from pipeline.report import figures, page
+from pipeline.report import figures, page, palette
 from pipeline.report.images import MOST_CLASSES, SHOWN, answers, picture
 from pipeline.report.savings import savings
+from pipeline.report.template import ASSETS
 from pipeline.timing.bars import bars
 from pipeline.timing.simulate import simulate
 from tests.passes.networks import Network
@@ -248,3 +249,14 @@ def test_the_passes_are_measured_one_by_one() -> None:
     assert found[-1][1] == passes.size(passes.applied(graph, names))
     with pytest.raises(ThimbleError, match="no pass magic"):
         list(passes.one_by_one(graph, ["magic"]))
+
+
+def test_pages_have_the_palette_and_no_other_colour() -> None:
+    assert palette.contrast("#000000", "#ffffff") == pytest.approx(21)
+    css = palette.css()
+    for name, colour in palette.ALL.items():
+        assert f"--{name}:{colour.light}" in css and f"--{name}:{colour.dark}" in css
+    for asset in ASSETS.iterdir():
+        assert not re.findall(
+            r"#[0-9a-f]{6}\b|#[0-9a-f]{3}\b(?=[;\s])|rgba?\(\s*\d", asset.read_text()
+        ), asset.name

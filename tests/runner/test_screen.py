@@ -67,7 +67,9 @@ MEMORIES = [
 ]
 
 
-def test_a_plan_says_needed_and_available(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_and_firmware_have_bars(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Of each memory, until there is firmware to be measured."""
     result = {"status": "ok", "fits": True, "memories": MEMORIES, "run_dir": "x"}
     Screen(False).result(result)
@@ -84,10 +86,6 @@ def test_a_plan_says_needed_and_available(capsys: pytest.CaptureFixture[str]) ->
     Screen(False).result({"status": "ok", "run_dir": "x", "memories": [
         {**each, "available_bytes": 1 << 30} for each in MEMORIES]})  # fmt: skip
     assert not capsys.readouterr().out
-
-
-def test_firmware_has_bars_and_a_flasher(capsys: pytest.CaptureFixture[str]) -> None:
-    """A computer has none: nothing is 0 % of a thousand million bytes."""
     command = f"openocd -c 'program {{{'/folder' * 30}/firmware.hex}} verify reset exit'"
     flasher = {"command": command, "writes": "9 B", "dry_run": True}
     result = {"status": "ok", "sram_bytes": 99, "flash_bytes": 7_000, "run_dir": "x"}

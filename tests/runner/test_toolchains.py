@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,20 +11,6 @@ import yaml
 
 from pipeline.home import ROOT
 from tests.runner.project import HARDWARE, clean_environment
-
-SHIPPED = sorted(path.stem for path in (ROOT / "conf" / "hardware" / "toolchain").iterdir())
-
-
-def flags(name: str) -> list[str]:
-    text = (ROOT / "conf" / "hardware" / "toolchain" / f"{name}.yaml").read_text()
-    return list(yaml.safe_load(text)["flags"])
-
-
-@pytest.mark.parametrize("name", [name for name in SHIPPED if name.startswith("arm_gcc_")])
-def test_cores_with_a_unit_for_floats_differ_in_its_options_alone(name: str) -> None:
-    """Hydra replaces lists, it doesn't extend them."""
-    of_unit = re.compile("-mfpu=.*|-mfloat-abi=.*")
-    assert [flag for flag in flags(name) if not of_unit.fullmatch(flag)] == flags("arm_gcc")
 
 
 @pytest.mark.parametrize(

@@ -30,14 +30,11 @@ def small() -> Graph:
     return net.graph()
 
 
-def test_training_images_evenly_spaced_as_they_are_stored(tmp_path: Path) -> None:
+def test_training_images_evenly_spaced_and_as_long_as_all_windows(tmp_path: Path) -> None:
     found = frames(tmp_path, small(), 100)
     assert len(found) == FRAMES
     equal(found[0], IMAGES[0].astype(np.int64) - 128)
     equal(found[-1], IMAGES[99].astype(np.int64) - 128)
-
-
-def test_images_as_long_as_all_windows(tmp_path: Path) -> None:
     windows = Windows(3, 2)
     found = frames(tmp_path, windows.graph(small()), 100, windows)
     assert [each.shape for each in found] == [(8, 4, 3)] * FRAMES

@@ -38,7 +38,7 @@ def advice(
     return ", ".join(ways(strategy.plan(graph, board), graph, board, short, hopeless))
 
 
-def test_a_bound_for_all_plans_stands_beside_what_was_found() -> None:
+def test_advice_of_a_bound_and_in_one_line() -> None:
     tiny = board(sram_bytes=1024)
     found = said(Ordinary(), mnist().graph(), tiny)
     assert found["lower_bound_bytes"] == 88
@@ -48,6 +48,16 @@ def test_a_bound_for_all_plans_stands_beside_what_was_found() -> None:
         f"{found['lower_bound_at']}"
     )
     assert str(found["advice"]).startswith("try hardware.weights_in=flash, strategy=auto, fewer")
+    found = said(Joint(), KWS, replace(L4R5, sram_bytes=2_560))
+    needed, least = found["needed_bytes"], found["lower_bound_bytes"]
+    assert isinstance(needed, int) and isinstance(least, float) and 490 <= least < needed - 2048
+    assert str(found["advice"]).startswith("try ")
+    assert ", strategy=joint strategy.extra_macs=0.1, fewer channels" in str(found["advice"])
+    plan = Ordinary().plan(KWS, L4R5)
+    assert lacking(verdict.check(plan, KWS, L4R5), plan, KWS, L4R5) == {}
+    flash = replace(L4R5, flash_bytes=200)
+    report = verdict.check(plan, KWS, flash)
+    assert report["status"] == "infeasible" and lacking(report, plan, KWS, flash) == {}
 
 
 def test_streaming_repeated_work_and_narrower_sums_are_advised_where_they_help() -> None:
@@ -76,19 +86,6 @@ def test_a_card_is_advised_for_networks_that_can_be_swapped() -> None:
     branches = nets.fig1_block()  # a residual sum
     assert "a board with a card" in advice(Joint(), branches, 1e6, hopeless=True)
     assert "card" not in advice(Ordinary(), mnist().graph(), 1e6, hopeless=True)  # 4 bits
-
-
-def test_all_of_it_is_one_line_and_nothing_where_activations_fit() -> None:
-    found = said(Joint(), KWS, replace(L4R5, sram_bytes=2_560))
-    needed, least = found["needed_bytes"], found["lower_bound_bytes"]
-    assert isinstance(needed, int) and isinstance(least, float) and 490 <= least < needed - 2048
-    assert str(found["advice"]).startswith("try ")
-    assert ", strategy=joint strategy.extra_macs=0.1, fewer channels" in str(found["advice"])
-    plan = Ordinary().plan(KWS, L4R5)
-    assert lacking(verdict.check(plan, KWS, L4R5), plan, KWS, L4R5) == {}
-    flash = replace(L4R5, flash_bytes=200)
-    report = verdict.check(plan, KWS, flash)
-    assert report["status"] == "infeasible" and lacking(report, plan, KWS, flash) == {}
 
 
 UNO = replace(board(), sram_bytes=2048, stack_reserve_bytes=64)

@@ -56,7 +56,7 @@ def test_each_purpose_has_its_own_numbers_and_all_is_put_back(
 DATA = Synthetic(shape=(12, 20, 3)).arrays()
 
 
-def test_channels_come_first_and_an_epoch_is_shuffled_with_its_labels() -> None:
+def test_an_epoch_is_shuffled_with_its_labels_and_counts_every_image_once() -> None:
     examples = Examples.of(DATA, "test")
     assert examples.pixels.shape == (100, 3, 12, 20)
     assert examples.pixels.is_contiguous()
@@ -74,8 +74,6 @@ def test_channels_come_first_and_an_epoch_is_shuffled_with_its_labels() -> None:
     assert examples.labels[places].tolist() == labels[:20].tolist()
     assert sorted(images.flatten(1).sum(1).tolist()) == sorted(whole.flatten(1).sum(1).tolist())
 
-
-def test_accuracy_counts_every_image_once() -> None:
     class Fixed(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return nn.functional.one_hot(x.long(), 10).float()

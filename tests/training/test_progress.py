@@ -16,7 +16,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_elsewhere_a_few_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_few_lines_and_a_bar_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of few epochs, all."""
     for epochs, shown in ((100, 11), (3, 3)):
         with reporting(epochs) as reporter:
@@ -27,9 +29,6 @@ def test_elsewhere_a_few_plain_lines(capsys: pytest.CaptureFixture[str]) -> None
         assert captured.out == "" and len(lines) == shown
         assert lines[0] == f"epoch 1/{epochs}, float: validation accuracy 90.00%"
         assert lines[-1].startswith(f"epoch {epochs}/{epochs}")
-
-
-def test_on_a_terminal_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=120)
     monkeypatch.setattr(progress, "Console", lambda stderr: console)
