@@ -1,8 +1,10 @@
-"""The user's own files, part of the cache key; what code imports."""
+"""The user's own files, part of the cache key, and their own boards; what code imports."""
 
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import yaml
 from pipeline.home import ROOT
 from pipeline.runner import closure, code, own, workspace
 from tests.importers.onnx_models import small_network
-from tests.runner.project import Project
+from tests.runner.project import HARDWARE, Project, clean_environment
 
 MINE = '''\
 """A strategy with fields that no other has."""
@@ -218,3 +220,24 @@ def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
     assert found == {"pipeline/one.py", "pipeline/two.py"}
     one.write_text("from pipeline import six")
     assert closure.closure(tmp_path, ["pipeline/one.py"]) == {"pipeline/one.py"}
+
+
+@pytest.mark.parametrize(
+    ("board", "said"),
+    [
+        ("defaults: [{toolchain: avr_gcc}, _self_]\npart: m8\n", "compiler: avr-gcc"),
+        ("defaults: [arduino, {override toolchain: native}, _self_]\n", "compiler: cc"),
+        (yaml.safe_dump(HARDWARE), f"compiler: {HARDWARE['toolchain']['compiler']}"),
+        ("defaults: [{toolchain: avr_gc}]\n", "unknown hardware/toolchain 'avr_gc': did you mean"),
+    ],
+)
+def test_ones_own_board(tmp_path: Path, board: str, said: str) -> None:
+    (tmp_path / "conf" / "hardware").mkdir(parents=True)
+    (tmp_path / "conf" / "hardware" / "mine.yaml").write_text(board)
+    command = [sys.executable, ROOT / "run.py", "hardware=mine", "--cfg", "job"]
+    done = subprocess.run(
+        [*command, "-p", "hardware.toolchain"],
+        cwd=tmp_path, env=clean_environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert said in (done.stderr or done.stdout) and len(done.stderr.splitlines()) < 2, done
+    assert done.returncode == said.startswith("unknown")

@@ -1,25 +1,28 @@
-"""What the map shows agrees with the plan: with lifetimes and places, and with toys by hand."""
+"""What the map shows agrees with the plan, with lifetimes and places, and with toys by hand."""
 
 from __future__ import annotations
 
 from itertools import combinations
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from pipeline.graph.access import size_of
 from pipeline.graph.graph import Graph
+from pipeline.plan.buffers import PASSING, Buffer, Role
 from pipeline.plan.cost import intervals, spans, timeline
-from pipeline.plan.vocabulary import Compute, Plan, value
+from pipeline.plan.vocabulary import Compute, Plan, packed, value
 from pipeline.report.memory_map import cells as cells_module
 from pipeline.report.memory_map import lives as lives_module
 from pipeline.report.memory_map.cells import PLACE, Cells, Pieces, rounded
 from pipeline.report.memory_map.clock import Clock, by_work, simulated
 from pipeline.report.memory_map.lives import MOST_CELLS, lives
-from pipeline.report.memory_map.picture import held
+from pipeline.report.memory_map.picture import held, kind, why
+from pipeline.report.palette import MEMORY
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.timing.simulate import simulate
-from tests.plan.fixtures import FIXTURES
+from tests.plan.fixtures import FIXTURES, residual
 from tests.report.pages import KINDS, made
 from tests.strategies import nets
 from tests.strategies.test_mnist import herringbone as mnist_plan
@@ -223,3 +226,29 @@ def test_whatever_a_step_reads_is_shown_as_needed_until_then(kind: str) -> None:
             assert shown[buffer.at(copy).cells(box)].all(), (event.step, piece)
             looked += 1
     assert looked
+
+
+def test_every_role_has_a_kind_and_a_reason() -> None:
+    _, graph = residual(np.random.default_rng(0))
+    place = packed((4,), 8)
+    for role in get_args(Role):
+        constant = role == "constant"
+        for tensor in sorted(graph.constants) if constant else [graph.input, graph.output]:
+            name = "" if role in PASSING else tensor
+            buffer = Buffer("b", name, "sram", (4,), 8, place, role)
+            if role == "accumulator" and tensor == graph.input:
+                continue
+            assert kind(buffer, graph) in MEMORY and len(why(buffer, graph)) > 10
+
+
+def test_a_tensor_says_who_makes_it_and_who_needs_it() -> None:
+    _, graph = residual(np.random.default_rng(0))
+    place, (first, *_, last) = packed((4,), 8), graph.operators
+
+    def said(tensor: str) -> str:
+        return why(Buffer("b", tensor, "sram", (4,), 8, place), graph)
+
+    assert said(graph.input).startswith("the network's input, needed by")
+    assert said(graph.output) == f"made by {last.name}, the network's output"
+    readers = [op.name for op in graph.operators if first.output in op.inputs]
+    assert said(first.output) == f"made by {first.name}, needed by {', '.join(readers)}"
