@@ -27,7 +27,7 @@ from tests.comparing import equal
 ARRAYS = {"b": np.arange(5000, dtype=np.float32), "a": np.array(True), "c.w": np.eye(3)[:, ::-1]}
 
 
-def test_equal_arrays_are_equal_bytes(tmp_path: Path) -> None:
+def test_arrays_of_any_name_are_equal_bytes(tmp_path: Path) -> None:
     write_npz(tmp_path / "a.npz", ARRAYS)
     write_npz(tmp_path / "b.npz", dict(reversed(ARRAYS.items())))
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
@@ -40,6 +40,16 @@ def test_equal_arrays_are_equal_bytes(tmp_path: Path) -> None:
     write_npz(tmp_path / "c.npz", plain)
     np.savez(tmp_path / "d.npz", **{key: plain[key] for key in sorted(plain)})
     assert (tmp_path / "c.npz").read_bytes() == (tmp_path / "d.npz").read_bytes()
+    path = tmp_path / "a.npz"
+    names = ("file", "allow_pickle", "args", "a/b", "../a", "\u2603", " ", "x" * 300)
+    arrays = {name: np.arange(n) for n, name in enumerate(names)}
+    write_npz(path, arrays)
+    found = read_npz(path)
+    assert found.keys() == arrays.keys()
+    assert all((found[name] == arrays[name]).all() for name in names)
+    with pytest.raises(ThimbleError, match=r"a tensor is called 'a\\x00b': give it a name"):
+        write_npz(path, {"a\0b": np.arange(2)})
+    assert read_npz(path).keys() == arrays.keys(), "the old file is whole"
 
 
 def test_a_link_takes_no_room_and_is_a_copy_where_there_are_none(
@@ -77,20 +87,6 @@ def test_damage_is_one_line(tmp_path: Path, damage: str) -> None:
             read()
         assert "\n" not in str(caught.value)
     assert not (tmp_path / "b.npz").exists()
-
-
-def test_arrays_of_any_name_are_kept(tmp_path: Path) -> None:
-    """Tensors are called what a file says; ``np.savez`` has arguments of its own."""
-    path = tmp_path / "a.npz"
-    names = ("file", "allow_pickle", "args", "a/b", "../a", "\u2603", " ", "x" * 300)
-    arrays = {name: np.arange(n) for n, name in enumerate(names)}
-    write_npz(path, arrays)
-    found = read_npz(path)
-    assert found.keys() == arrays.keys()
-    assert all((found[name] == arrays[name]).all() for name in names)
-    with pytest.raises(ThimbleError, match=r"a tensor is called 'a\\x00b': give it a name"):
-        write_npz(path, {"a\0b": np.arange(2)})
-    assert read_npz(path).keys() == arrays.keys(), "the old file is whole"
 
 
 KEY = "data.path"
@@ -140,7 +136,7 @@ def test_what_is_plain_is_read(tmp_path: Path) -> None:
     equal(given.read(path, KEY)["a"], columns)
 
 
-def test_more_than_is_possible_is_refused_by_its_headers(
+def test_more_than_is_possible_or_in_memory_is_refused_by_its_headers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     np.savez(tmp_path / "x.npz", a=np.zeros(600, np.uint8), b=np.zeros(600, np.uint8))
@@ -150,9 +146,7 @@ def test_more_than_is_possible_is_refused_by_its_headers(
     given.headers(tmp_path / "x.npz", KEY, ["a"])  # what is not asked for does not count
     monkeypatch.setattr(given, "MOST_MEMBERS", 1)
     assert "holds 2 arrays, 1 are possible" in refusal(tmp_path / "x.npz")
-
-
-def test_more_than_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
     np.savez(tmp_path / "x.npz", a=np.zeros(10**6, np.uint8))
 
     class Full:
@@ -164,7 +158,16 @@ def test_more_than_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     given.headers(tmp_path / "x.npz", KEY)
 
 
-def test_headers_of_a_trillion_elements_are_refused(tmp_path: Path) -> None:
+def test_what_is_no_archive_no_array_or_a_trillion_elements_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    for content in (b"", b"PK", b"\x93NUMPY", npy((2,)), b"a text"):
+        path.write_bytes(content)
+        assert "damaged, or holds no plain arrays" in refusal(path)
+    for content in (b"", b"text", b"\x93NUMPY\x03\x00", b"\x93NUMPY\x01\x00\x04\x00{1:[", DEEP):
+        assert refusal(archive(path, a=content))
+    assert refusal(tmp_path / "no.npz").endswith("does not exist")
+    np.savez(path, a=np.array([{}, [1]], object))
+    assert "Python objects" in refusal(path), "without running anything"
     claims = {
         "elements": npy((10**6, 10**6)),
         "axes": npy((2,) * 60),
@@ -175,18 +178,6 @@ def test_headers_of_a_trillion_elements_are_refused(tmp_path: Path) -> None:
     for name, content in claims.items():
         said = refusal(archive(tmp_path / f"{name}.npz", a=content))
         assert re.search(r"a in data.path=.* claims .* and has [04]", said), name
-
-
-def test_what_is_no_archive_or_no_array_is_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "x.npz"
-    for content in (b"", b"PK", b"\x93NUMPY", npy((2,)), b"a text"):
-        path.write_bytes(content)
-        assert "damaged, or holds no plain arrays" in refusal(path)
-    for content in (b"", b"text", b"\x93NUMPY\x03\x00", b"\x93NUMPY\x01\x00\x04\x00{1:[", DEEP):
-        assert refusal(archive(path, a=content))
-    assert refusal(tmp_path / "no.npz").endswith("does not exist")
-    np.savez(path, a=np.array([{}, [1]], object))
-    assert "Python objects" in refusal(path), "without running anything"
 
 
 def test_every_byte_may_be_damaged(tmp_path: Path) -> None:
@@ -273,21 +264,6 @@ def test_what_fits_is_taken_and_no_other() -> None:
         check(GRAPH, data((8, 8, 3), 0, 3, 1))
     with pytest.raises(ThimbleError, match=r"images of 8x9x3 are not what .* takes \(8x8x3\)"):
         check(GRAPH, data((8, 9, 3), 0))
-
-
-def test_known_units_go_through_the_scale() -> None:
-    """0…255 mean -1…1; what the input cannot hold is the nearest it can."""
-    tensor = Tensor("x", (1, 1, 5), INT8, (0.01,), 7, (-1.0, 1.0))
-    raw = np.array([0, 64, 128, 191, 255], np.uint8).reshape(1, 1, 1, 5)
-    assert stored(raw, tensor).tolist() == [[[[-93, -43, 7, 57, 107]]]]
-    assert stored(raw, replace(tensor, scale=(0.005,))).ravel().tolist() == [-128, -93, 8, 107, 127]
-    assert stored(raw, replace(tensor, raw=None)).ravel().tolist() == [-128, -64, 0, 63, 127]
-    unsigned = replace(tensor, raw=None, dtype=DType.parse("uint8"))
-    assert stored(raw, unsigned).ravel().tolist() == raw.ravel().tolist()
-    assert repr(tensor) == repr(replace(tensor, raw=None))  # hashes are of what code depends on
-
-
-def test_other_axes_are_refused_unless_they_are_of_one() -> None:
     for shape, said in (((3, 8, 8), "channels come first"), ((4, 16, 3), "choose another data")):
         with pytest.raises(ThimbleError, match=said):
             check(GRAPH, data(shape, 0))
@@ -301,3 +277,15 @@ def test_other_axes_are_refused_unless_they_are_of_one() -> None:
         stored(np.zeros((2, 8, 5, 1), np.uint8), replace(signal, shape=(5, 8, 1)))
     with pytest.raises(ThimbleError, match="save them flat"):
         stored(np.zeros((2, 4, 5, 2), np.uint8), replace(signal, shape=(40,)))
+
+
+def test_known_units_go_through_the_scale() -> None:
+    """0…255 mean -1…1; what the input cannot hold is the nearest it can."""
+    tensor = Tensor("x", (1, 1, 5), INT8, (0.01,), 7, (-1.0, 1.0))
+    raw = np.array([0, 64, 128, 191, 255], np.uint8).reshape(1, 1, 1, 5)
+    assert stored(raw, tensor).tolist() == [[[[-93, -43, 7, 57, 107]]]]
+    assert stored(raw, replace(tensor, scale=(0.005,))).ravel().tolist() == [-128, -93, 8, 107, 127]
+    assert stored(raw, replace(tensor, raw=None)).ravel().tolist() == [-128, -64, 0, 63, 127]
+    unsigned = replace(tensor, raw=None, dtype=DType.parse("uint8"))
+    assert stored(raw, unsigned).ravel().tolist() == raw.ravel().tolist()
+    assert repr(tensor) == repr(replace(tensor, raw=None))  # hashes are of what code depends on

@@ -143,19 +143,17 @@ def test_an_archive_that_unpacks_without_end_is_given_up(
     assert not list(into.rglob("a"))
 
 
-def test_debian_unpacks_without_installing(
-    clients: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_debian_unpacks_without_installing_and_failures_are_said(
+    clients: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     program(clients, "apt-get", "echo deb > set_1_all.deb")
     program(clients, "dpkg-deb", 'test "$1" = -x && mkdir -p "$3/usr" && cp "$2" "$3/usr/a"')
     DebianPackage("set").download(tmp_path, ["a"])
     assert (tmp_path / "unpacked" / "usr" / "a").read_text() == "deb\n"
     assert capsys.readouterr().err == "fetching Debian package set\n"
-
-
-def test_a_client_that_fails_or_is_missing_says_so(
-    clients: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     program(clients, "npm", "echo noise >&2; echo 'no such package' >&2; exit 1")
     with pytest.raises(SourceError, match="no such package"):
         NpmPackage("absent@1").download(tmp_path, ["a"])
