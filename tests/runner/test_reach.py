@@ -85,7 +85,7 @@ HOSTILE: dict[str, Any] = {
     "hydra.verbose": "\x00",
     "hydra.callbacks.check": {"_target_": "os.mkdir", "path": "pwned"},
     "hydra.sweeper": {"params": {"x": {"_target_": "os.mkdir"}}},
-    "hydra.hydra_logging.handlers": {"evil": {"()": "os.mkdir", "path": "pwned"}},
+    "hydra.hydra_logging.handlers": {"evil": {"class": "os.mkdir"}},
     "hydra.run": {"dir": "outputs/../pwned"},
     "hydra.launcher": {"name": "${.x}", "x": "a\nb"},
 }
