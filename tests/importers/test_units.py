@@ -1,5 +1,5 @@
 """``nn_quantize(real)`` of the header is what a network takes, whatever its first layer absorbs,
-and ``nn_dequantize`` what it gives; ``Predictor`` says the same."""
+and ``nn_dequantize`` what it gives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from pipeline.importers.torch_model import TorchModel
 from pipeline.models.network import state_arrays
 from pipeline.quantize.int8 import Int8
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.targets.predictor import Predictor
 from tests.codegen.int8.support import host
 from tests.codegen.support import WARNINGS, write
 from tests.comparing import equal
@@ -162,17 +161,6 @@ def test_a_mean_first(tmp_path: Path) -> None:
     takes, unit = graph.tensors[graph.input], graph.tensors[graph.output].scale[0]
     _, found = run(tmp_path, graph, np.full((1, *takes.shape), 0.5))
     assert np.abs(found[0] - (2.0096, 1.0107, -0.2953)).max() < 2 * unit
-
-
-def test_the_predictor_has_the_same_units(tmp_path: Path) -> None:
-    raw, real = data((-4.0, 4.0))
-    graph = integers("unpadded", (-4.0, 4.0), raw)
-    given = real.transpose(0, 2, 3, 1)
-    inputs, outputs = run(tmp_path, graph, given)
-    predictor = Predictor.build(graph, Ordinary().plan(graph, host()), host())
-    equal(predictor.input.quantized(given), inputs)
-    found = predictor.output.real(predictor.predict(inputs))
-    np.testing.assert_allclose(found, outputs, rtol=1e-6)
 
 
 def test_what_no_integer_means() -> None:

@@ -8,10 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import yaml
 from torch import nn
 
-from pipeline import config
 from pipeline.artifacts import read_npz, write_npz
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -116,11 +114,6 @@ def test_sums_too_large_for_16_bits_are_one_line() -> None:
 
 
 SHAPE = (28, 28, 1)
-
-
-def test_the_yaml_names_it() -> None:
-    node = yaml.safe_load(Path("conf/quantize/int4.yaml").read_text())
-    assert config.instantiate(node) == Int4()
 
 
 def test_parameters_become_a_graph_of_their_size() -> None:

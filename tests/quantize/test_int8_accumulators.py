@@ -4,12 +4,10 @@ rounding loses."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import yaml
 from torch import nn
 
 from pipeline.artifacts import Arrays
@@ -175,13 +173,3 @@ def test_mistakes_are_one_line() -> None:
         Int8Accumulators(accumulator_bits=12)  # type: ignore[arg-type]
     with pytest.raises(ThimbleError, match=r"quantize\.epochs="):
         Int8Accumulators(epochs=0)
-
-
-def test_the_yaml_gives_the_defaults() -> None:
-    node = yaml.safe_load(Path("conf/quantize/int8_accumulators.yaml").read_text())
-    given = {key: node[key] for key in node if key not in ("_target_", "name", "threads")}
-    assert Int8Accumulators(**given) == Int8Accumulators()
-    strategy = yaml.safe_load(Path("conf/strategy/partial.yaml").read_text())
-    assert {key: given[key] for key in ("search", "channels")} == {
-        key: strategy[key] for key in ("search", "channels")
-    }

@@ -4,12 +4,10 @@ what it cannot train."""
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import yaml
 from torch import nn
 
 from pipeline.artifacts import Arrays
@@ -211,12 +209,6 @@ def test_without_validation_images_training_images_choose(
     alone = {name: values for name, values in data.items() if name.startswith("train")}
     train, validation = Int8Qat(examples=50).labelled(network, alone)
     assert len(train) == 50 and validation is train
-
-
-def test_the_yaml_gives_the_defaults() -> None:
-    node = yaml.safe_load(Path("conf/quantize/int8_qat.yaml").read_text())
-    given = {key: node[key] for key in node if key not in ("_target_", "name", "threads")}
-    assert Int8Qat(**given) == Int8Qat()
 
 
 @pytest.mark.ci
