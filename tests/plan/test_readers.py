@@ -58,7 +58,7 @@ def test_readers_of_what_no_strategy_makes(changed: Callable[[Plan], Plan]) -> N
 
 @pytest.mark.ci
 def test_readers_of_mutants() -> None:
-    assert unproved(2) > 30
+    assert unproved(1) > 15
 
 
 @pytest.mark.slow
