@@ -157,7 +157,7 @@ def test_an_orphan_is_ended_before_its_folder_is_used_again(project: Project) ->
     assert left == -9
 
 
-@pytest.mark.parametrize("rounds", quick(0, [1, 12], ci=1))
+@pytest.mark.parametrize("rounds", quick(0, [1, 6], ci=1))
 def test_random_kills(project: Project, rounds: int) -> None:
     """Odd rounds use one folder again and again, even ones a new one each time."""
     chance = random.Random(seed := int(os.environ.get("THIMBLE_KILLS_SEED", "3")))
