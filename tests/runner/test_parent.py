@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.runner.parent import Forked, Parent, asked
+from tests.runner.parent import Forked
 
 PROGRAM = """\
 import gc, json, os, signal, sys, threading
@@ -50,10 +49,3 @@ def test_a_fork_is_as_a_start(program: Path, word: str) -> None:
             ended.append((*process.communicate("given"), process.returncode))
     real, forked = ended
     assert forked == real
-
-
-def test_a_parent_that_died_is_told() -> None:
-    mine, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    other.close()
-    with mine, pytest.raises(RuntimeError, match=r"the process that forks runs .* has ended"):
-        Parent(mine).fork(asked(["run.py"], {}), [])
