@@ -57,8 +57,8 @@ models: setup
 
 bench: setup
 	$(BIN)/python -m tests.bench
-	$(BIN)/python -m tests.strategies.bench_planning
-	$(BIN)/python -m tests.strategies.swap.bench
+	$(BIN)/python -m tests.strategies.zoo seconds
+	$(BIN)/python -m tests.strategies.swap.bench proofs
 	$(BIN)/python -m tests.codegen.cortex_m.bench
 	$(BIN)/python -m tests.codegen.cortex_m.bench_layers limit
 	$(BIN)/python -m tests.codegen.cortex_m.bench_rows

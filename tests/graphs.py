@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -30,24 +31,28 @@ from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
 
-INT8 = DType.parse("int8")
-
 
 @dataclass
 class Net:
-    """Collects operators; each method adds one and returns its output's name."""
+    """Collects operators; each method adds one and returns its output's name. ``zeros``: the share
+    of zero points that are 0."""
 
     shape: tuple[int, ...]
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     dtype: str = "int8"
     name: str = "net"
+    zeros: float = 0.0
 
     def __post_init__(self) -> None:
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, IntArray] = {}
         self.operators: list[Operator] = []
-        self.image = self.tensor("image", self.shape, self.dtype)
-        self.last = self.image
+        self.last = self.image = self.tensor("image", self.shape, self.dtype)
+
+    @property
+    def here(self) -> tuple[int, ...]:
+        """The shape of the tensor made last."""
+        return self.tensors[self.last].shape
 
     def tensor(
         self, name: str, shape: tuple[int, ...], dtype: str = "int8", zero: int | None = None,
@@ -56,12 +61,14 @@ class Net:
         kind = DType.parse(dtype)
         if zero is None:
             zero = int(self.rng.integers(-20, 20)) + (0 if kind.signed else 128)
+            if self.zeros and self.rng.random() < self.zeros:
+                zero = 0
         if scale is None:
             scale = float(self.rng.uniform(0.01, 0.1))
         self.tensors[name] = Tensor(name, shape, kind, (scale,), zero)
         return name
 
-    def constant(self, name: str, values: IntArray, dtype: str) -> str:
+    def constant(self, name: str, values: IntArray, dtype: str = "int8") -> str:
         self.constants[name] = np.asarray(values, dtype=np.int64)
         self.tensors[name] = Tensor(name, self.constants[name].shape, DType.parse(dtype))
         return name
@@ -91,7 +98,18 @@ class Net:
             return FixedPoint.rounding_once((typical * spread).tolist(), atoms << 16)
         return FixedPoint.of(typical * spread)
 
-    def clip(self, name: str | None = None) -> tuple[int, int] | None:
+    def weights(self, name: str, shape: tuple[int, ...]) -> tuple[str, str]:
+        """Random weights and biases."""
+        weights = self.constant(f"{name}.weight", self.rng.integers(-127, 128, shape))
+        bias = self.rng.integers(-3000, 3000, shape[0])
+        return weights, self.constant(f"{name}.bias", bias, "int32")
+
+    def roles(self, *operands: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """(inputs, parameters) of an operator."""
+        held = tuple(name for name in operands if name in self.constants)
+        return tuple(dict.fromkeys(name for name in operands if name not in held)), held
+
+    def clip(self) -> tuple[int, int] | None:
         """Of a fused activation, sometimes."""
         low = int(self.rng.integers(-40, 10))
         return (low, int(self.rng.integers(60, 128))) if self.rng.random() < 0.4 else None
@@ -114,15 +132,9 @@ class Net:
         if padding is None:
             dilation = options.get("dilation", (1, 1))
             assert isinstance(dilation, tuple)
-            extra = [(k - 1) * d for k, d in zip(kernel, dilation, strict=True)]
-            padding = (extra[0] // 2, extra[0] - extra[0] // 2, extra[1] // 2,
-                       extra[1] - extra[1] // 2)  # fmt: skip
-        weights = self.rng.integers(-127, 128, (channels, *kernel, depth))
-        bias = self.rng.integers(-3000, 3000, channels)
-        parameters = (
-            self.constant(f"{name}.weight", weights, "int8"),
-            self.constant(f"{name}.bias", bias, "int32"),
-        )
+            down, right = ((k - 1) * d for k, d in zip(kernel, dilation, strict=True))
+            padding = down // 2, down - down // 2, right // 2, right - right // 2
+        parameters = self.weights(name, (channels, *kernel, depth))
         op = Conv2d(
             name, (source,), name, parameters, padding=padding, groups=groups, clip=self.clip(),
             requant=requant or self.scales(channels, prod(kernel) * depth, per_channel),
@@ -141,12 +153,7 @@ class Net:
     ) -> str:
         name, source = self.fresh("dense"), source or self.last
         shape = self.tensors[source].shape
-        weights = self.rng.integers(-127, 128, (outputs, *shape))
-        bias = self.rng.integers(-3000, 3000, outputs)
-        parameters = (
-            self.constant(f"{name}.weight", weights, "int8"),
-            self.constant(f"{name}.bias", bias, "int32"),
-        )
+        parameters = self.weights(name, (outputs, *shape))
         requant = options.pop("requant", None) or self.scales(outputs, prod(shape))
         op = Dense(
             name, (source,), name, parameters, clip=None if dtype != "int8" else self.clip(),
@@ -177,10 +184,9 @@ class Net:
 
     def plus(self, left: str, right: str) -> str:
         name = self.fresh("add")
-        scales = self.rng.uniform(0.3, 1.0, 2)
-        requants = (FixedPoint.of([scales[0]]), FixedPoint.of([scales[1]]))
-        parameters = tuple(n for n in (left, right) if n in self.constants)
-        inputs = tuple(dict.fromkeys(n for n in (left, right) if n not in self.constants))
+        one, other = self.rng.uniform(0.3, 1.0, 2)
+        requants = FixedPoint.of([one]), FixedPoint.of([other])
+        inputs, parameters = self.roles(left, right)
         op = Add(
             name, inputs, name, parameters, operands=(left, right), operand_requants=requants,
             requant=FixedPoint.of([float(self.rng.uniform(0.5, 1.2)) / (1 << 20)]),
@@ -190,8 +196,7 @@ class Net:
 
     def times(self, left: str, right: str) -> str:
         name = self.fresh("multiply")
-        parameters = tuple(n for n in (left, right) if n in self.constants)
-        inputs = tuple(dict.fromkeys(n for n in (left, right) if n not in self.constants))
+        inputs, parameters = self.roles(left, right)
         op = Multiply(
             name, inputs, name, parameters, operands=(left, right),
             requant=FixedPoint.of([float(self.rng.uniform(0.005, 0.05))]), clip=self.clip(),
@@ -201,7 +206,7 @@ class Net:
     def slopes(self, shape: tuple[int, ...], source: str | None = None) -> str:
         """A rectifier with slopes that broadcast."""
         name, source = self.fresh("prelu"), source or self.last
-        slopes = self.constant(f"{name}.slopes", self.rng.integers(-128, 128, shape), "int8")
+        slopes = self.constant(f"{name}.slopes", self.rng.integers(-128, 128, shape))
         op = Prelu(
             name, (source,), name, (slopes,), clip=self.clip(),
             requant=FixedPoint.of([float(self.rng.uniform(0.3, 2))]),
@@ -251,9 +256,8 @@ class Net:
 
     def softmax(self, source: str | None = None) -> str:
         name, source = self.fresh("softmax"), source or self.last
-        self.tensor(name, self.tensors[source].shape, "int8", -128, 1 / 256)
         op = Softmax(name, (source,), name, exponentials=exponentials(0.1))
-        op.infer(self.tensors)
+        self.tensor(name, op.infer(self.tensors), "int8", -128, 1 / 256)
         self.operators.append(op)
         self.last = name
         return name
@@ -262,6 +266,24 @@ class Net:
         return Graph(
             self.name, self.tensors, tuple(self.operators), self.constants, self.image, self.last
         )
+
+
+class Chained:
+    """A net whose methods give it back, to be called one after the other."""
+
+    def __init__(self, net: Net) -> None:
+        self.net = net
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.net, name)
+        if name == "graph" or not callable(found):
+            return found
+
+        def called(*values: Any, **options: Any) -> Chained:
+            found(*values, **options)
+            return self
+
+        return called
 
 
 def random_graph(seed: int) -> Graph:
@@ -276,40 +298,40 @@ def random_graph(seed: int) -> Graph:
     return net.graph()
 
 
-def _size(net: Net) -> tuple[int, ...]:
-    return net.tensors[net.last].shape
-
-
 def _channels(net: Net) -> int:
     return int(net.rng.integers(1, 13))
 
 
 def _kernel(net: Net) -> tuple[int, int]:
-    height, width, _ = _size(net)
+    height, width, _ = net.here
     return int(net.rng.integers(1, min(4, height) + 1)), int(net.rng.integers(1, min(4, width) + 1))
+
+
+def _window(net: Net) -> tuple[tuple[int, int], dict[str, Any]]:
+    """A kernel that fits, and its stride and padding."""
+    kernel = _kernel(net)
+    stride = (int(net.rng.integers(1, 3)), int(net.rng.integers(1, 3)))
+    padding = tuple(int(net.rng.integers(0, k)) for k in kernel for _ in range(2))
+    return kernel, {"stride": stride, "padding": padding}
 
 
 def _plain(net: Net) -> None:
     """Any convolution that fits."""
-    kernel = _kernel(net)
-    stride = (int(net.rng.integers(1, 3)), int(net.rng.integers(1, 3)))
-    padding = tuple(
-        int(net.rng.integers(0, k)) for k in (kernel[0], kernel[0], kernel[1], kernel[1])
-    )
+    kernel, moved = _window(net)
     dilation = (1, 1)
-    height, width, depth = _size(net)
+    height, width, depth = net.here
     if height > 2 * kernel[0] and width > 2 * kernel[1] and net.rng.random() < 0.3:
         dilation = (2, int(net.rng.integers(1, 3)))
     groups = int(net.rng.choice([g for g in (1, 1, 2, 3, 4) if depth % g == 0]))
     channels = groups * int(net.rng.integers(1, 5)) if groups > 1 else _channels(net)
     net.conv(
-        channels, kernel, stride=stride, padding=padding, dilation=dilation, groups=groups,
+        channels, kernel, dilation=dilation, groups=groups, **moved,
         per_channel=bool(net.rng.random() < 0.7),
     )  # fmt: skip
 
 
 def _residual(net: Net) -> None:
-    start, depth = net.last, _size(net)[2]
+    start, depth = net.last, net.here[2]
     net.conv(_channels(net))
     net.plus(net.conv(depth, (1, 1)), start)
 
@@ -321,7 +343,7 @@ def _separable(net: Net) -> None:
 
 def _inverted(net: Net) -> None:
     """MobileNetV2's block, with squeeze-excitation sometimes."""
-    start, depth = net.last, _size(net)[2]
+    start, depth = net.last, net.here[2]
     net.conv(depth * int(net.rng.integers(2, 4)), (1, 1))
     net.depthwise()
     if net.rng.random() < 0.5:
@@ -330,7 +352,7 @@ def _inverted(net: Net) -> None:
 
 
 def _excite(net: Net) -> None:
-    start, depth = net.last, _size(net)[2]
+    start, depth = net.last, net.here[2]
     net.rescaled_mean()
     net.conv(max(1, depth // 2), (1, 1))
     net.times(start, net.lookup(net.conv(depth, (1, 1))))
@@ -347,13 +369,8 @@ def _branches(net: Net) -> None:
 
 
 def _pooled(net: Net) -> None:
-    kernel = _kernel(net)
-    stride = (int(net.rng.integers(1, 3)), int(net.rng.integers(1, 3)))
-    padding = tuple(
-        int(net.rng.integers(0, k)) for k in (kernel[0], kernel[0], kernel[1], kernel[1])
-    )
-    pool = net.mean if net.rng.random() < 0.5 else net.maximum
-    pool(kernel, stride=stride, padding=padding)
+    kernel, moved = _window(net)
+    (net.mean if net.rng.random() < 0.5 else net.maximum)(kernel, **moved)
 
 
 def _padded(net: Net) -> None:
@@ -364,15 +381,13 @@ def _padded(net: Net) -> None:
 
 def _constant(net: Net) -> None:
     """A sum or product with a constant for each channel."""
-    name = net.constant(
-        f"constant{len(net.operators)}", net.rng.integers(-128, 128, _size(net)[2]), "int8"
-    )
+    name = net.constant(net.fresh("constant"), net.rng.integers(-128, 128, net.here[2]))
     (net.plus if net.rng.random() < 0.5 else net.times)(net.last, name)
 
 
 def classifier(net: Net) -> None:
     if net.rng.random() < 0.3:
-        net.reshape((prod(_size(net)),))
+        net.reshape((prod(net.here),))
     net.dense(int(net.rng.integers(2, 12)))
     if net.rng.random() < 0.6:
         net.softmax()

@@ -35,8 +35,7 @@ EVERY = list(listed())
 JOIN = {"add": np.add, "maximum": np.maximum}
 PARTIAL = [kind for kind in EVERY if kind.combine in JOIN]
 SEEDS = st.integers(0, 1 << 32)
-FEW = settings(max_examples=30, deadline=None)
-MANY = settings(max_examples=100, deadline=None)
+FEW, MANY = (settings(max_examples=each, deadline=None) for each in (30, 100))
 every = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
 partial = pytest.mark.parametrize("kind", PARTIAL, ids=lambda kind: kind.__name__)
 
@@ -128,23 +127,20 @@ def check_partial(kind: type[Operator], seed: int) -> None:
     name = op.inputs[int(rng.integers(len(op.inputs)))]
     axis = int(rng.integers(values[name].ndim))
     at, extent = int(rng.integers(0, values[name].shape[axis] + 1)), values[name].shape[axis]
-    beside = {o.tensor for t in op.terms(tensors) for o in t.operands if name in names(t)}
+    terms = [{operand.tensor for operand in term.operands} for term in op.terms(tensors)]
+    beside = set().union(*(term for term in terms if name in term))
     parts = []
     for low, high in ((0, at), (at, extent)):
         piece: Box = (*tensors[name].box[:axis], (low, high), *tensors[name].box[axis + 1 :])
         some = {**regions, name: cut(regions[name], piece)}
         if parts:  # terms that do not read it are in the first part
-            for other in set(op.inputs) - beside:
+            for other in set().union(*terms) - beside:
                 some[other] = cut(regions[other], tuple((0, 0) for _ in tensors[other].shape))
         parts.append(np.broadcast_to(op.accumulate(tensors, box, some), whole.shape))
     equal(reduce(JOIN[op.combine], parts), whole)
     least, most = op.partial_sums(tensors, values)
     for sums in (*parts, whole):
         assert least <= sums.min() and sums.max() <= most
-
-
-def names(term: object) -> set[str]:
-    return {operand.tensor for operand in term.operands}  # type: ignore[attr-defined]
 
 
 @partial
@@ -162,3 +158,69 @@ def test_disjoint_parts_combine_to_the_whole_and_stay_in_bounds(
 @MANY
 def test_many_disjoint_parts_combine_to_the_whole(kind: type[Operator], seed: int) -> None:
     check_partial(kind, seed)
+
+
+# --- what operators say about themselves
+
+
+def influence(case: Case, rng: np.random.Generator) -> tuple[str, tuple[int, ...], IntArray]:
+    """An input, the index of an element of it, and the outputs that may change with it."""
+    op, tensors, values = case
+    name = op.inputs[rng.integers(len(op.inputs))]
+    index = tuple(int(rng.integers(extent)) for extent in tensors[name].shape)
+    found = []
+    for stored in (-128, -1, 127):
+        changed = values[name].copy()
+        changed[index] = stored
+        found.append(run(op, tensors, {**values, name: changed}))
+    return name, index, np.argwhere(np.ptp(np.stack(found), axis=0))
+
+
+@every
+@given(SEEDS)
+@FEW
+def test_an_input_element_changes_no_more_outputs_than_is_said(
+    kind: type[Operator], seed: int
+) -> None:
+    """Of what is element-wise those in its place, of what is channel-wise those of its channel;
+    what may be overwritten is as large."""
+    case, rng = drawn(kind, seed)
+    op, tensors, _ = case
+    name, index, changed = influence(case, rng)
+    for output in changed:
+        aligned = output[len(output) - len(index) :]
+        extents = tensors[name].shape
+        here = all(i == o or n == 1 for i, o, n in zip(index, aligned, extents, strict=False))
+        assert here or not kind.element_wise
+        assert output[-1] == index[-1] or not op.channel_wise(tensors)
+    if kind.element_wise and name in op.overwritable(tensors):
+        assert all(tuple(output) == index for output in changed)
+    for over in op.overwritable(tensors):
+        assert tensors[over].size == tensors["y"].size and over in op.inputs
+    assert kind.fixed_shape == hasattr(op, "shape")
+
+
+@every
+@given(SEEDS)
+@FEW
+def test_weights_lead_with_the_outputs_channels(kind: type[Operator], seed: int) -> None:
+    op, tensors, values = drawn(kind, seed)[0]
+    if not kind.weighted:
+        assert not (op.mixes_channels(tensors) or op.depthwise(tensors))
+        return
+    weights, bias = op.parameters
+    silent = values[weights].copy()
+    silent[-1] = 0
+    louder = values[bias].copy()
+    louder[-1] += 1 << 16
+    for changed in ({weights: silent}, {bias: louder}):
+        difference = run(op, tensors, values) != run(op, tensors, {**values, **changed})
+        assert not difference[..., :-1].any()
+    if op.mixes_channels(tensors):
+        assert tensors[weights].shape[-1] == tensors["x"].shape[-1]
+
+
+@pytest.mark.parametrize("property", ["accumulates", "slides", "weighted"])
+def test_who_has_partial_sums_can_join_them(property: str) -> None:
+    having = [kind for kind in EVERY if getattr(kind, property)]
+    assert having and all(kind.combine != "whole" and kind.accumulates for kind in having)

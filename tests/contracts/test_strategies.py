@@ -2,13 +2,17 @@
 
 A random network on a board is planned, or refused in one line. A plan is proved, gives the graph's
 outputs when it is interpreted, has costs and a verdict, and where there is C for it, compiled
-natively and run, that does the same.
+natively and run, that does the same. All take one list of objectives, and a page says what each
+makes of them.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -27,12 +31,60 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
-from pipeline.strategies.base import LAYOUTS, Strategy
-from tests.codegen import support
-from tests.codegen.int8.support import Native, frames
+from pipeline.strategies.base import LAYOUTS, OBJECTIVES, Strategy
+from tests.codegen.int8.support import host
+from tests.codegen.support import frames, uno
 from tests.comparing import equal
-from tests.contracts.networks import BOARDS, graphs
+from tests.graphs import random_graph
+from tests.strategies.chains import drawn
+from tests.strategies.proving import as_c
+from tests.strategies.swap.nets import random_chain
+from tests.targets.cortex_m import board_named
 from tests.tiers import quick
+
+BOARDS: dict[str, Hardware] = {
+    "an Uno whose input streams in": uno(),
+    "an Uno": uno(weights_in="flash", streams=False),
+    "a computer": host(),
+    "a board with a card": board_named("stm32f746g_sd"),
+}
+"""One of each kind that strategies and generators tell apart."""
+
+
+WORDS = (
+    *("", "", "", "sums", "scratch", "stream", "tile", "ring", "aside", "peeled", "rows", "in"),
+    *("0", "1", "2", "0.0", "0.1"),
+)
+"""What planners call the buffers of a tensor; "": networks keep their names."""
+
+
+def graphs() -> st.SearchStrategy[Graph]:
+    """Chains of few bits, chains of 8 bits, and int8 networks with branches; some have tensors that
+    are called as if they belonged to others."""
+    seeds = st.integers(0, 100_000)
+    few_bits = seeds.map(lambda seed: drawn(np.random.default_rng(seed)).graph())
+    every = few_bits | seeds.map(random_chain) | seeds.map(random_graph)
+    return st.builds(crowded, every, st.sampled_from(WORDS))
+
+
+def crowded(graph: Graph, word: str) -> Graph:
+    """Each tensor is called as the one before it, and ``word``."""
+    if not word:
+        return graph
+    names = {name: ".".join(["x", *[word] * n]) for n, name in enumerate(graph.tensors)}
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, str):
+            return names.get(value, value)
+        if isinstance(value, Mapping):
+            return {names[key]: renamed(each) for key, each in value.items()}
+        if is_dataclass(value) and not isinstance(value, type):
+            changed = {f.name: renamed(getattr(value, f.name)) for f in fields(value) if f.init}
+            return replace(value, **changed)
+        return tuple(map(renamed, value)) if isinstance(value, tuple) else value
+
+    return cast(Graph, renamed(graph))
+
 
 OPTIONS = sorted((ROOT / "conf" / "strategy").glob("*.yaml"))
 TIERS = ((0, 6, 1), (1, 9, 2), (2, 300, 100))
@@ -40,17 +92,29 @@ TIERS = ((0, 6, 1), (1, 9, 2), (2, 300, 100))
 every = pytest.mark.parametrize("path", OPTIONS, ids=lambda path: path.stem)
 
 
+def option(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(path.read_text())
+    return found
+
+
 @every
-def test_its_yaml_makes_the_strategy_it_names(path: Path) -> None:
-    node = yaml.safe_load(path.read_text())
+def test_its_yaml_makes_the_strategy_it_names_for_any_objective_of_the_list(path: Path) -> None:
+    node = option(path)
     strategy = config.instantiate(node)
     assert node["name"] == path.stem and isinstance(strategy, Strategy)
     assert type(strategy).name == {"naive": "ordinary"}.get(path.stem, path.stem)
+    assert node["objective"] == strategy.objective
+    for objective in OBJECTIVES:
+        assert config.instantiate(node | {"objective": objective}).objective == objective
+    with pytest.raises(ThimbleError) as error:
+        config.instantiate(node | {"objective": "speed"})
+    choices = "choose memory, latency, throughput or energy"
+    assert str(error.value) == f"strategy.objective=speed: {choices}"
 
 
 def variants(path: Path) -> list[Strategy]:
     """The option as it is, and in each layout that it has."""
-    node = yaml.safe_load(path.read_text())
+    node = option(path)
     layouts = LAYOUTS if "layout" in node else LAYOUTS[:1]
     return [config.instantiate({**node, "layout": layout}) for layout in layouts]
 
@@ -88,17 +152,8 @@ def check_c(plan: Plan, graph: Graph, hardware: Hardware) -> bool:
     except ThimbleError as error:
         one_line(error)
         return False
-    given = frames(graph, 4)
     with tempfile.TemporaryDirectory() as folder:
-        if hardware.core == "avr":
-            found = support.Native(Path(folder), graph, plan, hardware)(given)
-        else:
-            found = Native(Path(folder), graph, plan, files=files)(given)
-    if rounds(plan):
-        expected = np.stack([interpret(roomy(plan), graph, frame).output for frame in given])
-    else:
-        expected = graph.outputs(given)
-    equal(found, expected, strategy=plan.strategy, board=hardware.name)
+        as_c(Path(folder), graph, plan, hardware, files=files)
     return True
 
 
@@ -128,3 +183,16 @@ def tried(path: Path, start: int, enough: int, compiled: int) -> tuple[int, int]
 def test_its_plans_and_its_c_are_right(path: Path, start: int, enough: int, compiled: int) -> None:
     plans, in_c = tried(path, start, enough, compiled)
     assert plans >= enough // 3 and in_c >= compiled // 2
+
+
+def test_the_page_has_a_row_for_each_strategy_and_a_column_for_each_objective() -> None:
+    page = (ROOT / "docs" / "strategies.md").read_text()
+    lines = page[page.index("| strategy |") :].partition("\n\n")[0].splitlines()
+    head, _, *rows = [line.strip("| ").split(" | ") for line in lines]
+    assert tuple(head[1:]) == OBJECTIVES
+    named = {name.strip("`") for row in rows for name in row[0].split(", ")}
+    assert named == {path.stem for path in OPTIONS}
+    for path in OPTIONS:
+        (row,) = (row for row in rows if f"`{path.stem}`" in row[0])
+        chosen = OBJECTIVES.index(option(path)["objective"])
+        assert [cell.startswith("**") for cell in row[1:]] == [n == chosen for n in range(4)]

@@ -1,6 +1,6 @@
 """``python -m tests.kernels.fit``: the costs that kernels declare, from the cycles of layers that
 ``bench.py`` recorded: those with the least sum of squared relative errors, none below 0. Those of
-fast kernels are written to their table."""
+``cortex_m`` are written to their table, others printed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from statistics import mean
 import numpy as np
 from scipy.optimize import nnls
 
-from pipeline.kernels import Form, named
+from pipeline.kernels import named
 from pipeline.kernels.cortex_m import RATES, Fast, costs
 from pipeline.kernels.cortex_m.costs import CORES
 from pipeline.kernels.int8 import counted
 from pipeline.kernels.work import Counts
 from tests.codegen.cortex_m.support import core
-from tests.kernels.layers import recorded, step_of
+from tests.kernels.layers import cores, form_of, recorded
 
 Measured = list[tuple[Counts, list[int]]]
 """What layers do, and the cycles that they take on each core."""
@@ -29,17 +29,20 @@ TABLE = Path(str(costs.__file__))
 FAST = "cortex_m."
 
 
+def costly(kernel: Fast) -> str:
+    """Whose costs it has: some kernels share them."""
+    return f"{kernel.core}.{kernel.word}"
+
+
 @cache
 def measured() -> dict[str, Measured]:
     """By the kernel's name in the set, or by the C of a portable one."""
     found: dict[str, Measured] = {}
     for layer, (cycles, _) in recorded():
-        graph = layer.graph()
-        plan = layer.plan(graph, core())
-        form = Form.of(step_of(plan, layer.kernel), plan.buffer, graph)
-        kernel = named(layer.kernel, form, core())
+        form = form_of(layer)
+        kernel = named(layer.kernel, form, core(cores(layer)[0]))
         fast = isinstance(kernel, Fast)
-        owner, counts = (f"{FAST}{kernel.word}", kernel.counts(form)) if fast else counted(form)
+        owner, counts = (costly(kernel), kernel.counts(form)) if fast else counted(form)
         found.setdefault(owner, []).append((counts, cycles))
     return found
 

@@ -1,10 +1,12 @@
-"""Layers by themselves, each as a plan that runs it by one kernel: to measure its cycles."""
+"""Layers by themselves, each as a plan that runs it by one kernel: to measure its cycles, which
+``cycles.json`` has."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +17,8 @@ from pipeline.graph.requant import FixedPoint
 from pipeline.hardware import FlashTiming, Hardware
 from pipeline.kernels import Form, named
 from pipeline.kernels.cortex_m import best_pixels
+from pipeline.kernels.cortex_m.costs import CORES
+from pipeline.kernels.thumb import CPUS
 from pipeline.plan.vocabulary import (
     Buffer,
     Clear,
@@ -31,7 +35,7 @@ from pipeline.plan.vocabulary import (
     whole,
 )
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.cortex_m.support import by_rows, kernels
+from tests.codegen.cortex_m.support import by_rows, core, kernels
 from tests.graphs import Net
 
 STEP = 512
@@ -158,11 +162,25 @@ class Layer:
 def recorded() -> list[tuple[Layer, Taken]]:
     rows: list[dict[str, Any]] = json.loads(RECORDED.read_text())
     return [
-        (layer, Taken(cycles, code))
+        (layer, taken)
         for row in rows
-        for cycles, code in [(row.pop("cycles"), row.pop("code_bytes", 0))]
+        for taken in [Taken(row.pop("cycles", []), row.pop("code_bytes", 0))]
         for layer in [Layer.of(row)]
     ]
+
+
+def cores(layer: Layer) -> tuple[str, ...]:
+    """That it is measured on: portable C, of which less is asked, on the first alone."""
+    sets = {"cortex_m": CORES, "thumb": CPUS}
+    return sets.get(layer.kernel.partition(".")[0], CORES[:1])
+
+
+@cache
+def form_of(layer: Layer) -> Form:
+    """What the kernel is asked for."""
+    graph = layer.graph()
+    plan = layer.plan(graph, core(cores(layer)[0]))
+    return Form.of(step_of(plan, layer.kernel), plan.buffer, graph)
 
 
 def plan_by(

@@ -16,7 +16,7 @@ from pipeline.strategies.partial import Partial
 from tests.codegen.cortex_m.support import core
 from tests.strategies import nets
 from tests.strategies.chains import Chain, board, mnist
-from tests.strategies.test_branches import residual
+from tests.strategies.test_chains import residual
 from tests.strategies.test_ordinary import BOARD
 
 

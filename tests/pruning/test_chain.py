@@ -1,3 +1,8 @@
+"""Chains of four bits lose channels, by ``prune=magnitude`` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -11,6 +16,7 @@ from pipeline.errors import ThimbleError
 from pipeline.models.google12 import Google12
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.pruning.chain import Chain
+from pipeline.pruning.channels import ChannelPruning
 from pipeline.pruning.magnitude import Magnitude
 from pipeline.pruning.width import Width
 from pipeline.quantize.int4 import Int4
@@ -40,14 +46,22 @@ def cut(weights: Arrays, ratio: float) -> Arrays:
 
 
 @pytest.mark.ci
-def test_channels_go_in_every_layer_that_touches_them() -> None:
-    smaller = cut(trained(), 0.5)
-    shapes = {name: smaller[f"{name}.weight"].shape for name in ("conv1", "conv2", "conv3")}
-    assert shapes == {"conv1": (2, 1, 3, 3), "conv2": (3, 2, 3, 3), "conv3": (4, 3, 3, 3)}
-    assert smaller["dense.weight"].shape == (10, 4 * 16)
+def test_channels_go_in_every_layer_that_touches_them_as_the_table_says() -> None:
+    pruned = Magnitude(ratio=0.5, epochs=0).prune(MODEL, trained(), DATA, Run(1))
+    smaller, kept = pruned.weights, cut(trained(), 0.5)
+    shapes = [smaller[f"{name}.weight"].shape for name in ("conv1", "conv2", "conv3", "dense")]
+    assert shapes == [(2, 1, 3, 3), (3, 2, 3, 3), (4, 3, 3, 3), (10, 4 * 16)]
     assert [smaller[f"conv{i}.bias"].shape for i in (1, 2, 3)] == [(2,), (3,), (4,)]
-    assert smaller["dense.bias"].shape == (10,)
+    assert all((smaller[key] == kept[key]).all() for key in kept)
     assert "accuracy_float" in trained() and "accuracy_float" not in smaller
+    assert [tuple(row.values()) for row in pruned.tables["layers"]] == [
+        ("conv1", 4, 2, 36, 18),
+        ("conv2", 6, 3, 216, 54),
+        ("conv3", 8, 4, 432, 108),
+        ("dense", 10, 10, 1280, 640),
+    ]
+    names = ("layer", "channels_before", "channels_after", "weights_before", "weights_after")
+    assert all(tuple(row) == names for row in pruned.tables["layers"])
 
 
 def test_the_weakest_go_and_the_order_stays() -> None:
@@ -91,8 +105,6 @@ def test_fine_tuning_is_repeatable_and_does_something() -> None:
 def test_without_epochs_no_data_is_needed() -> None:
     none = {name: array[:0] for name, array in DATA.items()}
     pruned = Magnitude(ratio=0.5, epochs=0).prune(MODEL, trained() | RANDOM, none, Run(1))
-    whole = cut(trained(), 0.5)
-    assert all((pruned.weights[key] == whole[key]).all() for key in whole)
     assert RANDOM.keys() <= pruned.weights.keys()
 
 
@@ -111,31 +123,20 @@ def test_images_and_their_distortions_are_the_recipes(monkeypatch: pytest.Monkey
     assert not RANDOM.keys() & tuned.keys()
 
 
-def test_the_table_says_what_went() -> None:
-    found = Magnitude(ratio=0.5, epochs=0).prune(MODEL, trained(), DATA, Run(1)).tables
-    counted = ("channels_before", "channels_after", "weights_before", "weights_after")
-    assert found["layers"] == [
-        {"layer": name, **dict(zip(counted, numbers, strict=True))}
-        for name, *numbers in (
-            ("conv1", 4, 2, 36, 18),
-            ("conv2", 6, 3, 216, 54),
-            ("conv3", 8, 4, 432, 108),
-            ("dense", 10, 10, 1280, 640),
-        )
-    ]
+MISTAKES: list[tuple[Callable[[], ChannelPruning], str]] = [
+    (lambda: Magnitude(ratio=-0.1), r"prune\.ratio=-0\.1"),
+    (lambda: Magnitude(ratio=1.0), r"prune\.ratio=1 "),
+    (lambda: Magnitude(macs=100), r"prune\.macs: a chain for quantize=int4 is pruned by"),
+    (lambda: Width(width=0.5), "only prune=magnitude makes smaller"),
+]
 
 
-@pytest.mark.parametrize("ratio", [-0.1, 1.0, 1.5])
-def test_an_impossible_ratio_is_one_line(ratio: float) -> None:
-    with pytest.raises(ThimbleError, match=rf"prune\.ratio={ratio:g}"):
-        Magnitude(ratio=ratio).prune(MODEL, trained(), DATA, Run(1))
-
-
-def test_limits_and_other_methods_are_not_for_chains_of_four_bits() -> None:
-    with pytest.raises(ThimbleError, match=r"prune\.macs: a chain for quantize=int4 is pruned by"):
-        Magnitude(macs=100).prune(MODEL, trained(), DATA, Run(1))
-    with pytest.raises(ThimbleError, match="only prune=magnitude makes smaller"):
-        Width(width=0.5).prune(MODEL, trained(), DATA, Run(1))
+@pytest.mark.parametrize(("method", "said"), MISTAKES)
+def test_mistakes_limits_and_other_methods_are_one_line(
+    method: Callable[[], ChannelPruning], said: str
+) -> None:
+    with pytest.raises(ThimbleError, match=said):
+        method().prune(MODEL, trained(), DATA, Run(1))
 
 
 def test_units_whose_channels_are_added_up_are_refused() -> None:

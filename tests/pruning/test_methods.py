@@ -19,12 +19,14 @@ from pipeline.pruning.channels import ChannelPruning
 from pipeline.pruning.couplings import couplings
 from pipeline.pruning.magnitude import Magnitude
 from pipeline.pruning.method import Pruned
+from pipeline.pruning.none import NoPruning
 from pipeline.pruning.pex import Pex
 from pipeline.pruning.planner import Planner
 from pipeline.pruning.width import Width
 from pipeline.quantize.int8 import Int8
 from pipeline.strategies.swap import Swap
 from pipeline.training.environment import Run
+from pipeline.training.random_weights import RandomWeights
 from tests.pruning.networks import DATA, MODEL, PLANNER, weights
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
@@ -48,6 +50,13 @@ def test_the_yaml_names_it(name: str) -> None:
     plain = {k: v for k, v in node.items() if not str(v).startswith("${")}
     extra = {"magnitude": {}, "width": {"width": 0.5}, "pex": {"pmu_bytes": 1000}}[name]
     assert config.instantiate({**plain, **extra}) == METHODS[name](**extra)
+
+
+def test_it_is_off_by_default_and_changes_nothing() -> None:
+    method = config.instantiate(yaml.safe_load(Path("conf/prune/none.yaml").read_text()))
+    assert method == NoPruning() and not method.changes
+    found = method.prune(MODEL, given := {"a": np.arange(3)}, {}, Run())
+    assert found.weights == given and found.tables == {"layers": [], "steps": [], "epochs": []}
 
 
 PMU, WEIGHTS, MACS = {"pmu_bytes": 3000}, {"weight_bytes": 1100}, {"macs": 70_000}
@@ -175,19 +184,15 @@ FIXED = Blocks((12, 12, 1), 4, ({"kind": "avgpool", "kernel": 3},))
         (lambda: made("pex", macs=9, epochs=-1), "prune.epochs=-1"),
         (lambda: pruned(made("pex", pmu_bytes=143)), "the input alone takes 144 B"),
         (lambda: pruned(made("pex", pmu_bytes=3000, epochs=2)), "and the data set has none"),
-        (lambda: made("width", width=0.5).prune(FIXED, fixed(), NONE, Run(1)), "has no channels"),
+        (lambda: made("width", width=0.5).prune(
+            FIXED, RandomWeights().train(FIXED, DATA, Run(1)).weights, NONE, Run(1)),
+         "has no channels"),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line(make: Any, said: str) -> None:
     with pytest.raises(ThimbleError) as caught:
         make()
     assert said in str(caught.value) and "\n" not in str(caught.value)
-
-
-def fixed() -> dict[str, Any]:
-    from pipeline.training.random_weights import RandomWeights
-
-    return RandomWeights().train(FIXED, DATA, Run(1)).weights
 
 
 def test_a_stored_network_is_the_same() -> None:

@@ -25,9 +25,9 @@ from tests.plan.test_cost import BOARD
 from tests.strategies import nets
 from tests.strategies import test_ordinary as ordinary
 from tests.strategies.chains import board
+from tests.strategies.nets import narrow
 from tests.strategies.patch.test_patch import two_layers
-from tests.strategies.test_extra_macs import narrow
-from tests.strategies.test_mnist import herringbone, mnist
+from tests.strategies.test_chains import herringbone, mnist
 from tests.timing.toys import rows, slow, swapped
 
 METRICS: dict[str, Any] = {

@@ -24,7 +24,7 @@ from pipeline.report.savings import savings
 from pipeline.report.template import ASSETS
 from pipeline.timing.bars import bars
 from pipeline.timing.simulate import simulate
-from tests.passes.networks import Network
+from tests.graphs import Chained, Net
 from tests.plan.fixtures import herringbone
 from tests.plan.test_cost import BOARD
 from tests.report.pages import KINDS, METRICS, PROVENANCE, made, write
@@ -241,7 +241,7 @@ def test_each_size_says_which_pass_made_it_smaller(tmp_path: Path) -> None:
 
 
 def test_the_passes_are_measured_one_by_one() -> None:
-    graph = Network(np.random.default_rng(0), (4, 4, 2)).conv(3).reshape(12).graph()
+    graph = Chained(Net((4, 4, 2))).conv(3).reshape((48,)).graph()
     names = ["fold_reshape", "fold_pad"]
     found = [(name, passes.size(each)) for name, each in passes.one_by_one(graph, names)]
     assert [name for name, _ in found] == ["", *names]

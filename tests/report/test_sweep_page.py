@@ -29,7 +29,7 @@ from tests.report.browser import (
     walked,
 )  # fmt: skip
 from tests.report.pages import made
-from tests.strategies.test_mnist import mnist
+from tests.strategies.test_chains import mnist
 
 __all__ = ["browser"]
 

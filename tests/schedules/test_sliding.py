@@ -18,7 +18,7 @@ from pipeline.schedules.sliding import Made, Order, kept_bytes
 from pipeline.sliding import Windows
 from pipeline.strategies.sliding import Sliding
 from tests.comparing import equal
-from tests.contracts.networks import crowded
+from tests.contracts.test_strategies import crowded
 from tests.graphs import Net
 from tests.targets.conftest import load_hardware
 from tests.test_sliding import noise, one_by_one, padded, pooled, spotter

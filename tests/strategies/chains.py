@@ -1,8 +1,10 @@
-"""Graphs and boards for the strategies' tests."""
+"""Chains of few bits, built by hand or drawn at random, and a board for the strategies' tests."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -125,6 +127,45 @@ def mnist() -> Chain:
     for name, channels in (("conv1", 5), ("conv2", 8), ("conv3", 11)):
         chain.conv(name, channels)
     return chain.maximum("pool").dense("logits", 10)
+
+
+SIZES = (1, 1, 2, 3, 5, 7, 8, 11, 13, 16, 23)
+
+
+def drawn(rng: np.random.Generator, straight: bool = False) -> Chain:
+    """A random chain of few bits; ``straight``: without slices and sums."""
+
+    def one(values: Sequence[Any]) -> Any:
+        return values[int(rng.integers(len(values)))]
+
+    shape = tuple(one(SIZES[:7]) for _ in range(2))
+    net = Chain((*shape, int(rng.integers(1, 4))), one(("uint4", "uint8", "int8")))
+    net.rng = rng
+    narrow = ("uint4", "uint4", "uint4", "int8", "uint8")
+    for n in range(int(rng.integers(1, 5))):
+        before, (height, width, depth) = net.last, net.tensors[net.last].shape
+        kernel = int(rng.integers(1, min(3, height) + 1)), int(rng.integers(1, min(3, width) + 1))
+        stride, kind = (int(rng.integers(1, 3)), int(rng.integers(1, 3))), one(narrow)
+        match rng.integers(7):
+            case 0:
+                net.average(f"t{n}", 2, kind, kernel=kernel, stride=one((kernel, stride)))
+            case 1:
+                net.maximum(f"t{n}", kernel=kernel, stride=stride)
+            case 2 if min(height, width) > 2 and not straight:
+                net.middle(f"t{n}", 1)
+            case 3 if not straight:
+                dtype = str(net.tensors[before].dtype)
+                net.conv(f"t{n}", depth, (1, 1), dtype).plus(f"sum{n}", before)
+            case _:
+                groups = one((1, 1, depth))
+                padding = tuple(int(rng.integers(0, 2)) for _ in range(4))
+                net.conv(
+                    f"t{n}", groups * int(rng.integers(1, 4)), kernel, kind, groups=groups,
+                    stride=stride, padding=padding,
+                )  # fmt: skip
+    if rng.random() < 0.85:
+        net.dense("dense", int(rng.integers(1, 6)), one(("int16", "int8")))
+    return net
 
 
 def board(streams: bool = True, weights_in: str = "sram", sram_bytes: int = 1 << 20) -> Hardware:

@@ -1,7 +1,9 @@
-"""int8 graphs of any topology with random weights, and networks whose peak memory is published."""
+"""int8 graphs of any topology with random weights, and networks whose peak memory is published or
+that are drawn at random."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,23 +64,17 @@ class Net:
         return name
 
     def conv(
-        self,
-        x: str,
-        channels: int,
-        kernel: tuple[int, int] | int = 1,
-        stride: int = 1,
-        depthwise: bool = False,
-        dilation: int = 1,
-        valid: bool = False,
-    ) -> str:
-        """ "Same" padding unless ``valid``."""
-        height, width, depth = self.tensors[x].shape
+        self, x: str, channels: int, kernel: tuple[int, int] | int = 1, stride: int = 1,
+        depthwise: bool = False, dilation: int = 1,
+    ) -> str:  # fmt: skip
+        """Padded so that strides of 1 keep the size."""
         sides = (kernel, kernel) if isinstance(kernel, int) else kernel
         padding: list[int] = []
-        for extent, side in zip((height, width), sides, strict=True):
+        for extent, side in zip(self.tensors[x].shape, sides, strict=False):
             reach = (-(-extent // stride) - 1) * stride + (side - 1) * dilation + 1
-            both = 0 if valid else max(0, reach - extent)
+            both = max(0, reach - extent)
             padding += [both // 2, both - both // 2]
+        depth = self.tensors[x].shape[2]
         groups = depth if depthwise else 1
         weights = self.constant((channels, *sides, depth // groups), 8)
         requant = FixedPoint.of([2.0**-8 / (sides[0] * sides[1] * (depth // groups)) ** 0.5])
@@ -244,14 +240,13 @@ def vgg16(weights: bool = False) -> Graph:
     return net.graph()
 
 
-def squeezenet() -> Graph:
-    """Fire modules: two branches that are joined along channels."""
-    net = Net((64, 64, 3))
-    x = net.maximum(net.conv("input", 16, 3, 2))
-    for squeeze, expand in ((8, 16), (8, 16), (16, 32), (16, 32), (24, 48)):
-        y = net.conv(x, squeeze)
-        x = net.concat(net.conv(y, expand), net.conv(y, expand, 3))
-    return net.head(net.conv(x, 32), 10)
+def narrow(depth: int = 2, side: int = 16) -> Graph:
+    """Inverted residuals, as in a MobileNetV2: wide layers hold most."""
+    net = Net((side, side, 3))
+    x = net.conv("input", 8, 3, 2)
+    for number in range(depth):
+        x = net.inverted(x, 8 + 4 * number, 6, 3, 1 + number % 2)
+    return net.head(x, 4)
 
 
 def residual(seed: int) -> Graph:
@@ -276,3 +271,70 @@ def entrance(seed: int) -> Graph:
     x = net.conv(net.depthwise(x, int(rng.choice([3, 5])), int(rng.integers(1, 3))), 9)
     net.dense(net.average(x), 3)
     return net.graph()
+
+
+def grown(net: Net, rng: np.random.Generator, kinds: Sequence[str], channels: Sequence[int],
+          kernels: Sequence[int] = (1,), wanted: int = 7) -> list[str]:  # fmt: skip
+    """Add operators of ``kinds``, each of one of the latest tensors, until there are ``wanted``.
+
+    Returns: the outputs that nothing reads.
+    """
+    known = ["input"]
+    while len(net.operators) < wanted:
+        x = known[int(rng.integers(max(0, len(known) - 3), len(known)))]
+        shape, stride = net.tensors[x].shape, int(rng.choice([1, 1, 2]))
+        same, alike = ([n for n in known if net.tensors[n].shape[:axes] == shape[:axes]]
+                       for axes in (3, 2))  # fmt: skip
+        other, beside = str(rng.choice(same)), str(rng.choice(alike))
+        match rng.choice(kinds):
+            case "conv":
+                made = net.conv(x, int(rng.choice(channels)), int(rng.choice(kernels)), stride)
+            case "depthwise":
+                made = net.depthwise(x, int(rng.choice(kernels)), stride)
+            case "average":
+                made = net.average(x)
+            case "maximum" if min(shape[:2]) > 3:
+                made = net.maximum(x, int(rng.integers(2, 4)), stride)
+            case "add":
+                made = net.add(x, other)
+            case "multiply":
+                made = net.multiply(x, other)
+            case "gate":
+                made = net.multiply(x, net.conv(net.average(x), int(rng.choice([1, shape[2]]))))
+            case "concat" if beside != x:
+                made = net.concat(x, beside)
+            case "reshape":
+                flat = net.lookup(net.reshape(x, net.tensors[x].size))
+                made = net.reshape(flat, *shape)
+            case _:
+                made = net.lookup(x)
+        known.append(made)
+    read = {name for op in net.operators for name in op.inputs}
+    return [op.output for op in net.operators if op.output not in read]
+
+
+def joined(net: Net, ends: list[str]) -> str:
+    """The sum of ``ends``, by way of dense layers of two outputs where shapes differ."""
+    last = ends[0]
+    for end in ends[1:]:
+        pair = (last, end)
+        if net.tensors[last].shape != net.tensors[end].shape:
+            pair = (net.dense(last, 2), net.dense(end, 2))
+        last = net.add(*pair)
+    return last
+
+
+LOOPABLE = (*["conv"] * 4, *["depthwise"] * 3, "average", "lookup", "add", "multiply", "gate")
+
+
+def loopable(seed: int, most: int = 6) -> Graph:
+    """Up to ``most`` operators on few pixels with loops over channels to be found: aggregating and
+    channel-wise ones, one branch or several; drawn again while there are more."""
+    rng = np.random.default_rng(seed)
+    while True:
+        side, channels = int(rng.integers(1, 4)), rng.choice([2, 4, 6, 12, 24], 3).tolist()
+        net = Net((side, side, int(rng.integers(1, 5))), seed)
+        ends = grown(net, rng, LOOPABLE, channels, (1, 3), int(rng.integers(2, 7)))
+        graph = net.graph(joined(net, ends))
+        if len(graph.operators) <= most:
+            return graph

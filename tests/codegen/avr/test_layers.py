@@ -32,7 +32,7 @@ from tests.codegen.support import checked, on_board, write
 from tests.graphs import Net
 from tests.strategies.chains import IN_PLACE
 from tests.strategies.peaks import pmu_nibbles
-from tests.strategies.test_branches import residual
+from tests.strategies.test_chains import residual
 from tests.targets.conftest import load_hardware, needs_avr
 from tests.targets.cortex_m import built, generated
 from tests.tiers import quick

@@ -32,7 +32,7 @@ from tests.codegen.support import frames, on_board
 from tests.comparing import equal
 from tests.schedules.test_swapped import row_by_row
 from tests.strategies.swap.nets import Chain, random_chain
-from tests.strategies.swap.test_branches import inception, residual, squeezed
+from tests.strategies.swap.test_best import inception, residual, squeezed
 from tests.targets.conftest import needs_avr
 from tests.targets.cortex_m import board_named, built, needs_arm
 from tests.tiers import quick

@@ -24,10 +24,10 @@ from tests.codegen.card.support import elements, large, planned, rows, sources, 
 from tests.codegen.support import DEVICE, Native, checked, frames
 from tests.comparing import equal
 from tests.schedules.test_swapped import network, row_by_row
-from tests.strategies.swap import test_branches as branches
-from tests.strategies.swap import test_resident as resident
+from tests.strategies.swap import test_best as branches
 from tests.strategies.swap.nets import Chain, alexnet, mobilenet, random_chain, vgg16
 from tests.strategies.swap.test_best import by_tile
+from tests.strategies.swap.test_swap import small, staying_network
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
 
@@ -67,8 +67,8 @@ def in_squares(graph: Graph) -> tuple[Graph, Plan]:
 
 
 def in_flash() -> tuple[Graph, Plan]:
-    graph = resident.network()
-    plan = searched("joint", graph, resident.small(9_000, 0), 1, Aim(flash_bytes=4_000))
+    graph = staying_network()
+    plan = searched("joint", graph, small(9_000, 0), 1, Aim(flash_bytes=4_000))
     assert int(dict(plan.notes)["weights_in_flash_bytes"])
     return graph, plan
 

@@ -29,7 +29,7 @@ from tests.codegen.support import frames, on_board
 from tests.graphs import Net, random_graph
 from tests.strategies.chains import IN_PLACE
 from tests.strategies.nets import entrance, fig1_block, residual
-from tests.strategies.test_branches import mobile
+from tests.strategies.test_chains import mobile
 from tests.targets.cortex_m import board_named, needs_arm
 from tests.tiers import quick
 

@@ -25,8 +25,8 @@ from pipeline.timing.simulate import simulate
 from tests.plan.fixtures import FIXTURES, residual
 from tests.report.pages import KINDS, made
 from tests.strategies import nets
-from tests.strategies.test_mnist import herringbone as mnist_plan
-from tests.strategies.test_mnist import mnist
+from tests.strategies.test_chains import herringbone as mnist_plan
+from tests.strategies.test_chains import mnist
 from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
 from tests.timing.toys import ROWS, rows, slow, swapped

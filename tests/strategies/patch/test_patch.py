@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +11,9 @@ import pytest
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Window
 from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
 from pipeline.plan.cost import cost
-from pipeline.plan.interpret import interpret
-from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Lin, Plan
+from pipeline.plan.vocabulary import Compute, Lin
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.bounds import read
 from pipeline.schedules.channels import ChannelByChannel
@@ -21,19 +21,14 @@ from pipeline.schedules.lower import load_of, needed
 from pipeline.schedules.patches import clipped, tiled
 from pipeline.search.patches import stages
 from pipeline.strategies.patch import Patch
-from tests.comparing import equal
+from tests.codegen.cortex_m.support import core
+from tests.codegen.int8.support import host
 from tests.graphs import Net as RandomNet
 from tests.strategies import nets
 from tests.strategies.nets import Net
+from tests.strategies.proving import as_c, exact
 from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
-
-
-def exact(plan: Plan, graph: Graph) -> bool:
-    frame = np.random.default_rng(1).integers(-128, 128, graph.tensors[graph.input].shape)
-    output = interpret(plan, graph, frame).output
-    equal(output, graph.outputs(frame[None])[0], strategy=plan.strategy)
-    return True
 
 
 @pytest.mark.ci
@@ -52,7 +47,7 @@ def test_mobilenet_as_published() -> None:
 @pytest.mark.slow
 def test_mobilenet_runs_exactly() -> None:
     graph = nets.mobilenet_v2(224)
-    assert exact(Patch().plan(graph, BOARD), graph)
+    exact(Patch().plan(graph, BOARD), graph)
 
 
 @pytest.mark.ci
@@ -83,8 +78,7 @@ def test_recomputed_rows_by_hand() -> None:
     """8x8 in 2x2 patches: each of the second layer's 4x4 patches needs 5x5 of the first."""
     graph = two_layers(8)
     plan = Patch(rows=2, columns=2, until="conv2d1").plan(graph, BOARD)
-    assert verify(plan, graph).recomputed == {"conv2d0": (4 * 25 - 64) * 8}
-    assert exact(plan, graph)
+    assert exact(plan, graph).report.recomputed == {"conv2d0": (4 * 25 - 64) * 8}
 
 
 def random_images(seed: int) -> Graph:
@@ -117,12 +111,27 @@ def test_random_networks_run_exactly(seed: int) -> None:
     except ThimbleError as error:
         assert "cannot run in" in str(error)
         return
-    report = verify(plan, graph)
-    assert exact(plan, graph)
+    report = exact(plan, graph).report
     stage, regions = Patch(rows=grid[0], columns=grid[1]).regions(graph, BOARD)
     once = sum(op.macs(graph.tensors) for op in stage.operators)
     assert report.macs_executed == graph.macs + stage.macs(graph) - once
     assert cost(plan, graph, BOARD).pmu_bytes <= load_of(regions, graph, BOARD) / 2
+
+
+@pytest.mark.parametrize("board", [host(), core()], ids=lambda board: board.core)
+@pytest.mark.parametrize("seed", quick(1, range(40), ci=1))
+def test_random_networks_as_c(tmp_path: Path, seed: int, board: Hardware) -> None:
+    """On a core with kernels of its own some tiles have those."""
+    graph = random_images(seed)
+    plan = Patch(rows=2, columns=3).plan(graph, board)
+    as_c(tmp_path, graph, plan, board)
+    tiles = {
+        step.kernel
+        for step in plan.tracks[0].steps
+        if isinstance(step, Compute)
+        and step.out.size[1:2] < plan.buffer[step.out.buffer].shape[1:2]
+    }
+    assert any(name.startswith("cortex_m.") for name in tiles) == (board.core == "cortex_m")
 
 
 def test_depthwise_in_its_inputs_place() -> None:
@@ -132,7 +141,7 @@ def test_depthwise_in_its_inputs_place() -> None:
     x = net.conv(net.conv(x, 8, 3, 2), 64)
     graph = net.head(net.conv(net.depthwise(x), 8), 3)
     plan = Patch(rows=2, columns=2, until="conv2d1").plan(graph, BOARD)
-    assert exact(plan, graph)
+    exact(plan, graph)
     assert cost(plan, graph, BOARD).pmu_bytes == 6 * 6 * (64 + 8) > 24 * 24
     _, regions = Patch(rows=2, columns=2, until="conv2d1").regions(graph, BOARD)
     assert [r.op.name for r in regions if isinstance(r, ChannelByChannel)] == ["conv2d3"]
@@ -146,7 +155,7 @@ def test_what_is_enlarged_ends_the_part_in_patches() -> None:
     after = net.conv(4, (3, 3))
     graph = net.graph()
     assert [stage.end for stage in stages(graph, graph.input, needed(graph), (2, 2))] == [before]
-    assert exact(Patch(rows=2, columns=2).plan(graph, BOARD), graph)
+    exact(Patch(rows=2, columns=2).plan(graph, BOARD), graph)
     with pytest.raises(ThimbleError, match=f"until {after}"):
         Patch(rows=2, columns=2, until=after).plan(graph, BOARD)
 
@@ -178,5 +187,4 @@ def test_no_patch_lies_wholly_in_the_padding() -> None:
     ends = [stage.end for stage in stages(graph, graph.input, graph.operators, (4, 4))]
     assert padded not in ends and ends == [graph.output]
     plan = Patch().plan(graph, BOARD)
-    verify(plan, graph)
-    assert exact(plan, graph)
+    exact(plan, graph)

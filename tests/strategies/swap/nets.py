@@ -15,15 +15,13 @@ from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.requant import FixedPoint, Mean
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.hardware import Card, Hardware
-from pipeline.plan.interpret import interpret
 from pipeline.plan.rates import Rates, Transfers
-from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Laid, laid_at
 from pipeline.search.swap import best, swapnn
 from pipeline.search.swap.layers import Proposal, layers
-from tests.comparing import equal
-from tests.strategies import chains
+from tests.strategies import chains, nets
+from tests.strategies.proving import exact
 
 INT8, INT32 = DType(8, True), DType(32, True)
 SCALE = FixedPoint.of(np.array([0.01]))
@@ -31,6 +29,8 @@ SCALE = FixedPoint.of(np.array([0.01]))
 
 @dataclass
 class Chain:
+    """Each method adds a layer and returns the chain. Its weights are zeros."""
+
     name: str
     shape: tuple[int, int, int]
 
@@ -49,7 +49,7 @@ class Chain:
         self.constants[name] = np.broadcast_to(np.int64(0), shape)
         return name
 
-    def add(self, kind: type[Operator], weights: tuple[int, ...] = (), **options: object) -> None:
+    def add(self, kind: type[Operator], weights: tuple[int, ...] = (), **options: object) -> Chain:
         name = f"{kind.__name__.lower()}{len(self.operators)}"
         parameters: tuple[str, ...] = ()
         if weights:
@@ -59,26 +59,25 @@ class Chain:
         self.tensors[name] = Tensor(name, op.infer(self.tensors), INT8)
         self.operators.append(op)
         self.last = name
+        return self
 
     def conv(
-        self, channels: int, kernel: int, stride: int = 1, padding: int | tuple[int, ...] = 0,
-        depthwise: bool = False,
-    ) -> None:  # fmt: skip
+        self, channels: int, kernel: int, stride: int = 1, padding: int = 0, depthwise: bool = False
+    ) -> Chain:
         depth = self.shape_now[2]
-        sides = (padding,) * 4 if isinstance(padding, int) else padding
         shape = (channels, kernel, kernel, 1 if depthwise else depth)
-        self.add(Conv2d, shape, stride=(stride, stride), padding=sides,
-                 groups=depth if depthwise else 1, requant=SCALE)  # fmt: skip
+        return self.add(Conv2d, shape, stride=(stride, stride), padding=(padding,) * 4,
+                        groups=depth if depthwise else 1, requant=SCALE)  # fmt: skip
 
-    def maximum(self, kernel: int, stride: int) -> None:
-        self.add(MaxPool2d, kernel=(kernel, kernel), stride=(stride, stride))
+    def maximum(self, kernel: int, stride: int) -> Chain:
+        return self.add(MaxPool2d, kernel=(kernel, kernel), stride=(stride, stride))
 
-    def average(self, kernel: int) -> None:
-        options = {"kernel": (kernel, kernel), "stride": (kernel, kernel)}
-        self.add(AveragePool2d, **options, requant=Mean())
+    def average(self, kernel: int) -> Chain:
+        size = (kernel, kernel)
+        return self.add(AveragePool2d, kernel=size, stride=size, requant=Mean())
 
-    def dense(self, channels: int) -> None:
-        self.add(Dense, (channels, *self.shape_now), requant=SCALE)
+    def dense(self, channels: int) -> Chain:
+        return self.add(Dense, (channels, *self.shape_now), requant=SCALE)
 
     def graph(self, rng: np.random.Generator | None = None) -> Graph:
         """With random constants if there is an ``rng``."""
@@ -94,22 +93,17 @@ class Chain:
 
 
 def vgg16() -> Graph:
-    chain = Chain("vgg16", (224, 224, 3))
-    for stage in ((64, 64), (128, 128), (256,) * 3, (512,) * 3, (512,) * 3):
-        for channels in stage:
-            chain.conv(channels, 3, 1, 1)
-        chain.maximum(2, 2)
-    for channels in (4096, 4096, 1000):
-        chain.dense(channels)
-    return chain.graph()
+    return replace(nets.vgg16(), name="vgg16")
 
 
 def alexnet() -> Graph:
-    chain = Chain("alexnet", (227, 227, 3))
-    chain.conv(96, 11, 4)
-    chain.maximum(3, 2)
-    chain.conv(256, 5, 1, 2)
-    chain.maximum(3, 2)
+    chain = (
+        Chain("alexnet", (227, 227, 3))
+        .conv(96, 11, 4)
+        .maximum(3, 2)
+        .conv(256, 5, 1, 2)
+        .maximum(3, 2)
+    )
     for channels in (384, 384, 256):
         chain.conv(channels, 3, 1, 1)
     chain.maximum(3, 2)
@@ -119,8 +113,7 @@ def alexnet() -> Graph:
 
 
 def mobilenet() -> Graph:
-    chain = Chain("mobilenet", (224, 224, 3))
-    chain.conv(32, 3, 2, 1)
+    chain = Chain("mobilenet", (224, 224, 3)).conv(32, 3, 2, 1)
     stages = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) * 5,
               (1024, 2), (1024, 1))  # fmt: skip
     for channels, stride in stages:
@@ -164,13 +157,9 @@ def swapnn_plan(
 def checked(plan: Plan, graph: Graph, seed: int = 1) -> float:
     """Bytes of SRAM that it takes when it runs; it is proved, computes nothing twice, and gives
     what the graph gives of random frames."""
-    assert not verify(plan, graph).recomputed
-    shape = (plan.frames, *graph.tensors[graph.input].shape)
-    images = np.random.default_rng(seed).integers(-128, 128, shape)
-    result = interpret(plan, graph, images if plan.frames > 1 else images[0])
-    expected = graph.run(images)[graph.output].reshape(plan.frames, -1)
-    equal(result.output.reshape(plan.frames, -1), expected, strategy=plan.strategy, seed=seed)
-    return result.high_water_bytes["sram"]
+    report, sram_bytes = exact(plan, graph, seed)
+    assert not report.recomputed
+    return sram_bytes
 
 
 def laid(found: Proposal, graph: Graph, hardware: Hardware, frames: int) -> Laid:

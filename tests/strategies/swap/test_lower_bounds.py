@@ -95,32 +95,32 @@ def test_the_best_schedule_of_a_toy_is_near_the_weights_bound() -> None:
     assert bound.us <= least <= 1.4 * bound.us
 
 
-def test_the_weights_bound_by_hand() -> None:
+def test_the_bounds_by_hand() -> None:
     """900 products of a convolution, then 300 - 30 B at 3 us, then the output's last byte; all
     products are 1,200, and reading and writing everything once takes 453 x 3 + 3 x 2 us."""
-    chain = Chain("net", (12, 12, 1))
-    chain.conv(1, 3)
-    chain.dense(3)
+    chain = Chain("net", (12, 12, 1)).conv(1, 3).dense(3)
     graph, rates = chain.graph(), Rates(1.0, Transfers(3.0), Transfers(2.0))
-    bound = lower_bound(layers(graph), graph, 30, rates, 1)
+    parts = layers(graph)
+    bound = lower_bound(parts, graph, 30, rates, 1)
     assert (bound.us, bound.by, bound.cpu_us) == (900 + 270 * 3 + 2, "weights", 1200)
     assert bound.overhead_pct == pytest.approx(100 * (1712 / 1200 - 1))
-    roomy = lower_bound(layers(graph), graph, 300, rates, 1)
+    roomy = lower_bound(parts, graph, 300, rates, 1)
     assert (roomy.us, roomy.by) == (453 * 3 + 3 * 2, "io")
+    turns = lower_bound(parts, graph, 300, replace(rates, dma=False), 1)
+    assert (turns.us, turns.by) == (1200 + 453 * 3 + 3 * 2, "cpu and io")
 
 
 def test_the_bound_on_a_card_by_hand() -> None:
     """A byte read takes 3 us, a quarter of a block's 8 and a thirtieth of a command's 60; the
     output's last byte a command and a block of 4 B."""
-    chain = Chain("net", (12, 12, 1))
-    chain.conv(1, 3)
-    chain.dense(3)
+    chain = Chain("net", (12, 12, 1)).conv(1, 3).dense(3)
     graph, read, write = chain.graph(), Transfers(3.0, 60.0, 8.0), Transfers(2.0, 40.0, 4.0)
-    bound = lower_bound(layers(graph), graph, 30, Rates(2.0, read, write, 4), 1)
-    assert (bound.us, bound.by) == (1800 + 270 * 7 + 4 * 2 + 40 + 4, "weights")
-    quick = lower_bound(layers(graph), graph, 30, Rates(0.1, read, write, 4), 1)
+    weights, quick, slow = (
+        lower_bound(layers(graph), graph, sram, Rates(us, read, write, 4), 1)
+        for sram, us in ((30, 2.0), (30, 0.1), (300, 90.0))
+    )
+    assert (weights.us, weights.by) == (1800 + 270 * 7 + 4 * 2 + 40 + 4, "weights")
     assert quick.by == "io" and quick.us == pytest.approx(453 * 7 + 3 * (2 + 1 + 40 / 30))
-    slow = lower_bound(layers(graph), graph, 300, Rates(90.0, read, write, 4), 1)
     assert (slow.us, slow.by) == (1200 * 90 + (60 + 8 + 12) + (40 + 4 + 8), "path")
 
 
@@ -182,8 +182,9 @@ def test_best_is_never_below() -> None:
     """Random networks, rates and memories, with more and more dense weights."""
     kinds, rng = Counter[str](), np.random.default_rng(5)
     for _ in range(24):
-        chain = Chain("net", (int(rng.integers(8, 16)), 12, 3))
-        chain.conv(int(rng.integers(4, 9)), 3, 1, int(rng.integers(2)))
+        chain = Chain("net", (int(rng.integers(8, 16)), 12, 3)).conv(
+            int(rng.integers(4, 9)), 3, 1, int(rng.integers(2))
+        )
         for _ in range(rng.integers(1, 3)):
             chain.dense(int(rng.integers(8, 40)))
         us = float(rng.choice([0.02, 0.1, 0.15, 0.3]))

@@ -1,25 +1,57 @@
-"""The strategy's settings: what they choose, and what is refused in one line."""
+"""The strategy's settings: what they choose, and what is refused in one line; what is planned
+though it does not fit, so that the plan says what it needs; and what need not be swapped and stays:
+weights in flash, feature maps in SRAM."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from pipeline import verdict
+from pipeline.codegen.checks import arena_bytes
 from pipeline.errors import ThimbleError
-from pipeline.hardware import Card, Hardware, MemoryRegion
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Card, Hardware, MemoryRegion, Power
 from pipeline.kernels import Form, named
+from pipeline.kernels.alone import alone_us
+from pipeline.plan.fit import roomy
+from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.unrolled import unroll
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Compute
-from pipeline.search.swap.layers import layers
+from pipeline.plan.vocabulary import Compute, Plan
+from pipeline.search.swap import best
+from pipeline.search.swap.layers import layers, timed
+from pipeline.search.swap.lower_bounds import lower_bound
+from pipeline.search.swap.resident import (
+    CODE_BYTES,
+    choices,
+    maps_stay_bytes,
+    staying,
+    weights_stay_bytes,
+)
+from pipeline.search.swap.search import Search, Share, least_bytes
 from pipeline.search.swap.tiles import tilings
-from pipeline.strategies.swap import Swap
-from tests.strategies.swap.nets import alexnet, board, random_chain
+from pipeline.strategies.joint import Joint
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.swap import Swap, card_share, searched
+from pipeline.timing.simulate import simulate
+from pipeline.timing.summary import summarized
+from pipeline.timing.trade import trade
+from tests.report.pages import write
+from tests.strategies.swap.nets import Chain, alexnet, best_plan, board, checked, random_chain
+from tests.targets.cortex_m import board_named
+from tests.tiers import quick
+from tests.timing.toys import slow
+
+GRAPH = random_chain(3)
+both = pytest.mark.parametrize("scheduler", ["best", "swapnn"])
 
 
-def with_card(sram_bytes: int) -> Hardware:
+def with_card(sram_bytes: int = 8192) -> Hardware:
     """A board with what times are made of."""
     card = Card(bytes=1 << 33, read_bytes_per_s=1e7, write_bytes_per_s=1e7)
     return replace(board(sram_bytes), clock_hz=100_000_000, card=card)
@@ -32,51 +64,57 @@ def with_card(sram_bytes: int) -> Hardware:
         ({"scheduler": 1}, r"strategy.scheduler=1: choose best or swapnn"),
         ({"frames": -1}, r"strategy.frames=-1"),
         ({"buffer_bytes": 1}, r"strategy.buffer_bytes=1: at least 16"),
+        ({"scheduler": "swapnn", "buffer_bytes": 16}, r"strategy\.buffer_bytes=16 is too small"),
         ({"pools": (1, 2)}, r"strategy.pools=\[1, 2\]: three shares"),
         ({"scheduler": "swapnn", "buffer_bytes": 256, "pools": (2, 4, 1)}, "can deadlock"),
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ThimbleError, match=message):
-        Swap(**settings).plan(random_chain(3), with_card(4096))
+        Swap(**settings).plan(GRAPH, with_card(4096))
 
 
 def test_a_board_without_a_card_is_refused() -> None:
-    hardware = replace(with_card(4096), card=Card())
     with pytest.raises(ThimbleError, match="test has none; try hardware=stm32f746g_sd"):
-        Swap().plan(random_chain(3), hardware)
+        Swap().plan(GRAPH, replace(with_card(), card=Card()))
 
 
-@pytest.mark.parametrize("scheduler", ["best", "swapnn"])
+@both
 def test_arenas_and_cards_have_the_boards_names(scheduler: Any) -> None:
     """On a board whose arena lies in a memory of its own, nothing lies in the chip's."""
     outside = MemoryRegion("dram", 0, 1 << 16, external=True)
     hardware = replace(with_card(64), regions=(outside,), activations_in="sdram")
-    graph = random_chain(3)
-    plan = Swap(scheduler=scheduler, buffer_bytes=2048).plan(graph, hardware)
+    plan = Swap(scheduler=scheduler, buffer_bytes=2048).plan(GRAPH, hardware)
     assert {buffer.memory for buffer in plan.buffers} == {"dram", "flash", "card"}
-    assert verify(plan, graph).steps
+    assert verify(plan, GRAPH).steps
 
 
-@pytest.mark.parametrize("scheduler", ["best", "swapnn"])
+@both
 def test_every_step_names_a_kernel_that_takes_it(scheduler: Any) -> None:
-    graph, hardware = random_chain(3), replace(with_card(8192), core="cortex_m", cpu="cortex-m7")
-    plan = Swap(scheduler=scheduler, buffer_bytes=2048).plan(graph, hardware)
+    hardware = replace(with_card(), core="cortex_m", cpu="cortex-m7")
+    plan = Swap(scheduler=scheduler, buffer_bytes=2048).plan(GRAPH, hardware)
     steps = [step for step, _ in unroll(plan.tracks[0].steps, {}) if isinstance(step, Compute)]
-    assert {step.op for step in steps} == {op.name for op in graph.operators}
+    assert {step.op for step in steps} == {op.name for op in GRAPH.operators}
     for step in set(steps):
-        form = Form.of(step, plan.buffer, graph)
+        form = Form.of(step, plan.buffer, GRAPH)
         kernel = named(step.kernel, form, hardware)
         assert kernel.accepts(form) and step.unit == kernel.unit(form) and not step.scratch
 
 
-@pytest.mark.parametrize("scheduler", ["best", "swapnn"])
+@both
 def test_frames_follow_the_objective(scheduler: Any) -> None:
-    graph, hardware = random_chain(3), with_card(8192)
-    chosen = Swap(scheduler=scheduler, buffer_bytes=2048)
-    assert chosen.plan(graph, hardware).frames == 1
-    assert replace(chosen, objective="throughput").plan(graph, hardware).frames == 10
-    assert replace(chosen, objective="throughput", frames=2).plan(graph, hardware).frames == 2
+    for objective, frames, found in (
+        ("latency", 0, 1),
+        ("throughput", 0, 10),
+        ("throughput", 2, 2),
+    ):
+        strategy = Swap(
+            objective=objective,
+            scheduler=scheduler,
+            buffer_bytes=2048,
+            frames=frames,  # type: ignore[arg-type]
+        )
+        assert strategy.plan(GRAPH, with_card()).frames == found
 
 
 def test_counts_are_those_of_the_rule() -> None:
@@ -87,3 +125,179 @@ def test_counts_are_those_of_the_rule() -> None:
     pooled = sum(each.inputs for each in found if not each.weights)
     tiles = sum(each.inputs for each in found)
     assert counts == {"io_tasks": 7229, "compute_tasks": 7229 - 2 * tiles + pooled}
+
+
+# --- what does not fit
+
+
+def network() -> Graph:
+    return Chain("net", (12, 12, 4)).conv(8, 3).maximum(2, 2).dense(10).graph()
+
+
+def report(sram_bytes: int, **keys: Any) -> dict[str, Any]:
+    graph, hardware = network(), replace(slow(), sram_bytes=sram_bytes)
+    return verdict.check(Swap(buffer_bytes=512, **keys).plan(graph, hardware), graph, hardware)
+
+
+@pytest.mark.parametrize("frames", quick(1, [1, 3], ci=0))
+@both
+def test_it_is_a_result_and_one_byte_decides(scheduler: str, frames: int) -> None:
+    keys = {"scheduler": scheduler, "frames": frames}
+    found = report(300, **keys)
+    assert (found["status"], found["resource"]) == ("infeasible", "SRAM")
+    assert (needed := found["needed_bytes"]) > found["available_bytes"] == 300
+    assert found["makespan_us"] > 0 and "try" in found["advice"]
+    assert report(needed, **keys)["status"] == "ok"
+    assert report(needed - 1, **keys)["needed_bytes"] == needed
+
+
+@pytest.mark.ci
+def test_a_card_that_is_too_small_is_a_result_with_a_page(tmp_path: Path) -> None:
+    graph, hardware = network(), replace(slow(bytes=1024), sram_bytes=4096)
+    plan = Swap().plan(graph, hardware)
+    found = verdict.check(plan, graph, hardware)
+    assert (found["status"], found["resource"]) == ("infeasible", "card")
+    assert found["needed_bytes"] > found["available_bytes"] == 1024
+    assert found["advice"] == "try fewer channels or a larger card"
+    page = write(tmp_path / "plan.html", plan, graph, hardware)
+    assert "card" in page and "infeasible" in page
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_chain_has_a_plan_in_the_least_bytes(seed: int) -> None:
+    graph, rates = random_chain(seed), Rates(1.0, Transfers(1.0), Transfers(1.0))
+    parts = layers(graph)
+    assert best.Tries(graph, parts, least_bytes(parts), 1, rates).found()
+    plan = best_plan(graph, 16, 1, rates)
+    (sram, *_), (has, *_) = roomy(plan).memories, plan.memories
+    assert has.bytes == 16 < sram.bytes <= least_bytes(parts)
+
+
+RATES = Rates(0.01, Transfers(0.1, 3.0), Transfers(0.1, 5.0))
+
+
+def staying_network() -> Graph:
+    """10,216 bytes of weights."""
+    return (
+        Chain("net", (12, 12, 8))
+        .conv(24, 3, 1, 1)
+        .conv(40, 1)
+        .maximum(2, 2)
+        .conv(20, 3, 1, 1)
+        .dense(2)
+        .graph(np.random.default_rng(7))
+    )
+
+
+def small(sram_bytes: int, flash_bytes: int) -> Hardware:
+    """So much flash besides what is left to the program."""
+    return replace(
+        board(sram_bytes),
+        flash_bytes=CODE_BYTES + flash_bytes,
+        card=Card(bytes=1 << 33, read_bytes_per_s=1e7, write_bytes_per_s=1e7),
+    )
+
+
+def figures(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, float]:
+    return summarized(simulate(plan, graph, hardware), graph, hardware)
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(best, "TASKS", 0)
+
+
+@pytest.mark.ci
+@pytest.mark.usefixtures("few")
+def test_weights_in_flash_are_never_read_from_the_card() -> None:
+    graph, hardware = staying_network(), small(9_000, 4_000)
+    plan = searched("joint", graph, hardware, 1, best.Aim(flash_bytes=4_000))
+    held = int(dict(plan.notes)["weights_in_flash_bytes"])
+    flash = [b for b in plan.buffers if b.memory == "flash" and len(b.shape) > 1]
+    assert 0 < held == sum(graph.tensors[b.tensor].size for b in flash) <= 4_000
+    plain = searched("swap", graph, hardware, 1, best.LATENCY)
+    assert dict(plain.notes)["weights_in_flash_bytes"] == 0
+    read = [figures(each, graph, hardware)["card_read_bytes"] for each in (plan, plain)]
+    assert read[0] <= read[1] - held
+    checked(plan, graph)
+
+
+@pytest.mark.ci
+def test_the_joint_schedule_swaps_only_what_does_not_fit() -> None:
+    graph = random_chain(4)
+    assert not Joint().plan(graph, small(1 << 16, 1 << 16)).on_card
+    needs = Joint().plan(graph, small(1200, 1 << 16))
+    assert needs.on_card and dict(needs.notes)["form"] == "swapped" and needs.strategy == "joint"
+    assert not any(b.role == "constant" and b.memory == "card" for b in needs.buffers)
+
+
+@pytest.mark.ci
+@pytest.mark.usefixtures("few")
+def test_rows_in_place_come_before_swapping() -> None:
+    """In as little SRAM as rows that overwrite each other take, less than whole tensors need."""
+    graph, hardware = staying_network(), small(1 << 16, 1 << 16)
+    least = arena_bytes(Joint().plan(graph, hardware))
+    assert least < arena_bytes(Ordinary().plan(graph, hardware))
+    size = least + hardware.stack_reserve_bytes
+    for objective in ("memory", "latency"):
+        fits = Joint(objective=objective).plan(graph, small(size, 1 << 16))  # type: ignore[arg-type]
+        assert not fits.on_card and arena_bytes(fits) <= least
+    assert Joint().plan(graph, small(size - 16, 1 << 16)).on_card
+
+
+@pytest.mark.parametrize("flash_bytes", [0, 5_000])
+def test_from_so_much_on_nothing_is_swapped(flash_bytes: int) -> None:
+    parts = layers(staying_network())
+    least = maps_stay_bytes(Search(parts, 0, RATES))
+    written = []
+    for sram in (least, least - 16):
+        cut = Search(parts, sram, RATES).best(0, len(parts) - 1, Share(1.0, 0.0, 1.0, True))
+        written.append(sum(each.written_bytes for each in cut))
+    assert written[0] == parts[-1].target_bytes < written[1]
+    stay = weights_stay_bytes(Search(parts, 0, RATES), flash_bytes)
+    assert stay >= sum(layer.weight_bytes for layer in parts) - flash_bytes
+    weightless = Search(staying(parts, {layer.weight for layer in parts}), 0, RATES)
+    assert stay <= weights_stay_bytes(weightless, 0) + sum(layer.weight_bytes for layer in parts)
+
+
+def test_weights_stay_in_flash_where_kernels_are_not_too_slow_for_it() -> None:
+    """Those for weights in windows are faster on an M7: a convolution's are read all the same."""
+    graph, hardware = staying_network(), board_named("stm32f746g_sd")
+    us, in_flash = (alone_us(graph, hardware, windows=each) for each in (True, False))
+    parts = timed(layers(graph), us, Rates.of(hardware), in_flash)
+    assert parts[0].slower > 3 and parts[2].slower == 1
+    cut = Search(parts, 9_000, RATES).best(0, len(parts) - 1, Share(1.0, 0.0, 1.0, True))
+    cheap, dear = (replace(RATES, work_us=us) for us in (1e-9, 1e3))
+    weights = {part.weight for part in parts if part.weight}
+    assert next(choices(cut, cheap, 1 << 20)) == weights
+    assert all(parts[0].weight not in held for held in choices(cut, dear, 1 << 20))
+    (slow,) = staying(parts[:1], weights)
+    assert slow.work == parts[0].work * parts[0].slower and not slow.weight
+
+
+def test_the_bound_counts_what_flash_may_hold() -> None:
+    graph = staying_network()
+    parts = layers(graph)
+    rates = replace(RATES, work_us=1e-6)
+    none, some, all_of_it = (
+        lower_bound(parts, graph, 500, rates, 1, flash).us for flash in (0, 4_000, 1 << 20)
+    )
+    each = (none - some) / 4_000
+    assert none > some > all_of_it and each == pytest.approx(0.1 + 3 / 500)
+
+
+@pytest.mark.ci
+def test_energy_counts_the_cards_time() -> None:
+    power = Power(supply_volt=3.0, active_ma=80.0, idle_ma=40.0, source="made up")
+    card = replace(small(4_000, 0).card, read_ma=90.0, idle_ma=10.0)
+    hardware = replace(small(4_000, 0), power=power, card=card)
+    assert card_share(hardware) == pytest.approx(80 / 50)
+    graph = staying_network()
+    plans = [Swap(objective=each).plan(graph, hardware) for each in ("latency", "energy")]  # type: ignore[arg-type]
+    spent = [figures(plan, graph, hardware)["energy_uj"] for plan in plans]
+    assert spent[1] <= spent[0]
+    for plan, each in zip(plans, spent, strict=True):
+        found = figures(plan, graph, hardware)
+        row = trade(str(dict(plan.notes)["trade"]), found["compute_us"], 0, hardware)[0]
+        assert row["energy_uj"] == pytest.approx(each, rel=0.02)
+        assert row["latency_us"] == pytest.approx(found["makespan_us"], rel=0.02)
