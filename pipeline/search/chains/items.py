@@ -101,7 +101,7 @@ class Item:
     def layer(self) -> Layer | None:
         """If it is one operator that slides over what one tensor has, all channels at once."""
         op = self.flow.operators[self.span.first]
-        alone = len(self.starts) == 1 and op.slides
+        alone = self.span.stop == self.span.first + 1 and len(self.starts) == 1 and op.slides
         return Layer(op, self.flow.tensors) if alone else None
 
     def in_rows(self) -> Item:

@@ -75,7 +75,7 @@ class _Steps(NamedTuple):
         gap = np.abs(np.diff(along[turn])) > (0 if way.pixels == 1 else 1)
         parts = line[turn], wants[turn], chunks[rows, columns]
         new = np.any([gap, *(np.diff(each) != 0 for each in parts)], axis=0)
-        first = np.concatenate([[True], new])
+        first = np.concatenate([[True], new])[: len(rows)]  # none where windows lie in padding
         return cls(rows, columns, np.cumsum(first) - 1, wants[turn][first])
 
     @property
