@@ -259,15 +259,27 @@ def places_exchanged(site: Site) -> Plan:
 
 def a_twin(site: Site) -> Plan:
     """The same cells under another name, maybe of another step, width or role, for one slice."""
-    old = site.pick(*site.plan.buffers)
+    sums = [buffer for buffer in site.plan.buffers if buffer.role == "accumulator"]
+    old = site.pick(*(sums if sums and site.chance(0.5) else site.plan.buffers))
     change = site.pick({"step": 3}, {"bits": 16}, {"role": "accumulator"}, {})
     plan = replace(site.plan, buffers=(*site.plan.buffers, replace(old, name="twin", **change)))
     used = [path for path in site.all(Slice) if at(plan, path).buffer == old.name]
     return rebuilt(plan, (*site.pick(*used), "buffer"), "twin") if used else plan
 
 
+def other_sums(site: Site) -> Plan:
+    """Accumulators that are narrower, or of another step."""
+    change = site.pick({"bits": 4}, {"bits": 8}, {"bits": 16}, {"step": 1}, {"step": 5})
+    buffers = (
+        replace(buffer, **change) if buffer.role == "accumulator" else buffer
+        for buffer in site.plan.buffers
+    )
+    return replace(site.plan, buffers=tuple(buffers))
+
+
 MISTAKES: tuple[Callable[[Site], Plan], ...] = (
     a_step_elsewhere, a_step_elsewhere, a_track_more, a_scratch_more, places_exchanged, a_twin,
+    other_sums,
 )  # fmt: skip
 
 
