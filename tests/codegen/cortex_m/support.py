@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.codegen import generate
+from pipeline.graph.access import clipped
 from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Buffer, Compute, Lin, Loop, Plan, Slice, Step, Track, packed
 from pipeline.plan.well_formed import statements
@@ -73,17 +75,42 @@ def in_rows(graph: Graph, seed: int) -> Plan:
     steps: list[Step] = []
     for step in plan.tracks[0].steps:
         assert isinstance(step, Compute)
-        shape, rows = step.out.size, int(rng.integers(1, 4))
+        shape = step.out.size
         if len(shape) < 3 or graph.operator(step.op).fixed_shape:
             steps.append(step)
         elif rng.random() < 0.5:
+            rows = int(rng.integers(1, 4))
             tile = Slice(step.out.buffer, (Lin(0, (("row", rows),)), 0, 0), (rows, *shape[1:]))
             steps.append(Loop("row", ceil(shape[0] / rows), (replace(step, out=tile),)))
         else:
-            for row in range(0, shape[0], rows):
-                some = (min(rows, shape[0] - row), *shape[1:])
-                steps.append(replace(step, out=Slice(step.out.buffer, (row, 0, 0), some)))
+            steps += _one_by_one(graph.operator(step.op), graph, step, int(rng.integers(1, 4)))
     return replace(plan, tracks=(Track("cpu", tuple(steps)),), strategy="rows")
+
+
+def _one_by_one(op: Operator, graph: Graph, step: Compute, rows: int) -> list[Compute]:
+    """Steps that name just the rows that they read."""
+    shape, found = graph.tensors[op.output].shape, []
+    for row in range(0, shape[0], rows):
+        box = ((row, min(row + rows, shape[0])), *((0, n) for n in shape[1:]))
+        read = {}
+        for operand in op.reads(graph.tensors):
+            region = clipped(operand.region(box), graph.tensors[operand.tensor].shape)
+            if operand.tensor in graph.constants or any(a >= b for a, b in region):
+                continue
+            before = read.get(operand.tensor, region)
+            read[operand.tensor] = tuple(
+                (min(a, c), max(b, d)) for (a, b), (c, d) in zip(before, region, strict=True)
+            )
+        ins = tuple(
+            _slice(piece.buffer, read[piece.buffer]) if piece.buffer in read else piece
+            for piece in step.ins
+        )
+        found.append(replace(step, out=_slice(op.output, box), ins=ins))
+    return found
+
+
+def _slice(name: str, box: tuple[tuple[int, int], ...]) -> Slice:
+    return Slice(name, tuple(a for a, _ in box), tuple(b - a for a, b in box))
 
 
 def with_scratch(plan: Plan) -> Plan:
