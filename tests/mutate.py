@@ -1,13 +1,15 @@
 """The mutation score of the tests that CI runs: how many seeded mutants fail one of them.
 
-    python -m pytest -p tests.recorder -n 2 -m "not slow"      once: who reaches what
+    python -m pytest -p tests.recorder -n 2 -m "not slow"      who reaches what
     python -m tests.mutate FILE [--count 200] [--seed 1] [--jobs 2]
     python -m tests.mutate FILE --check 30                     how many of them make check finds
 
 Each mutant of what is committed meets the tests that reach its line, the narrowest first, until one
-fails. A line of JSON for each is appended to FILE, from which a stopped campaign goes on; at the
-end it prints the table, and which mutants survived. ``EQUIVALENT`` holds those that change nothing
-that could be noticed, with the reason.
+fails; where there is no recording, those that tests/reach.json has. A line of JSON for each is
+appended to FILE, from which a stopped campaign goes on: mutants whose killer is no longer among the
+tests are tried again, survivors with ``--survivors`` or when they meet more tests. At the end it
+prints the table, and which mutants survived. ``EQUIVALENT`` holds those that change nothing that
+could be noticed, with the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,8 +29,10 @@ from queue import SimpleQueue
 from typing import Any
 
 from pipeline.home import ROOT
+from tests import affected, reach
 from tests.mutants import AREAS, TEMPLATES, Mutant, drawn
-from tests.reach import Recording, recorded
+from tests.reach import Reach, Recording, recorded
+from tests.recorder import FOLDER
 
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.json")
 BATCHES_SECONDS = (10.0, 60.0, 300.0, 3000.0)
@@ -98,13 +102,22 @@ def batches(tests: Sequence[str], seconds: dict[str, float]) -> Iterator[tuple[l
         yield batch, total
 
 
-def tried(copy: Path, mutant: Mutant, recording: Recording) -> Row:
+def reaching(mutant: Mutant, record: Recording | Reach) -> list[str]:
+    """The tests that a mutant meets."""
+    if isinstance(record, Recording):
+        return record.at(mutant.file, mutant.line)
+    there = set(affected.all_tests(ROOT))
+    tests = affected.noticing(ROOT, mutant.file, [mutant.line], record)
+    return [test for test in tests if test.partition("::")[0] in there]
+
+
+def tried(copy: Path, mutant: Mutant, record: Recording | Reach) -> Row:
     """What became of a mutant, and the test that failed."""
-    tests = recording.at(mutant.file, mutant.line)
-    row: Row = {"mutant": mutant.name, "area": mutant.area, "reached_by": len(tests)}
+    tests, every = reaching(mutant, record), isinstance(record, Recording)
+    row: Row = {"mutant": mutant.name, "area": mutant.area, "reached_by": len(tests), "all": every}
     began, only = time.monotonic(), copy.with_name(f"{copy.name}-only")
     with mutated(copy, mutant):
-        for batch, seconds in batches(tests, recording.seconds):
+        for batch, seconds in batches(tests, record.seconds):
             only.write_text("\n".join(batch))
             files = sorted({test.partition("::")[0] for test in batch})
             words = ["-x", "-q", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider"]
@@ -151,7 +164,24 @@ def table(rows: Sequence[Row], reasons: dict[str, str]) -> Iterator[str]:
 
 
 def read(path: Path) -> list[Row]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """The rows of a campaign; of a mutant that was tried again, the last."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in lines]
+    return list({(row["mutant"], "check" in row): row for row in rows}.values())
+
+
+def stands(row: Row, tests: Container[str], whole: bool, survivors: bool) -> bool:
+    """Whether a campaign need not try a mutant again; ``whole``: survivors can meet all tests."""
+    if not row["killed"]:
+        return not survivors and row["all"] >= whole
+    by: str = row["by"]
+    return by in tests or not by.startswith("tests/")
+
+
+def collected() -> set[str]:
+    """The tests that CI runs."""
+    words = ["pytest", "--collect-only", "-q", "-m", "not slow"]
+    return set(ran(ROOT, words, 600)[1].splitlines())
 
 
 def main() -> int:
@@ -161,10 +191,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--check", type=int, default=0)
+    parser.add_argument("--survivors", action="store_true")
     given = parser.parse_args()
     mutants = {mutant.name: mutant for mutant in drawn(given.count, given.seed)}
     rows = [row for row in read(given.file) if "killed" in row]
-    known = {row["mutant"] for row in rows}
     if given.check:
         found = [row["mutant"] for row in rows if row["killed"]][
             :: max(1, len(rows) // given.check)
@@ -172,14 +202,16 @@ def main() -> int:
         work = [mutants[name] for name in found[: given.check]]
         jobs = 1  # make check has both cores
     else:
+        jobs, tests, whole = given.jobs, collected(), (FOLDER / "seconds.json").is_file()
+        record = recorded() if whole else reach.read()
+        known = {row["mutant"] for row in rows if stands(row, tests, whole, given.survivors)}
         work = [mutant for name, mutant in mutants.items() if name not in known]
-        jobs, recording = given.jobs, recorded()
     with copies(jobs) as free, ThreadPoolExecutor(jobs) as pool, given.file.open("a") as log:
 
         def one(mutant: Mutant) -> Row:
             copy = free.get()
             try:
-                return checked(copy, mutant) if given.check else tried(copy, mutant, recording)
+                return checked(copy, mutant) if given.check else tried(copy, mutant, record)
             finally:
                 free.put(copy)
 

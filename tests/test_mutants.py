@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import json
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline.home import ROOT
 from tests import mutate
 from tests.mutants import AREAS, TEMPLATES, drawn, in_c, in_python
-from tests.mutate import batches, ran, table
+from tests.mutate import batches, ran, reaching, read, stands, table
+from tests.reach import Reach
 
 PYTHON = '''\
 """Not 1 < 2 here."""
@@ -87,6 +90,33 @@ def test_a_mutant_without_an_end_is_killed(tmp_path: Path) -> None:
     assert ran(tmp_path, ["endless"], patience=1)[0] < 0
     (tmp_path / "ends.py").write_text(f"import sys; print({sys.maxsize}); sys.exit(3)\n")
     assert ran(tmp_path, ["ends"], patience=600) == (3, f"{sys.maxsize}\n")
+
+
+def test_what_a_campaign_tries_again(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"mutant": "a", "killed": True, "by": "tests/x.py::gone"},
+        {"mutant": "b", "killed": False, "all": False},
+        {"mutant": "a", "killed": True, "by": "tests/x.py::there"},
+        {"mutant": "a", "check": True},
+        {"mutant": "c", "killed": True, "by": "no end"},
+        {"mutant": "d", "killed": False, "all": True},
+        {"mutant": "e", "killed": True, "by": "tests/x.py::gone"},
+    ]
+    (tmp_path / "log").write_text("\n".join(map(json.dumps, rows)))
+    found = read(tmp_path / "log")
+    assert [rows.index(row) for row in found] == [2, 1, 3, 4, 5, 6]
+    campaign = [row for row in found if "killed" in row]
+    tests = {"tests/x.py::there"}
+    assert [stands(row, tests, True, False) for row in campaign] == [1, 0, 1, 1, 0]
+    assert [stands(row, tests, False, False) for row in campaign] == [1, 1, 1, 1, 0]
+    assert [stands(row, tests, False, True) for row in campaign] == [1, 0, 1, 0, 0]
+
+
+def test_mutants_meet_the_record_where_there_is_no_recording() -> None:
+    mutant = next(in_python("tests/mutants.py", (ROOT / "tests/mutants.py").read_text()))
+    own = "tests/test_mutants.py::test_of_python"
+    tests = {"tests/mutants.py": {"": [own, "tests/gone.py::test"]}}
+    assert reaching(mutant, Reach(tests=tests)) == [own]
 
 
 def test_the_table_counts_and_names_survivors() -> None:

@@ -18,6 +18,7 @@ WIDTH = 100
 
 CONSTANT = re.compile(r"^ *const \w+ \*?(?:const )?(\w+) = [^,;]*;.*\n", re.MULTILINE)
 """A line that declares one."""
+BRACE = re.compile("[{}]")
 
 
 def render(template: str, **values: Any) -> str:
@@ -45,10 +46,12 @@ def without_idle(code: str) -> str:
     """C without the constants that nothing in their block reads, such as the column where images
     have but one."""
     for found in reversed(list(CONSTANT.finditer(code))):
-        depth, stop = 0, found.end()
-        while depth >= 0 and stop < len(code):
-            depth += {"{": 1, "}": -1}.get(code[stop], 0)
-            stop += 1
+        depth, stop = 0, len(code)
+        for brace in BRACE.finditer(code, found.end()):
+            depth += 1 if brace[0] == "{" else -1
+            if depth < 0:
+                stop = brace.end()
+                break
         if not re.search(rf"\b{found[1]}\b", code[found.end() : stop]):
             code = code[: found.start()] + code[found.end() :]
     return code
