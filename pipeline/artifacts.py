@@ -24,12 +24,12 @@ Arrays: TypeAlias = "dict[str, npt.NDArray[Any]]"
 
 def write_bytes(path: Path, content: bytes) -> None:
     """``content`` as ``path``, whole or not at all."""
-    with _whole(path) as stream:
+    with whole(path) as stream:
         stream.write(content)
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[BinaryIO]:
+def whole(path: Path) -> Iterator[BinaryIO]:
     """A temporary file beside ``path``, renamed into place at the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -80,7 +80,7 @@ def write_npz(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """
     import numpy as np
 
-    with _whole(path) as stream, zipfile.ZipFile(stream, "w", allowZip64=True) as archive:
+    with whole(path) as stream, zipfile.ZipFile(stream, "w", allowZip64=True) as archive:
         for key in sorted(arrays):
             if "\0" in key:  # a zip file's name would end there
                 raise ThimbleError(f"a tensor is called {key!r}: give it a name without a NUL")

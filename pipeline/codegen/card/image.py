@@ -16,6 +16,7 @@ from zlib import crc32
 
 import numpy as np
 
+from pipeline.artifacts import whole
 from pipeline.codegen.card import tracks
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -147,9 +148,7 @@ class Image:
 
     def write(self, path: Path) -> None:
         """The image as a file, whole or not at all; room for feature maps is a hole in it."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        with part.open("wb") as file:
+        with whole(path) as file:
             check = 0
             file.seek(self.block_bytes)
             for buffer in self.weights:
@@ -162,7 +161,6 @@ class Image:
             file.write(self._block(self.identity() + listed))
             file.seek((self.blocks - 1) * self.block_bytes)
             file.write(self._block(self.identity(LAST_MAGIC)))
-        part.replace(path)
 
     def _content(self, buffer: Buffer) -> bytes:
         """Its bytes, and zeros to the end of a block."""

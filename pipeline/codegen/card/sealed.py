@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pipeline.artifacts import write_text
 from pipeline.codegen.card.image import LAST_MAGIC, MAGIC, NAME, Image
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
@@ -110,9 +111,7 @@ class Sealed:
             salt = bytes(SALT_BYTES)
             write_pieces(self.manifest, plain, plain, checked, _checked_tag, salt)
             return
-        part = folder / f"{MANIFEST}.part"
-        part.write_text(json.dumps(self.manifest, sort_keys=True) + "\n")
-        part.replace(folder / MANIFEST)
+        write_text(folder / MANIFEST, json.dumps(self.manifest, sort_keys=True) + "\n")
 
     def context(self, fed: Buffer) -> dict[str, Any]:
         """For the templates; ``fed``: the input."""

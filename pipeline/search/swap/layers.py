@@ -54,8 +54,8 @@ class Source:
 
 
 def rows_of(shape: Sequence[int]) -> int:
-    """Of an image; a vector is one row."""
-    return shape[0] if len(shape) == 3 else 1
+    """Of an image, or of two axes; a vector is one row."""
+    return shape[0] if len(shape) > 1 else 1
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class Chain:
     """Each method adds a layer and returns the chain. Its weights are zeros."""
 
     name: str
-    shape: tuple[int, int, int]
+    shape: tuple[int, ...]
 
     def __post_init__(self) -> None:
         self.tensors = {"input": Tensor("input", self.shape, INT8)}

@@ -90,6 +90,12 @@ def test_arenas_and_cards_have_the_boards_names(scheduler: Any) -> None:
 
 
 @both
+def test_an_input_of_two_axes_is_moved_whole(scheduler: Any) -> None:
+    graph = Chain("signal", (5, 7)).dense(4).graph(np.random.default_rng(0))
+    checked(Swap(scheduler=scheduler, buffer_bytes=256).plan(graph, with_card()), graph)
+
+
+@both
 def test_every_step_names_a_kernel_that_takes_it(scheduler: Any) -> None:
     hardware = replace(with_card(), core="cortex_m", cpu="cortex-m7")
     plan = Swap(scheduler=scheduler, buffer_bytes=2048).plan(GRAPH, hardware)
