@@ -118,14 +118,3 @@ def rows_first(
     if printed and stride != (1, 1):
         return (down * width - right * height) * fin / growth
     return (right * (height - down) - down * (width - right)) * fin / growth
-
-
-def printed_single_transpose_debt(
-    h: int, w: int, kernel: tuple[int, int], fin: int, fout: int
-) -> int:
-    """Eq. 19, for kernels that are not square; right where r* is less than h."""
-    height, width = kernel
-    growth = fout - fin
-    r, alpha = (height - 1) * fin // growth, (height - 1) * fin % growth
-    first = (h - r) * (w * growth - (width - 1) * fin) + width * fin
-    return first + min(0, (height - 1) * fin - w * alpha)
