@@ -24,12 +24,14 @@ import time
 from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from pipeline.home import ROOT
-from tests import affected, reach
+from tests import affected, durations, reach
+from tests.meter import work_seconds
 from tests.mutants import AREAS, TEMPLATES, Mutant, drawn
 from tests.reach import Reach, Recording, recorded
 from tests.recorder import FOLDER
@@ -37,8 +39,10 @@ from tests.recorder import FOLDER
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.json")
 BATCHES_SECONDS = (10.0, 60.0, 300.0, 3000.0)
 """Processor time of the tests that are run before it is asked whether one failed."""
-PATIENCE = 10.0
+PATIENCE = 5.0
 """A batch that takes so many times as long as the tests do has met a mutant without an end."""
+TEST_SECONDS = 300.0
+"""After so long, a test waits for ever. Times are those of the record's machine."""
 
 Row = dict[str, Any]
 
@@ -111,10 +115,17 @@ def reaching(mutant: Mutant, record: Recording | Reach) -> list[str]:
     return [test for test in tests if test.partition("::")[0] in there]
 
 
+@cache
+def slowness() -> float:
+    """How many times as long as the record's machine this one takes."""
+    return max(1.0, work_seconds() / durations.read().work_seconds)
+
+
 def tried(copy: Path, mutant: Mutant, record: Recording | Reach) -> Row:
     """What became of a mutant, and the test that failed."""
     tests, every = reaching(mutant, record), isinstance(record, Recording)
     row: Row = {"mutant": mutant.name, "area": mutant.area, "reached_by": len(tests), "all": every}
+    timeout = TEST_SECONDS * slowness()
     began, only = time.monotonic(), copy.with_name(f"{copy.name}-only")
     with mutated(copy, mutant):
         for batch, seconds in batches(tests, record.seconds):
@@ -123,8 +134,8 @@ def tried(copy: Path, mutant: Mutant, record: Recording | Reach) -> Row:
             words = ["-x", "-q", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider"]
             code, out = ran(
                 copy,
-                ["pytest", *words, "-o", "timeout=300", f"--only={only}", *files],
-                60 + PATIENCE * seconds,
+                ["pytest", *words, "-o", f"timeout={timeout:.0f}", f"--only={only}", *files],
+                slowness() * (30 + PATIENCE * seconds),
             )
             if code not in (0, 5):
                 failed = [line for line in out.splitlines() if line.startswith(("FAILED", "ERROR"))]
