@@ -1,16 +1,23 @@
+"""The loop of a phase, and what trainings say of how far they are."""
+
+import io
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 from torch import Tensor, nn
 
 from pipeline.errors import ThimbleError
+from pipeline.training import progress
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.environment import Run
 from pipeline.training.float_only import SgdPhase
 from pipeline.training.loop import Phase, Row, to_csv
-from pipeline.training.progress import Reporter
+from pipeline.training.paper_progress import Steps
+from pipeline.training.progress import Reporter, reporting
 
 PHASE = Phase("float", first=3, epochs=5, learning_rate=0.1, batch=8)
 
@@ -140,3 +147,53 @@ def test_weights_that_a_last_step_ruins_are_an_error() -> None:
 
     with pytest.raises(ThimbleError, match=r"epoch 1 of 2 \(float\): the loss is 0\.5 at"):
         train(None, phase=Ruined("float", 0, 2, 0.1, 8))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_few_lines_and_a_bar_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of few epochs, all."""
+    for epochs, shown in ((100, 11), (3, 3)):
+        with reporting(epochs) as reporter:
+            for done in range(1, epochs + 1):
+                reporter.epoch(done, "float", 0.9)
+        captured = capsys.readouterr()
+        lines = captured.err.splitlines()
+        assert captured.out == "" and len(lines) == shown
+        assert lines[0] == f"epoch 1/{epochs}, float: validation accuracy 90.00%"
+        assert lines[-1].startswith(f"epoch {epochs}/{epochs}")
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=120)
+    monkeypatch.setattr(progress, "Console", lambda stderr: console)
+    with reporting(2) as reporter:
+        reporter.epoch(1, "float", 0.5)
+        reporter.epoch(2, "frozen", 0.75)
+    assert "2/2" in screen.getvalue() and "validation accuracy 75.00%" in screen.getvalue()
+
+
+def test_steps_of_trials_are_some_lines_a_phase(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a short one all, with the minutes since it began; on a terminal a line that changes."""
+    steps = Steps()
+    for step in range(1, 101):
+        steps.done("float", step, 100, f"loss {step}")
+    found = re.findall(r"min  float (\d+)/100: loss (\d+)\n", capsys.readouterr().err)
+    assert found == [(str(step), str(step)) for step in (1, *range(10, 101, 10))]
+    steps = Steps(begin=100.0)
+    monkeypatch.setattr("time.monotonic", lambda: 190.0)
+    for step in (1, 2, 3):
+        steps.done("images", step, 3, "")
+    said = capsys.readouterr().err
+    assert said.count("\n") == 3 and said.startswith("   1.5 min  images 1/3")
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    for step in range(1, 31):
+        Steps().done("float", step, 30, "loss")
+    assert screen.getvalue().count("\r") == 30
+    assert screen.getvalue().count("\n") == 1 and screen.getvalue().endswith("30/30: loss\n")

@@ -1,6 +1,7 @@
 """Three phases for integers, and one in float."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,8 +19,9 @@ from pipeline.quantize.int4 import Int4
 from pipeline.training.environment import Run
 from pipeline.training.examples import Examples, accuracy
 from pipeline.training.float_only import FloatOnly, SgdPhase
+from pipeline.training.loop import Phase
 from pipeline.training.recipe import ACCURACY_FLOAT, ThreePhases
-from tests.training.support import equal, resumed
+from tests.training.support import equal
 
 MODEL = Mnist2kb(channels=(3, 4, 5))
 DATA = Synthetic(train=300).arrays()
@@ -71,16 +73,6 @@ def test_only_so_many_images_are_used_and_validation_images_to_choose_an_epoch()
     assert equal(first, second)
 
 
-LONG = ThreePhases(4, 4, 4, batch=16, elastic_pixels=0.5)
-
-
-@pytest.mark.slow
-def test_a_killed_process_resumes_to_the_same_weights(tmp_path: Path) -> None:
-    """SIGKILL while it trains, in whatever phase that is, then the same again."""
-    found = resumed(tmp_path, "tests.training.test_recipe", 2, "epoch 1/12")
-    assert equal(found, LONG.train(MODEL, DATA, Run(1)).weights)
-
-
 RESNET = ResNet8((16, 16, 1), 4, (4, 8))
 IMAGES = Synthetic(train=300, shape=(16, 16, 1), classes=4).arrays()
 SGD = FloatOnly(epochs=3, rate=0.1, batch=32, shift_pixels=1.0)
@@ -96,24 +88,32 @@ def test_it_learns_and_says_how_well() -> None:
     assert [row.phase for row in trained.rows] == ["float"] * 6
 
 
-def test_an_interrupted_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, other = (SGD.train(RESNET, IMAGES, Run(seed)).weights for seed in (1, 2))
+@pytest.mark.parametrize(
+    ("recipe", "model", "data", "kind", "left"),
+    [(SGD, RESNET, IMAGES, SgdPhase, 1), (ThreePhases(1, 2, 1, batch=32), MODEL, DATA, Phase, 2)],
+    ids=["float", "integers"],
+)
+def test_an_interrupted_training_goes_on(
+    recipe: Any, model: Any, data: Arrays, kind: type[Phase], left: int, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """After two epochs, in the second phase where there are three."""
+    whole, other = (recipe.train(model, data, Run(seed)).weights for seed in (1, 2))
     assert not equal(whole, other)
-    epochs = []
-    epoch = SgdPhase._epoch
+    epochs, epoch = list[int](), kind._epoch
 
-    def killed(self: SgdPhase, *args: object) -> float:
+    def killed(self: Phase, *args: Any) -> float:
         if len(epochs) == 2:
             raise KeyboardInterrupt
         epochs.append(1)
-        return epoch(self, *args)  # type: ignore[arg-type]
+        return epoch(self, *args)
 
-    monkeypatch.setattr(SgdPhase, "_epoch", killed)
+    monkeypatch.setattr(kind, "_epoch", killed)
     with pytest.raises(KeyboardInterrupt):
-        SGD.train(RESNET, IMAGES, Run(1, checkpoints=tmp_path))
+        recipe.train(model, data, Run(1, checkpoints=tmp_path))
     epochs.clear()
-    assert equal(SGD.train(RESNET, IMAGES, Run(1, checkpoints=tmp_path)).weights, whole)
-    assert len(epochs) == 1
+    assert equal(recipe.train(model, data, Run(1, checkpoints=tmp_path)).weights, whole)
+    assert len(epochs) == left
 
 
 def test_only_weights_decay_and_inputs_need_no_normalization() -> None:
