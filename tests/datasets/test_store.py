@@ -1,15 +1,171 @@
+"""Where data sets come from, and the store that keeps them: fetched once, whole, or one line."""
+
 import gzip
+import http.server
+import os
 import subprocess
 import sys
+import tarfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pipeline.datasets import store
-from pipeline.datasets.store import ensure, home, is_good
+from pipeline.datasets import sources, store
+from pipeline.datasets.sources import DebianPackage, Folder, Mirror, NpmPackage
+from pipeline.datasets.store import SourceError, ensure, home, is_good
 from pipeline.errors import ThimbleError
-from tests.datasets.standins import Failing, Given, pinned
+from tests.datasets.standins import Failing, Given, archive, pinned, program, write_all
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    content: dict[str, bytes]
+
+    def do_GET(self) -> None:
+        body = self.content.get(self.path)
+        if body is None:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body) + 50 * self.path.endswith("cut.gz")))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    content = {
+        "/good.gz": gzip.compress(b"content"),
+        "/cut.gz": b"half",
+        "/all.tar.gz": archive({"inner/good": b"content"}),
+        "/bad.tar.gz": archive({"inner/good": b"content" * 1000})[:-40],
+    }
+    handler = type("Here", (Handler,), {"content": content})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
+        thread = threading.Thread(target=serving.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{serving.server_port}"
+        serving.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of stand-in package managers that is looked into first."""
+    folder = tmp_path / "bin"
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return folder
+
+
+def test_a_mirror_serves_files_or_an_archive(server: str, tmp_path: Path) -> None:
+    Mirror(server).download(tmp_path, ["good"])
+    assert gzip.decompress((tmp_path / "good.gz").read_bytes()) == b"content"
+    Mirror(server, archive="all.tar.gz").download(tmp_path, ["good"])
+    assert (tmp_path / "inner" / "good").read_bytes() == b"content"
+    with pytest.raises(SourceError, match="HTTP 404"):
+        Mirror(server).download(tmp_path, ["absent"])
+    with pytest.raises(SourceError, match="cut off"):
+        Mirror(server).download(tmp_path, ["cut"])
+    with pytest.raises(SourceError, match=r"bad\.tar\.gz is damaged"):
+        Mirror(server, archive="bad.tar.gz").download(tmp_path, ["good"])
+
+
+def test_a_mirror_out_of_reach_is_tried_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name server that never answers costs seconds."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    tried, released = [], threading.Event()
+
+    def refused(*arguments: object) -> None:
+        tried.append(arguments)
+        if len(tried) > 1:
+            released.wait()
+        raise OSError
+
+    monkeypatch.setattr("socket.create_connection", refused)
+    with pytest.raises(SourceError, match="no connection"):
+        Mirror("https://mirror.invalid").download(tmp_path, ["a", "b", "c", "d"])
+    assert len(tried) == 1
+    with pytest.raises(SourceError, match="no connection"):
+        Mirror("https://mirror.invalid").download(tmp_path, ["a"])
+    released.set()  # it was not waited for
+
+
+def test_a_folder_gives_plain_or_compressed_files(tmp_path: Path) -> None:
+    source = write_all(tmp_path / "source", {"a": b"plain", "b.gz": b"packed", "c": b"other"})
+    (tmp_path / "into").mkdir()
+    Folder(str(source)).download(tmp_path / "into", ["a", "b"])
+    assert sorted(path.name for path in (tmp_path / "into").iterdir()) == ["a", "b.gz"]
+    with pytest.raises(SourceError, match="no such folder"):
+        Folder(str(tmp_path / "absent")).download(tmp_path, ["a"])
+
+
+def npm(clients: Path, folder: Path, made: bytes, depth: str = "into") -> Path:
+    """A stand-in that packs ``made``, and the folder to download into."""
+    (folder / "made.tgz").write_bytes(made)
+    program(clients, "npm", f'echo "$@" > called; cp {folder}/made.tgz set-1.tgz')
+    (folder / depth).mkdir(parents=True)
+    return folder / depth
+
+
+def test_npm_packs_and_runs_no_scripts(clients: Path, tmp_path: Path) -> None:
+    into = npm(clients, tmp_path, archive({"package/data/a": b"from npm"}))
+    NpmPackage("set@1").download(into, ["a"])
+    assert (into / "package" / "data" / "a").read_bytes() == b"from npm"
+    called = (into / "called").read_text().split()
+    assert called[:2] == ["pack", "set@1"] and "--ignore-scripts" in called
+
+
+def test_an_archive_that_leaves_its_folder_is_refused(clients: Path, tmp_path: Path) -> None:
+    """By its name, or by a link."""
+    into = npm(clients, tmp_path, archive({"../../escaped": b"outside"}), "in/to")
+    with pytest.raises(SourceError, match="damaged"):
+        NpmPackage("set@1").download(into, ["a"])
+    assert not (tmp_path / "escaped").exists()
+    link = tarfile.TarInfo("package/a")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    with tarfile.open(tmp_path / "set.tgz", "w:gz") as made:
+        made.addfile(link)
+    with pytest.raises(SourceError, match="'package/a' is no file"):
+        sources.unpack(tmp_path / "set.tgz")
+    assert not (tmp_path / "package").exists()
+
+
+def test_an_archive_that_unpacks_without_end_is_given_up(
+    clients: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "MOST_BYTES", 5000)
+    into = npm(clients, tmp_path, archive({"a": bytes(3000), "b": bytes(3000)}))
+    with pytest.raises(SourceError, match=r"set-1\.tgz unpacks to 0\.0 GB"):
+        NpmPackage("set@1").download(into, ["a"])
+    assert not list(into.rglob("a"))
+
+
+def test_debian_unpacks_without_installing_and_failures_are_said(
+    clients: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program(clients, "apt-get", "echo deb > set_1_all.deb")
+    program(clients, "dpkg-deb", 'test "$1" = -x && mkdir -p "$3/usr" && cp "$2" "$3/usr/a"')
+    DebianPackage("set").download(tmp_path, ["a"])
+    assert (tmp_path / "unpacked" / "usr" / "a").read_text() == "deb\n"
+    assert capsys.readouterr().err == "fetching Debian package set\n"
+    program(clients, "npm", "echo noise >&2; echo 'no such package' >&2; exit 1")
+    with pytest.raises(SourceError, match="no such package"):
+        NpmPackage("absent@1").download(tmp_path, ["a"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SourceError, match="apt-get is not installed"):
+        DebianPackage("set").download(tmp_path, ["a"])
+
 
 CONTENTS = {"a": b"first file" * 100, "b": b"second file" * 50}
 FILES = pinned(CONTENTS)

@@ -1,11 +1,14 @@
-"""How float graphs and integer graphs are compared."""
+"""How float graphs and integer graphs are compared, with each other and with onnxruntime."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import torch
 from torch import nn
 
@@ -15,9 +18,11 @@ from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph, Node
 from pipeline.importers.float_passes import simplified
 from pipeline.importers.lower import PROBABILITY, lower, range_affine
+from pipeline.importers.onnx import Onnx
 from pipeline.importers.torch_export import exported
 
 Floats = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
 
 
 def example(shape: tuple[int, ...], count: int = 16, seed: int = 0) -> torch.Tensor:
@@ -129,3 +134,52 @@ def check_steps(network: FloatGraph, graph: Graph, frames: IntArray) -> None:
         difference = np.abs(values[node.output] - stored(graph, node.output, exact))
         said = f"{node.name}: {(difference > 0).mean():.1%} differ, by up to {difference.max()}"
         assert difference.max() <= 1 and (difference > 0).mean() <= 0.2, said
+
+
+def session(path: Path) -> Any:
+    """The file's network, operator by operator: optimized, it is fused into other kernels.
+
+    Its integers do not depend on the processor: without VNNI, products of uint8 by int8 are added
+    two at a time in 16 bits, which saturate; tests' weights have 7 bits, with which they do not.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def first(frames: Array) -> Array:
+    """(n, h, w, c) -> (n, c, h, w)"""
+    return frames.transpose(0, 3, 1, 2) if frames.ndim == 4 else frames
+
+
+def last(frames: Array) -> Array:
+    return frames.transpose(0, 2, 3, 1) if frames.ndim == 4 else frames
+
+
+def answers(path: Path, frames: Array) -> Array:
+    """What onnxruntime gives for each of ``frames``, as the file has them; channels last."""
+    run = session(path)
+    return last(np.concatenate([run.run(None, {"x": frame[None]})[0] for frame in frames]))
+
+
+def units_off(graph: Graph, path: Path, frames: Array, stored: IntArray) -> IntArray:
+    """Differences to onnxruntime's answers to ``frames``, in units of the output, of what ``graph``
+    gives for ``stored`` integers, which mean the same."""
+    expected = answers(path, frames)
+    found = real(graph, graph.output, graph.outputs(stored.astype(np.int64)))
+    off = (found.reshape(expected.shape) - expected) / graph.tensors[graph.output].scale[0]
+    return np.rint(off).astype(np.int64)
+
+
+def off_at_random(made: onnx.ModelProto, folder: Path) -> IntArray:
+    """``units_off`` for random integers of the input, nothing off by more than one."""
+    onnx.save(made, folder / "net.onnx")
+    graph = Onnx(str(folder / "net.onnx")).graph()
+    stored = np.random.default_rng(0).integers(-128, 128, (40, *graph.tensors[graph.input].shape))
+    frames = first(real(graph, graph.input, stored).astype(np.float32))
+    off = units_off(graph, folder / "net.onnx", frames, stored)
+    assert np.abs(off).max() <= 1
+    return off

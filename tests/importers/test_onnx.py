@@ -293,14 +293,17 @@ def test_types_and_shapes_are_checked_before_a_file_is_opened(
 
 
 def test_the_hash_of_a_model_is_of_its_data_too(tmp_path: Path) -> None:
-    """Which is in the key of every stage that reads it."""
+    """Which is in the key of every stage that reads it; its place is not."""
 
     def config() -> dict[str, dict[str, str]]:
-        model = {"path": str(path), "_target_": "pipeline.importers.onnx.Onnx"}
-        return {"data": {}, "model": model}
+        return {"data": {}, "model": {"path": str(path), "_target_": own.ONNX}}
 
-    path = saved(tmp_path, small_network())
+    (tmp_path / "elsewhere").mkdir()
+    path = saved(tmp_path / "elsewhere", small_network())
     found = {own.hashes(config(), tmp_path)["model"]}
+    path = saved(tmp_path, small_network())
+    found.add(own.hashes(config(), tmp_path)["model"])
+    assert len(found) == 1
     content = bytearray((tmp_path / DATA).read_bytes())
     content[5] ^= 1
     (tmp_path / DATA).write_bytes(content)

@@ -18,7 +18,7 @@ from pipeline.graph.operators.lookup import Lookup
 from pipeline.importers.float_nodes import Convolution
 from pipeline.importers.onnx import Onnx
 from tests.importers.onnx_models import Array, N, Nodes, model, number, parsed_nodes
-from tests.importers.onnx_reference import answers, first, last, units_off
+from tests.importers.support import answers, first, last, units_off
 
 PLANES, LAST = (1, 3, 6, 5), (1, 6, 5, 3)
 """Shapes of an image, channels first and last."""

@@ -123,25 +123,14 @@ def check_network(found: tuple[nn.Module, tuple[int, int, int]]) -> None:
 
 
 FEW = settings(
-    max_examples=10, deadline=None, derandomize=True,
+    deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
-MANY = settings(FEW, max_examples=200)
 
 
-@pytest.mark.ci
-@given(networks())
-@FEW
-def test_random_networks(found: tuple[nn.Module, tuple[int, int, int]]) -> None:
-    check_network(found)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3000)
-@given(networks())
-@MANY
-def test_many_random_networks(found: tuple[nn.Module, tuple[int, int, int]]) -> None:
-    check_network(found)
+@pytest.mark.parametrize("count", quick(0, [10, 200], ci=1))
+def test_random_networks(count: int) -> None:
+    settings(FEW, max_examples=count)(given(networks())(check_network))()
 
 
 IMAGE = torch.zeros(1, 3, 8, 8)

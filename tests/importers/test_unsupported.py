@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +19,6 @@ from pipeline.importers.torch_export import exported
 from pipeline.importers.unsupported import DOCS, INSTEAD
 from tests.importers.docs import ONNX, PAGE, TORCH, current, names
 from tests.importers.onnx_models import N, imported, model, parsed, weights
-from tests.importers.tflite_reference import imported as tflite
-from tests.importers.tflite_writer import Writer
 from tests.importers.torch_modules import Of
 from tests.tiers import quick
 
@@ -166,18 +163,6 @@ def test_onnx_attention_by_its_parts() -> None:
     made = model("t = Transpose<perm=[0, 2, 1]>(x); y = MatMul(x, t)", (1, 6, 8))
     with pytest.raises(ThimbleError, match=r"y \(MatMul\): a matrix product is not supported; pro"):
         imported("net", parsed(made), (0.0, 1.0))
-
-
-@pytest.mark.parametrize(
-    "name", ["UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "SVDF", "BATCH_MATMUL"]
-)
-def test_tflite(tmp_path: Path, name: str) -> None:
-    net = Writer()
-    x, y = (net.tensor((1, 4), 0.1, 0) for _ in range(2))
-    with pytest.raises(ThimbleError) as caught:
-        tflite(net.alone(name, x, [], y), tmp_path)
-    hint = INSTEAD[name.lower().replace("_", "")]
-    assert f"operator 0, {name}: not supported; {hint}" in str(caught.value)
 
 
 def test_the_lists_are_current() -> None:

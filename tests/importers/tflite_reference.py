@@ -27,24 +27,30 @@ def frames(graph: Graph, count: int, seed: int = 0) -> np.ndarray:
     return found
 
 
-def reference(content: bytes, frames: np.ndarray) -> np.ndarray:
-    """(n, *input shape) -> (n, outputs): what tflite-micro makes of the stored integers."""
+def reference(content: bytes, frames: np.ndarray, graph: Graph | None = None) -> np.ndarray:
+    """(n, *input shape) -> (n, outputs): what tflite-micro makes of the stored integers.
+
+    Float ends are left out by the importer: real values go in and come out, those of ``graph``.
+    """
     pytest.importorskip("tflite_micro")  # wheels exist for Linux on x86-64 only
     from tflite_micro.python.tflite_micro import runtime
 
     interpreter = runtime.Interpreter.from_bytes(content, arena_size=1 << 22)
     details = interpreter.get_input_details(0)
+    real = graph if details["dtype"] == np.float32 else None
+    given = real.tensors[real.input].real(frames) if real else frames
     outputs = []
-    for frame in frames:
+    for frame in given:
         interpreter.set_input(frame.astype(details["dtype"]).reshape(details["shape"]), 0)
         interpreter.invoke()
-        outputs.append(interpreter.get_output(0).reshape(-1).astype(np.int64))
-    return np.array(outputs)
+        outputs.append(interpreter.get_output(0).reshape(-1))
+    found = np.array(outputs)
+    return real.tensors[real.output].quantized(found) if real else found.astype(np.int64)
 
 
 def assert_equal(content: bytes, graph: Graph, count: int, seed: int = 0) -> None:
     given = frames(graph, count, seed)
     ours = graph.outputs(given, batch=50).reshape(count, -1)
-    wanted = reference(content, given)
+    wanted = reference(content, given, graph)
     wrong = int((ours != wanted).sum())
     assert not wrong, f"{wrong} of {wanted.size} differ, by up to {abs(ours - wanted).max()}"

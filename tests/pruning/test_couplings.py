@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -32,7 +32,7 @@ from pipeline.strategies.partial import Partial
 from tests.codegen.int8.support import Native, host
 from tests.codegen.int8.support import agrees as runs
 from tests.importers.support import shaken
-from tests.importers.test_torch_networks import Branches, networks
+from tests.importers.test_torch_networks import FEW, Branches, networks
 from tests.importers.torch_modules import Of
 from tests.tiers import quick
 
@@ -61,26 +61,14 @@ def agrees(graph: FloatGraph, seed: int) -> FloatGraph:
     return small
 
 
-FEW = settings(
-    max_examples=5, deadline=None, derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)  # fmt: skip
+@pytest.mark.parametrize("count", quick(0, [5, 300], ci=1))
+def test_random_networks_without_random_channels(count: int) -> None:
+    @settings(FEW, max_examples=count)
+    @given(networks(), st.integers(0, 99))
+    def check(found: tuple[nn.Module, tuple[int, int, int]], seed: int) -> None:
+        agrees(graph_of(*found), seed)
 
-
-@pytest.mark.ci
-@given(networks(), st.integers(0, 99))
-@FEW
-def test_a_random_network_without_random_channels(
-    found: tuple[nn.Module, tuple[int, int, int]], seed: int
-) -> None:
-    agrees(graph_of(*found), seed)
-
-
-@pytest.mark.slow
-@given(networks(), st.integers(0, 99))
-@settings(FEW, max_examples=300)
-def test_many_random_networks(found: tuple[nn.Module, tuple[int, int, int]], seed: int) -> None:
-    agrees(graph_of(*found), seed)
+    check()
 
 
 def flat(head: nn.Module) -> nn.Module:

@@ -1,18 +1,12 @@
 import pytest
-import torch
 from torch import nn
 
 from pipeline.artifacts import Arrays
 from pipeline.datasets.synthetic import Synthetic
+from tests.importers.conftest import one_thread
 from tests.quantize.nets import Own, trained
 
-torch.set_num_threads(1)  # the networks are tiny: threads would only wait for one another
-
-
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Quantization asks for two."""
-    monkeypatch.setattr(torch, "set_num_threads", lambda _: None)
+__all__ = ["one_thread"]
 
 
 @pytest.fixture(scope="session")

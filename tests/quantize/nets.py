@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -65,6 +66,11 @@ def trained(model: Own, data: Arrays, epochs: int, batch: int = 50) -> nn.Module
             optimizer.step()
             rising.step()
     return net.eval()
+
+
+def stored(images: np.ndarray) -> np.ndarray:
+    """Pixels as int8 networks take them."""
+    return images.astype(np.int64) - 128
 
 
 def pixels(data: Arrays, part: str = "test") -> torch.Tensor:

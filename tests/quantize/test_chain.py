@@ -97,13 +97,6 @@ def test_pruning_makes_the_graph_smaller(tmp_path: Path, monkeypatch: pytest.Mon
     assert graph.weight_bytes < 800
 
 
-def test_random_weights_need_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(tmp_path / "a", params(train="random"), monkeypatch)
-    graph = Graph.load(tmp_path / "a")
-    assert (graph.name, graph.macs) == ("mnist_2kb", 94_928)
-    assert (tmp_path / "a" / "training.csv").read_text().count("\n") == 1
-
-
 @pytest.mark.parametrize(
     ("name", "stage"),
     [("data/dataset.npz", "train"), ("weights.npz", "prune"), ("pruned.npz", "quantize")],

@@ -198,10 +198,6 @@ def conv(**options: object) -> nn.Conv2d:
 END = (nn.Flatten(), nn.Linear(8, 3))
 
 
-def test_the_published_network_is_fine() -> None:
-    check_layers(Mnist2kb().build())
-
-
 @pytest.mark.parametrize(
     ("network", "message"),
     [

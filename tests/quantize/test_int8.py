@@ -39,12 +39,8 @@ from pipeline.quantize.int8_ranges import (
 )
 from tests.importers.support import check_steps
 from tests.importers.torch_modules import Of
-from tests.quantize.nets import Own, pixels
+from tests.quantize.nets import Own, pixels, stored
 from tests.tiers import quick
-
-
-def stored(images: np.ndarray) -> np.ndarray:
-    return images.astype(np.int64) - 128
 
 
 def labels(graph: Graph, data: Arrays) -> np.ndarray:

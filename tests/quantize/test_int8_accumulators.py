@@ -28,7 +28,7 @@ from pipeline.quantize.int8_qat import SETTLING_IMAGES, Int8Qat, Labelled
 from pipeline.quantize.int8_rounded import Rounded
 from pipeline.strategies.partial import Partial
 from tests.importers.torch_modules import Of
-from tests.quantize.nets import Own, trained
+from tests.quantize.nets import Own, stored, trained
 from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
 
@@ -52,10 +52,6 @@ def data() -> Arrays:
 def network(data: Arrays) -> FloatGraph:
     own = Own(input_shape=(12, 12, 1), network=net)
     return exported("net", trained(own, data, 14), own.example())
-
-
-def stored(images: np.ndarray) -> np.ndarray:
-    return images.astype(np.int64) - 128
 
 
 def planned(graph: Graph, data: Arrays, strategy: Partial) -> Plan:

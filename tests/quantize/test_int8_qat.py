@@ -28,7 +28,7 @@ from pipeline.quantize.int8_rounded import Rounded, RoundedLayer
 from tests.importers.onnx_models import N, imported, model, parsed
 from tests.importers.torch_modules import Of
 from tests.quantize import nets
-from tests.quantize.nets import Own
+from tests.quantize.nets import Own, stored
 
 COARSE = {"observer": "percentile", "percentile": 52.0}
 """Ranges so narrow that large activations are clipped."""
@@ -65,12 +65,10 @@ def network(trained: nn.Module) -> FloatGraph:
     return exported("net", trained, torch.zeros(1, 1, 12, 12))
 
 
-def stored(data: Arrays) -> np.ndarray:
-    return data["test_images"].astype(np.int64) - 128
-
-
 def accuracy(graph: Graph, data: Arrays) -> float:
-    return float((graph.outputs(stored(data)).argmax(1) == data["test_labels"]).mean())
+    return float(
+        (graph.outputs(stored(data["test_images"])).argmax(1) == data["test_labels"]).mean()
+    )
 
 
 @pytest.mark.ci
@@ -103,7 +101,7 @@ def test_the_loss_falls(network: FloatGraph, data: Arrays) -> None:
 def test_equal_seeds_give_equal_networks(network: FloatGraph, data: Arrays) -> None:
     graphs = [Int8Qat(epochs=1, seed=seed).from_float(network, data) for seed in (0, 0, 1)]
     assert graphs[0].hash == graphs[1].hash != graphs[2].hash
-    found = [graph.outputs(stored(data)) for graph in graphs[:2]]
+    found = [graph.outputs(stored(data["test_images"])) for graph in graphs[:2]]
     assert (found[0] == found[1]).all()
     assert graphs[0].hash != Int8().from_float(network, data).hash
     few = Int8Qat(epochs=1, examples=64).from_float(network, data)
@@ -118,7 +116,7 @@ def test_training_sees_what_the_integers_compute(network: FloatGraph, data: Arra
         real = Rounded(graph, affines)(torch.from_numpy(data["test_images"]).float()).numpy()
     affine = affines[graph.output]
     expected = np.rint(real / affine.scale) + affine.zero_point
-    found = Int8().from_float(network, data).outputs(stored(data))
+    found = Int8().from_float(network, data).outputs(stored(data["test_images"]))
     difference = np.abs(found.reshape(expected.shape) - expected)
     assert difference.max() <= 3 and difference.mean() < 0.3
 

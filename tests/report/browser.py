@@ -1,8 +1,10 @@
-"""Pages in a headless Chromium, with whatever is said on its console."""
+"""Pages in a headless Chromium, with whatever is said on its console. ``python -m
+tests.report.browser PAGE.html FOLDER`` takes pictures of one."""
 
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,10 @@ CHROMIUM = next(
 )
 FAINT = Path(__file__).parent / "too_faint.js"
 DESKTOP, PHONE, PAPER = (1400, 1000), (390, 844), (700, 1000)
+WAYS = {
+    "desktop": (DESKTOP, False), "phone": (PHONE, False), "print": (PAPER, False),
+    "dark": (DESKTOP, True), "phone_dark": (PHONE, True),
+}  # fmt: skip
 
 
 @contextmanager
@@ -112,3 +118,20 @@ def ink(page: Any, selector: str) -> int:
         }""",
         selector,
     ))  # fmt: skip
+
+
+def take(path: Path, folder: Path) -> None:
+    """A PNG for each of ``WAYS``, the whole page, and ``map.png``, where there is a map."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with chromium() as browser:
+        for name, (size, dark) in WAYS.items():
+            with opened(browser, path.resolve(), size, dark) as page:
+                if name == "print":
+                    page.emulate_media(media="print")
+                page.screenshot(path=str(folder / f"{name}.png"), full_page=True)
+                if name == "desktop" and page.locator("#map").count():
+                    page.locator("#map").screenshot(path=str(folder / "map.png"))
+
+
+if __name__ == "__main__":
+    take(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,25 +1,19 @@
-"""Sweeps on clusters: submitit in its local mode, and Ray on this machine."""
+"""Sweeps on clusters: submitit and Ray, each in its local mode."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-from collections.abc import Iterator
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from pipeline.runner.progress import KILLED
 from pipeline.runner.sweep import NOT_STARTED
-from tests.runner.project import Project, clean_environment
-from tests.waiting import until
+from tests.runner.project import Project
 
-RAY = str(Path(sys.executable).with_name("ray"))
 SWEEP = ("-m", "output=json", "until=train", "train.batch=3,4")
 
 
@@ -91,9 +85,18 @@ def test_what_slurm_is_asked_for(project: Project, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ray(project: Project, cluster: str) -> None:
+def test_ray(project: Project, request: pytest.FixtureRequest) -> None:
     """The process of one of two jobs is killed; the same command runs what is missing."""
-    words = (*SWEEP, "hydra/launcher=ray", f"hydra.launcher.ray.init.address={cluster}")
+    pytest.importorskip("ray", reason="Ray has no wheel for this Python")
+    project.env["RAY_TMPDIR"] = folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # for sockets
+    request.addfinalizer(lambda: shutil.rmtree(folder, ignore_errors=True))
+    init = "hydra.launcher.ray.init"
+    given = (
+        f"{init}.address=local",
+        f"+{init}.num_cpus=2",
+        f"+{init}.object_store_memory=80000000",
+    )
+    words = (*SWEEP, "hydra/launcher=ray", *given)
     project.hold("train")
     process = project.start(*words)
     project.worker(0, "train").kill()
@@ -107,35 +110,3 @@ def test_ray(project: Project, cluster: str) -> None:
     assert [job["status"] for job in again.json["jobs"]] == ["ok"] * 2
     ran = project.ran()
     assert ran.count("fetch") == 1 and ran.count("train") == 3, "the killed one's twice"
-
-
-@pytest.fixture
-def cluster(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Ray cluster: a head with two processors, on this machine."""
-    pytest.importorskip("ray", reason="Ray has no wheel for this Python")
-    folder = Path("/tmp") / f"ray-{os.getpid()}"  # sockets are in there: a long path is refused
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    env = {**clean_environment(), "FAKE_LOG": str(project.root / "log"), "RAY_TMPDIR": str(folder)}
-    common = (RAY, "start", "--num-cpus=2", "--disable-usage-stats",
-              "--object-store-memory=80000000")  # fmt: skip
-    head = ("--head", f"--port={address.split(':')[1]}", "--include-dashboard=false",
-            "--node-ip-address=127.0.0.1", f"--temp-dir={folder}", "--block")  # fmt: skip
-    process = subprocess.Popen(
-        [*common, *head], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )  # fmt: skip
-
-    def there() -> bool:
-        words = [RAY, "status", f"--address={address}"]
-        said = subprocess.run(words, env=env, capture_output=True, text=True, check=False).stdout
-        return "node_" in said.partition("Active:")[2].partition("Pending:")[0]
-
-    try:
-        until(there)
-        yield address
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        shutil.rmtree(folder, ignore_errors=True)

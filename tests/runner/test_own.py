@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import onnx
 import pytest
 import yaml
 
 from pipeline.home import ROOT
 from pipeline.runner import closure, code, own, workspace
-from tests.importers.onnx_models import small_network
 from tests.runner.project import HARDWARE, Project, clean_environment
 
 MINE = '''\
@@ -86,21 +84,6 @@ def test_a_factory_counts_with_what_it_imports(tmp_path: Path) -> None:
         after = own.hashes(chosen, tmp_path)["model"]
         assert after != before, name
         before = after
-
-
-def test_weights_beside_a_network_count(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        path = tmp_path / name / "net.onnx"
-        onnx.save(small_network(), path, save_as_external_data=True, size_threshold=0, location="w")
-    first, second = (
-        config(path=str(tmp_path / name / "net.onnx"), _target_=own.ONNX) for name in ("a", "b")
-    )
-    assert own.hashes(first, tmp_path) == own.hashes(second, tmp_path)
-    content = bytearray(path.with_name("w").read_bytes())
-    content[3] ^= 128  # the first weight's sign
-    path.with_name("w").write_bytes(content)
-    assert own.hashes(first, tmp_path) != own.hashes(second, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,14 @@
-"""Processes of stages: one may be there before its turn; memory, garbage and locks."""
+"""Processes of stages: one may be there before its turn; memory, garbage and locks. Ctrl-C is one
+line, whatever of a command's many processes it reaches in whatever moment: a terminal sends it to
+all at once; each test waits until one is where it shall be hit."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import signal
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,8 +17,11 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.runner.processes import KEPT, environment
+from pipeline.runner.sweep import NOT_STARTED
 from pipeline.runner.workspace import locked
 from tests.runner.project import Project, nothing_outlives
+from tests.tiers import quick
+from tests.waiting import until
 
 EARLY = """\
 import os
@@ -134,3 +143,139 @@ def test_only_one_has_it_though_it_goes_each_time(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(tries, range(8)))
     assert len(had) == 8 * TIMES and not lock.exists()
+
+
+ASLEEP = """\
+import os, time
+with open(os.environ["FAKE_LOG"], "a") as log:
+    log.write("{word}\\n")
+time.sleep(600)
+"""
+"""Python that says that it is here, and stays."""
+
+
+def interrupted(process: subprocess.Popen[str]) -> tuple[str, list[str]]:
+    """Its standard output, and its lines on standard error, after Ctrl-C on the terminal."""
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 130, err
+    assert "Traceback" not in err and "KeyboardInterrupt" not in err, err
+    return out, err.splitlines()
+
+
+def test_while_python_still_imports(project: Project) -> None:
+    project.write("pipeline/runner/command.py", ASLEEP.format(word="imports"))
+    process = project.start(start_new_session=True, real=True)
+    project.wait_for("imports")
+    assert interrupted(process) == ("", ["interrupted: nothing had begun"])
+
+
+@pytest.mark.ci
+def test_while_a_stage_still_imports(project: Project) -> None:
+    """Importing PyTorch takes seconds."""
+    project.write("stages/fetch.py", ASLEEP.format(word="imports"))
+    process = project.start("output=json", start_new_session=True)
+    project.wait_for("imports")
+    out, lines = interrupted(process)
+    assert lines[-1].startswith("interrupted: nothing half-written is left")
+    result = json.loads(out)
+    assert (result["status"], result["error"]) == ("failed", "interrupted")
+    assert json.loads((Path(result["run_dir"]) / "result.json").read_text()) == result
+    assert result["stages"] == {}
+    nothing_outlives(project)
+
+
+@pytest.mark.parametrize(
+    "moment", quick(["a stage runs"], ["a worker starts", "a stage imports", "a stage runs"])
+)
+def test_side_by_side(project: Project, moment: str) -> None:
+    if moment == "a worker starts":
+        asleep = ASLEEP.format(word="here").replace("\n", "\n    ")
+        project.write(
+            "site/sitecustomize.py",
+            f"import sys\nif 'popen_loky' in str(sys.orig_argv):\n    {asleep}",
+        )
+        project.env["PYTHONPATH"] = str(project.root / "site")
+    elif moment == "a stage imports":
+        project.write("stages/train.py", ASLEEP.format(word="here"))
+    else:
+        project.hold("train")
+    args = ("-m", "output=json", "seed=1,2,3,4", "hydra/launcher=local")
+    real = moment == "a worker starts"
+    process = project.start(*args, start_new_session=True, real=real)
+    project.wait_for("train" if moment == "a stage runs" else "here")
+    out, lines = interrupted(process)
+    assert lines[0].startswith("4 jobs in ") and "of 4 jobs: " in lines[1]
+    assert len(lines) == 3 and lines[2].startswith("interrupted: ")
+    sweep = json.loads(out)
+    assert sweep["error"] == "interrupted" and sweep["status"] == "failed"
+    ended = [(job["status"], job.get("error")) for job in sweep["jobs"]]
+    assert set(ended) <= {("failed", "interrupted"), (NOT_STARTED, None)}
+    assert ended[2:] == [(NOT_STARTED, None)] * 2
+    nothing_outlives(project)
+
+
+@pytest.mark.ci
+def test_what_was_not_started_is_no_failure(project: Project) -> None:
+    """In the table and in what is kept; here after SIGTERM, of run.py alone."""
+    project.hold("train")
+    process = project.start("-m", "seed=1,2", start_new_session=True)
+    project.wait_for("train")
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate()
+    assert process.returncode == 130 and "Traceback" not in err, err
+    assert err.splitlines()[-1].startswith("interrupted: ")
+    rows = [line for line in out.splitlines() if line.startswith("seed=")]
+    assert "failed" in rows[0] and NOT_STARTED in rows[1] and "failed" not in rows[1]
+    (kept,) = (project.root / "multirun").glob("*/*/result.json")
+    sweep = json.loads(kept.read_text())
+    assert [job["status"] for job in sweep["jobs"]] == ["failed", NOT_STARTED]
+    assert sweep["status"] == "failed" and sweep["error"] == "interrupted"
+    assert sweep["jobs"][0]["error"] == "interrupted" and Path(sweep["jobs"][0]["run_dir"]).is_dir()
+    nothing_outlives(project)
+
+
+LATE = """\
+import os, runpy, signal, time
+from pipeline.runner.processes import Processes
+
+start = Processes.start
+
+def late(self, stage, command):
+    if stage == "fetch":
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(1)
+    start(self, stage, command)
+
+Processes.start = late
+runpy.run_path("run.py", run_name="__main__")
+"""
+"""A run that is told to end in the moment before it starts a stage."""
+
+
+def test_nothing_starts_after_the_end(project: Project) -> None:
+    """It once waited for the end of a training that nobody had ended."""
+    project.hold("fetch")
+    project.write("late.py", LATE)
+    process = project.start(program="late.py")
+    _, err = process.communicate()
+    project.release("fetch")
+    assert process.returncode == 130 and err.startswith("interrupted: "), err
+    assert project.ran() == []
+    nothing_outlives(project)
+
+
+@pytest.mark.ci
+def test_while_another_run_is_at_the_same_stage(project: Project) -> None:
+    project.hold("train")
+    first = project.start()
+    project.wait_for("train")
+    second = project.start()
+    assert second.stdout is not None
+    until(lambda: "another run" in second.stdout.readline())  # type: ignore[union-attr]
+    second.send_signal(signal.SIGTERM)
+    _, err = second.communicate()
+    project.release("train")
+    assert second.returncode == 130 and err.startswith("interrupted: "), err
+    first.communicate()
+    assert first.returncode == 0

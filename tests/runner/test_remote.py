@@ -4,10 +4,7 @@ nothing but the transfer. Here a machine is a copy of the project with a home of
 from __future__ import annotations
 
 import importlib.util
-import random
 import shutil
-import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -169,26 +166,3 @@ def test_a_fresh_run_uses_no_cache_and_leaves_none(machine: Machines, remote: Pa
     folder, ran = run(project, remote, *again)
     assert ran == ["train"] and outputs(folder) == outputs(good)
     assert files(remote) == before and files(project.root / ".thimble" / "cache") == cached
-
-
-@pytest.mark.slow
-def test_kills_while_results_are_sent_and_fetched(machine: Machines, remote: Path) -> None:
-    """A moment after the remote or the cache changes, run.py is killed; then the same again."""
-    good = outputs(run(machine("undisturbed"), remote.with_name("other"))[0])
-    chance = random.Random(4)
-    for name in ("one", "two"):
-        project = machine(name)
-        killed = 0
-        for _ in range(6):
-            watched = remote if name == "one" else project.root / ".thimble" / "cache"
-            before = files(watched)
-            with project.start(f"cache.remote={remote}", "hydra.run.dir=again") as process:
-                while files(watched) == before and process.poll() is None:
-                    time.sleep(0.001)
-                time.sleep(chance.uniform(0, 0.05))
-                process.kill()
-            killed += process.returncode == -signal.SIGKILL
-        folder, _ = run(project, remote, "hydra.run.dir=again")
-        assert outputs(folder) == good and killed >= 3
-    _, ran = run(machine("three"), remote)
-    assert ran == []

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -153,25 +149,3 @@ def test_an_edit_while_a_stage_runs_is_not_mistaken_for_what_ran(project: Projec
     path.write_text(path.read_text().removesuffix("\n# edited meanwhile\n"))
     project.run("until=train")
     assert project.ran() == ["train"], "the old result was stored under the old code's key"
-
-
-@pytest.mark.ci
-def test_a_terminal_gets_colour_and_bars(project: Project) -> None:
-    parent, child = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "run.py", "tracking=none", "until=train"],
-        cwd=project.root,
-        stdout=child,
-        stderr=child,
-        env={**os.environ, "FAKE_LOG": str(project.root / "log"), "TERM": "xterm-256color"},
-    )
-    os.close(child)
-    shown = b""
-    while True:
-        try:
-            shown += os.read(parent, 4096)
-        except OSError:
-            break
-    os.close(parent)
-    assert process.wait() == 0
-    assert b"\x1b[" in shown and b"train" in shown and b"Running stage" not in shown

@@ -1,15 +1,33 @@
-"""The numbers that a run ends with, and what runs, jobs and sweeps are called."""
+"""The numbers that a run ends with, what runs, jobs and sweeps are called, and what one sees of a
+sweep as it goes: counts, a line a job, the time left; also on a terminal."""
 
 from __future__ import annotations
 
+import codecs
+import contextlib
+import fcntl
+import json
+import os
+import pty
 import re
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from pipeline.runner import titles
+from pipeline.artifacts import write_json
+from pipeline.runner import progress, titles
+from pipeline.runner.live import View, kind
 from pipeline.runner.screen import MOST_LAYERS, Screen, infeasible, summary
 from pipeline.runner.table import show
+from tests.runner.project import Project, clean_environment
 
 RESULT = {
     "latency_us": 26_157.6,
@@ -155,3 +173,122 @@ def test_a_long_sweep_has_a_name_that_fits_a_line() -> None:
     typed = "seed=" + ",".join(map(str, range(300)))
     called = titles.of_sweep({}, [typed], jobs)
     assert called.endswith("… · 300 jobs") and len(called) <= titles.LONGEST + 15
+
+
+RAN = {"train": {"cached": True, "seconds": 0.1}, "measure": {"cached": False, "seconds": 1.0}}
+CACHED = {"train": {"cached": True, "seconds": 0.1}}
+
+
+def ended(folder: Path, job: int, begin: float, **result: Any) -> None:
+    place = folder / str(job)
+    write_json(place / "result.json", {"run_dir": str(place), **result})
+    running(folder, job, begin)
+
+
+def running(folder: Path, job: int, begin: float, stage: str = "train") -> None:
+    note = {"folder": str(folder / str(job)), "begin": begin, "stage": stage}
+    write_json(folder / progress.JOBS / f"{job}.json", note)
+
+
+def test_counting(tmp_path: Path) -> None:
+    """Elsewhere than on a terminal: a line for each job that has ended, and one at the end."""
+    begun = time.time()
+    screen = tmp_path / "screen"
+    with screen.open("w") as stream, View(tmp_path, Console(file=stream, width=200)) as view:
+        view.expect({n: f"seed={n}" for n in range(3)}, total=10)
+        assert "left" not in view.line(), "nobody can know yet"
+        running(tmp_path, 1, begun)
+        running(tmp_path, 2, begun)
+        ended(tmp_path, 0, begun, status="ok", stages=CACHED)
+        view.refresh()
+        progress.lost(tmp_path, 3, progress.KILLED)
+        ended(tmp_path, 1, begun, status="ok", stages=RAN)
+        view.refresh()
+        view.begin -= 100  # a job that runs took as long; 8 are left
+        assert view.line() == (
+            "2 of 10 jobs: 1 running, 1 done, 1 cached, 0 infeasible, 0 failed; about 14 min left"
+        ), "nobody has named job 3"
+        view.expect({3: "seed=3"})
+        view.refresh()
+    text = screen.read_text()
+    assert text.startswith("10 jobs in ") and "seed=0  cached    (1 of 10, 2 running; ab" in text
+    assert f"seed=3  failed  {progress.KILLED}" in text
+    assert text.splitlines()[-1].startswith("3 of 10 jobs: 1 running, 1 done, 1 cached, 0 inf")
+
+
+def test_the_result_counts_and_not_the_launchers_guess(tmp_path: Path) -> None:
+    """A process killed after it had written its result has a result; half a note is no news."""
+    assert kind({"status": "ok", "stages": RAN}) == "done"
+    assert kind({"status": "ok", "stages": CACHED}) == "cached"
+    ended(tmp_path, 0, 1.0, status="ok", stages=RAN, pmu_bytes=430.5)
+    progress.lost(tmp_path, 0, progress.KILLED)
+    (tmp_path / progress.JOBS / "1.json").write_text('{"folder": ')
+    (note,) = progress.read(tmp_path).values()
+    result = progress.result(note)
+    assert result is not None and result["status"] == "ok" and result["pmu_bytes"] == 430.5
+
+
+def test_a_terminal_shows_running_jobs(tmp_path: Path) -> None:
+    with (tmp_path / "screen").open("w") as stream:
+        console = Console(file=stream, force_terminal=True, width=100, color_system=None)
+        with View(tmp_path, console) as view:
+            view.expect({n: f"seed={n}" for n in range(20)})
+            for job in range(1, 15):
+                running(tmp_path, job, 1e9)
+            ended(tmp_path, 0, 1e9, status="infeasible", resource="SRAM", needed_bytes=2337,
+                  available_bytes=2048)  # fmt: skip
+            view.refresh()
+    text = (tmp_path / "screen").read_text()
+    assert "seed=0  infeasible  SRAM needs 2,337 B of 2,048 B" in text
+    assert re.search(r"  12  seed=12  train  \d+ m", text) and "seed=13" not in text
+    assert "and 2 more" in text and "1 of 20 jobs: 14 running, 0 done, 0 cached, 1 inf" in text
+
+
+RUNNING = r"0  strategy=herringbone\s+schedule\s+\d"
+COUNTED = "0 of 2 jobs: 2 running, 0 done, 0 cached, 0 infeasible, 0 failed"
+
+
+def typed(project: Project, *words: str, columns: int = 80) -> Iterator[tuple[str, str]]:
+    """What ``run.py`` has written to a terminal so far, bit by bit until it ends well; last of all
+    with its standard output, if that is JSON and so goes elsewhere."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    env = {**clean_environment(), "FAKE_LOG": str(project.root / "log"), "TERM": "xterm-256color"}
+    decoder, screen = codecs.getincrementaldecoder("utf-8")(), ""
+    with subprocess.Popen(
+        [sys.executable, "run.py", "tracking=none", *words], cwd=project.root, env=env,
+        stdin=follower, stderr=follower,
+        stdout=subprocess.PIPE if "output=json" in words else follower,
+    ) as process:  # fmt: skip
+        os.close(follower)
+        with contextlib.suppress(OSError):  # Linux: nobody has the other end any more
+            while part := os.read(leader, 65536):
+                screen += decoder.decode(part)
+                yield screen, ""
+        os.close(leader)
+        out = process.stdout.read().decode() if process.stdout else ""
+    assert process.returncode == 0, screen
+    yield screen, out
+
+
+@pytest.mark.ci
+def test_the_live_view_of_a_real_sweep(project: Project) -> None:
+    """In a terminal of 110 columns; JSON is still the only line of standard output."""
+    words = ("-m", "strategy=herringbone,naive", "hydra/launcher=local", "output=json")
+    project.hold("schedule")
+    held = True
+    for told in typed(project, *words, columns=110):
+        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", told[0])
+        if held and re.search(RUNNING, text) and COUNTED in text:
+            project.release("schedule")
+            held = False
+    assert not held, "a running job's line"
+    assert "strategy=naive  infeasible  SRAM needs 3,000 B of 2,048 B" in text
+    assert "2 of 2 jobs: 0 running, 1 done, 0 cached, 1 infeasible, 0 failed" in text
+    assert told[1].count("\n") == 1 and len(json.loads(told[1])["jobs"]) == 2
+
+
+@pytest.mark.ci
+def test_a_terminal_gets_colour_and_bars(project: Project) -> None:
+    *_, (shown, _) = typed(project, "until=train")
+    assert "\x1b[" in shown and "train" in shown and "Running stage" not in shown

@@ -1,4 +1,5 @@
-"""What a stage depends on is what dvc.yaml says, no more and no less; DVC in fresh clones."""
+"""What a stage depends on is what dvc.yaml says, no more and no less; fresh clones: DVC in them,
+and the same bytes in two."""
 
 from __future__ import annotations
 
@@ -15,24 +16,26 @@ import pytest
 from pipeline.home import PACKAGE, ROOT, STAGES
 from pipeline.runner import code, deps
 from pipeline.runner.schema import CODE_GROUPS
+from pipeline.tracking.checkout import recorded as origin
 from tests.runner import parent
 from tests.runner.project import clean_environment
-from tests.stages.conftest import Project
+from tests.runner.test_kills import outputs
+from tests.stages.conftest import SMALL, Project
 
 FILES = ("run.py", "dvc.yaml", "params.yaml", ".dvcignore", ".gitignore")
 FOLDERS = ("conf", "stages", "pipeline", "firmware", ".dvc")
 
 
-def cloned(small: Project, folder: Path) -> Path:
+def cloned(folder: Path, small: Project | None = None) -> Path:
     """Copy the project, with what ``small`` has in its cache."""
     clone = folder / "clone"
-    clone.mkdir()
+    clone.mkdir(parents=True)
     for name in FILES:
         shutil.copy(ROOT / name, clone / name)
     for name in FOLDERS:
         ignored = shutil.ignore_patterns("__pycache__", "tmp", "cache", "config.local")
         shutil.copytree(ROOT / name, clone / name, ignore=ignored)
-    for name in ("cache", "notes"):  # what tests that ran before have made
+    for name in ("cache", "notes") if small else ():  # what tests that ran before have made
         kept = small.folder / "home" / name
         if kept.is_dir():
             shutil.copytree(kept, clone / ".thimble" / name)
@@ -131,9 +134,8 @@ def recorded(small: Project, folder: Path) -> dict[str, dict[str, list[str]]]:
 def test_dvc_repro_in_the_project_is_a_pure_hit(small: Project, tmp_path: Path) -> None:
     """In a copy of the project, so that this clone stays as it is."""
     small.run()  # else the clone has to make it
-    clone = cloned(small, tmp_path)
-    words = ("data=synthetic", "train=smoke", "target.images=3", "output=json", "tracking=none")
-    run = parent.run([sys.executable, "run.py", *words], kind="made up", cwd=clone, env=clean())
+    clone = cloned(tmp_path, small)
+    run = parent.run([sys.executable, "run.py", *SMALL], kind="made up", cwd=clone, env=clean())
     assert run.returncode == 0, run.stderr
     folder = Path(json.loads(run.stdout)["run_dir"])
     shutil.copy(folder / "params.yaml", clone / "params.yaml")
@@ -151,7 +153,7 @@ SMOKE = ("-S", "data=synthetic", "-S", "train=smoke", "-S", "target.images=3")
 @pytest.mark.slow
 def test_experiments_metrics_and_plots(small: Project, tmp_path: Path) -> None:
     small.run()
-    clone = cloned(small, tmp_path)
+    clone = cloned(tmp_path, small)
     for name, more in (("first", ()), ("second", ("-S", "strategy=replace"))):
         dvc(clone, "exp", "run", "-n", name, *SMOKE, *more)
     table = list(csv.DictReader(dvc(clone, "exp", "show", "--csv").splitlines()))
@@ -170,7 +172,45 @@ def test_experiments_metrics_and_plots(small: Project, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_repro_of_the_default_parameters(small: Project, tmp_path: Path) -> None:
-    clone = cloned(small, tmp_path)
+    clone = cloned(tmp_path, small)
     dvc(clone, "repro")
     assert (clone / "metrics.json").is_file() and (clone / "report.html").is_file()
     dvc(clone, "repro")
+
+
+EPOCHS = tuple(f"train.{name}_epochs=2" for name in ("float", "quantized", "frozen"))
+RECIPES = {
+    "quick": EPOCHS,
+    "paper": (*EPOCHS, "train.trials=[2,1,1]", "train.teacher_epochs=1", "train.copies=1"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_two_fresh_clones_give_the_same_bytes(tmp_path: Path, recipe: str) -> None:
+    """Weights, plan, C, ELF and the rest, though path, cache, home, locale, time zone, umask and
+    hash seed differ. Training is the real recipe in small, every phase, every distortion."""
+    if not shutil.which("avr-gcc"):
+        pytest.skip("needs avr-gcc: make setup")
+    here = {"LC_ALL": "C", "TZ": "UTC", "PYTHONHASHSEED": "1", "HOME": str(tmp_path)}
+    there = {"LC_ALL": "C.UTF-8", "TZ": "Asia/Kathmandu", "PYTHONHASHSEED": "2"}
+    there |= {"COLUMNS": "40", "THIMBLE_HOME": str(tmp_path / "a home elsewhere")}
+    words = [sys.executable, "run.py", *SMALL, f"train={recipe}", *RECIPES[recipe]]
+    runs = []
+    for place, umask, env in (("one", 0o022, here), ("at another place", 0o077, there)):
+        done = subprocess.run(
+            words, cwd=cloned(tmp_path / place), env={**clean_environment(), **env}, umask=umask,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout)
+        assert not any(stage["cached"] for stage in result["stages"].values())
+        runs.append(Path(result["run_dir"]))
+    one, two = runs
+    found = outputs(one)
+    assert outputs(two) == found
+    assert {"weights.npz", "plan.json", "generated/model.c", "build/firmware.elf"} <= set(found)
+    assert set(found["dvc.lock"]) == set(STAGES)
+    assert origin(two)["made"] == origin(one)["made"]
+    for path in (one / "generated").rglob("*.[ch]"):
+        assert not any(str(place) in path.read_text() for place in (tmp_path, ROOT)), path

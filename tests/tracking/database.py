@@ -24,13 +24,8 @@ def tracking(project: Project) -> Path:
 
 
 def runs(project: Project) -> list[dict[str, Any]]:
-    """What MLflow knows of the runs of ``project``."""
-    return read_runs(tracking(project))
-
-
-def read_runs(folder: Path) -> list[dict[str, Any]]:
-    """What the database in ``folder`` holds of the runs that are not deleted, sorted by id."""
-    with closing(sqlite3.connect(folder / "mlflow.db")) as database:
+    """What MLflow knows of the runs of ``project`` that are not deleted, sorted by id."""
+    with closing(sqlite3.connect(tracking(project) / "mlflow.db")) as database:
         (experiment,) = database.execute(
             "SELECT experiment_id FROM experiments WHERE name = 'thimble'"
         ).fetchone()

@@ -16,9 +16,7 @@ from pipeline.runner.progress import KILLED
 from pipeline.runner.workspace import REPORTS
 from pipeline.tracking.files import LEFT_OUT, WRITTEN, kept
 from tests.runner.project import Project
-from tests.stages.conftest import Project as RealProject
-from tests.stages.conftest import small  # noqa: F401  a fixture
-from tests.tracking.database import read_runs, runs
+from tests.tracking.database import runs
 
 TRAINING = """\
 from pathlib import Path
@@ -97,21 +95,6 @@ def test_every_file_of_a_run_and_of_a_sweep(project: Project) -> None:
     )
     assert single["metrics"]["training/loss"] == 0.5, "the last of its curve"
     assert single["history"]["training/loss"] == [[1, 2.5], [2, 1.5], [3, 0.5]]
-
-
-@pytest.mark.slow
-def test_every_file_of_real_runs(small: RealProject) -> None:  # noqa: F811
-    """All stages of the real project, and a sweep with published figures and pictures."""
-    small.run("tracking=wait")
-    small.run("experiment=memory_optimal", "tracking=wait")
-    found = read_runs(small.folder / "home" / "tracking")
-    assert complete(found) >= 6
-    (parent,) = (run for run in found if run["tags"].get("mlflow.runName", "")[:6] == "memory")
-    assert {"rows.csv", "profile.png", "pareto.png", "table.json"} <= artifacts(parent)
-    single = next(run for run in found if "mlflow.parentRunId" not in run["tags"] and run != parent)
-    for name in ("plan.html", "report.html", "pruning.json", "training.csv", "generated/model.c"):
-        assert name in artifacts(single)
-    assert len(single["history"]["training/validation_accuracy"]) == 5
 
 
 def test_what_is_left_out_has_a_reason_or_is_the_users(

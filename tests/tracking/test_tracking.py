@@ -1,8 +1,13 @@
-"""Runs reach MLflow: all of them, once, with what repeats them; jobs under their sweep."""
+"""Runs reach MLflow: all of them, once, with what repeats them; jobs under their sweep. Nor does
+SIGKILL, in a run or in its tracking, lose one or log it twice."""
 
 from __future__ import annotations
 
 import json
+import os
+import random
+import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +19,7 @@ import yaml
 from pipeline.tracking.checkout import recorded
 from pipeline.tracking.page import PAGE, VIEW
 from tests.runner.project import STRATEGY, Project, git
-from tests.tracking.database import nothing_logged, runs, spooled, track
-from tests.waiting import until
+from tests.tracking.database import nothing_logged, runs, spooled, track, trackers, tracking
 
 STRATEGIES = ("naive", "herringbone")
 UNTIL = "until=schedule"
@@ -207,26 +211,69 @@ def test_what_was_spooled_is_logged_by_the_next_and_twice_makes_one_run(tracked:
     assert sorted(run["id"] for run in again) == sorted(r["id"] for r in tracked.found.values())
 
 
-@pytest.mark.slow
-def test_six_concurrent_jobs_of_a_cold_sweep(project: Project) -> None:
-    """They train once, end with one network, and are nested under one parent in a new database."""
+@pytest.mark.ci
+def test_a_killed_run_is_tracked_as_killed(project: Project) -> None:
+    """A single run, and a sweep in its second job; by the next run, and once."""
     project.hold("train")
-    images = "target.images=0,1,2,3,4,5"
-    side_by_side = ("hydra/launcher=local", "hydra.launcher.n_jobs=6")
-    process = project.start("-m", "output=json", "tracking=wait", images, *side_by_side)
-    until(lambda: len(list((project.root / "multirun").rglob("params.yaml"))) == 6)
+    for args in (("seed=1",), ("-m", "seed=2", "until=fetch,train")):
+        with project.start(*args, "tracking=wait") as process:
+            project.wait_for("train")
+            assert len(spooled(project)) == (args[0] == "-m")
+            process.kill()
+        project.ran()
     project.release("train")
-    out, err = process.communicate()
-    assert process.returncode == 0, err
-    assert project.ran().count("train") == 1
-    folders = [Path(job["run_dir"]) for job in json.loads(out)["jobs"]]
-    assert len(folders) == 6 and len({(f / "weights.npz").read_bytes() for f in folders}) == 1
-    begun = [(folder / "params.yaml").stat().st_mtime for folder in folders]
-    ended = [(folder / "result.json").stat().st_mtime for folder in folders]
-    assert max(begun) < min(ended), "not one after the other"
+    for seed in (3, 4):
+        assert project.run("tracking=wait", "until=fetch", f"seed={seed}").code == 0
     found = runs(project)
-    (parent,) = [run for run in found if "mlflow.parentRunId" not in run["tags"]]
-    jobs = [run for run in found if run is not parent]
-    assert sorted(run["params"]["target.images"] for run in jobs) == list("012345")
-    assert {run["tags"]["mlflow.parentRunId"] for run in jobs} == {parent["id"]}
-    assert {run["status"] for run in found} == {"FINISHED"} and not spooled(project)
+    assert not [run for run in found if "code_version" in run["tags"]], "no git checkout"
+    params = [run["params"] for run in found]
+    statuses = {
+        (p.get("seed"), p.get("until")): r["status"] for p, r in zip(params, found, strict=True)
+    }
+    assert len(found) == 6 and statuses == {
+        ("1", "measure"): "KILLED",
+        (None, None): "KILLED",  # the sweep
+        ("2", "fetch"): "FINISHED",
+        ("2", "train"): "KILLED",
+        ("3", "fetch"): "FINISHED",
+        ("4", "fetch"): "FINISHED",
+    }
+    assert not list((tracking(project) / "begun").iterdir())
+
+
+@pytest.mark.slow
+def test_kills_while_runs_are_logged(project: Project) -> None:
+    """Kills in run.py from its first line to its end, and in the process that it leaves behind,
+    which makes the database in hundreds of steps, over about a second."""
+    chance, ended = random.Random(2), set[int]()
+    for number in range(1, 25):
+        if number % 2:
+            args = (f"seed={number}", f"train.batch={number}", "until=train")
+            with project.start("tracking=background", *args) as process:
+                project.wait_for("train")
+                time.sleep(chance.uniform(0, 0.5))
+                process.kill()
+            project.ran()
+            ended |= {number} if process.returncode == 0 else set()
+        else:
+            begin(project, f"seed={number}")
+            ended.add(number)
+        time.sleep(chance.uniform(0, 5))
+        for pid in trackers(project.root):
+            os.kill(pid, signal.SIGKILL)
+    assert project.run("tracking=wait", "until=fetch", "seed=99").code == 0
+    found = runs(project)
+    assert sorted(int(run["params"]["seed"]) for run in found) == [*range(1, 25), 99]
+    for run in found:
+        folder = Path(run["tags"]["thimble.run_dir"])
+        whole = int(run["params"]["seed"]) in ended | {99} or (folder / "result.json").exists()
+        assert run["status"] == ("FINISHED" if whole else "KILLED"), run["params"]["seed"]
+        assert "params.yaml" in run["artifacts"]
+    assert {run["status"] for run in found} == {"FINISHED", "KILLED"}
+    assert not spooled(project) and not list((tracking(project) / "begun").iterdir())
+
+
+def begin(project: Project, *args: str) -> None:
+    """A run that ends well."""
+    run = project.run("output=json", "tracking=background", "until=fetch", *args)
+    assert run.code == 0 and json.loads(run.out)["status"] == "ok"
