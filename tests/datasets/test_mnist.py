@@ -125,7 +125,7 @@ def test_planes_become_pixels_and_batches_are_joined_in_order(store_home: Path) 
     assert (parts["test_labels"] == np.frombuffer(CONTENTS[BATCHES[5]], np.uint8)[::RECORD]).all()
 
 
-def test_pictures_and_json_become_the_official_bytes(
+def test_pictures_become_the_official_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contents = {}

@@ -37,9 +37,7 @@ def saved(folder: Path, **changes: np.ndarray) -> str:
         ({"test_labels": np.arange(5)}, "5 labels do not go with"),
     ],
 )
-def test_wrong_arrays_are_one_line(
-    tmp_path: Path, changes: dict[str, np.ndarray], message: str
-) -> None:
+def test_wrong_arrays(tmp_path: Path, changes: dict[str, np.ndarray], message: str) -> None:
     with pytest.raises(ThimbleError, match=message):
         Npz(path=saved(tmp_path, **changes), validation=5).arrays()
 

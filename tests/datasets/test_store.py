@@ -74,9 +74,7 @@ def test_a_mirror_serves_files_or_an_archive(server: str, tmp_path: Path) -> Non
         Mirror(server, archive="bad.tar.gz").download(tmp_path, ["good"])
 
 
-def test_a_mirror_out_of_reach_is_tried_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mirror_afar_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name server that never answers costs seconds."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -219,9 +217,7 @@ def test_the_error_names_every_source_and_why(store_home: Path) -> None:
     assert left == [".lock"], "nothing half-written"
 
 
-def test_a_file_that_unpacks_without_end_is_given_up(
-    store_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_file_is_given_up(store_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "MOST_BYTES", 5000)
     source = Given({"a.gz": gzip.compress(bytes(6000))})
     with pytest.raises(ThimbleError, match=r"a\.gz unpacks to more than"):

@@ -4,7 +4,7 @@
 
 writes ``spectrograms.png``, what figure 12 of Gural & Murmann 2019 shows: the word "yes", on top
 as log-mel bands, below as square waves see it; and ``leakage.png``: what a tone leaves in a bin,
-beside the odd harmonics of eq. 31. Without espeak-ng a sweep of a tone stands in for the word.
+beside the odd harmonics of eq. 31. The first needs espeak-ng.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 
 from pipeline.datasets.espeak import VOICES, Utterance, speak
 from pipeline.datasets.sounds import SAMPLES, WORDS
-from pipeline.datasets.store import SourceError
 from pipeline.frontends.mfcc import STRIDE, WINDOW, Mfcc
 from pipeline.frontends.square_wave import SquareWave
 
@@ -25,27 +24,21 @@ BIN = 8
 """Whose leakage is drawn."""
 
 
-def word() -> tuple[str, np.ndarray]:
-    """What is heard, and the second in whose middle it is."""
-    try:
-        piece = speak(Utterance(VOICES.index("f2"), WORDS.index("yes"), "en-us", 150, 50))
-        name = "“yes”, synthetic speech"
-    except (FileNotFoundError, SourceError):
-        turns = np.cumsum(np.geomspace(200, 3_500, SAMPLES // 2)) / SAMPLES
-        piece, name = (6_000 * np.sin(2 * np.pi * turns)).astype(np.int16), "a sweep"
+def word() -> np.ndarray:
+    """The second in whose middle it is."""
+    piece = speak(Utterance(VOICES.index("f2"), WORDS.index("yes"), "en-us", 150, 50))
     noise = np.random.default_rng(0).normal(0, 20, SAMPLES)
     start = (SAMPLES - len(piece)) // 2
     noise[start : start + len(piece)] += piece
-    return name, np.clip(np.rint(noise), -32_768, 32_767).astype(np.int16)
+    return np.clip(np.rint(noise), -32_768, 32_767).astype(np.int16)
 
 
 def spectrograms() -> Figure:
-    name, sound = word()
-    reference, ear = Mfcc(), SquareWave()
+    sound, reference, ear = word(), Mfcc(), SquareWave()
     starts = np.arange(reference.frames) * STRIDE
     windows = sound.astype(np.int64)[starts[:, None] + np.arange(WINDOW)]
     shown = (
-        (f"Log-mel, 40 bands, 40 ms windows: {name}", reference.log_mel(windows).T),
+        ("Log-mel, 40 bands, 40 ms windows: “yes”, synthetic speech", reference.log_mel(windows).T),
         ("Square waves, 24 bins, 5 chunks of 10 ms", ear.features(sound[None])[0, :, :, 0].T),
     )
     found = Figure(figsize=(8, 5), layout="constrained")

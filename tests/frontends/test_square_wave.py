@@ -120,12 +120,10 @@ def data(sounds: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def test_a_data_set_gets_features_and_keeps_the_test_sounds() -> None:
+    """Sounds need a front end, and images none."""
     made = SMALL.applied(data(NOISE))
     assert made["train_images"].shape == (3, 9, 6, 1) and made["train_images"].dtype == np.uint8
     assert (made["test_sounds"] == NOISE[:, : SMALL.samples]).all()
-
-
-def test_sounds_need_a_front_end_and_images_none() -> None:
     with pytest.raises(ThimbleError, match="choose frontend=square_wave or frontend=mfcc"):
         NoFrontend().applied(data(NOISE))
     images = data(np.zeros((2, 8, 8, 1), np.uint8))

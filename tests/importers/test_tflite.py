@@ -54,6 +54,8 @@ def test_data_may_be_in_known_units(tmp_path: Path) -> None:
     assert stored(raw, source).tolist() == [[-47, 3, 3, 53]]
     assert stored(raw, plain.tensors[plain.input]).tolist() == [[-128, -1, 0, 127]]
     assert graph.hash == plain.hash
+    assert (graph.name, source.name, source.shape) == ("net", "net/tensor_0", (4,))
+    assert source.scale == pytest.approx((0.1,)) and source.zero_point == 3
     with pytest.raises(ThimbleError, match="give \\[low,high\\]"):
         TFLite(path, input_range=(1.0,)).graph()
 
@@ -116,13 +118,6 @@ def test_operators_of_the_importer_are_not_named_as_the_files(tmp_path: Path) ->
     assert names == ["reshape_0", "view_1", "fully_connected_1", "view_3", "reshape_2"]
     with pytest.raises(ThimbleError, match="two operators of one name"):
         replace(graph, operators=[replace(op, name="same") for op in graph.operators])
-
-
-def test_the_input_keeps_its_scale_and_the_graph_the_files_name(tmp_path: Path) -> None:
-    graph = imported(CASES["QUANTIZE"](np.random.default_rng(3)), tmp_path)
-    given = graph.tensors[graph.input]
-    assert (graph.name, given.name, given.shape) == ("net", "net/tensor_0", (300,))
-    assert 0.002 < given.scale[0] < 0.2
 
 
 @pytest.mark.parametrize("path", ["missing.tflite", ".", "a\0b", ""])

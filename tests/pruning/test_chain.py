@@ -96,13 +96,11 @@ def test_the_network_stays_good_and_every_later_stage_sees_a_smaller_one() -> No
 
 
 def test_fine_tuning_is_repeatable_and_does_something() -> None:
+    """Without epochs no data are needed."""
     method = Magnitude(ratio=0.5, epochs=1, batch=32)
     first, again = (method.prune(MODEL, trained(), DATA, Run(1)).weights for _ in range(2))
     assert all((first[key] == again[key]).all() for key in first)
     assert not (first["dense.weight"] == cut(trained(), 0.5)["dense.weight"]).all()
-
-
-def test_without_epochs_no_data_is_needed() -> None:
     none = {name: array[:0] for name, array in DATA.items()}
     pruned = Magnitude(ratio=0.5, epochs=0).prune(MODEL, trained() | RANDOM, none, Run(1))
     assert RANDOM.keys() <= pruned.weights.keys()
@@ -132,14 +130,11 @@ MISTAKES: list[tuple[Callable[[], ChannelPruning], str]] = [
 
 
 @pytest.mark.parametrize(("method", "said"), MISTAKES)
-def test_mistakes_limits_and_other_methods_are_one_line(
+def test_mistakes_limits_other_methods_and_units_are_one_line(
     method: Callable[[], ChannelPruning], said: str
 ) -> None:
     with pytest.raises(ThimbleError, match=said):
         method().prune(MODEL, trained(), DATA, Run(1))
-
-
-def test_units_whose_channels_are_added_up_are_refused() -> None:
     model = Google12(input_shape=(28, 28, 1), joined=2, channels=(3, 4), units=(4,))
     weights = to_arrays(QuantizedNetwork(model.chain()))
     with pytest.raises(ThimbleError, match=r"residual units are added up.*prune=none"):

@@ -118,7 +118,7 @@ def test_a_damaged_or_missing_file_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_images_the_model_does_not_take_are_one_line(
+def test_images_of_another_shape_are_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = params()
@@ -156,6 +156,7 @@ def test_of_a_model_with_its_weights() -> None:
     assert len(set(expected)) > 1
     found = Int8().float_labels(MODEL, state_arrays(network), IMAGES, 1)
     assert found.tolist() == expected
+    assert len(Int4().float_labels(MODEL, {}, IMAGES, 1)) == 0, "there is none before 4 bits"
 
 
 def test_of_a_float_file() -> None:
@@ -164,10 +165,6 @@ def test_of_a_float_file() -> None:
     found = Int8().float_labels(network, {}, images, 1)
     expected = network.outputs(torch.from_numpy(images).float()).argmax(1)
     assert found.tolist() == expected.tolist() and len(set(found.tolist())) > 1
-
-
-def test_the_4_bit_format_has_no_float_network_before_it() -> None:
-    assert len(Int4().float_labels(MODEL, {}, IMAGES, 1)) == 0
 
 
 def test_of_a_large_network_the_first_images(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,9 +48,7 @@ def labels(graph: Graph, data: Arrays) -> np.ndarray:
 
 
 @pytest.mark.parametrize("observer", quick(1, ["mse", "minmax", "percentile"]))
-def test_labels_of_a_trained_network_stay(
-    residual: nn.Module, data: Arrays, observer: Observer
-) -> None:
+def test_labels_of_a_network_stay(residual: nn.Module, data: Arrays, observer: Observer) -> None:
     graph = Int8(observer=observer).graph("net", Own(), state_arrays(residual), data)
     with torch.no_grad():
         expected = residual(pixels(data)).argmax(1).numpy()
@@ -147,6 +145,8 @@ def test_concatenated_tensors_share_a_quantization_where_nothing_else_reads_them
 
 def test_mistakes_are_one_line(residual: nn.Module, data: Arrays) -> None:
     weights = state_arrays(residual)
+    with pytest.raises(ThimbleError, match="quantize=int8"):
+        Int4().from_float(exported("net", residual, Own().example()))
     with pytest.raises(ThimbleError, match=r"quantize\.observer=best"):
         Int8(observer="best")  # type: ignore[arg-type]
     with pytest.raises(ThimbleError, match=r"quantize\.images=0"):
@@ -157,12 +157,6 @@ def test_mistakes_are_one_line(residual: nn.Module, data: Arrays) -> None:
     weights["stem.0.weight"] = weights["stem.0.weight"] * np.nan
     with pytest.raises(ThimbleError, match="not finite"):
         Int8().graph("net", Own(), weights, data)
-
-
-def test_int4_takes_no_float_network(residual: nn.Module) -> None:
-    assert isinstance(Int4(), Quantizer)
-    with pytest.raises(ThimbleError, match="quantize=int8"):
-        Int4().from_float(exported("net", residual, Own().example()))
 
 
 ENTRY = Affine(0.05, -20)

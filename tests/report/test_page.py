@@ -185,9 +185,7 @@ def test_counts_and_the_worst_first() -> None:
     ("outputs", "labels"),
     [(OUTPUTS, LABELS[:0]), (OUTPUTS[:, :1], LABELS * 0), (OUTPUTS, LABELS + 5)],
 )
-def test_nothing_is_said_where_nothing_is_classified(
-    outputs: np.ndarray, labels: np.ndarray
-) -> None:
+def test_nothing_is_said_if_nothing_is_classified(outputs: np.ndarray, labels: np.ndarray) -> None:
     assert answers(outputs, labels, IMAGES) is None
 
 

@@ -121,9 +121,7 @@ def test_a_small_map_shows_what_the_plan_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.ci
-def test_the_page_sorts_filters_and_draws(
-    browser: Any, folder: Path, jobs: list[dict[str, Any]]
-) -> None:
+def test_it_sorts_filters_and_draws(browser: Any, folder: Path, jobs: list[dict[str, Any]]) -> None:
     path = written(folder, jobs)
 
     def order(page: Any) -> list[str]:
@@ -156,9 +154,7 @@ def test_the_page_sorts_filters_and_draws(
 
 
 @pytest.mark.ci
-def test_the_front_is_the_one_of_the_picture(
-    browser: Any, folder: Path, jobs: list[dict[str, Any]]
-) -> None:
+def test_the_front_is_the_pictures(browser: Any, folder: Path, jobs: list[dict[str, Any]]) -> None:
     """Its names cover neither names nor dots: of four near each other those that have room are
     named."""
     with opened(browser, written(folder, jobs)) as page:

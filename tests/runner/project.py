@@ -238,13 +238,14 @@ def nothing_outlives(project: Project) -> None:
     until(lambda: not processes_in(project.root))
 
 
-def processes_in(root: Path) -> list[str]:
-    """The processes whose working folder is in ``root``."""
+def processes_in(root: Path, name: str = "") -> list[int]:
+    """The processes whose working folder is in ``root``, and whose name begins with ``name``."""
     found = []
-    for place in Path("/proc").glob("[0-9]*/cwd"):
+    for place in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if str(place.readlink()).startswith(str(root)):
-                found.append(place.parent.name)
+            inside = str((place / "cwd").readlink()).startswith(str(root))
+            if inside and (place / "comm").read_text().startswith(name):
+                found.append(int(place.name))
     return found
 
 

@@ -53,9 +53,7 @@ def refused(project: Project, content: dict[str, Any], *words: str) -> str:
         ({"hydra": {"run": {"dir": "/pwned"}}}, "", "hydra.run.dir=/pwned: not taken from a file"),
     ]),
 )  # fmt: skip
-def test_what_a_file_has_done(
-    untouched: Project, evil: dict[str, Any], words: str, said: str
-) -> None:
+def test_what_a_file_does(untouched: Project, evil: dict[str, Any], words: str, said: str) -> None:
     """At each moment at which Hydra or a stage would do it; all keys are in test_reach.py."""
     assert refused(untouched, evil, "tracking=none", *words.split()).startswith(said)
 

@@ -229,7 +229,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("words", "gone", "said"), CASES)
-def test_what_is_missing_is_named(
+def test_what_lacks_is_named(
     lacking: set[str], words: tuple[str, ...], gone: str, said: str
 ) -> None:
     needs.check(whole(*words))
@@ -254,9 +254,7 @@ ALL = {"avr-gcc", "cc", "avr/io.h", "simavr/sim_avr.h", "libelf.h", "gcc"}
         (("train=paper", "until=fetch"), {"gcc"}),
     ],
 )
-def test_what_is_not_needed_is_not_missed(
-    lacking: set[str], words: tuple[str, ...], gone: set[str]
-) -> None:
+def test_nothing_else_is_missed(lacking: set[str], words: tuple[str, ...], gone: set[str]) -> None:
     lacking |= gone
     needs.check(whole(*words))
 

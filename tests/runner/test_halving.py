@@ -203,7 +203,7 @@ def test_a_survivor_that_answers_too_late(tmp_path: Path, monkeypatch: pytest.Mo
     assert not measured(search) & set(search.tries)
 
 
-def test_a_network_that_is_refused_fails_no_search(
+def test_refused_networks_fail_no_search(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_json(tmp_path / sweep.ABOUT, {"jobs": [], "output": "json", "overrides": []})

@@ -136,9 +136,7 @@ def full(run: Path, project: Project) -> str:
         ("4k", "", ""),
     ]),
 )  # fmt: skip
-def test_a_full_disk_below_the_run(
-    project: Project, tmp_path: Path, size: str, act: str, begins: str
-) -> None:
+def test_a_full_disk(project: Project, tmp_path: Path, size: str, act: str, begins: str) -> None:
     project.env["FAKE_ACT"] = act
     with mounted(tmp_path / "disk", size) as place:
         run = project.run(f"hydra.run.dir={place}/run", "until=train")

@@ -62,9 +62,7 @@ def test_cycles_per_mac_of_the_layers_that_have_macs() -> None:
     assert "conv5 6.0" in dict(summary({"layers": layers[:-1]}))["cycles/MAC"]
 
 
-def test_accuracy_of_random_weights_and_of_a_float_network(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_accuracy_of_random_weights_and_in_float(capsys: pytest.CaptureFixture[str]) -> None:
     known = {"accuracy_int": 0.87, "accuracy_float": 0.875, "agreement_float": 0.999}
     found = dict(summary({**known, "images_float": 10_000}))
     assert found["accuracy"] == "87.00 % on the full test set, integer (87.50 % in float)"
@@ -85,9 +83,7 @@ MEMORIES = [
 ]
 
 
-def test_a_plan_and_firmware_have_bars(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_plan_and_firmware_have_bars(capsys: pytest.CaptureFixture[str]) -> None:
     """Of each memory, until there is firmware to be measured."""
     result = {"status": "ok", "fits": True, "memories": MEMORIES, "run_dir": "x"}
     Screen(False).result(result)

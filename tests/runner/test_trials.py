@@ -105,9 +105,7 @@ def test_the_best_that_fits(tmp_path: Path) -> None:
          ["a=3 b=x", "a=5 b=y"]),
     ],
 )  # fmt: skip
-def test_limits_and_several_objectives(
-    tmp_path: Path, more: dict[str, Any], found: list[str]
-) -> None:
+def test_limits_and_many_objectives(tmp_path: Path, more: dict[str, Any], found: list[str]) -> None:
     search = told(tmp_path / "a", n_trials=16, **more)
     assert sorted(" ".join(job[1:]) for job in best(search)) == found
     several = len(search.minimize) + len(search.maximize) > 1

@@ -170,14 +170,6 @@ def test_experiments_metrics_and_plots(small: Project, tmp_path: Path) -> None:
     assert '"validation_accuracy"' in page and '"epoch"' in page
 
 
-@pytest.mark.slow
-def test_repro_of_the_default_parameters(small: Project, tmp_path: Path) -> None:
-    clone = cloned(tmp_path, small)
-    dvc(clone, "repro")
-    assert (clone / "metrics.json").is_file() and (clone / "report.html").is_file()
-    dvc(clone, "repro")
-
-
 EPOCHS = tuple(f"train.{name}_epochs=2" for name in ("float", "quantized", "frozen"))
 RECIPES = {
     "quick": EPOCHS,

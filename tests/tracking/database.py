@@ -16,7 +16,7 @@ from urllib.parse import urlparse
 from filelock import FileLock
 
 from tests.runner.parent import Forked
-from tests.runner.project import Project, clean_environment
+from tests.runner.project import Project, clean_environment, processes_in
 
 
 def tracking(project: Project) -> Path:
@@ -95,12 +95,4 @@ def nothing_logged(project: Project) -> Iterator[None]:
 
 
 def trackers(root: Path) -> list[int]:
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            name = (place / "comm").read_text()
-            if name.startswith("pipeline.track") and (place / "cwd").readlink() == root:
-                found.append(int(place.name))
-        except OSError:
-            continue
-    return found
+    return processes_in(root, "pipeline.track")

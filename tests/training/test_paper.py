@@ -187,7 +187,7 @@ def test_shares_are_the_softmax_at_the_temperature_and_strengths_are_taken_in_tu
     assert found.strengths.tolist() == ([0.0] * 40 + [1.0] * 40) * 2
 
 
-def test_copies_are_made_once(tmp_path: Path) -> None:
+def test_copies_are_made_once_and_strengths_scale_every_bound_but_flips(tmp_path: Path) -> None:
     copies, run = Copies(10, 2, (1.0,), DISTORTION, 1.0), Run(checkpoints=tmp_path)
     first = judged(copies, run, "key")
     kept = sorted(tmp_path.iterdir())
@@ -199,9 +199,6 @@ def test_copies_are_made_once(tmp_path: Path) -> None:
     same(first.images, again.images)
     judged(copies, run, "other key")
     assert len(list(tmp_path.iterdir())) == 4
-
-
-def test_times_scales_every_bound_and_keeps_flips() -> None:
     flipped = Distortion(10, 0.1, 0.2, 2.0, 1.0, flip=True)
     assert times(flipped, 0.5) == Distortion(5, 0.05, 0.1, 1.0, 0.5, flip=True)
     assert times(DISTORTION, 0) == Distortion()

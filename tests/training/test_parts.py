@@ -11,25 +11,25 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.functional import interpolate
 
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.importers import float_nodes as nodes
 from pipeline.models.network import PixelPool
 from pipeline.training.ahead import one_ahead
-from pipeline.training.augment import Distortion
+from pipeline.training.augment import KNOTS, Distortion, _basis
 from pipeline.training.checkpoint import Checkpoint, fingerprint
 from pipeline.training.environment import Run, repeatable
 from pipeline.training.examples import Examples, accuracy
 from pipeline.training.layout import fast_layout
+from pipeline.training.recipe import ThreePhases
 
 
 def numbers(*counters: int, seed: int = 0) -> list[float]:
     return torch.rand(4, generator=Run(seed).generator(*counters)).tolist()
 
 
-def test_each_purpose_has_its_own_numbers_and_all_is_put_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_purpose_has_numbers_and_all_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """And checkpoints are where the runner says."""
     drawn = [numbers(), numbers(0), numbers(1), numbers(0, 0), numbers(0, seed=1)]
     assert len({tuple(values) for values in drawn}) == len(drawn)
@@ -198,3 +198,83 @@ def test_gradients_of_a_graph(padding: nodes.Padding) -> None:
     assert torch.allclose(made.double(), right.permute(0, 2, 3, 1), atol=1e-4)
     assert learnt.grad is not None and exact.grad is not None
     assert torch.allclose(learnt.grad.double(), exact.grad, rtol=1e-3, atol=1e-2)
+
+
+def spot(row: int, column: int, size: int = 28) -> torch.Tensor:
+    """A blurred bright spot, so that its centre of mass can be measured."""
+    y, x = torch.meshgrid(torch.arange(size), torch.arange(size), indexing="ij")
+    distance = (y - row).square() + (x - column).square()
+    return (255 * torch.exp(-distance / 8))[None, None]
+
+
+def centre(images: torch.Tensor) -> torch.Tensor:
+    """(n, 1, h, w) -> (n, 2): row and column of the centres of mass."""
+    mass = images.sum((1, 2, 3))
+    index = torch.arange(images.shape[-1], dtype=torch.float32)
+    rows = (images.sum((1, 3)) * index).sum(1) / mass
+    return torch.stack([rows, (images.sum((1, 2)) * index).sum(1) / mass], 1)
+
+
+def distorted(images: torch.Tensor, distortion: Distortion, seed: int = 0) -> torch.Tensor:
+    return distortion.apply(images, torch.Generator().manual_seed(seed))
+
+
+def test_the_generator_alone_decides() -> None:
+    images = torch.rand(7, 1, 28, 28)
+    assert distorted(images, Distortion()) is images, "without bounds nothing is touched"
+    distortion = Distortion(5, 0.1, 0.1, 2, 0.5)
+    first = distorted(images, distortion, 1)
+    assert torch.equal(first, distorted(images, distortion, 1))
+    assert not torch.equal(first, distorted(images, distortion, 2))
+    assert first.shape == images.shape
+    made = ThreePhases(1, 1, 1, rotation_degrees=3.0, shear=0.1, flip=True)
+    assert made.distortion == Distortion(rotation_degrees=3.0, shear=0.1, flip=True)
+    assert ThreePhases(1, 1, 1).distortion == Distortion()
+
+
+def test_shifts_and_rotations_are_spread_over_their_bounds() -> None:
+    moved = centre(distorted(spot(14, 14).repeat(500, 1, 1, 1), Distortion(shift_pixels=3))) - 14
+    assert float(moved.abs().max()) <= 3.01
+    assert float(moved.min()) < -2.5 and float(moved.max()) > 2.5
+    assert float(moved.mean().abs()) < 0.3
+    moved = centre(distorted(spot(6, 14).repeat(200, 1, 1, 1), Distortion(rotation_degrees=90)))
+    distance = (moved - 13.5).square().sum(1).sqrt()
+    assert float((distance - 7.52).abs().max()) < 0.1
+    assert float(moved[:, 1].max()) > 20 and float(moved[:, 1].min()) < 7
+
+
+def test_scaling_moves_what_is_off_the_middle_and_half_are_mirrored() -> None:
+    moved = centre(distorted(spot(6, 13).repeat(200, 1, 1, 1), Distortion(scale=0.2)))
+    assert float(moved[:, 0].min()) < 5 and float(moved[:, 0].max()) > 6.8
+    columns = centre(distorted(spot(14, 5).repeat(400, 1, 1, 1), Distortion(flip=True)))[:, 1]
+    mirrored = (columns - 22).abs() < 0.1
+    assert torch.all(mirrored | ((columns - 5).abs() < 0.1))
+    assert 0.4 < float(mirrored.float().mean()) < 0.6
+
+
+def test_elastic_displacements_differ_within_an_image() -> None:
+    images = (spot(7, 7) + spot(20, 20)).repeat(300, 1, 1, 1)
+    moved = distorted(images, Distortion(elastic_pixels=1.0))
+    upper, lower = centre(moved[..., :14, :14]), centre(moved[..., 14:, 14:])
+    first, second = upper - upper.mean(0), lower - lower.mean(0)
+    assert 0.3 < float(first.std()) < 1.5
+    correlation = float((first * second).mean() / (first.std() * second.std()))
+    assert abs(correlation) < 0.3
+
+
+def test_pixels_stay_in_their_range_and_images_as_sharp_as_they_were() -> None:
+    """Of stripes of period 4, moved by half a pixel, bilinear interpolation would leave 0.71."""
+    moved = distorted(torch.full((50, 3, 28, 28), 255.0), Distortion(9, 0.2, 0.2, 3, 1.0))
+    assert float(moved.min()) >= 0
+    assert float(moved.max()) <= 255.001
+    stripes = 127.5 + 100 * torch.sin(torch.arange(28) * torch.pi / 2 + 0.3).repeat(300, 1, 28, 1)
+    moved = distorted(stripes, Distortion(shift_pixels=1.0))[:, :, 4:-4, 4:24]
+    assert float(moved.std((1, 2, 3)).min()) > 0.9 * float(stripes[..., 4:24].std())
+
+
+@pytest.mark.parametrize("shape", [(28, 28), (32, 20)])
+def test_the_basis_is_bicubic_interpolation(shape: tuple[int, int]) -> None:
+    knots = torch.randn(4, 1, KNOTS, KNOTS)
+    expected = interpolate(knots, shape, mode="bicubic", align_corners=True)
+    found = (knots.reshape(4, -1) @ _basis(*shape)).reshape(expected.shape)
+    assert torch.allclose(found, expected, atol=1e-5)

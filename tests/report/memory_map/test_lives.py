@@ -145,9 +145,7 @@ def test_a_large_memory_has_coarser_cells(monkeypatch: pytest.MonkeyPatch) -> No
     assert coarse == pytest.approx(fine, rel=0.5)
 
 
-def test_there_are_few_pieces_where_there_would_be_too_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_there_are_few_pieces_instead_of_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a ring that is hardly empty is one."""
     plan, graph = small("slots")
     clock = by_work(plan, graph)
