@@ -11,6 +11,7 @@ import compileall
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -141,16 +142,17 @@ class Project:
     def stages(self) -> dict[str, Any]:
         from tests.runner.fake import pipeline_fake as fake
 
+        def whole(paths: list[str]) -> list[str]:
+            """The folder in place of the files in it."""
+            return list(dict.fromkeys(re.sub("^generated/.*", "generated", p) for p in paths))
+
         stages: dict[str, Any] = {}
         for name in STAGES:
-            deps = list(fake.INPUTS[name])
-            if name == "build":
-                deps = [d for d in deps if not d.startswith("generated/")] + ["generated"]
-            outs = [o for o in fake.OUTPUTS[name] if not o.startswith("generated/")]
-            outs += ["generated"] if name == "generate" else []
-            params = [{"code.json": [f"{name}.hash"]}, ".".join(fake.PARAMS[name])]
+            inputs, outs, key = fake.STAGES[name]
+            params = [{"code.json": [f"{name}.hash"]}, ".".join(key)]
             cmd = f"python -m stages.{name}"
-            stages[name] = {"cmd": cmd, "deps": deps, "params": params, "outs": outs}
+            stages[name] = {"cmd": cmd, "deps": whole(inputs), "params": params}
+            stages[name]["outs"] = whole(outs)
             groups = {"fetch": "data", "train": "model", "schedule": "strategy"}.get(name)
             stages[name]["meta"] = {"targets": [groups] if groups else [], "versions": ["host"]}
         return stages

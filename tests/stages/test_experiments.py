@@ -5,7 +5,6 @@ come out."""
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ from pipeline.home import ROOT
 from pipeline.runner import schema
 from pipeline.runner.job import resolved
 from pipeline.runner.workspace import params_text
-from tests.runner import parent
-from tests.stages.conftest import Project
+from tests.stages.conftest import BARE, Project
 from tests.tiers import quick
 
 FILES = [
@@ -86,14 +84,7 @@ def run(project: Project, override: str, *args: str) -> Any:
     words = [override, *MADE_UP.get(choices["data"], ()), "target.images=2", *args]
     if choices["train"] != "none":
         words.append("train=random")
-    return typed(project, *words, codes=(0, 3))
-
-
-def typed(project: Project, *words: str, codes: tuple[int, ...] = (0,)) -> Any:
-    command = [sys.executable, ROOT / "run.py", *words, "tracking=none", "output=json"]
-    done = parent.run(command, cwd=project.folder, env=project.env)
-    assert done.returncode in codes and done.stdout.count("\n") == 1, done.stderr
-    return json.loads(done.stdout)
+    return project.run(*words, given=BARE, codes=(0, 3))
 
 
 def check(result: Any, override: str) -> None:
@@ -207,15 +198,15 @@ def test_a_network_pruned_for_its_plan(small: Project) -> None:
         "prune.epochs=0", "hardware=nucleo_f446re", "strategy=partial",
         "strategy.accumulator_bits=8", "until=schedule",
     )  # fmt: skip
-    result = typed(small, *words, "prune.pmu_bytes=6144")
+    result = small.run(*words, "prune.pmu_bytes=6144", given=BARE)
     assert result["status"] == "ok" and result["pmu_bytes"] == 6_144
     assert (result["weight_bytes"], result["macs"]) == (185_856, 6_130_048)
     folder = Path(result["run_dir"])
     steps = json.loads((folder / "pruning.json").read_text())["steps"]
     assert [step["pmu_bytes"] for step in steps] == [10_752, 6_144]
-    again = typed(small, *words, "prune.pmu_bytes=6144", "hardware.baud=9600")
+    again = small.run(*words, "prune.pmu_bytes=6144", "hardware.baud=9600", given=BARE)
     assert again["pmu_bytes"] == 6_144 and again["stages"]["prune"]["cached"]
-    refused = typed(small, *words, "prune.pmu_bytes=3100", codes=(3,))
+    refused = small.run(*words, "prune.pmu_bytes=3100", codes=(3,), given=BARE)
     assert refused["status"] == "infeasible" and refused["resource"] == "prune.pmu_bytes"
     assert refused["needed_bytes"] == 4_096 and "the peak is at" in refused["where"]
 
@@ -223,7 +214,7 @@ def test_a_network_pruned_for_its_plan(small: Project) -> None:
 @pytest.mark.slow
 def test_inferences_on_parts(small: Project) -> None:
     """What fits ran to its end and gave the interpreter's outputs; the rest does not fit."""
-    result = typed(small, "experiment=pex_run")
+    result = small.run("experiment=pex_run", given=BARE)
     assert result["status"] == "ok" and len(result["rows"]) == len(result["jobs"]) == 8
     assert [job["status"] for job in result["jobs"]] == [
         "infeasible", "ok", "infeasible", "infeasible", "ok", "ok", "ok", "ok"
@@ -244,7 +235,7 @@ def test_inferences_on_parts(small: Project) -> None:
 @pytest.mark.slow
 def test_instructions_over_ordinary(small: Project) -> None:
     """At most 1.15 at a point with half the ordinary plan's peak; of RES-15 at its least."""
-    result = typed(small, "experiment=pex_overhead")
+    result = small.run("experiment=pex_overhead", given=BARE)
     assert {job["status"] for job in result["jobs"]} == {"ok"}
     best: dict[str, float] = {}
     for job in result["jobs"]:

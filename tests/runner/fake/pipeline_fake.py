@@ -15,39 +15,28 @@ from pipeline import config
 from pipeline.artifacts import read_json, write_json, write_text
 from pipeline.errors import ThimbleError, Unreadable
 
-INPUTS = {
-    "fetch": [],
-    "train": ["data/dataset.npz"],
-    "prune": ["weights.npz"],
-    "quantize": ["pruned.npz"],
-    "schedule": ["graph.json"],
-    "generate": ["graph.json", "plan.json"],
-    "build": ["generated/model.c", "generated/model.h"],
-    "simulate": ["build/firmware.elf", "data/dataset.npz"],
-    "measure": ["device.json", "size.json", "schedule.json"],
+DATA, BOARD = "data/dataset.npz", "hardware"
+C = ["generated/model.c", "generated/model.h"]
+STAGES: dict[str, tuple[list[str], list[str], tuple[str, str]]] = {
+    "fetch": ([], [DATA], ("data", "validation")),
+    "train": ([DATA], ["weights.npz", "training.csv"], ("train", "batch")),
+    "prune": (["weights.npz"], ["pruned.npz"], ("prune", "name")),
+    "quantize": (["pruned.npz"], ["graph.json"], ("quantize", "name")),
+    "schedule": (
+        ["graph.json"],
+        ["plan.json", "proof.json", "schedule.json"],
+        (BOARD, "sram_bytes"),
+    ),
+    "generate": (["graph.json", "plan.json"], C, (BOARD, "core")),
+    "build": (C, ["build/firmware.elf", "size.json"], (BOARD, "part")),
+    "simulate": (["build/firmware.elf", DATA], ["device.json"], ("target", "images")),
+    "measure": (
+        ["device.json", "size.json", "schedule.json"],
+        ["metrics.json"],
+        (BOARD, "clock_hz"),
+    ),
 }
-OUTPUTS = {
-    "fetch": ["data/dataset.npz"],
-    "train": ["weights.npz", "training.csv"],
-    "prune": ["pruned.npz"],
-    "quantize": ["graph.json"],
-    "schedule": ["plan.json", "proof.json", "schedule.json"],
-    "generate": ["generated/model.c", "generated/model.h"],
-    "build": ["build/firmware.elf", "size.json"],
-    "simulate": ["device.json"],
-    "measure": ["metrics.json"],
-}
-PARAMS = {
-    "fetch": ("data", "validation"),
-    "train": ("train", "batch"),
-    "prune": ("prune", "name"),
-    "quantize": ("quantize", "name"),
-    "schedule": ("hardware", "sram_bytes"),
-    "generate": ("hardware", "core"),
-    "build": ("hardware", "part"),
-    "simulate": ("target", "images"),
-    "measure": ("hardware", "clock_hz"),
-}
+"""What each reads, what it makes, and the parameter that it depends on."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +58,17 @@ def make() -> None:
             os.environ["THIMBLE_RUNNER"]
         )
     cfg = config.load()
-    group, key = PARAMS[name]
+    inputs, outputs, (group, key) = STAGES[name]
     content = [str(cfg[group][key])]
     if name == "schedule":
         content.append(config.instantiate(cfg["strategy"]).plan())
     if os.environ.get("FAKE_NOISE") == name:
         content.append(str(time.time_ns()))
-    read = b"".join(Path(path).read_bytes() for path in INPUTS[name])
+    read = b"".join(Path(path).read_bytes() for path in inputs)
     digest = hashlib.sha256(read + "".join(content).encode()).hexdigest()
     print(f"a stage's standard output: {name}")
     behave(name)
-    for path in OUTPUTS[name]:
+    for path in outputs:
         if path == "schedule.json":
             needed = config.instantiate(cfg["strategy"]).pmu_bytes
             report = {"pmu_bytes": needed, "digest": digest, "status": "ok"}
