@@ -1,7 +1,5 @@
 """Tiny files in the real formats, and package managers that deliver them from a folder."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import stat

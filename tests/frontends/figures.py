@@ -7,8 +7,6 @@ as log-mel bands, below as square waves see it; and ``leakage.png``: what a tone
 beside the odd harmonics of eq. 31. The first needs espeak-ng.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Writes the operators that can be imported into the documentation:
 ``python -m tests.importers.docs``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

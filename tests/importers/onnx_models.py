@@ -1,7 +1,5 @@
 """Small ONNX models: one for each operator, and networks to quantize."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """How float graphs and integer graphs are compared, with each other and with onnxruntime."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

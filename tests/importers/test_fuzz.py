@@ -6,8 +6,6 @@ which fails is seen by who started it. Prints how often each outcome came; ends 
 file that does otherwise.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import signal

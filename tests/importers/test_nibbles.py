@@ -1,8 +1,6 @@
 """Networks of 4 bits that arrive: integers trained elsewhere, where what is in the file is what is
 computed, and a user's PyTorch network as a chain, in any way to write it; and what is refused."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """Float ONNX: every operator gives what onnxruntime gives; constants in files beside the model give
 the same network, and what is not there is one line."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

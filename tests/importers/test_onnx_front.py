@@ -1,7 +1,5 @@
 """Quantized ONNX that normalizes its input in real numbers first: it takes the data's values."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

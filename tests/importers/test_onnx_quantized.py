@@ -1,8 +1,6 @@
 """Quantized ONNX beside onnxruntime, on the same integers: one unit an operator; also in the
 QOperator format, whose operators take integers."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterator

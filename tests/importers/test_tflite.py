@@ -1,7 +1,5 @@
 """int8 .tflite files: every operator byte by byte against the tflite-micro interpreter."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """What is not supported ends in one line that names the operator, where it is and what is; the
 reader follows no offset out of the file and believes no size."""
 
-from __future__ import annotations
-
 import struct
 from functools import partial
 from itertools import pairwise

@@ -1,8 +1,6 @@
 """PyTorch's networks: every operator imported exactly, and in int8 within one unit of the real
 result; random networks; and those of users, with their weights."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 """``nn_quantize(real)`` of the header is what a network takes, whatever its first layer absorbs,
 and ``nn_dequantize`` what it gives."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from itertools import product

@@ -1,8 +1,6 @@
 """What is not supported is called what the user calls it, and the message says what is, as
 docs/importing.md does."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

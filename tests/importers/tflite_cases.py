@@ -3,8 +3,6 @@
 Scales are such that results fill the output's range without saturating everywhere.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Random networks of many operators: a residual block, squeeze-excitation, a channel shuffle, a
 classifier."""
 
-from __future__ import annotations
-
 import numpy as np
 from tflite.ActivationFunctionType import ActivationFunctionType
 

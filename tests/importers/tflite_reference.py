@@ -1,7 +1,5 @@
 """The reference interpreter, and the importer on bytes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

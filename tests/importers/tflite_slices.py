@@ -1,7 +1,5 @@
 """Random networks of one operator that chooses elements or puts them elsewhere."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

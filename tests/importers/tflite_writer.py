@@ -1,7 +1,5 @@
 """Writes small .tflite files with the generated schema, independently of the importer."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """One small PyTorch module for each operator and option that can be imported."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """A small network with all couplings but one, on made-up images, and how it is pruned."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Chains of four bits lose channels, by ``prune=magnitude`` alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

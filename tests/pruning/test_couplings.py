@@ -1,8 +1,6 @@
 """What is tied to what, and that a network without some channels is the one with them at zero;
 limits are kept, and nothing more goes than has to, compared with all choices of channels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise, product

@@ -1,7 +1,5 @@
 """All methods keep to limits, tune what is left, and say in a line what cannot be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

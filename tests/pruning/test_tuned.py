@@ -1,8 +1,6 @@
 """Fine-tuning: what is learnt is in the graph, gates are drawn to zero, what is left of a network
 answers as the whole one does on the average, and what it learns from that one is what it says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

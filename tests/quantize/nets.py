@@ -1,8 +1,6 @@
 """Networks with random parameters and thresholds, as training might leave them, and a trained
 one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 """The four stage programs of learning, one after the other, on the stand-in set; and the float
 network's labels: of which images and outputs, and one image at a time if need be."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import asdict
 from pathlib import Path

@@ -2,8 +2,6 @@
 the float simulation, which the integer graph equals in every logit and every activation; formats,
 gradients, shifts, and sums that never overflow."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path

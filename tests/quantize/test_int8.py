@@ -1,7 +1,5 @@
 """int8 after training: ranges, biases, labels, and what happens without data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path

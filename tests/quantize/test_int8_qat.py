@@ -1,8 +1,6 @@
 """Quantization-aware training: it regains what calibration and the plan's rounded accumulators
 lose, sees what they compute, always the same, and refuses what it cannot train."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 """Pages in a headless Chromium, with whatever is said on its console. ``python -m
 tests.report.browser PAGE.html FOLDER`` takes pictures of one."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 which differ between machines. ``python -m tests.report.golden`` draws them anew, after a change
 that is meant."""
 
-from __future__ import annotations
-
 import base64
 import io
 import tempfile

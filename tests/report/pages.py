@@ -1,7 +1,5 @@
 """Pages of each kind of plan, small enough to be made in a moment."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The pages in a browser: nothing fails, nothing is cut, all can be reached with the keyboard."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

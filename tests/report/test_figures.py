@@ -1,7 +1,5 @@
 """Figures of experiments and of sweeps."""
 
-from __future__ import annotations
-
 import io
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """What stands on top, and the bars and tables below: verdict, figures, memories, words, peak."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

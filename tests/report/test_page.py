@@ -1,7 +1,5 @@
 """Pages stand alone, say what the numbers say, are byte-stable, and have the palette's colours."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -1,7 +1,5 @@
 """sweep.html: every job, its figures, its place on the front and its memory; tried in a browser."""
 
-from __future__ import annotations
-
 import json
 from itertools import combinations
 from pathlib import Path

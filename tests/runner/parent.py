@@ -6,8 +6,6 @@ code and processor time are real ones. Not so /proc's command line and environme
 options: tests of those, of Ctrl-C among imports and of terminals start a real ``python``.
 """
 
-from __future__ import annotations
-
 import atexit
 import builtins
 import contextlib

@@ -4,8 +4,6 @@ The runner is started as a user starts it, ``python run.py …``, but for its im
 exit codes, streams and signals are the real ones.
 """
 
-from __future__ import annotations
-
 import atexit
 import compileall
 import contextlib

@@ -1,8 +1,6 @@
 """Config files by people who mean harm: whole commands, each with a file that would run or write
 something, and the list itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 """What a stage would find after minutes of training is said before any stage runs, also what is not
 installed; versions, and what the doctor finds."""
 
-from __future__ import annotations
-
 import functools
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A search for networks: what is drawn, what goes on, and that a seed decides it all."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

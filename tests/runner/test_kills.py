@@ -7,8 +7,6 @@ the last. So each kill meets a cache filled by the ones before. The moments are 
 Whatever is damaged in the cache counts as absent: the next run makes it again, and mends it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,8 +1,6 @@
 """Each mistake, and a disk that takes no more, is one line that says what to do, exit code 1, and
 leaves nothing half-written; others can write to nothing."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

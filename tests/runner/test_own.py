@@ -2,8 +2,6 @@
 of a class read from its source are those that Python finds by importing it; a config has them,
 and their types."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import importlib

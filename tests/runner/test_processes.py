@@ -2,8 +2,6 @@
 line, whatever of a command's many processes it reaches in whatever moment: a terminal sends it to
 all at once; each test waits until one is where it shall be hit."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

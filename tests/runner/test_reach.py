@@ -1,7 +1,5 @@
 """Every key of the config is in the table of ``reach.py``; hostile values come through no door."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass

@@ -2,8 +2,6 @@
 machine waits for nothing but the transfer; here a machine is a copy of the project with a home of
 its own. Sweeps on clusters: submitit and Ray, each in its local mode."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """``replay=RUN``: everything is made anew and compared with what was recorded, file by file."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from urllib.parse import urlparse

@@ -1,7 +1,5 @@
 """``python run.py`` as a user meets it: what it prints, what it keeps, how it ends."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The numbers that a run ends with, what runs, jobs and sweeps are called, and what one sees of a
 sweep as it goes: counts, a line a job, the time left; also on a terminal."""
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import fcntl

@@ -1,8 +1,6 @@
 """Sweeps: one trained network, a row for each job, one JSON object; a study's values, rows of
 published tables, their files."""
 
-from __future__ import annotations
-
 import json
 import signal
 from pathlib import Path

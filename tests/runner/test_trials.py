@@ -1,7 +1,5 @@
 """Optuna's trials are jobs: the best within limits, and a search that goes on where it was."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -1,7 +1,5 @@
 """A finished run of the real project on its smallest data set and training."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

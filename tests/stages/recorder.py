@@ -5,8 +5,6 @@ Each stage is a fork of this process, which has imported none of the project's f
 and NumPy: that takes most of the time of most stages.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json

@@ -1,8 +1,6 @@
 """What a stage depends on is what dvc.yaml says, no more and no less; fresh clones: DVC in them,
 and the same bytes in two."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

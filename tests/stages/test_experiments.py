@@ -2,8 +2,6 @@
 are made up and two of them on the device. A new file is picked up by itself. Published figures
 come out."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """A network or a data set that cannot be read is told apart from a failure: it made no run. What
 rounded accumulators are calibrated on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

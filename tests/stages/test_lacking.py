@@ -1,8 +1,6 @@
 """Nothing fits: a bound that holds for all, advice that makes sense for network and board, and what
 other strategies would need."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pipeline import verdict

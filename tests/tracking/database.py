@@ -1,7 +1,5 @@
 """What MLflow's database holds, read from its tables: importing MLflow takes three seconds."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import subprocess

@@ -1,8 +1,6 @@
 """MLflow gets everything that a run or a sweep writes, what it does not get has a reason; and a
 run's network as a model, which needs no more of the project than its files."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

@@ -1,7 +1,5 @@
 """A run's metrics, each one that is missing with the reason; its parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """Runs reach MLflow: all of them, once, with what repeats them; jobs under their sweep. Nor does
 SIGKILL, in a run or in its tracking, lose one or log it twice."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """What recipes are made of: numbers, images made ahead, checkpoints, gradients in every layout."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from pathlib import Path

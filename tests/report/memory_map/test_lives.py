@@ -1,7 +1,5 @@
 """What the map shows agrees with the plan, with lifetimes and places, and with toys by hand."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """Stages that compute nothing: each hashes its inputs and its parameters into its outputs."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import signal
