@@ -8,6 +8,7 @@ import sys
 import tarfile
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,32 +20,24 @@ from pipeline.errors import ThimbleError
 from tests.datasets.standins import Failing, Given, archive, pinned, program, write_all
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    content: dict[str, bytes]
-
-    def do_GET(self) -> None:
-        body = self.content.get(self.path)
-        if body is None:
-            self.send_error(404)
-            return
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body) + 50 * self.path.endswith("cut.gz")))
-        self.end_headers()
-        self.wfile.write(body)
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def send_header(self, keyword: str, value: str) -> None:
+        """A file that is cut off is said to be longer."""
+        cut = keyword == "Content-Length" and self.path.endswith("cut.gz")
+        super().send_header(keyword, str(int(value) + 50) if cut else value)
 
     def log_message(self, *arguments: object) -> None:
         pass
 
 
 @pytest.fixture
-def server() -> Iterator[str]:
-    content = {
-        "/good.gz": gzip.compress(b"content"),
-        "/cut.gz": b"half",
-        "/all.tar.gz": archive({"inner/good": b"content"}),
-        "/bad.tar.gz": archive({"inner/good": b"content" * 1000})[:-40],
-    }
-    handler = type("Here", (Handler,), {"content": content})
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a folder of files."""
+    damaged = archive({"inner/good": b"content" * 1000})[:-40]
+    content = {"good.gz": gzip.compress(b"content"), "cut.gz": b"half", "bad.tar.gz": damaged,
+               "all.tar.gz": archive({"inner/good": b"content"})}  # fmt: skip
+    folder = write_all(tmp_path_factory.mktemp("served"), content)
+    handler = partial(Handler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
         thread = threading.Thread(target=serving.serve_forever)
         thread.start()

@@ -87,12 +87,6 @@ def test_it_computes_what_the_file_says(tmp_path: Path) -> None:
     assert graph.tensors[graph.input].units == (1, 0)  # pixels, as integers come out
 
 
-def test_it_goes_to_the_uno(tmp_path: Path) -> None:
-    graph = imported(tmp_path)
-    plan = Herringbone("slots").plan(graph, uno())
-    assert agrees(Native(tmp_path / "c", graph, plan, uno(), sanitize=False), 5)
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

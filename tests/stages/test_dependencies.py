@@ -37,11 +37,9 @@ def cloned(folder: Path, small: Project | None = None) -> Path:
         kept = small.folder / "home" / name
         if kept.is_dir():
             shutil.copytree(kept, clone / ".thimble" / name)
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
-        subprocess.run([*git, *words], cwd=clone, check=True)
-    for key, value in (("name", "a"), ("email", "a@b.c")):
-        subprocess.run(["git", "config", f"user.{key}", value], cwd=clone, check=True)
+    me = ("config user.name a", "config user.email a@b.c")
+    for words in ("init -q", *me, "add -A", "commit -qm all"):
+        subprocess.run(["git", *words.split()], cwd=clone, check=True)
     return clone
 
 
