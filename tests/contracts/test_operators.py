@@ -1,5 +1,5 @@
 """What every operator of pipeline/graph/operators keeps to: one that is there is tested here, with
-random cases that tests/contracts/operators.py draws."""
+random cases that tests/passes/growers.py draws."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeline.graph.access import Operand, clipped
 from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.tensor import Box, IntArray, Tensor
 from tests.comparing import equal
-from tests.contracts.operators import MAKERS, Case, run
+from tests.passes.growers import MAKERS, Case, run
 
 
 def listed() -> Iterator[type[Operator]]:
@@ -41,7 +41,7 @@ partial = pytest.mark.parametrize("kind", PARTIAL, ids=lambda kind: kind.__name_
 
 
 def drawn(kind: type[Operator], seed: int) -> tuple[Case, np.random.Generator]:
-    assert kind in MAKERS, f"draw cases of {kind.__name__} in tests/contracts/operators.py"
+    assert kind in MAKERS, f"draw cases of {kind.__name__} in tests/passes/growers.py"
     rng = np.random.default_rng(seed)
     return MAKERS[kind](rng), rng
 
@@ -217,7 +217,7 @@ def test_weights_lead_with_the_outputs_channels(kind: type[Operator], seed: int)
         difference = run(op, tensors, values) != run(op, tensors, {**values, **changed})
         assert not difference[..., :-1].any()
     if op.mixes_channels(tensors):
-        assert tensors[weights].shape[-1] == tensors["x"].shape[-1]
+        assert tensors[weights].shape[-1] == tensors[op.inputs[0]].shape[-1]
 
 
 @pytest.mark.parametrize("property", ["accumulates", "slides", "weighted"])

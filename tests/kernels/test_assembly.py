@@ -33,9 +33,9 @@ from pipeline.search.layouts import form_of_a_row
 from tests.codegen.avr.test_layers import MEGA, OWN, chosen, layers, least_zero
 from tests.codegen.cortex_m.layers import KINDS
 from tests.comparing import equal
-from tests.contracts.operators import MAKERS
 from tests.graphs import Net
 from tests.kernels.test_gap import allowed, conflicts
+from tests.passes.growers import MAKERS
 from tests.targets.conftest import load_hardware
 
 

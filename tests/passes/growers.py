@@ -1,15 +1,17 @@
-"""Random networks of every operator that importers make, in the forms in which they make it."""
+"""Random networks of every operator that importers make, in the forms in which they make it; and
+random cases of each operator alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from pipeline.graph.operator import Operator
+from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.conv2d import Conv2d
@@ -23,6 +25,7 @@ from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
+from pipeline.graph.tensor import IntArray, Tensor
 from tests.graphs import Net
 
 
@@ -215,11 +218,11 @@ LARGEST = 400
 """Elements of what grows on: a thousand networks shall take seconds."""
 
 
-def random_network(seed: int) -> Net:
-    """Up to nine operators, one after the other or in branches; most end in a dense layer."""
+def random_network(seed: int, most: int = 9) -> Net:
+    """Up to ``most`` operators, one after the other or in branches; most end in a dense layer."""
     rng = np.random.default_rng(seed)
     net = Net((*rng.integers(1, 8, 2).tolist(), int(rng.integers(1, 5))), rng, zeros=0.5)
-    for _ in range(int(rng.integers(1, 10))):
+    for _ in range(int(rng.integers(1, most + 1))):
         small = [name for name in activations(net) if net.tensors[name].size <= LARGEST]
         if net.last not in small or rng.random() < 0.25:
             net.last = str(rng.choice(small))
@@ -229,3 +232,31 @@ def random_network(seed: int) -> Net:
         for _ in range(int(rng.integers(1, 3))):
             dense(net)
     return net
+
+
+# --- one operator
+
+Case = tuple[Operator, dict[str, Tensor], dict[str, IntArray]]
+"""An operator that makes "y", its tensors, and values for all that it reads."""
+Make = Callable[[np.random.Generator], Case]
+
+
+def case(kind: type[Operator], rng: np.random.Generator) -> Case:
+    net = Net((*rng.integers(1, 6, 2).tolist(), int(rng.integers(1, 5))), rng, zeros=0.5)
+    ways = [way for made, way in WAYS if made is kind]
+    ways[int(rng.integers(len(ways)))](net)
+    op = [each for each in net.operators if type(each) is kind][-1]
+    tensors = {name: net.tensors[name] for name in (*op.inputs, *op.parameters)}
+    given = {name: rng.integers(-128, 128, tensors[name].shape) for name in op.inputs}
+    values = {name: net.constants[name] for name in op.parameters}
+    tensors["y"] = replace(net.tensors[op.output], name="y")
+    return replace(op, output="y"), tensors, values | given
+
+
+def run(op: Operator, tensors: dict[str, Tensor], values: dict[str, IntArray]) -> IntArray:
+    regions = {n: BoxValues(tensors[n].box, v[None]) for n, v in values.items()}
+    box = tensors["y"].box
+    return op.finish(tensors, box, op.accumulate(tensors, box, regions), regions)[0]
+
+
+MAKERS: dict[type[Operator], Make] = {kind: partial(case, kind) for kind, _ in WAYS}

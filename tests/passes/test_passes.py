@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import pkgutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -16,9 +13,7 @@ from torch.nn import functional as F
 
 from pipeline import passes
 from pipeline.errors import ThimbleError
-from pipeline.graph import operators
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pad import Pad
 from pipeline.importers.torch_export import exported
@@ -27,6 +22,7 @@ from pipeline.passes._edit import edited
 from pipeline.quantize.int8 import Int8
 from tests.codegen.support import frames
 from tests.comparing import equal
+from tests.contracts.test_operators import EVERY
 from tests.graphs import Chained, Net
 from tests.passes.growers import WAYS, random_network
 
@@ -84,19 +80,11 @@ def test_outputs_of_thousands_of_networks_stay_the_same(first: int) -> None:
         changed(seed)
 
 
-def concrete() -> set[type[Operator]]:
-    """Every operator that a graph may have."""
-    names = [f"{operators.__name__}.{m.name}" for m in pkgutil.iter_modules(operators.__path__)]
-    held = [each for name in names for each in vars(importlib.import_module(name)).values()]
-    classes = {each for each in held if inspect.isclass(each) and issubclass(each, Operator)}
-    return {each for each in classes if not inspect.isabstract(each) and each.__name__ != "Pool2d"}
-
-
 def test_the_networks_have_every_operator() -> None:
     """A new operator needs a way to grow it in tests/passes/growers.py."""
-    assert {kind for kind, _ in WAYS} == concrete()
+    assert {kind for kind, _ in WAYS} == set(EVERY)
     made = Counter(type(op) for seed in SAMPLE for op in random_network(seed).operators)
-    assert min(made[kind] for kind in concrete()) > 20, made
+    assert min(made[kind] for kind in EVERY) > 20, made
 
 
 def test_the_channels_that_padding_adds_are_counted() -> None:

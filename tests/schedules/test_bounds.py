@@ -26,8 +26,8 @@ from pipeline.schedules.bounds import (
     read,
     taps,
 )
-from tests.contracts.operators import MAKERS
 from tests.graphs import random_graph
+from tests.passes.growers import MAKERS
 from tests.plan.reference_places import atoms, window
 
 
