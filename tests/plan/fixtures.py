@@ -1,17 +1,12 @@
-"""Hand-written plans that show the vocabulary's powers, each on a small random graph."""
+"""Plans, hand-written most of them, that show the vocabulary's powers, each on a small random graph."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
-from pipeline.graph.requant import PowerOfTwo
-from pipeline.graph.tensor import DType, Tensor
 from pipeline.hardware import Memory
 from pipeline.plan.vocabulary import (
     Affine,
@@ -28,7 +23,6 @@ from pipeline.plan.vocabulary import (
     Signal,
     Slice,
     Step,
-    Table,
     Track,
     Wait,
     packed,
@@ -38,54 +32,25 @@ from pipeline.schedules.lower import lay
 from pipeline.schedules.rows import Resident
 from pipeline.schedules.rows import Rows as RowByRow
 from pipeline.schedules.tiles import Run, Tiles
+from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
-from tests.strategies.chains import board
+from tests.strategies.chains import Chain, board
 from tests.strategies.nets import Net
 
-U8, U4, I8, I4, I16 = map(DType.parse, ("uint8", "uint4", "int8", "int4", "int16"))
 
-
-@dataclass
-class Builder:
-    """Collects tensors, constants and operators of a chain."""
-
-    rng: np.random.Generator
-
-    def __post_init__(self) -> None:
-        self.tensors: dict[str, Tensor] = {}
-        self.constants: dict[str, np.ndarray] = {}
-        self.operators: list[Operator] = []
-
-    def tensor(self, name: str, shape: tuple[int, ...], dtype: DType) -> Tensor:
-        self.tensors[name] = Tensor(name, shape, dtype)
-        return self.tensors[name]
-
-    def constant(self, name: str, shape: tuple[int, ...], dtype: DType) -> None:
-        self.tensor(name, shape, dtype)
-        self.constants[name] = self.rng.integers(dtype.minimum, dtype.maximum + 1, shape)
-
-    def conv(self, name: str, source: str, out: int, kernel: int, dtype: DType, shift: int) -> None:
-        shape = self.tensors[source].shape
-        weight = I4 if dtype == U4 else I8
-        self.constant(f"{name}.weight", (out, kernel, kernel, shape[2]), weight)
-        self.constant(f"{name}.bias", (out,), I8)
-        self.tensor(name, (shape[0] - kernel + 1, shape[1] - kernel + 1, out), dtype)
-        parameters = (f"{name}.weight", f"{name}.bias")
-        requant = PowerOfTwo(0, shift)
-        self.operators.append(Conv2d(name, (source,), name, parameters, requant=requant))
-
-    def dense(self, name: str, source: str, out: int) -> None:
-        self.constant(f"{name}.weight", (out, *self.tensors[source].shape), I8)
-        self.constant(f"{name}.bias", (out,), I8)
-        self.tensor(name, (out,), I16)
-        parameters = (f"{name}.weight", f"{name}.bias")
-        requant = PowerOfTwo(0, 4)
-        self.operators.append(Dense(name, (source,), name, parameters, requant=requant))
-
-    def graph(self, source: str) -> Graph:
-        output = self.operators[-1].output
-        operators = tuple(self.operators)
-        return Graph("fixture", self.tensors, operators, self.constants, source, output)
+def of_bytes(
+    rng: np.random.Generator, shape: tuple[int, ...], *convolutions: tuple[str, int, int, int],
+    source: str = "x", outputs: int = 0,
+) -> Graph:  # fmt: skip
+    """A chain of 8 bits: of each convolution the name, channels, kernel and shift; then ``outputs``
+    of a dense layer, in 16 bits."""
+    chain = Chain(shape, "uint8", source=source)
+    chain.rng = rng
+    for name, channels, kernel, shift in convolutions:
+        chain.conv(name, channels, kernel, "uint8", weights="int8", shifts=(0, shift))
+    if outputs:
+        chain.dense("y", outputs, weights="int8", shifts=(0, 4))
+    return chain.graph()
 
 
 def constants(graph: Graph, memory: str = "flash", skip: tuple[str, ...] = ()) -> list[Buffer]:
@@ -118,44 +83,16 @@ def one_track(
 
 def herringbone(rng: np.random.Generator) -> tuple[Plan, Graph]:
     """6x6x2 -> 4x4x3, 4 bits, in place: peels of rows and columns, any free nibble."""
-    b = Builder(rng)
-    b.tensor("x", (6, 6, 2), U4)
-    b.conv("y", "x", 3, 3, U4, 4)
-    graph = b.graph("x")
-    order = [(0, c) for c in range(4)] + [(r, 0) for r in range(1, 4)]
-    order += [(1, c) for c in range(1, 4)] + [(r, 1) for r in range(2, 4)]
-    order += [(2, 2), (2, 3), (3, 2), (3, 3)]
-    last = {(r + i, c + j): n for n, (r, c) in enumerate(order) for i in range(3) for j in range(3)}
-    home = {(r, c): [(r * 6 + c) * 2, (r * 6 + c) * 2 + 1] for r in range(6) for c in range(6)}
-    used = set(range(72))
-    cells = np.zeros((4, 4, 3), dtype=int)
-    for n, (r, c) in enumerate(order):
-        for pixel, when in last.items():
-            if when == n:
-                used -= set(home[pixel])
-        free = [a for a in range(200) if a not in used][:3]
-        used |= set(free)
-        cells[r, c] = free
-    x = Buffer("x", "x", "sram", (6, 6, 2), 4, packed((6, 6, 2), 4))
-    y = Buffer("y", "y", "sram", (4, 4, 3), 4, Table(tuple(int(n) for n in cells.reshape(-1))))
-    fixed = constants(graph)
-    step = Compute(
-        "y",
-        whole(y),
-        (whole(x), *map(whole, fixed)),
-        unit=(1, 1, 3),
-        order=tuple((r, c, 0) for r, c in order),
-    )
-    return one_track((x, y), fixed, step), graph
+    chain = Chain((6, 6, 2), source="x")
+    chain.rng = rng
+    graph = chain.conv("y", 3, shifts=(0, 4)).graph()
+    hardware = board(streams=False, weights_in="flash", sram_bytes=64)
+    return Herringbone().plan(graph, hardware), graph
 
 
 def channel_partial(rng: np.random.Generator) -> tuple[Plan, Graph]:
     """Pex's loop: generate two of six channels, accumulate them into 32-bit sums, requantize."""
-    b = Builder(rng)
-    b.tensor("x", (5, 5, 2), U8)
-    b.conv("h", "x", 6, 3, U8, 7)
-    b.conv("y", "h", 3, 1, U8, 8)
-    graph = b.graph("x")
+    graph = of_bytes(rng, (5, 5, 2), ("h", 6, 3, 7), ("y", 3, 1, 8))
     x = Buffer("x", "x", "sram", (5, 5, 2), 8, packed((5, 5, 2), 8))
     h = Buffer("h", "h", "sram", (3, 3, 6), 8, Affine(100, (12, 4, 2), (0, 0, 2)))
     acc = Buffer("acc", "y", "sram", (3, 3, 3), 32, packed((3, 3, 3), 32, 140), "accumulator")
@@ -178,10 +115,7 @@ def channel_partial(rng: np.random.Generator) -> tuple[Plan, Graph]:
 
 def double_buffer(rng: np.random.Generator, tiles: int = 4) -> tuple[Plan, Graph]:
     """SwapNN: weights come tile by tile from a card into two halves while the CPU computes."""
-    b = Builder(rng)
-    b.tensor("x", (8,), U8)
-    b.dense("y", "x", 2 * tiles)
-    graph = b.graph("x")
+    graph = of_bytes(rng, (8,), outputs=2 * tiles)
     x = Buffer("x", "x", "sram", (8,), 8, packed((8,), 8))
     y = Buffer("y", "y", "sram", (2 * tiles,), 16, packed((2 * tiles,), 16, 16))
     weights = (2 * tiles, 8)
@@ -207,11 +141,7 @@ def double_buffer(rng: np.random.Generator, tiles: int = 4) -> tuple[Plan, Graph
 def row_ring(rng: np.random.Generator) -> tuple[Plan, Graph]:
     """Rows stream into a ring of three; each output row overwrites the input row it kills, and is
     summed into the classifier at once."""
-    b = Builder(rng)
-    b.tensor("image", (7, 6, 2), U8)
-    b.conv("h", "image", 2, 3, U8, 7)
-    b.dense("y", "h", 3)
-    graph = b.graph("image")
+    graph = of_bytes(rng, (7, 6, 2), ("h", 2, 3, 7), source="image", outputs=3)
     image = Buffer("image", "image", "stream", (7, 6, 2), 8, packed((7, 6, 2), 8))
     ring = Buffer("ring", "image", "sram", (7, 6, 2), 8, Affine(0, (24, 4, 2), (3, 0, 0)))
     h = Buffer("h", "h", "sram", (5, 4, 2), 8, Affine(0, (24, 4, 2), (3, 0, 0)))
@@ -237,10 +167,7 @@ def row_ring(rng: np.random.Generator) -> tuple[Plan, Graph]:
 
 def rows_anywhere(rng: np.random.Generator) -> tuple[Plan, Graph]:
     """A row a step, each where there is room: over input rows that died, and above them."""
-    b = Builder(rng)
-    b.tensor("x", (5, 4, 2), U8)
-    b.conv("y", "x", 3, 3, U8, 7)
-    graph = b.graph("x")
+    graph = of_bytes(rng, (5, 4, 2), ("y", 3, 3, 7))
     x = Buffer("x", "x", "sram", (5, 4, 2), 8, packed((5, 4, 2), 8))
     y = Buffer("y", "y", "sram", (3, 2, 3), 8, Rows((80, 0, 16), (6, 2)))
     fixed = constants(graph)

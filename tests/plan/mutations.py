@@ -65,19 +65,29 @@ def rebuilt(root: Any, path: Path, value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Site:
-    """Where a change is made: in ``node``, somewhere in ``plan``."""
-
+class Dice:
     rng: Rng
-    plan: Plan
-    graph: Graph
-    node: Any = None
+
+    def below(self, stop: int) -> int:
+        return int(self.rng.integers(stop))
 
     def pick(self, *items: Any) -> Any:
-        return items[int(self.rng.integers(len(items)))]
+        return items[self.below(len(items))]
 
     def chance(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)
+
+    def shuffled(self, items: list[Any]) -> list[Any]:
+        return [items[n] for n in self.rng.permutation(len(items))]
+
+
+@dataclass(frozen=True)
+class Site(Dice):
+    """Where a change is made: in ``node``, somewhere in ``plan``."""
+
+    plan: Plan
+    graph: Graph
+    node: Any = None
 
     def all(self, cls: Any) -> list[Path]:
         """Where there are instances of ``cls``."""
@@ -149,7 +159,7 @@ def changed(site: Site, name: str, old: Any) -> Any:
 
 def _items(site: Site, name: str, old: tuple[Any, ...]) -> tuple[Any, ...]:
     """One item changed, left out, twice there, or in another's place."""
-    n, m = (int(site.rng.integers(len(old))) for _ in range(2))
+    n, m = (site.below(len(old)) for _ in range(2))
     match site.pick("item", "item", "item", "less", "more", "swapped", "swapped"):
         case "less":
             return (*old[:n], *old[n + 1 :])
@@ -178,7 +188,7 @@ def _something(site: Site, name: str) -> Any:
 def wrong(site: Site, old: Any) -> Any:
     """What no field holds, in place of ``old`` or somewhere within."""
     if isinstance(old, tuple) and old and site.chance(0.6):
-        n = int(site.rng.integers(len(old)))
+        n = site.below(len(old))
         return (*old[:n], wrong(site, old[n]), *old[n + 1 :])
     return site.pick(*WRONG)
 
@@ -209,7 +219,7 @@ def a_step_elsewhere(site: Site) -> Plan:
     tracks = site.plan.tracks
     source = site.pick(*(path for path in bodies(tracks) if at(tracks, path)))
     steps = at(tracks, source)
-    n = int(site.rng.integers(len(steps)))
+    n = site.below(len(steps))
     if site.chance(0.3):
         tracks = rebuilt(tracks, (*source, n), Loop("new", site.pick(1, 2, 3), (steps[n],)))
     elif isinstance(steps[n], Loop) and site.chance(0.5):
@@ -218,16 +228,16 @@ def a_step_elsewhere(site: Site) -> Plan:
         tracks = rebuilt(tracks, source, (*steps[:n], *steps[n + 1 :]))
         target = site.pick(*bodies(tracks))
         there = at(tracks, target)
-        m = int(site.rng.integers(len(there) + 1))
+        m = site.below(len(there) + 1)
         tracks = rebuilt(tracks, target, (*there[:m], steps[n], *there[m:]))
     return replace(site.plan, tracks=tracks)
 
 
 def a_track_more(site: Site) -> Plan:
     """From some step on, what one engine did another one does at the same time."""
-    n = int(site.rng.integers(len(site.plan.tracks)))
+    n = site.below(len(site.plan.tracks))
     track = site.plan.tracks[n]
-    cut = int(site.rng.integers(len(track.steps) + 1))
+    cut = site.below(len(track.steps) + 1)
     first, second = replace(track, steps=track.steps[:cut]), Track("new", track.steps[cut:])
     tracks = (*site.plan.tracks[:n], first, second, *site.plan.tracks[n + 1 :])
     return replace(site.plan, tracks=tracks)

@@ -1,25 +1,48 @@
-"""Random small plans over random small graphs: sound, most of them."""
+"""Random small plans over random small graphs: sound, most of them. First there are steps, between
+buffers that lie apart; then an order of them, places that are right for it, and tracks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise, product
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.concat import Concat
+from pipeline.graph.operator import Operator
+from pipeline.graph.tensor import Box
 from pipeline.hardware import Memory
-from pipeline.plan.vocabulary import KEPT, Plan, PlanError
-from tests.contracts.operators import MAKERS, Make
-from tests.graphs import Net
-from tests.plan.fixtures import U4, U8, Builder
-from tests.plan.random_plans_places import placed
-from tests.plan.random_plans_steps import Draft, scheduled
-from tests.plan.random_plans_tracks import dealt, in_a_row
+from pipeline.plan.vocabulary import (
+    KEPT,
+    Clear,
+    Compute,
+    Finish,
+    Move,
+    Plan,
+    PlanError,
+    Signal,
+    Slice,
+    Step,
+    Track,
+    Wait,
+)
+from pipeline.schedules.bounds import needs, ranges
+from tests.passes.growers import random_network
+from tests.plan.random_places import Draft, Place, placed
+from tests.plan.reference import Footprint, conflict, footprint
+from tests.plan.reference_places import Wrong
+from tests.plan.reference_steps import Action, Deeds
+from tests.strategies.chains import drawn
 
 KINDS = {"sram": "ram", "other": "ram", "card": "block", "stream": "stream", "flash": "rom"}
+NEAR = ("sram", "sram", "sram", "other")
+"""Memories that kernels use, by how often."""
+MOST_OPERATORS, MOST_ELEMENTS = 3, 72
+"""Of a graph; of any tensor."""
+MOST_STEPS = {2: 14, 3: 10}
+"""By the number of tracks: their interleavings are to be enumerated."""
 
 
 def random_plan(seed: int) -> tuple[Plan, Graph]:
@@ -31,81 +54,266 @@ def random_plan(seed: int) -> tuple[Plan, Graph]:
             continue
 
 
+def small_graph(rng: np.random.Generator) -> Graph:
+    while True:
+        net = drawn(rng) if rng.random() < 0.5 else random_network(int(rng.integers(1 << 32)), 2)
+        sizes = [tensor.size for tensor in net.tensors.values()]
+        if max(sizes) <= MOST_ELEMENTS and len(net.operators) <= MOST_OPERATORS:
+            return net.graph()
+
+
 def _made(rng: np.random.Generator) -> tuple[Plan, Graph]:
-    graph = small_graph(rng)
-    draft = Draft(rng, graph, int(rng.choice([2, 3])) if rng.random() < 0.2 else 1)
-    scheduled(draft)
-    row = in_a_row(draft)
-    output = draft.chains[graph.output][-1]
-    placed(draft, row, output)
-    parts: dict[str, Any] = {
-        "graph": "random",
-        "strategy": "random",
-        "memories": _memories(draft),
-        "buffers": tuple(draft.buffers.values()),
-        "resident": tuple(draft.resident),
-        "output": output,
-        "notes": ((KEPT, draft.chance(0.9)),) if draft.chance(0.1) else (),
-        "frames": draft.frames,
-    }
-    return Plan(**parts, tracks=dealt(draft, row, cast(Plan, SimpleNamespace(**parts)))), graph
+    graph, frames = small_graph(rng), int(rng.choice([1, 1, 1, 1, 1, 1, 1, 1, 2, 3]))
+    draft = Draft(rng, graph, frames, streams=rng.random() < 0.25)
+    row, found = in_a_row(draft, scheduled(draft))
+    row = placed(draft, row, found)
+    known, buffers = memories(draft), tuple(draft.buffers.values())
+    notes = ((KEPT, draft.chance(0.9)),) if draft.chance(0.1) else ()
+    tracks = dealt(draft, row, known)
+    ends = draft.resident, draft.output, notes, frames
+    return Plan("random", "random", known, buffers, tracks, *ends), graph
 
 
-def _memories(draft: Draft) -> tuple[Memory, ...]:
+def memories(draft: Draft) -> tuple[Memory, ...]:
     """Each just large enough, or larger."""
     found = []
     for name, kind in KINDS.items():
         tops = [b.extent[1] for b in draft.buffers.values() if b.memory == name]
         size = max(1, -(-max(tops, default=0) // 2)) + draft.pick(0, 0, 3)
         coarse = draft.chance({"block": 0.5, "ram": 0.2}.get(kind, 0))
-        granule = draft.pick(2, 4, 8) if coarse else 1
-        found.append(Memory(name, size, kind, granule))  # type: ignore[arg-type]
+        found.append(Memory(name, size, kind, draft.pick(2, 4, 8) if coarse else 1))  # type: ignore[arg-type]
     return tuple(found)
 
 
-# --- graphs of one to four operators on a few elements
-
-MOST_ELEMENTS = 72
-"""Of any tensor."""
+# --- what is done to boxes of tensors
 
 
-def small_graph(rng: np.random.Generator) -> Graph:
-    maker = list(MAKERS.values())[int(rng.integers(len(MAKERS)))]
-    chained = rng.random() < 0.5
-    while True:
-        graph = chain(rng) if chained else one_operator(rng, maker)
-        if max(tensor.size for tensor in graph.tensors.values()) <= MOST_ELEMENTS:
-            return graph
+def piece(name: str, box: Box, copy: int = 0) -> Slice:
+    return Slice(name, tuple(a for a, _ in box), tuple(b - a for a, b in box), copy)
 
 
-def chain(rng: np.random.Generator) -> Graph:
-    """Convolutions, and a dense layer with 16-bit outputs; activations of 4 or 8 bits, shifts for
-    requantization. The image is small, or a few pixels wide and long enough for rings of rows."""
-    b = Builder(rng)
-    dtype = U4 if rng.random() < 0.6 else U8
-    small = ((1, 1, 1), (5, 5, 3)) if rng.random() < 0.6 else ((4, 1, 1), (8, 4, 3))
-    b.tensor("x", tuple(int(n) for n in rng.integers(*small)), dtype)
-    last = "x"
-    for name in ("u", "v", "w")[: int(rng.integers(1, 4))]:
-        height, width, _ = b.tensors[last].shape
-        kernel = int(rng.integers(1, min(height, width, 3) + 1))
-        b.conv(name, last, int(rng.integers(1, 4)), kernel, dtype, 4 if dtype == U4 else 7)
-        last = name
-    if rng.random() < 0.4:
-        b.dense("y", last, int(rng.integers(1, 4)))
-    return b.graph("x")
+def tiles(draft: Draft, shape: Place) -> list[Box]:
+    """``shape`` cut along an axis or two, in some order; perhaps a part twice, or nothing."""
+    whole: Box = tuple((0, n) for n in shape)
+    boxes, axes = [whole], draft.rng.permutation(len(shape))[: draft.below(3)]
+    for axis in [0] if draft.streams else axes:
+        size = draft.pick(1, 1, 2) if draft.streams else 1 + draft.below(shape[axis])
+        boxes = [
+            (*box[:axis], (low, min(low + size, shape[axis])), *box[axis + 1 :])
+            for box in boxes
+            for low in range(0, shape[axis], size)
+        ]
+    if len(boxes) > 12:
+        boxes = [whole]
+    if not draft.streams:
+        boxes = draft.shuffled(boxes) if draft.chance(0.2) else boxes[:: draft.pick(*[1] * 9, -1)]
+        boxes += [draft.pick(*boxes)] * draft.chance(0.1)
+        low = draft.below(shape[0] + 2)
+        nothing = ((low, low + draft.below(2) * (low >= shape[0])), *whole[1:])
+        boxes += [nothing] * draft.chance(0.04)
+    return boxes
 
 
-def one_operator(rng: np.random.Generator, make: Make) -> Graph:
-    """Of int8, any that there is; where it reads two tensors, the second is made of the first."""
-    op, tensors, values = make(rng)
-    if len(op.inputs) == 1:
-        constants = {name: value for name, value in values.items() if name != op.inputs[0]}
-        return Graph("one", tensors, (op,), constants, op.inputs[0], op.output)
-    net = Net(tensors[op.inputs[0]].shape, rng)
-    one, other = net.image, net.like(net.image, net.image)
-    if isinstance(op, Concat):
-        net.concat((one, other), int(rng.integers(len(net.tensors[one].shape))))
-    else:
-        (net.plus if isinstance(op, Add) else net.times)(other, one)
-    return net.graph()
+def unit_of(draft: Draft, box: Box) -> tuple[Place, tuple[Place, ...]]:
+    """A random unit and order of units."""
+    extents = [max(1, b - a) for a, b in box]
+    rows, any_ = (*[1] * (len(box) - 1), extents[-1]), tuple(1 + draft.below(n) for n in extents)
+    unit = draft.pick((), (), rows, any_, tuple(extents))
+    if not draft.chance(0.3):
+        return unit, ()
+    steps = unit or (1,) * len(extents)
+    grid = list(product(*(range(0, n, s) for n, s in zip(extents, steps, strict=True))))
+    return unit, tuple(draft.shuffled(grid) if draft.chance(0.5) else grid[::-1])
+
+
+def homes(draft: Draft) -> None:
+    """Buffers of every tensor: where it is first, and where it is moved to before it is used. Of
+    the input's first and the output's last there is a copy for each frame."""
+    graph = draft.graph
+    for tensor in graph.tensors:
+        constant, near = tensor in graph.constants, draft.pick(*NEAR)
+        first = near
+        if tensor == graph.input:
+            first = draft.pick(*NEAR, "stream", "stream", "card")
+        elif constant:
+            first = draft.pick("flash", "flash", "flash", "sram", "card")
+        chain = [first]
+        if draft.chance({"card": 1, "stream": 0.85}.get(first, 0.1)):
+            chain.append(near)
+        elif draft.chance(0.08):  # out to a card and back
+            chain += ["card"] if tensor == graph.output else ["card", near]
+        names = [f"{n}.{tensor}" for n in range(len(chain))]
+        for n, (name, memory) in enumerate(zip(names, chain, strict=True)):
+            copies = draft.pick(1, draft.frames)
+            if (tensor, name) in ((graph.input, names[0]), (graph.output, names[-1])):
+                copies = draft.frames
+            elif constant and not n:
+                copies = 1
+            role = "constant" if constant and not n and draft.chance(0.8) else "activation"
+            draft.buffer(name, tensor, memory, copies=copies, role=role)
+        draft.chains[tensor] = names
+
+
+def scheduled(draft: Draft) -> list[tuple[int, Action]]:
+    """All steps of all frames, and how far along the network each is."""
+    graph, found = draft.graph, list[tuple[int, Action]]()
+    homes(draft)
+    ops = {op: draft.chance(0.35 * (op.combine != "whole")) for op in graph.operators}
+    for frame in range(draft.frames):
+        fixed = () if frame else graph.constants
+        stages = [along(draft, name, frame) for name in (graph.input, *fixed)]
+        for op, in_parts in ops.items():
+            make = partial_sums if in_parts else whole_sums
+            stages += [make(draft, op, frame), along(draft, op.output, frame)]
+        found += [(n, step) for n, stage in enumerate(stages) for step in stage]
+    return found
+
+
+def along(draft: Draft, tensor: str, frame: int) -> Iterator[Action]:
+    """Moves from where a tensor is first to where it is used, tile by tile."""
+    copy, shape = draft.copy(tensor, frame), draft.graph.tensors[tensor].shape
+    for far, near in pairwise(draft.chains[tensor]):
+        boxes = tiles(draft, shape)
+        if draft.buffers[far].memory == "stream":  # rows, in order
+            size, rest = 1 + draft.below(shape[0]), tuple((0, n) for n in shape[1:])
+            boxes = [((n, min(n + size, shape[0])), *rest) for n in range(0, shape[0], size)]
+        for box in boxes:
+            yield Move(piece(far, box, copy), piece(near, box, copy), frame)
+
+
+def whole_sums(draft: Draft, op: Operator, frame: int) -> Iterator[Action]:
+    """Ordinary computations, tile by tile."""
+    tensor, exact = draft.graph.tensors[op.output], draft.streams or draft.chance(0.7)
+    boxes, (unit, order) = tiles(draft, tensor.shape), unit_of(draft, tensor.box)
+    for box in boxes:
+        if len(boxes) > 1:
+            unit, order = unit_of(draft, box) if draft.chance(0.2) else (unit, ())
+        out = piece(draft.chains[op.output][0], box, frame)
+        ins = slices(draft, reads(draft, op, box), frame, exact)
+        yield Compute(op.name, out, ins, unit, order, frame=frame)
+
+
+def partial_sums(draft: Draft, op: Operator, frame: int) -> Iterator[Action]:
+    """Cleared, added to in parts, perhaps moved, and finished; tile by tile."""
+    tensors, acc, moved = draft.graph.tensors, f"{op.name}.acc", f"{op.name}.acc2"
+    if not frame:
+        accumulators(draft, op, acc, moved)
+    ends = {operand.tensor for operand in op.completion(tensors)}
+    for box in tiles(draft, tensors[op.output].shape):
+        sums = last = piece(acc, box, frame)
+        yield Clear(op.name, sums, frame)
+        for part in draft.shuffled(parts_of(draft, op, box)):
+            unit, order = unit_of(draft, box) if draft.chance(0.3) else ((), ())
+            ins = slices(draft, part, frame)
+            yield Compute(op.name, sums, ins, unit, order, True, frame=frame)
+        if moved in draft.buffers:
+            last = piece(moved, box, frame)
+            yield Move(sums, last, frame)
+        held = {name: each for name, each in reads(draft, op, box).items() if name in ends}
+        ins = slices(draft, held, frame, draft.chance(0.7))
+        out = piece(draft.chains[op.output][0], box, frame)
+        yield Finish(op.name, last, out, ins, unit_of(draft, box)[0], frame)
+
+
+def reads(draft: Draft, op: Operator, box: Box, completed: bool = True) -> dict[str, Box]:
+    found = needs(op, draft.graph.tensors, ranges(box), completed)
+    return {name: tuple(each.ends for each in some) for name, some in found.items()}
+
+
+def slices(draft: Draft, held: dict[str, Box], frame: int, exact: bool = True) -> tuple[Slice, ...]:
+    """Of what holds ``held``; whole tensors unless ``exact``."""
+    chains, tensors = draft.chains, draft.graph.tensors
+    return tuple(
+        piece(chains[name][-1], box if exact else tensors[name].box, draft.copy(name, frame))
+        for name, box in held.items()
+    )
+
+
+def parts_of(draft: Draft, op: Operator, box: Box) -> list[dict[str, Box]]:
+    """What each contribution reads: a part along an axis of an operand, or one of two terms."""
+    read = reads(draft, op, box, completed=False)
+    if len(op.terms(draft.graph.tensors)) > 1 and draft.chance(0.3):
+        return [{tensor: held} for tensor, held in read.items()]
+    name, found = draft.pick(*read), []
+    axis = draft.below(len(read[name]))
+    begin, end = read[name][axis]
+    extent = draft.graph.tensors[name].shape[axis]
+    size = 1 + draft.below(extent)
+    for low in range(0, extent, size):
+        start, stop = max(begin, low), max(begin, low, min(end, low + size))
+        if start < stop or draft.chance(0.1):
+            lines = (*read[name][:axis], (start, stop), *read[name][axis + 1 :])
+            found.append({**read, name: lines})
+    return found
+
+
+def accumulators(draft: Draft, op: Operator, name: str, moved: str) -> None:
+    """Of the least width that holds every sum, or more; or rounded. Perhaps in two places."""
+    low, high = op.partial_sums(draft.graph.tensors, draft.graph.constants)
+    enough = [b for b in (4, 8, 16, 32) if -(1 << (b - 1)) <= low <= high < 1 << (b - 1)]
+    bits, step = draft.pick(enough[0], enough[0], *enough), 1
+    if op.combine == "add" and draft.chance(0.3):
+        bits, step = draft.pick(4, 8, 16), 2 + draft.below(4000)
+    copies = draft.pick(1, draft.frames)
+    for each in [name, moved][: 1 + draft.chance(0.15)]:
+        draft.buffer(each, op.output, "sram", bits, step=step, role="accumulator", copies=copies)
+
+
+# --- orders and tracks
+
+
+def feet(draft: Draft, steps: list[Action], granules: dict[str, int]) -> list[Footprint]:
+    """What each step touches."""
+    known = [Memory(name, 1 << 20, kind) for name, kind in KINDS.items()]  # type: ignore[arg-type]
+    plan: Any = SimpleNamespace(buffers=draft.buffers.values(), memories=known, frames=draft.frames)
+    deeds, found = Deeds(plan, draft.graph), list[Footprint]()
+    for step in steps:
+        try:
+            found.append(footprint(deeds.of(step, {}), granules))
+        except Wrong:  # it will be refused anyway
+            found.append({})
+    return found
+
+
+def in_a_row(
+    draft: Draft, stages: list[tuple[int, Action]]
+) -> tuple[list[Action], list[Footprint]]:
+    """The steps in an order in which none overtakes another that it meets, and what they touch."""
+    found = feet(draft, [step for _, step in stages], dict.fromkeys(KINDS, 1))
+    before = [{m for m in range(n) if conflict(found[m], foot)} for n, foot in enumerate(found)]
+    style = "depth" if draft.streams else draft.pick("as made", "depth", "depth", "random")
+    done, left = list[int](), list(range(len(stages)))
+    while left:
+        ready = [n for n in left if before[n] <= set(done)]
+        chosen = draft.pick(*ready) if style == "random" else ready[0]
+        if style == "depth":  # as far along as possible, in order there
+            chosen = max(ready, key=lambda n: (stages[n][0], -n))
+        left.remove(chosen)
+        done.append(chosen)
+    return [stages[n][1] for n in done], [found[n] for n in done]
+
+
+def dealt(draft: Draft, row: list[Action], known: tuple[Memory, ...]) -> tuple[Track, ...]:
+    """The steps on one to three tracks, with the waits that their cells ask for."""
+    count = draft.pick(1, 2, 2, 2, 3, 3)
+    if not 2 <= len(row) <= MOST_STEPS.get(count, 0):
+        count = 1
+    apart = draft.chance(0.5)  # moves on a track of their own
+    mine = [int(isinstance(step, Move)) if apart else draft.below(count) for step in row]
+    if count == 1:
+        return (Track("cpu", tuple(row)),)
+    found = feet(draft, row, {memory.name: 2 * memory.granule_bytes for memory in known})
+    late = [
+        {mine[m]: m for m in range(n) if mine[m] != mine[n] and conflict(found[m], foot)}
+        for n, foot in enumerate(found)
+    ]
+    needed = {latest for each in late for latest in each.values()}
+    tracks: list[list[Step]] = [[] for _ in range(count)]
+    for n, step in enumerate(row):
+        for other, latest in late[n].items():
+            level = sum(m in needed and mine[m] == other for m in range(latest + 1))
+            tracks[mine[n]].append(Wait(f"t{other}", level))
+        tracks[mine[n]] += [step, Signal(f"t{mine[n]}")][: 1 + (n in needed)]
+    return tuple(
+        Track(name, tuple(steps)) for name, steps in zip(("cpu", "io", "dma"), tracks, strict=False)
+    )

@@ -33,7 +33,8 @@ from pipeline.plan.vocabulary import (
     packed,
     whole,
 )
-from tests.plan.fixtures import U8, Builder, constants
+from tests.plan.fixtures import constants, of_bytes
+from tests.strategies.chains import Chain
 
 Subject = tuple[Plan, Graph]
 Change = Callable[[Plan], Plan]
@@ -73,12 +74,10 @@ def layer(weights: int | None = None) -> Subject:
 
     ``weights``: what all of them are, instead of random ones.
     """
-    b = Builder(np.random.default_rng(0))
-    b.tensor("x", (4,), U8)
-    b.dense("y", "x", 3)
+    graph = of_bytes(np.random.default_rng(0), (4,), outputs=3)
     if weights is not None:
-        b.constants["y.weight"] = np.full((3, 4), weights)
-    graph = b.graph("x")
+        values = {**graph.constants, "y.weight": np.full((3, 4), weights)}
+        graph = replace(graph, constants=values)
     fixed = constants(graph)
     y = Buffer("y", "y", "sram", (3,), 16, packed((3,), 16, 16))
     buffers = like_x("x", 0), y, *fixed
@@ -150,11 +149,8 @@ def of_frame(plan: Plan, frame: Index, source: Index, target: Index) -> Compute:
 
 def of_one(op: Operator, x: Buffer, y: Buffer, *steps: Step, more: tuple[Buffer, ...]) -> Subject:
     """A plan of one operator without parameters."""
-    b = Builder(np.random.default_rng(0))
-    for each in (x, y):
-        b.tensor(each.name, each.shape, U8)
-    b.operators.append(op)
-    return plan_of((x, y, *more), *steps), b.graph("x")
+    graph = Chain(x.shape, "uint8", source="x").add(op, "uint8").graph()
+    return plan_of((x, y, *more), *steps), graph
 
 
 def looked_up(base: int, stride: int = 2, **fields: Any) -> Subject:

@@ -21,6 +21,7 @@ from pipeline.plan.reads import (
     unit_times,
 )
 from pipeline.plan.vocabulary import Affine, Buffer, PlanError, Table, packed
+from tests.plan.reference_places import window
 
 Place = tuple[int, ...]
 
@@ -44,15 +45,6 @@ def operands(draw: st.DrawFn) -> tuple[Operand, Place, Place]:
     return Operand("x", windows), (draw(st.integers(1, 7)), draw(st.integers(1, 7))), out
 
 
-def read_by(operand: Operand, place: Place) -> set[Place]:
-    """The elements that the output at ``place`` reads, straight from the definition of a window."""
-    lines = []
-    for w in operand.windows:
-        first = 0 if w.axis is None else place[w.axis] // w.divide * w.stride
-        lines.append([first + w.offset + t * w.dilation for t in range(w.count)])
-    return set(product(*lines))
-
-
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(operands(), st.integers(0, 99))
 def test_reads_and_their_times(case: tuple[Operand, Place, Place], seed: int) -> None:
@@ -64,7 +56,7 @@ def test_reads_and_their_times(case: tuple[Operand, Place, Place], seed: int) ->
     inside = set(product(*(range(n) for n in shape)))
     when: dict[Place, list[int]] = {}
     for place in product(*(range(a, b) for a, b in box)):
-        for element in read_by(operand, place) & inside:
+        for element in inside.intersection(window(operand, place)):
             relative = tuple(p - a for p, (a, _) in zip(place, box, strict=True))
             when.setdefault(element, []).append(int(times[relative]))
     whole = tuple((0, n) for n in shape)

@@ -36,13 +36,14 @@ class Chain:
     shape: tuple[int, ...]
     dtype: str = "uint4"
     seed: int = 0
+    source: str = "image"
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, IntArray] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
-        self.last = self.tensor("image", self.shape, self.dtype)
+        self.last = self.tensor(self.source, self.shape, self.dtype)
 
     def tensor(self, name: str, shape: tuple[int, ...], dtype: str) -> str:
         self.tensors[name] = Tensor(name, shape, DType.parse(dtype))
@@ -66,15 +67,17 @@ class Chain:
         kernel: int | tuple[int, int] = 3,
         dtype: str = "uint4",
         groups: int = 1,
+        weights: str = "int4",
+        shifts: tuple[int, int] = (1, 5),
         **options: object,
     ) -> Chain:
         size = (kernel, kernel) if isinstance(kernel, int) else kernel
         depth = self.tensors[self.last].shape[2] // groups
-        weight = self.constant(f"{name}.weight", (channels, *size, depth), "int4")
+        weight = self.constant(f"{name}.weight", (channels, *size, depth), weights)
         bias = self.constant(f"{name}.bias", (channels,), "int8")
-        requant = PowerOfTwo(1, 5)
         op = Conv2d(
-            name, (self.last,), name, (weight, bias), groups=groups, requant=requant,
+            name, (self.last,), name, (weight, bias), groups=groups,
+            requant=PowerOfTwo(*shifts),
             **options,  # type: ignore[arg-type]
         )  # fmt: skip
         return self.add(op, dtype)
@@ -106,18 +109,22 @@ class Chain:
         dtype = str(self.tensors[self.last].dtype)
         return self.add(MaxPool2d(name, (self.last,), name, **options), dtype)  # type: ignore[arg-type]
 
-    def dense(self, name: str, outputs: int, dtype: str = "int16") -> Chain:
-        weight = self.constant(f"{name}.weight", (outputs, *self.tensors[self.last].shape), "int4")
+    def dense(
+        self, name: str, outputs: int, dtype: str = "int16", weights: str = "int4",
+        shifts: tuple[int, int] = (2, 0),
+    ) -> Chain:  # fmt: skip
+        shape = outputs, *self.tensors[self.last].shape
+        weight = self.constant(f"{name}.weight", shape, weights)
         bias = self.constant(f"{name}.bias", (outputs,), "int8")
-        op = Dense(name, (self.last,), name, (weight, bias), requant=PowerOfTwo(2, 0))
+        op = Dense(name, (self.last,), name, (weight, bias), requant=PowerOfTwo(*shifts))
         return self.add(op, dtype)
 
     def graph(self) -> Graph:
         operators = tuple(self.operators)
-        return Graph("chain", self.tensors, operators, self.constants, "image", self.last)
+        return Graph("chain", self.tensors, operators, self.constants, self.source, self.last)
 
     def frame(self) -> IntArray:
-        kind = self.tensors["image"].dtype
+        kind = self.tensors[self.source].dtype
         return self.rng.integers(kind.minimum, kind.maximum + 1, self.shape)
 
 
