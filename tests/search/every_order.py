@@ -33,10 +33,15 @@ class Unit(NamedTuple):
 
 
 def least(units: Sequence[Unit], given: dict[Cell, int]) -> int:
+    """Where dying inputs are gone before a unit's output is stored."""
+    return least_and_stored_first(units, given)[0]
+
+
+def least_and_stored_first(units: Sequence[Unit], given: dict[Cell, int]) -> tuple[int, int]:
     """By dynamic programming over the sets of units already computed. ``given``: nibbles of what is
     there at first; what no unit reads is held to the end if it was made, and gone if it was given,
     but not before the first unit. The channels of a pixel may be written together, once what all
-    of them read has been read."""
+    of them read has been read. And the least where outputs are stored before inputs are gone."""
     number, pixels = len(units), dict[tuple[str, int, int], int]()
     for n, unit in enumerate(units):
         pixels[unit.makes[:3]] = pixels.get(unit.makes[:3], 0) | 1 << n
@@ -55,15 +60,28 @@ def least(units: Sequence[Unit], given: dict[Cell, int]) -> int:
         final = cell in made_by and not readers
         live += nibbles * (there & (final | (~sets & readers != 0)))
     live[0] = sum(given.values())
-    best = np.where(sets == 0, live[0], NEVER)
-    counts = np.bitwise_count(sets)
+    after = np.where(sets == 0, live[0], NEVER)
+    before, counts = after.copy(), np.bitwise_count(sets)
     for count in range(1, number + 1):
         chosen = np.flatnonzero((counts == count) & valid)
         for move in moves:
+            made = sum(unit.nibbles for n, unit in enumerate(units) if move >> n & 1)
             has = chosen[chosen & move == move]
-            best[has] = np.minimum(best[has], best[has & ~move])
-        best[chosen] = np.maximum(best[chosen], live[chosen])
-    return int(best[-1])
+            last = has & ~move
+            after[has] = np.minimum(after[has], after[last])
+            before[has] = np.minimum(before[has], np.maximum(before[last], live[last] + made))
+        after[chosen] = np.maximum(after[chosen], live[chosen])
+    return int(after[-1]), int(before[-1])
+
+
+def peak(units: Sequence[Unit], given: dict[Cell, int]) -> int:
+    """Of this order of units that make what no other reads."""
+    most = sum(given.values())
+    for n in range(1, len(units) + 1):
+        later = set().union(*(unit.reads for unit in units[n:]))
+        inputs = sum(nibbles for cell, nibbles in given.items() if cell in later)
+        most = max(most, inputs + sum(unit.nibbles for unit in units[:n]))
+    return most
 
 
 def units_of(op: Operator, tensors: Tensors) -> list[Unit]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import permutations
 
 import pytest
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.cost import timeline
 from pipeline.schedules.lower import needed
-from pipeline.search.lower_bound import Before, lower_bound
+from pipeline.search.lower_bound import lower_bound
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from tests.graphs import random_graph
+from tests.search.every_order import given_to, least, units_of
 from tests.strategies import nets
 from tests.strategies.nets import Net
 from tests.strategies.test_ordinary import BOARD
@@ -67,29 +67,10 @@ def test_a_dense_layer_holds_its_inputs_or_its_sums() -> None:
     assert bound(net.graph()) == 20
 
 
-def least_of_all_orders(graph: Graph) -> int:
-    """Pixels of one byte that have been made and are still read, at most, before and after each
-    pixel, over all orders of all pixels."""
-    before = Before.of(graph, needed(graph), streamed=False)
-    edges = [(read, made) for each in before.edges for read, made in each.tolist()]
-    readers = {pixel: {b for a, b in edges if a == pixel} for pixel, _ in edges}
-    makers = {pixel: {a for a, b in edges if b == pixel} for _, pixel in edges}
-    begin = before.first[graph.input]
-    image = range(begin, begin + graph.tensors[graph.input].size)
-    best = len(before.capacity)
-    for order in permutations(sorted(makers)):
-        done, most = set(image), len(image)
-        for pixel in order:
-            if not makers[pixel] <= done:
-                break
-            done.add(pixel)
-            most = max(most, sum(not readers.get(each, {each, -1}) <= done for each in done))
-        else:
-            best = min(best, most)
-    return best
-
-
 def test_it_is_no_more_than_the_least_over_all_orders_of_pixels() -> None:
     net = Net((4, 1, 1))
     net.conv(net.conv("input", 1, 3), 1, 3)
-    assert bound(net.graph()) == 4 <= least_of_all_orders(net.graph()) == 5
+    first, second = net.operators
+    units = [*units_of(first, net.tensors), *units_of(second, net.tensors)]
+    least_bytes = least(units, given_to(first, net.tensors)) / 2
+    assert bound(net.graph()) == 4 <= least_bytes == 5

@@ -20,7 +20,7 @@ from pipeline.placement.skyline import fill
 from pipeline.plan.cost import Cost, cost
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Plan
-from pipeline.search.order import beam, floor, least_peak
+from pipeline.search.order import least_peak
 from pipeline.search.whole import place
 from pipeline.search.work import Task, Work
 from pipeline.strategies.ordinary import Ordinary
@@ -217,41 +217,6 @@ def random_work(seed: int, tasks: int, near: int = 4) -> Work:
     loose = set(range(len(sizes))) - {t for task in made for t in task.reads}
     made.append(Task(tuple(sorted(loose)), len(sizes)))
     return Work((*sizes, 1), tuple(made), 0, len(sizes))
-
-
-def best_peak(work: Work, done: tuple[int, ...] = ()) -> int:
-    """By trying all orders, counting what is held from scratch."""
-    if len(done) == len(work.tasks):
-        return peak(work, done)
-    there = {work.start, *(work.tasks[n].makes for n in done)}
-    return min(
-        best_peak(work, (*done, n))
-        for n, task in enumerate(work.tasks)
-        if n not in done and set(task.reads) <= there
-    )
-
-
-def peak(work: Work, order: tuple[int, ...]) -> int:
-    most = work.sizes[work.start]
-    for step, number in enumerate(order):
-        task, later = work.tasks[number], [work.tasks[n] for n in order[step + 1 :]]
-        there = {work.start, *(work.tasks[n].makes for n in order[:step])}
-        wanted = {t for other in later for t in other.reads} | {work.result}
-        live = {t for t in there if t in wanted or t in task.reads}
-        in_place = any(t not in wanted for t in task.over)
-        size = 0 if in_place else work.sizes[task.makes]
-        most = max(most, sum(work.sizes[t] for t in live) + size)
-    return most
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_no_order_is_better(seed: int) -> None:
-    work = random_work(seed, 3 + seed % 4)
-    found = least_peak(work)
-    assert found.proved and found.peak == best_peak(work)
-    assert sorted(found.tasks) == list(range(len(work.tasks)))
-    assert work.peak(found.tasks) == peak(work, found.tasks) == found.peak
-    assert floor(work) <= found.peak <= work.peak(beam(work, 1))
 
 
 def test_the_given_order_is_kept_if_it_is_as_good() -> None:

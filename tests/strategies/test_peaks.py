@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.plan.vocabulary import Plan
 from pipeline.search.chains.layer import Layer
 from pipeline.search.chains.least import least
@@ -28,17 +27,11 @@ from pipeline.search.chains.two_ends import needed_nibbles
 from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.replace import Replace
+from tests.search.every_order import Unit, given_to, least_and_stored_first, units_of
+from tests.search.every_order import peak as peak_of
 from tests.strategies import closed_forms as forms
 from tests.strategies.chains import IN_PLACE, Chain, board
-from tests.strategies.peaks import (
-    Pixel,
-    arena_nibbles,
-    best_of_all_orders,
-    orders_of,
-    pmu_nibbles,
-    simulate,
-    window,
-)
+from tests.strategies.peaks import Pixel, arena_nibbles, orders_of, pmu_nibbles
 from tests.strategies.proving import exact
 from tests.tiers import quick
 
@@ -78,30 +71,24 @@ def planned(strategy: ChainStrategy, chain: Chain) -> Plan:
     return strategy.plan(chain.graph(), board(streams=False))
 
 
-def reads_of(chain: Chain, order: list[Pixel]) -> list[set[Pixel]]:
-    """The pixels that each output pixel reads."""
-    op, size = chain.operators[0], chain.tensors["image"].shape[:2]
-    assert isinstance(op, Conv2d)
-    kernel = chain.tensors["y.weight"].shape[1:3]
-    return [
-        window(p, kernel, op.stride, op.padding[::2], op.dilation, size)  # type: ignore[arg-type]
-        for p in order
-    ]
-
-
 def simulated(chain: Chain, plan: Plan) -> int:
-    """The peak of the order in which ``plan`` computes."""
-    (height, width, fin), (h, w, fout) = (chain.tensors[n].shape for n in ("image", "y"))
-    order = orders_of(plan, "y")
-    assert sorted(order) == list(product(range(h), range(w)))
-    return simulate(reads_of(chain, order), height * width, fin, fout)
+    """The peak of the order in which ``plan`` computes: a pixel with all its channels."""
+    op, order = chain.operators[0], orders_of(plan, "y")
+    units = units_of(op, chain.tensors)
+    assert sorted(order) == sorted({unit.makes[1:3] for unit in units})
+
+    def made(pixel: Pixel) -> Unit:
+        mine = [unit for unit in units if unit.makes[1:3] == pixel]
+        reads, nibbles = (unit.reads for unit in mine), sum(unit.nibbles for unit in mine)
+        return Unit(frozenset().union(*reads), ("y", *pixel, 0), nibbles)
+
+    return peak_of([made(pixel) for pixel in order], given_to(op, chain.tensors))
 
 
 def best(chain: Chain) -> tuple[int, int]:
     """Of all orders of the outputs: written after dying inputs are freed, and before."""
-    (height, width, fin), (h, w, fout) = (chain.tensors[n].shape for n in ("image", "y"))
-    reads = reads_of(chain, list(product(range(h), range(w))))
-    return best_of_all_orders(reads, height * width, fin, fout)
+    op = chain.operators[0]
+    return least_and_stored_first(units_of(op, chain.tensors), given_to(op, chain.tensors))
 
 
 def peak(chain: Chain, peels: Peels) -> int:
