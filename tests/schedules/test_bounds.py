@@ -43,26 +43,19 @@ def test_a_box_needs_what_its_elements_read(seed: int) -> None:
         made = ranges(tuple(zip(low, high, strict=True)))
         found = needs(op, tensors, made)
         for name in {operand.tensor for operand in operands(op, tensors)}:
-            windows = [o.windows for o in operands(op, tensors) if o.tensor == name]
+            read = {
+                element
+                for place in product(*(range(a, b) for a, b in zip(low, high, strict=True)))
+                for operand in operands(op, tensors)
+                if operand.tensor == name
+                for element in window(operand, place)
+            }
             for axis, extent in enumerate(tensors[name].shape):
-                used = {i for each in windows for i in indices(each[axis], made, extent)}
+                used = {element[axis] for element in read if 0 <= element[axis] < extent}
                 low_said, size = found[name][axis]
                 if used:
                     assert isinstance(low_said, int)
                     assert (low_said, low_said + size) == (min(used), max(used) + 1), (op, name)
-
-
-def indices(window: Window, made: tuple[Range, ...], extent: int) -> set[int]:
-    """Inside of the tensor, one output index at a time."""
-    if window.axis is None:
-        firsts = {window.offset}
-    else:
-        low, size = made[window.axis]
-        assert isinstance(low, int)
-        outs = range(low, low + size)
-        firsts = {n // window.divide * window.stride + window.offset for n in outs}
-    every = (first + t * window.dilation for first in firsts for t in range(window.count))
-    return {index for index in every if 0 <= index < extent}
 
 
 @pytest.mark.parametrize("divide", [1, 2, 3, 12])

@@ -12,7 +12,6 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, named
 from pipeline.plan.cost import timeline
-from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Plan, Rows
 from pipeline.plan.well_formed import statements
@@ -26,6 +25,7 @@ from tests.comparing import equal
 from tests.graphs import Net, random_graph
 from tests.schedules.on_demand import all_rows
 from tests.strategies import nets
+from tests.strategies.proving import exact
 from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
 
@@ -40,21 +40,10 @@ def laid(
     return lay(regions, graph, hardware, scratch=scratch)
 
 
-def exact(plan: Plan, graph: Graph) -> bool:
-    tensor = graph.tensors[graph.input]
-    low, high = tensor.dtype.minimum, tensor.dtype.maximum
-    frame = np.random.default_rng(1).integers(low, high, tensor.shape, endpoint=True)
-    output = interpret(plan, graph, frame).output
-    equal(output, graph.outputs(frame[None])[0], strategy=plan.strategy)
-    return True
-
-
 @pytest.mark.parametrize("seed", quick(8, range(40), ci=8))
 def test_random_networks_run_exactly(seed: int) -> None:
     graph = random_graph(seed)
-    plan = laid(graph).plan("rows")
-    report = verify(plan, graph)
-    assert exact(plan, graph)
+    report = exact(laid(graph).plan("rows"), graph).report
     assert report.macs_executed <= graph.macs and not report.recomputed  # some rows nobody reads
 
 
@@ -64,9 +53,7 @@ def test_random_networks_run_as_they_arrive(seed: int) -> None:
     if len(graph.tensors[graph.input].shape) != 3:
         pytest.skip("the input has no rows")
     found = laid(graph, streamed=True)
-    plan = found.plan("rows")
-    verify(plan, graph)
-    assert exact(plan, graph)
+    exact(found.plan("rows"), graph)
     assert found.bound <= laid(graph).bound
 
 
@@ -109,7 +96,7 @@ def test_a_mean_takes_rows_as_they_come() -> None:
     net.head(net.conv("input", 8), 4)
     graph = net.graph()
     plan = laid(graph).plan("rows")
-    assert exact(plan, graph)
+    exact(plan, graph)
     parts = [s for s in statements(plan) if isinstance(s, Compute) and s.partial]
     assert len(parts) == 16
 

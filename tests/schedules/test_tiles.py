@@ -14,9 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.cost import intervals
 from pipeline.plan.draw import pseudocode
-from pipeline.plan.interpret import interpret
 from pipeline.plan.serialize import load, save
-from pipeline.plan.verify import Report, verify
 from pipeline.plan.vocabulary import Affine, Buffer, Compute, Plan, PlanError, packed
 from pipeline.schedules.lower import lay, needed
 from pipeline.schedules.rows import Resident, Rows, Streamed
@@ -27,6 +25,7 @@ from pipeline.search.joint.units import Units
 from tests.codegen.int8.support import Native, frames, host
 from tests.comparing import equal
 from tests.graphs import Net, random_graph
+from tests.strategies.proving import exact
 from tests.strategies.test_ordinary import BOARD
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
@@ -40,12 +39,6 @@ def planned(graph: Graph, runs: list[Run], hardware: Hardware, streamed: bool = 
     steps = tuple(units.units[number].step for number in order)
     regions = [begin, Rows(steps, frozenset([graph.output]))]
     return lay(regions, graph, hardware).plan("tiles")
-
-
-def proved(plan: Plan, graph: Graph) -> Report:
-    given = frames(graph, 3, 5)[2:]
-    equal(interpret(plan, graph, given[0]).output, graph.outputs(given)[0])
-    return verify(plan, graph)
 
 
 def some_runs(graph: Graph, seed: int) -> list[Run]:
@@ -85,7 +78,7 @@ def test_random_networks_run_exactly(seed: int, tmp_path: Path) -> None:
     runs, board = some_runs(graph, seed), board_named("nucleo_l4r5zi") if seed % 2 else host()
     hardware = replace(board, streams_input=streamed)
     plan = planned(graph, runs, hardware, streamed)
-    report = proved(plan, graph)
+    report = exact(plan, graph).report
     assert report.macs_executed <= graph.macs + sum(run.again for run in runs)
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, hardware, {}))
     given = frames(graph, 3, seed)
@@ -97,7 +90,7 @@ def test_what_is_repeated_is_known(rows: int, columns: int) -> None:
     """All of it is in the layer before the one with windows; nothing where there is one tile."""
     graph = inverted()
     run = run_of(graph, rows, columns)
-    report = proved(planned(graph, [run], BOARD), graph)
+    report = exact(planned(graph, [run], BOARD), graph).report
     assert report.macs_executed == graph.macs + run.again
     down = sum(min(8, top + rows + 1) - max(0, top - 1) for top in range(0, 8, rows))
     across = sum(min(9, low + columns + 1) - max(0, low - 1) for low in range(0, 9, columns))
@@ -132,7 +125,7 @@ def test_places_are_shared_by_what_is_not_there_together() -> None:
     graph = net.graph()
     run = run_of(graph, 1, 4)
     assert sorted(run.places.values()) == [0, 0, 0, 1, 1]
-    proved(planned(graph, [run], BOARD), graph)
+    exact(planned(graph, [run], BOARD), graph)
 
 
 def test_no_tile_lies_in_the_padding() -> None:
