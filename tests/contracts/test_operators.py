@@ -20,6 +20,7 @@ from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.tensor import Box, IntArray, Tensor
 from tests.comparing import equal
 from tests.passes.growers import MAKERS, Case, run
+from tests.tiers import quick
 
 
 def listed() -> Iterator[type[Operator]]:
@@ -36,6 +37,7 @@ JOIN = {"add": np.add, "maximum": np.maximum}
 PARTIAL = [kind for kind in EVERY if kind.combine in JOIN]
 SEEDS = st.integers(0, 1 << 32)
 FEW, MANY = (settings(max_examples=each, deadline=None) for each in (30, 100))
+several = pytest.mark.parametrize("examples", quick(1, [FEW, MANY]), ids=["few", "many"])
 every = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
 partial = pytest.mark.parametrize("kind", PARTIAL, ids=lambda kind: kind.__name__)
 
@@ -60,38 +62,31 @@ def read(op: Operator, tensors: dict[str, Tensor]) -> list[Operand]:
     return [operand for term in op.terms(tensors) for operand in term.operands]
 
 
-def check_declared(kind: type[Operator], seed: int) -> None:
-    (op, tensors, values), rng = drawn(kind, seed)
-    whole = run(op, tensors, values)
-    assert whole.shape == op.infer(tensors) == tensors["y"].shape
-    low = [int(rng.integers(0, extent)) for extent in whole.shape]
-    box: Box = tuple(
-        (a, int(rng.integers(a + 1, extent + 1)))
-        for a, extent in zip(low, whole.shape, strict=True)
-    )
-    regions = whole_regions(tensors, values)
-    for operand in read(op, tensors):
-        regions[operand.tensor] = cut(regions[operand.tensor], operand.region(box))
-    part = op.finish(tensors, box, op.accumulate(tensors, box, regions), regions)[0]
-    equal(part, whole[tuple(slice(*each) for each in box)])
-
-
+@several
 @every
-@given(SEEDS)
-@FEW
 def test_a_box_of_outputs_needs_just_the_regions_it_declares(
-    kind: type[Operator], seed: int
+    kind: type[Operator], examples: settings
 ) -> None:
     """A part computed from the declared regions alone equals its part of the whole."""
-    check_declared(kind, seed)
 
+    @examples
+    @given(SEEDS)
+    def check(seed: int) -> None:
+        (op, tensors, values), rng = drawn(kind, seed)
+        whole = run(op, tensors, values)
+        assert whole.shape == op.infer(tensors) == tensors["y"].shape
+        low = [int(rng.integers(0, extent)) for extent in whole.shape]
+        box: Box = tuple(
+            (a, int(rng.integers(a + 1, extent + 1)))
+            for a, extent in zip(low, whole.shape, strict=True)
+        )
+        regions = whole_regions(tensors, values)
+        for operand in read(op, tensors):
+            regions[operand.tensor] = cut(regions[operand.tensor], operand.region(box))
+        part = op.finish(tensors, box, op.accumulate(tensors, box, regions), regions)[0]
+        equal(part, whole[tuple(slice(*each) for each in box)])
 
-@pytest.mark.ci
-@every
-@given(SEEDS)
-@MANY
-def test_many_boxes_need_just_the_regions_they_declare(kind: type[Operator], seed: int) -> None:
-    check_declared(kind, seed)
+    check()
 
 
 @every
@@ -119,45 +114,37 @@ def test_nothing_is_declared_that_is_not_read(kind: type[Operator]) -> None:
     assert mattered == declared
 
 
-def check_partial(kind: type[Operator], seed: int) -> None:
-    (op, tensors, values), rng = drawn(kind, seed)
-    box = tensors["y"].box
-    regions = whole_regions(tensors, values)
-    whole = op.accumulate(tensors, box, regions)
-    name = op.inputs[int(rng.integers(len(op.inputs)))]
-    axis = int(rng.integers(values[name].ndim))
-    at, extent = int(rng.integers(0, values[name].shape[axis] + 1)), values[name].shape[axis]
-    terms = [{operand.tensor for operand in term.operands} for term in op.terms(tensors)]
-    beside = set().union(*(term for term in terms if name in term))
-    parts = []
-    for low, high in ((0, at), (at, extent)):
-        piece: Box = (*tensors[name].box[:axis], (low, high), *tensors[name].box[axis + 1 :])
-        some = {**regions, name: cut(regions[name], piece)}
-        if parts:  # terms that do not read it are in the first part
-            for other in set().union(*terms) - beside:
-                some[other] = cut(regions[other], tuple((0, 0) for _ in tensors[other].shape))
-        parts.append(np.broadcast_to(op.accumulate(tensors, box, some), whole.shape))
-    equal(reduce(JOIN[op.combine], parts), whole)
-    least, most = op.partial_sums(tensors, values)
-    for sums in (*parts, whole):
-        assert least <= sums.min() and sums.max() <= most
-
-
+@several
 @partial
-@given(SEEDS)
-@FEW
 def test_disjoint_parts_combine_to_the_whole_and_stay_in_bounds(
-    kind: type[Operator], seed: int
+    kind: type[Operator], examples: settings
 ) -> None:
-    check_partial(kind, seed)
+    @examples
+    @given(SEEDS)
+    def check(seed: int) -> None:
+        (op, tensors, values), rng = drawn(kind, seed)
+        box = tensors["y"].box
+        regions = whole_regions(tensors, values)
+        whole = op.accumulate(tensors, box, regions)
+        name = op.inputs[int(rng.integers(len(op.inputs)))]
+        axis = int(rng.integers(values[name].ndim))
+        at, extent = int(rng.integers(0, values[name].shape[axis] + 1)), values[name].shape[axis]
+        terms = [{operand.tensor for operand in term.operands} for term in op.terms(tensors)]
+        beside = set().union(*(term for term in terms if name in term))
+        parts = []
+        for low, high in ((0, at), (at, extent)):
+            piece: Box = (*tensors[name].box[:axis], (low, high), *tensors[name].box[axis + 1 :])
+            some = {**regions, name: cut(regions[name], piece)}
+            if parts:  # terms that do not read it are in the first part
+                for other in set().union(*terms) - beside:
+                    some[other] = cut(regions[other], tuple((0, 0) for _ in tensors[other].shape))
+            parts.append(np.broadcast_to(op.accumulate(tensors, box, some), whole.shape))
+        equal(reduce(JOIN[op.combine], parts), whole)
+        least, most = op.partial_sums(tensors, values)
+        for sums in (*parts, whole):
+            assert least <= sums.min() and sums.max() <= most
 
-
-@pytest.mark.ci
-@partial
-@given(SEEDS)
-@MANY
-def test_many_disjoint_parts_combine_to_the_whole(kind: type[Operator], seed: int) -> None:
-    check_partial(kind, seed)
+    check()
 
 
 # --- what operators say about themselves

@@ -1,4 +1,4 @@
-"""Plans, hand-written most of them, that show the vocabulary's powers, each on a small random graph."""
+"""Plans that show the vocabulary's powers, most of them hand-written, of small random graphs."""
 
 from __future__ import annotations
 

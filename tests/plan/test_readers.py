@@ -18,6 +18,7 @@ from tests.plan.damage import TEXTS, TREES, damaged
 from tests.plan.mutations import mutant
 from tests.plan.readers import READERS, answers
 from tests.plan.subjects import subjects
+from tests.tiers import quick
 
 
 def unproved(number: int) -> int:
@@ -56,14 +57,9 @@ def test_readers_of_what_no_strategy_makes(changed: Callable[[Plan], Plan]) -> N
     assert not list(answers(changed(subject.plan), subject, READERS))
 
 
-@pytest.mark.ci
-def test_readers_of_mutants() -> None:
-    assert unproved(1) > 15
-
-
-@pytest.mark.slow
-def test_readers_of_many_mutants() -> None:
-    assert unproved(100) > 1000
+@pytest.mark.parametrize(("number", "least"), quick(0, [(1, 15), (100, 1000)], ci=1))
+def test_readers_of_mutants(number: int, least: int) -> None:
+    assert unproved(number) > least
 
 
 SLOW = {"page", "generate avr", "generate cortex_m", "generate host"}
@@ -92,12 +88,7 @@ def damage(path: Path, seed: int, number: int) -> Counter[str]:
     return found
 
 
-@pytest.mark.ci
-def test_damaged_files(tmp_path: Path) -> None:
-    assert damage(tmp_path / "plan.json", 1, 6).total() > 200
-
-
-@pytest.mark.slow
-def test_many_damaged_files(tmp_path: Path) -> None:
-    found = damage(tmp_path / "plan.json", 2, 100)
-    assert found["refused"] + found["a plan"] >= 1500
+@pytest.mark.parametrize(("seed", "number", "least"), quick(0, [(1, 6, 90), (2, 100, 1500)], ci=1))
+def test_damaged_files(seed: int, number: int, least: int, tmp_path: Path) -> None:
+    found = damage(tmp_path / "plan.json", seed, number)
+    assert found["refused"] + found["a plan"] >= least

@@ -15,8 +15,6 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import BoxValues
-from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.plan.calibrate import calibrated, needs_calibration, rounds
 from pipeline.plan.cost import cost
 from pipeline.plan.interpret import interpret
@@ -32,7 +30,6 @@ from pipeline.search.channels.search import Best, Search, TooManyStates, search
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from tests.codegen.int8.support import frames
-from tests.comparing import equal
 from tests.strategies import nets
 from tests.strategies.chains import board, mnist
 from tests.strategies.nets import Net, loopable
@@ -138,37 +135,6 @@ def test_sixteen_bits_that_hold_every_sum_are_exact() -> None:
     plan = Partial(accumulator_bits=16).plan(graph, BOARD)
     assert any(isinstance(step, Clear) for step in plan.tracks[0].steps)
     assert not needs_calibration(plan) and exact(plan, graph)
-
-
-def test_rounding_is_once_a_pass_and_saturates() -> None:
-    """The interpreter against the decision's own words, element by element."""
-    graph = FIGURE_1
-    _, plan = narrow(graph, 8, channels=16)
-    plan = replace(plan, buffers=tuple(
-        replace(b, step=b.step // 3) if b.step > 1 else b for b in plan.buffers))  # fmt: skip
-    frame = np.random.default_rng(5).integers(-128, 128, (13, 13, 24))
-    values = {name: each[0] for name, each in graph.run(frame[None]).items()}
-    conv = next(op for op in graph.operators if isinstance(op, Conv2d) and op.output == "conv2d2")
-    (step,) = (b.step for b in plan.buffers if b.role == "accumulator")
-    x = values[conv.inputs[0]] - graph.tensors[conv.inputs[0]].zero_point
-    weights = graph.constants[conv.parameters[0]][:, 0, 0]
-    held, saturated = np.zeros((13, 13, 24), np.int64), 0
-    for first in range(0, 144, 16):
-        part = slice(first, first + 16)
-        total = x[..., part] @ weights[:, part].T
-        held = held + np.sign(total) * ((2 * np.abs(total) + step) // (2 * step))
-        saturated += int((np.abs(held) > 128).sum())
-        held = np.clip(held, -128, 127)
-    assert saturated
-    box = graph.tensors[conv.output].box
-    regions = {conv.parameters[1]: graph.constant(conv.parameters[1])}
-    ours = conv.finish(graph.tensors, box, held[None] * step, regions)
-    add = graph.operators[-1]
-    assert add.output == graph.output
-    operands = {conv.output: BoxValues(box, ours), "input": BoxValues(box, frame[None])}
-    acc = add.accumulate(graph.tensors, box, operands)
-    expected = add.finish(graph.tensors, box, acc, {})[0]
-    equal(interpret(plan, graph, frame).output, expected)
 
 
 def test_streamed_image_is_pooled_on_its_way() -> None:
