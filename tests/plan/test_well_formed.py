@@ -180,18 +180,16 @@ def test_what_is_no_plan_is_refused(said: str, change: Change) -> None:
     assert said in str(refusal.value) and "\n" not in str(refusal.value)
 
 
-def test_only_what_is_computed_whole_is_delayed() -> None:
+@pytest.mark.parametrize(
+    ("said", "step", "fields"),
+    [("is delayed by 1 units, partial=True", 1, {"delay": 1}), ("units of", 3, {"unit": (1, 1)})],
+)
+def test_changed_steps_of_halves_are_no_plan(said: str, step: int, fields: dict[str, Any]) -> None:
     plan, _ = halves()
-    clear, first, *rest = plan.tracks[0].steps
-    with pytest.raises(PlanError, match="is delayed by 1 units, partial=True"):
-        edited(plan, clear, replace(first, delay=1), *rest)  # type: ignore[arg-type]
-
-
-def test_units_of_a_finish_have_its_axes() -> None:
-    plan, _ = halves()
-    *steps, last = plan.tracks[0].steps
-    with pytest.raises(PlanError, match="units of"):
-        edited(plan, *steps, replace(last, unit=(1, 1)))  # type: ignore[arg-type]
+    steps = [*plan.tracks[0].steps]
+    steps[step] = replace(steps[step], **fields)  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match=said):
+        edited(plan, *steps)
 
 
 def test_a_part_of_a_tensor_is_all_that_slices_reach() -> None:

@@ -1,23 +1,33 @@
 """The order of a layer in place is the best of all, where only one thing is asked of it: pixels of
-one width, each with all its channels."""
+one width, each with all its channels; so is that of a tiny block."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pipeline.graph.graph import Graph
+from pipeline.plan.fit import roomy
 from pipeline.search.chains.flow import Flow, Span
+from pipeline.search.chains.free_cells import Cells, Full
 from pipeline.search.chains.layer import Layer
 from pipeline.search.chains.least import _least, least, turned_once
 from pipeline.search.chains.liveness import peak_nibbles
 from pipeline.search.chains.rectangle import Rectangle, peeling
 from pipeline.search.chains.side import Side
+from pipeline.search.chains.tiny import MOST, Tiny
 from pipeline.search.chains.traversals import columns, ranks, rows, single_transposes
 from pipeline.search.chains.weaves import Weave
 from pipeline.search.chains.woven import Way, woven
+from pipeline.strategies.herringbone import Herringbone
+from tests.graphs import Net
 from tests.search import every_order, in_place, staircases
 from tests.search.in_place import KINDS, drawn
-from tests.strategies.chains import Chain
+from tests.strategies.chains import Chain, board
+from tests.strategies.peaks import arena_nibbles
+from tests.strategies.proving import exact
 from tests.tiers import quick
 
 PIXELS = [
@@ -164,3 +174,111 @@ def test_a_byte_is_free_once_both_halves_are() -> None:
     assert every_order.least(*every_order.by_byte(units, given, source)) == 6
     first = [units[0], units[1]._replace(reads=units[0].reads | units[1].reads)]
     assert every_order.least(*every_order.by_byte(first, given, source)) == 4
+
+
+# --- tiny blocks of several operators: the best of all orders of their pixels
+
+BLOCK = (2, 2, 6)
+"""Where the sum's first pixel is made before the last one of the first convolution, the input's
+first one dies with that."""
+
+
+def block() -> Graph:
+    net = Net(BLOCK, np.random.default_rng(0))
+    image = net.image
+    net.conv(3)
+    net.plus(image, net.conv(6, (1, 1)))
+    return net.graph()
+
+
+def flow_of(chain: Chain) -> tuple[Flow, Span]:
+    flow = Flow(tuple(chain.operators), chain.tensors, "image", "y")
+    return flow, Span(0, len(chain.operators))
+
+
+def test_an_order_that_no_weave_has() -> None:
+    graph = block()
+    flow = Flow(tuple(graph.operators), graph.tensors, graph.input, graph.output)
+    (tiny,) = Tiny.of(flow, Span(0, 3))
+    weaves = [each.peak for each in Weave.pixel_by_pixel(flow, Span(0, 3))]
+    assert (tiny.peak, min(weaves)) == (72, 84)
+    plan = Herringbone().plan(graph, board(streams=False, sram_bytes=1))
+    assert arena_nibbles(plan) == 72
+    assert exact(roomy(plan), graph).report.recomputed == {}
+
+
+def test_where_there_is_room_steps_are_larger() -> None:
+    plans = [Herringbone().plan(block(), board(streams=False, sram_bytes=n)) for n in (1, 4096)]
+    small, large = (sum(1 for _ in plan.tracks[0].steps) for plan in plans)
+    assert large < small == 12
+
+
+@pytest.mark.parametrize("kind", ["residual", "depthwise-separable"])
+def test_each_pixel_once_and_no_weave_is_better(kind: str) -> None:
+    for number in range(20):
+        chain, _ = in_place.drawn(kind, number)
+        flow, span = flow_of(chain)
+        for tiny in Tiny.of(flow, span):
+            (item,) = tiny.within(tiny.peak)
+            assert len(set(map(tuple, item.order.tolist()))) == len(item.order) == item.units
+            if not item.by_byte:  # counted by pixels, of which halves of bytes may be left
+                assert tiny.peak <= min(way.peak for way in Weave.pixel_by_pixel(flow, span))
+
+
+def test_what_nothing_needs_is_not_made() -> None:
+    """A 1 x 1 convolution of stride 2 reads one pixel of three."""
+    chain = (
+        Chain((1, 3, 2), "uint8").conv("d", 3, 1, "uint8").conv("y", 4, 1, "uint8", stride=(2, 3))
+    )
+    ((item,),) = (tiny.within(tiny.peak) for tiny in Tiny.of(*flow_of(chain)))
+    assert item.order[:, 0].tolist() == [0, 1]
+
+
+def test_larger_blocks_are_woven() -> None:
+    for side, few in ((MOST, False), (MOST // 2, True)):
+        chain = Chain((1, side, 2), "uint8").conv("d", 3, 1, "uint8").conv("y", 4, 1, "uint8")
+        assert bool(list(Tiny.of(*flow_of(chain)))) == few
+
+
+# --- free nibbles: elements go into as few runs as there can be
+
+ARENAS = st.lists(st.booleans(), max_size=40)
+
+
+def runs(free: list[bool], width: int) -> list[tuple[int, int]]:
+    """(places for elements, the first one) of each run, the shortest first."""
+    usable = [all(free[n : n + width]) for n in range(0, len(free) - width + 1, width)]
+    found, begin = [], None
+    for n, each in enumerate([*usable, False]):
+        if each and begin is None:
+            begin = n
+        elif not each and begin is not None:
+            found.append((n - begin, begin))
+            begin = None
+    return sorted(found)
+
+
+def best(free: list[bool], count: int, width: int) -> list[int] | None:
+    """The shortest run that holds what is left, or else the longest whole; None if too few."""
+    left, chosen = runs(free, width), list[int]()
+    while len(chosen) < count and left:
+        wanted = count - len(chosen)
+        length, first = left.pop(next((n for n, r in enumerate(left) if r[0] >= wanted), -1))
+        chosen += range(first, first + min(length, wanted))
+    return sorted(n * width for n in chosen) if len(chosen) == count else None
+
+
+@given(ARENAS, st.integers(1, 9), st.sampled_from([1, 2, 3, 4, 8]))
+def test_pieces_are_as_few_as_can_be(free: list[bool], count: int, width: int) -> None:
+    arena = Cells(len(free))
+    arena.free[:] = free
+    expected = best(free, count, width)
+    if expected is None:
+        with pytest.raises(Full):
+            arena.pieces(count, width)
+        return
+    assert arena.pieces(count, width).tolist() == expected
+    taken = np.zeros(len(free), bool)
+    for nibble in range(width):
+        taken[np.array(expected) + nibble] = True
+    assert (arena.free == (np.array(free, bool) & ~taken)).all()
