@@ -210,23 +210,6 @@ def test_the_original_efficientnet() -> None:
     assert round(counts.macs / 1e9, 2) == 0.39
 
 
-@pytest.mark.parametrize(
-    ("name", "macs", "parameters"),
-    [
-        ("mcunet_10fps", "6.4 M", "0.75 M"),
-        ("mcunet_5fps", "12.8 M", "0.64 M"),
-        ("mcunet_s", "67.3 M", "0.73 M"),
-        ("mcunet_m", "81.8 M", "0.74 M"),
-        ("mcunet_l", "125.9 M", "1.73 M"),
-    ],
-)
-def test_mcunet(name: str, macs: str, parameters: str) -> None:
-    """The model list of github.com/mit-han-lab/mcunet."""
-    counts = count(member(name))
-    agrees(macs, counts.macs)
-    agrees(parameters, counts.parameters)
-
-
 QUICK_MACS, CI_MACS = 3_000_000, 9_000_000
 
 

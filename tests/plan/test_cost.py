@@ -15,14 +15,13 @@ from pipeline.plan.cost import cost
 from pipeline.plan.draw import pseudocode
 from pipeline.plan.fit import CHOSEN, fit, fits, roomy
 from pipeline.plan.forms import BY_COLUMNS, BY_ROWS, MIXED, Order, forms, traversal
-from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Affine, Buffer, Plan, PlanError, Signal, Table, Track
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from tests.codegen.cortex_m.support import core
-from tests.plan.fixtures import FIXTURES, channel_partial, double_buffer, herringbone
+from tests.plan.fixtures import channel_partial, double_buffer, herringbone
 from tests.strategies import nets
 from tests.strategies.chains import Chain, board, mnist
 from tests.strategies.test_chains import residual
@@ -56,15 +55,6 @@ def test_work_and_traffic() -> None:
     result = cost(plan, graph, BOARD)
     assert result.macs == result.macs_executed == 64
     assert result.moved_bytes == {"card -> sram": 64.0}
-
-
-@pytest.mark.parametrize("name", FIXTURES)
-def test_interpreter_stays_within_the_planned_arena(name: str) -> None:
-    rng = np.random.default_rng(0)
-    plan, graph = FIXTURES[name](rng)
-    shape = graph.tensors[graph.input].shape
-    water = interpret(plan, graph, rng.integers(0, 16, shape)).high_water_bytes["sram"]
-    assert water <= cost(plan, graph, BOARD).arena_bytes
 
 
 def test_fit_names_need_place_and_advice() -> None:

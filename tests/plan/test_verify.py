@@ -12,6 +12,7 @@ import pytest
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.plan import serialize
+from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
@@ -19,6 +20,7 @@ from pipeline.plan.vocabulary import Plan, PlanError, Track, packed
 from tests.comparing import equal
 from tests.plan.fixtures import FIXTURES, herringbone, row_ring
 from tests.plan.small import before, edited, halves, layer, scratch, step, step_of, sums, two_frames
+from tests.strategies.chains import board
 
 SEEDS = range(3)
 REPEATING = {"column_tiles"}
@@ -41,7 +43,9 @@ def test_fixture_is_accepted_and_bit_exact(name: str, seed: int) -> None:
         frame = frame_of(graph, rng)
         wanted = graph.outputs(frame[None])[0]
         for choose in (min, max):
-            equal(interpret(plan, graph, frame, choose).output, wanted)
+            found = interpret(plan, graph, frame, choose)
+            equal(found.output, wanted)
+            assert found.high_water_bytes["sram"] <= cost(plan, graph, board()).arena_bytes
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What strategies in place owe one another, and what they refuse; the paper's network, its
 published figures and the better ones of the slots layout; and networks with branches: layer by
-layer where that is small enough, else blocks pixel by pixel, in at most 2w + 4 pixels beside a
-residual block's input. That plans are proved and compute the reference is in tests/contracts."""
+layer where that is small enough, else blocks pixel by pixel. That plans are proved and compute the
+reference is in tests/contracts; how little residual blocks take, in tests/search."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from pipeline.strategies.replace import Replace
 from tests.codegen.cortex_m.support import core
 from tests.comparing import equal
 from tests.graphs import Net
-from tests.search.every_order import Unit, least
 from tests.strategies.chains import IN_PLACE, STRATEGIES, Chain, board, drawn, mnist
 from tests.strategies.peaks import arena_nibbles, orders_of, pmu_nibbles, runs
 from tests.strategies.proving import as_c, exact
@@ -250,21 +249,6 @@ def steps(plan: Plan) -> Counter[str]:
     return Counter(step.op for step in plan.tracks[0].steps if isinstance(step, Compute))
 
 
-@pytest.mark.parametrize(
-    ("height", "width", "channels"), quick(1, [(5, 4, 2), (6, 6, 3), (4, 9, 2), (9, 5, 8)], ci=0)
-)
-def test_a_residual_block_takes_2w_and_4_pixels_beside_its_input(
-    height: int, width: int, channels: int
-) -> None:
-    graph = residual(height, width, channels)
-    for strategy in IN_PLACE:
-        plan = strategy().plan(graph, HELD)
-        most = height * width + 2 * width + 4
-        assert pmu_nibbles(plan) <= 2 * channels * most, strategy
-        assert max(steps(plan).values()) > 1
-        right(plan, graph)
-
-
 def test_pixels_that_are_made_and_not_read_take_no_place_of_others() -> None:
     """A 1 x 1 convolution of stride 2 reads one of four of the sum."""
     net = Net((8, 16, 3), np.random.default_rng(0))
@@ -290,25 +274,6 @@ def test_layer_by_layer_where_another_layer_needs_more() -> None:
     plan = Herringbone().plan(graph, HELD)
     assert set(steps(plan).values()) == {1} and pmu_nibbles(plan) == 2 * 36 * 24
     right(plan, graph)
-
-
-def test_no_order_of_a_tiny_block_is_much_better() -> None:
-    """2 × 3 pixels: all of y1, of y2 and of the sum, in all orders."""
-    plan, places = Herringbone().plan(residual(2, 3, 1), HELD), range(6)
-    near = {
-        p: [q for q in places if abs(p // 3 - q // 3) <= 1 and abs(p % 3 - q % 3) <= 1]
-        for p in places
-    }
-
-    def cells(name: str, some: list[int]) -> frozenset[tuple[str, int, int, int]]:
-        return frozenset((name, p, 0, 0) for p in some)
-
-    units = [
-        *(Unit(cells("x", near[p]), ("y1", p, 0, 0), 2) for p in places),
-        *(Unit(cells("y1", near[p]) | cells("x", [p]), ("sum", p, 0, 0), 2) for p in places),
-    ]
-    best = least(units, dict.fromkeys(cells("x", list(places)), 2))
-    assert best <= pmu_nibbles(plan) <= best + 4
 
 
 @pytest.mark.ci
