@@ -14,8 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.cost import intervals
 from pipeline.plan.draw import pseudocode
-from pipeline.plan.serialize import load, save
-from pipeline.plan.vocabulary import Affine, Buffer, Compute, Plan, PlanError, packed
+from pipeline.plan.vocabulary import Affine, Buffer, Compute, Plan, packed
 from pipeline.schedules.lower import lay, needed
 from pipeline.schedules.rows import Resident, Rows, Streamed
 from pipeline.schedules.tiles import Run, Tiles
@@ -163,15 +162,6 @@ def test_a_part_of_a_tensor_has_no_other_places() -> None:
     assert packed((5, 4), 8).fits((5, 4))
 
 
-def test_slices_beyond_the_part_are_refused(tmp_path: Path) -> None:
+def test_what_a_part_holds_is_said() -> None:
     graph = inverted()
-    plan = planned(graph, [run_of(graph, 2, 4)], BOARD)
-    save(plan, tmp_path / "plan.json")
-    assert load(tmp_path / "plan.json") == plan
-    assert " for 0:3, 0:5, 0:32" in pseudocode(plan)
-    (track,) = plan.tracks
-    first = next(s for s in track.steps if isinstance(s, Compute) and "." in s.out.buffer)
-    more = replace(first.out, size=(first.out.size[0], first.out.size[1] + 1, first.out.size[2]))
-    steps = tuple(replace(first, out=more) if s is first else s for s in track.steps)
-    with pytest.raises(PlanError, match="beyond the part that it holds"):
-        replace(plan, tracks=(replace(track, steps=steps),))
+    assert " for 0:3, 0:5, 0:32" in pseudocode(planned(graph, [run_of(graph, 2, 4)], BOARD))

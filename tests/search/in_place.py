@@ -149,23 +149,9 @@ def several(kind: str, number: int) -> Iterator[Chain]:
             continue
 
 
-def said(chain: Chain) -> str:
-    shapes = " -> ".join(
-        f"{'x'.join(map(str, tensor.shape))} {tensor.dtype}"
-        for tensor in (chain.tensors[name] for name in ("image", "d", "y") if name in chain.tensors)
-    )
-    keys = ("kernel", "stride", "padding", "dilation", "groups")
-    options = vars(chain.operators[0])
-    kernel = [chain.tensors[name].shape[1:3] for name in chain.tensors if name.endswith(".weight")]
-    return (
-        f"{shapes}, {kernel or ''} {', '.join(f'{k} {options[k]}' for k in keys if k in options)}"
-    )
-
-
 class Judged(NamedTuple):
     """Nibbles: as planned, of the best order, and in row-major order."""
 
-    chain: Chain
     found: int
     best: int
     by_rows: int
@@ -177,7 +163,7 @@ def judged(kind: str, number: int) -> Judged:
     plans = [s.plan(chain.graph(), tight) for s in (Herringbone(), Replace())]
     found, by_rows = map(arena_nibbles, plans)
     assert found >= optimum, (kind, number, found, optimum)
-    return Judged(chain, found, optimum, by_rows)
+    return Judged(found, optimum, by_rows)
 
 
 def compare(
@@ -188,7 +174,6 @@ def compare(
     parser = argparse.ArgumentParser()
     parser.add_argument("kinds", nargs="*", default=list(kinds))
     parser.add_argument("--cases", type=int, default=cases)
-    parser.add_argument("--show", action="store_true", help="each layer that is above")
     options = parser.parse_args()
     wrong = False
     print(f"{'':24}{'cases':>6}{'above':>6}{'worst':>8}{'mean':>8}{'below':>6}{'rows':>6}")
@@ -198,9 +183,6 @@ def compare(
         above, below = (sum(sign * ratio > sign for ratio in ratios) for sign in (1, -1))
         worse = sum(each.found > each.by_rows for each in every)
         wrong |= worse > 0 or (above > 0 and kind in sure)
-        for n, (chain, found, best, by_rows) in enumerate(every):
-            if options.show and found > best:
-                print(f"  {n}: {found} for {best}, rows {by_rows}: {said(chain)}")
         mean, worst = np.mean(ratios) - 1, max(0, *ratios) - 1
         counts = f"{len(every):6}{above:6}{worst:8.1%}{mean:8.2%}{below:6}{worse:6}"
         print(f"{kind:24}{counts}", flush=True)

@@ -90,7 +90,7 @@ def judged(kind: str, number: int) -> Judged:
     layer = Layer(op, chain.tensors)
     size = layer.outputs[:2]
     found, by_rows = (peak_nibbles(layer, ranks(*size, p)) for p in (least(layer), rows(*size)))
-    return Judged(chain, found, best_staircase(chain), by_rows)
+    return Judged(found, best_staircase(chain), by_rows)
 
 
 if __name__ == "__main__":

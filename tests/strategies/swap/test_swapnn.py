@@ -15,7 +15,7 @@ from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.vocabulary import Plan, PlanError
 from pipeline.search.swap import swapnn
 from pipeline.search.swap.algorithm1 import Algorithm1
-from pipeline.search.swap.cuts import cut, even, sums
+from pipeline.search.swap.cuts import cut, sums
 from pipeline.search.swap.layers import chain, layers
 from pipeline.search.swap.tiles import tiling, tilings
 from tests.graphs import Net
@@ -67,31 +67,6 @@ def test_tiles_are_the_rules_and_hold_every_weight_once(
             assert held == layer.weight_bytes
             pixels = prod(max(b - a for a, b in axis) for axis in (found.rows, found.columns))
             assert pixels * layer.channels + 4 * sums(found) <= room
-
-
-def test_even_ranges_follow_one_another() -> None:
-    for extent in range(1, 40):
-        for number in range(1, extent + 1):
-            ranges = even(extent, number)
-            assert len(ranges) == number
-            assert [n for start, stop in ranges for n in range(start, stop)] == list(range(extent))
-            assert all(start < stop for start, stop in ranges)
-
-
-def test_an_input_tile_holds_what_its_output_reads() -> None:
-    chain = Chain("net", (23, 17, 4)).conv(8, 3, 2, 1)
-    (layer,) = layers(chain.graph())
-    found = cut(tiling(layer, 300))
-    assert layer.windows is not None
-    for row, rows in enumerate(found.rows):
-        for column, columns in enumerate(found.columns):
-            held = found.read(row, column)
-            for window, out, extent, (low, high) in zip(
-                layer.windows, (rows, columns), (23, 17), held, strict=True
-            ):
-                start, stop = window.span(*out)
-                assert 0 <= low <= max(0, start)
-                assert min(stop, extent) <= high <= extent
 
 
 def test_a_pixel_larger_than_a_buffer_is_refused() -> None:
