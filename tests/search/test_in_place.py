@@ -23,7 +23,7 @@ from pipeline.search.chains.weaves import Weave
 from pipeline.search.chains.woven import Way, woven
 from pipeline.strategies.herringbone import Herringbone
 from tests.graphs import Net
-from tests.search import every_order, in_place, staircases
+from tests.search import in_place, staircases
 from tests.search.in_place import KINDS, drawn
 from tests.strategies.chains import Chain, board
 from tests.strategies.peaks import arena_nibbles
@@ -124,17 +124,6 @@ def test_what_is_peeled_at_a_corner_takes_what_is_said(monkeypatch: pytest.Monke
     _least.cache_clear()
 
 
-def test_all_orders_of_three_units() -> None:
-    """a is read by x and z, b by y: x, z, y needs least."""
-    units = [
-        every_order.Unit(frozenset({("a", 0, 0, 0)}), ("x", 0, 0, 0), 2),
-        every_order.Unit(frozenset({("b", 0, 0, 0)}), ("y", 0, 0, 0), 4),
-        every_order.Unit(frozenset({("a", 0, 0, 0)}), ("z", 0, 0, 0), 2),
-    ]
-    given = {("a", 0, 0, 0): 5, ("b", 0, 0, 0): 1}
-    assert every_order.least(units, given) == 8
-
-
 @pytest.mark.parametrize("kind", quick(2, KINDS, ci=0))
 def test_arenas_are_the_least_of_all_orders(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """4 and 8 bits and from one to the other, planned with ``herringbone``; never above rows."""
@@ -154,26 +143,6 @@ def test_larger_layers_are_as_good_as_staircases(
     with pytest.raises(SystemExit) as end:
         in_place.compare(staircases.judged, KINDS, 150, staircases.SURE)
     assert end.value.code == 0
-
-
-def test_the_best_staircase_of_two_rows_by_hand() -> None:
-    """2 x 2 outputs of 1 x 1 kernels, one nibble each way: each frees what it takes."""
-    chain = Chain((2, 2, 1)).conv("y", 1, 1)
-    assert staircases.best_staircase(chain) == 4
-    assert staircases.best_staircase(Chain((2, 2, 1)).conv("y", 3, 1)) == 12
-    assert staircases.best_staircase(Chain((2, 4, 5)).conv("y", 5, padding=(1, 1, 1, 1))) == 55
-
-
-def test_a_byte_is_free_once_both_halves_are() -> None:
-    """Of three halves, each read by one unit that makes a byte, none is free before two are
-    dead."""
-    units = [every_order.Unit(frozenset({("image", 0, x, 0)}), ("y", 0, x, 0), 2) for x in range(3)]
-    given = {("image", 0, x, 0): 1 for x in range(3)}
-    assert every_order.least(units, given) == 6
-    source = Chain((1, 3, 1)).tensors["image"]
-    assert every_order.least(*every_order.by_byte(units, given, source)) == 6
-    first = [units[0], units[1]._replace(reads=units[0].reads | units[1].reads)]
-    assert every_order.least(*every_order.by_byte(first, given, source)) == 4
 
 
 # --- tiny blocks of several operators: the best of all orders of their pixels

@@ -110,17 +110,6 @@ def test_contiguous_peak_is_the_closed_form(examples: settings) -> None:
     check()
 
 
-@pytest.mark.ci
-def test_closed_forms_on_a_grid() -> None:
-    """Every small shape, without making the plans."""
-    for shape in product(range(1, 6), range(1, 6), (1, 3, 5), (1, 2, 5), (1, 2, 4, 13)):
-        h, w, k, fin, _ = shape
-        layer = layer_of(one_layer(shape))
-        for strategy in IN_PLACE:
-            found = needed_nibbles(layer, strategy("contiguous").traversal(layer))
-            assert found == (h + k - 1) * (w + k - 1) * fin + DEBT[strategy](*shape), strategy
-
-
 def test_the_papers_eq_2_is_low_by_alpha() -> None:
     wrong = 0
     for shape in product(range(3, 12), range(3, 12), (3, 5), range(1, 8), range(2, 14)):
@@ -186,16 +175,6 @@ def test_herringbone_is_the_best_of_all_orders(kernel: int) -> None:
             peels = Herringbone().traversal(layer_of(chain))
             found = peak(chain, peels), needed_nibbles(layer_of(chain), peels)
             assert found == best(chain), (h, w, channels)
-
-
-def test_brute_force_finds_row_major_worse() -> None:
-    """The comparison above can fail."""
-    for channels in ((1, 2), (3, 5), (5, 8)):
-        chain = one_layer((4, 4, 3, *channels))
-        after, before = best(chain)
-        peels = Replace().traversal(layer_of(chain))
-        assert peak(chain, peels) > after
-        assert needed_nibbles(layer_of(chain), peels) > before
 
 
 SAME = {"padding": (1, 1, 1, 1)}

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.graph.graph import Graph
 from pipeline.schedules.lower import needed
 from pipeline.search.joint.best_first import better
 from pipeline.search.joint.cuts import Cuts
 from pipeline.search.joint.segment import peak as peak_of
 from pipeline.search.joint.units import Units
 from tests.search import joint_exact
-from tests.search.joint.exact import least_peak, network_of, peak
 from tests.search.joint.tiny import tiny
-from tests.strategies.nets import Net
 from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
 
@@ -28,30 +25,6 @@ def test_no_order_holds_less(seed: int) -> None:
 @pytest.mark.slow
 def test_a_thousand_networks(capsys: pytest.CaptureFixture[str]) -> None:
     assert joint_exact.main(["1000"]) == 0, capsys.readouterr().out
-
-
-def chain() -> Graph:
-    """Two rows of 4 B, each from two rows of 8 B."""
-    net = Net((4, 4, 2), weights=False)
-    return net.graph(net.maximum("input"))
-
-
-def test_the_least_of_a_chain_by_hand() -> None:
-    """A row saves its 4 B over one that dies, but for the pixel of 2 B that is kept aside."""
-    held, streamed = (network_of(chain(), BOARD, each) for each in (False, True))
-    assert least_peak(held, 100) == 2 * (4 * 8 + 2)
-    rows = [("input", 0), ("input", 1), ("maxpool2d0", 0), ("input", 2), ("input", 3)]
-    order = [*rows, ("maxpool2d0", 1)]
-    assert least_peak(streamed, 100) == peak(streamed, order) == 2 * (4 + 2 * 8 + 2)
-    assert least_peak(streamed, 3) is None
-
-
-def test_an_order_that_cannot_be_is_none() -> None:
-    network = network_of(chain(), BOARD, True)
-    with pytest.raises(AssertionError):
-        peak(network, [("input", 1), ("input", 0), ("maxpool2d0", 0)])
-    with pytest.raises(AssertionError):
-        peak(network, [("input", 0)])
 
 
 def test_other_orders_are_looked_at() -> None:
