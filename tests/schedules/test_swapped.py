@@ -15,7 +15,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Card, Hardware
 from pipeline.plan.fit import roomy
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Compute, Lin, Loop, Move, Plan, PlanError, Signal, Step, Wait
+from pipeline.plan.vocabulary import Compute, Lin, Loop, Plan, Signal, Step, Wait
 from pipeline.schedules.bounds import Range
 from pipeline.schedules.lower import laid_at
 from pipeline.schedules.swapped import Act, Job, Swapped, Window
@@ -33,9 +33,8 @@ def network(rng: np.random.Generator) -> Graph:
     return chain.graph(rng)
 
 
-def row_by_row(graph: Graph, frames: int = 1, early: int = 0) -> Plan:
-    """Rows come in, are computed and go out one by one; ``early``: transfers that a computation
-    does not wait for though it should."""
+def row_by_row(graph: Graph, frames: int = 1) -> Plan:
+    """Rows come in, are computed and go out one by one."""
     source, target = graph.tensors["input"], graph.tensors["conv2d0"]
     kernel, read, made_of = graph.tensors["conv2d0.w"], source.shape[1:], target.shape[1:]
     above = 4 * prod(read), -(-(4 * prod(read) + 2 * prod(made_of)) // 32) * 32
@@ -58,7 +57,7 @@ def row_by_row(graph: Graph, frames: int = 1, early: int = 0) -> Plan:
         given = (("in", 0), ("w", 0))
         before = ready[turn - 1] + 1 if turn else 0  # the row before is stored behind it
         act = Act("make", "out", 0, made, frame, "conv2d0", given)
-        computing.append(Job(max(ready[turn], before) - early, (act,)))
+        computing.append(Job(max(ready[turn], before), (act,)))
         moving.append(Job(turn + 1, (Act("store", "out", 0, made, frame),)))
     region = Swapped(("input", "conv2d0", "conv2d0.w"), ("conv2d0.b",), windows, computing, moving)
     size = above[1] + -(-kernel.size // 256) * 256
@@ -69,12 +68,6 @@ def row_by_row(graph: Graph, frames: int = 1, early: int = 0) -> Plan:
 def test_rows_that_pass_through_compute_what_the_graph_computes(frames: int) -> None:
     graph = network(np.random.default_rng(0))
     assert not exact(row_by_row(graph, frames), graph).report.recomputed
-
-
-def test_a_job_that_does_not_wait_long_enough_is_a_race() -> None:
-    graph = network(np.random.default_rng(0))
-    with pytest.raises(PlanError):
-        verify(row_by_row(graph, early=1), graph)
 
 
 def test_what_repeats_is_a_loop_and_reads_are_inferred() -> None:
@@ -120,14 +113,6 @@ def test_tiles_at_the_end_are_as_large_as_the_others() -> None:
     assert held.extent == (0, 2 * 4 * 4 * 2)
     twice = replace(window, copies=2, copy_bytes=48).buffer("sram")
     assert (twice.copies, twice.copy_stride) == (2, 96)
-
-
-def test_transfers_hold_the_same_box_on_both_sides() -> None:
-    graph = network(np.random.default_rng(0))
-    steps = row_by_row(graph).tracks[1].steps
-    moves = [s for step in steps for s in getattr(step, "body", (step,)) if isinstance(s, Move)]
-    assert all((m.src.lo, m.src.size) == (m.dst.lo, m.dst.size) for m in moves)
-    assert {m.dst.buffer for m in moves} == {"in", "w", "conv2d0"}
 
 
 def pointwise(hardware: Hardware, kept: int = 0) -> tuple[Plan, Graph]:

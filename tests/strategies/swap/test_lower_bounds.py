@@ -86,15 +86,6 @@ def test_no_schedule_of_a_toy_is_below(widths: tuple[int, ...]) -> None:
         assert bound.us <= least_us(parts, sram, rates) * (1 + 1e-9)
 
 
-def test_the_best_schedule_of_a_toy_is_near_the_weights_bound() -> None:
-    graph, parts = toy((2, 3, 5))
-    rates = Rates(1.0, Transfers(3.0), Transfers(0.0))
-    bound, least = lower_bound(parts, graph, 6, rates, 1), least_us(parts, 6, rates)
-    assert bound.by == "weights"
-    assert bound.us == 12 * 6 + (15 - 6) * 3
-    assert bound.us <= least <= 1.4 * bound.us
-
-
 def test_the_bounds_by_hand() -> None:
     """900 products of a convolution, then 300 - 30 B at 3 us, then the output's last byte; all
     products are 1,200, and reading and writing everything once takes 453 x 3 + 3 x 2 us."""
