@@ -5,8 +5,6 @@ depthwise-separable and inverted blocks, squeeze-excitation, concatenation, pool
 Scales are chosen so that values spread over their range and neither vanish nor saturate throughout.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """What every option of conf/hardware keeps to: one that is there is tested here."""
 
-from __future__ import annotations
-
 import shutil
 from itertools import pairwise
 from pathlib import Path

@@ -2,8 +2,6 @@
 tested here, with a small network in the file of a user and one with an operator that nothing
 covers. An importer is listed in ``SAMPLES`` by its class."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """What every operator of pipeline/graph/operators keeps to: one that is there is tested here, with
 random cases that tests/passes/growers.py draws."""
 
-from __future__ import annotations
-
 import inspect
 import pkgutil
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ natively and run, that does the same. All take one list of objectives, and a pag
 makes of them.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace

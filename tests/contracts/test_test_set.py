@@ -1,8 +1,6 @@
 """The test set decides nothing: not for any option of conf/train, not for fine-tuning after pruning
 or for quantization, not for a search. All of these work without one, and give the same bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

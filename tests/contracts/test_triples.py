@@ -1,8 +1,6 @@
 """Networks that some strategy planned and no C was made of, or that ended in a raw exception; and a
 sample of the campaign that found them (``python -m tests.campaign``)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product

@@ -1,7 +1,5 @@
 """The graph checks itself, runs exactly, and survives the disk."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Operators against naive loops: exact integers in plain Python, and real values within one step.
 What holds for every operator is in tests/contracts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from math import exp, floor

@@ -1,7 +1,5 @@
 """What a network costs, counted apart from the library: by hooks, and on torch.export's graph."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

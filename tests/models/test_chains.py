@@ -1,7 +1,5 @@
 """Networks for 4 bits: their published weights, shapes on the way, units that are sums."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

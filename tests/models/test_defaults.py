@@ -1,7 +1,5 @@
 """A model may bring the defaults of other groups; what is typed comes first."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

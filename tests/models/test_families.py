@@ -1,8 +1,6 @@
 """What the published counts do not show: other sizes, layers, blocks, pools of pixels, and weights
 that bring their sizes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

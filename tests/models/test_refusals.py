@@ -1,7 +1,5 @@
 """Sizes, options and data that no network can have: one line that names the key."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -7,8 +7,6 @@ rounded, all but the last eight here (Pex, appendix D).
 Quantized and planned, counts are the same, and docs/zoo.md says them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar

@@ -1,8 +1,6 @@
 """Random networks of every operator that importers make, in the forms in which they make it; and
 random cases of each operator alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

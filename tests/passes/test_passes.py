@@ -1,7 +1,5 @@
 """Every pass keeps every output bit for bit, and does what it is for."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 

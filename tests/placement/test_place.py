@@ -2,8 +2,6 @@
 than the smallest there is.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

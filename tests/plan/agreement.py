@@ -4,8 +4,6 @@ as they are and with a mistake. What both accept has to run.
 ``python -m tests.plan.agreement 10000`` prints what became of so many plans.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter

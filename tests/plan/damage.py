@@ -1,7 +1,5 @@
 """Structural damages of ``plan.json``: of its text, and of the tree that it holds."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from math import inf, nan

@@ -1,7 +1,5 @@
 """Plans that show the vocabulary's powers, most of them hand-written, of small random graphs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -5,8 +5,6 @@ is, a number for one nearby, an object for another one of its class; now and the
 may hold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from math import inf, nan

@@ -1,8 +1,6 @@
 """Random places for the buffers of a draft whose steps are in a row: right for that row, and often
 just so, but for an output that is laid over an input, a little higher or lower."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod

@@ -1,8 +1,6 @@
 """Random small plans over random small graphs: sound, most of them. First there are steps, between
 buffers that lie apart; then an order of them, places that are right for it, and tracks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise, product
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Everything that reads a plan, and what it does with one that nobody has proved."""
 
-from __future__ import annotations
-
 import resource
 import tempfile
 from collections.abc import Callable, Iterator

@@ -8,8 +8,6 @@ A state is how far each track is. Steps of different tracks that may be next at 
 meet in a granule that one of them writes, race. All ways to a state must leave the same content.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass

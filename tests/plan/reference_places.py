@@ -4,8 +4,6 @@ what an output element is made of, atom by atom, from the operators' declaration
 Part of the reference verifier (``reference.py``): nothing here uses a method of a plan's classes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import product
 from math import prod

@@ -5,8 +5,6 @@ part of which element it is, in which form; the atoms are those that an accumula
 None for a final element.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """Small sound plans to spoil: one dense layer, whole, in two halves of its sums, fetched from a
 card, streamed in, or for two frames; and ways to change them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce

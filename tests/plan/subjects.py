@@ -1,7 +1,5 @@
 """Sound plans that tests spoil: the fixtures, and a small plan of every strategy there is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial

@@ -1,8 +1,6 @@
 """The verifier agrees with a second one that shares nothing with it, on sound plans and spoilt
 ones; what both accept computes the graph under any timing."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import fields
 from pathlib import Path

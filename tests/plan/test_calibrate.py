@@ -1,7 +1,5 @@
 """Rounded accumulators: how their step is chosen, what they compute, and what refuses them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,8 +1,6 @@
 """What is said of plans: peak memory, traffic, fit and text, where numbers are known by hand; and
 how a plan runs each layer: order, overlap, steps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

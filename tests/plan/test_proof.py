@@ -1,7 +1,5 @@
 """A plan is proved once; what was edited since is proved again, and what is damaged is one line."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Every reader of a plan answers one that nobody has proved, or what is left of a damaged file: a
 result, or one line."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace

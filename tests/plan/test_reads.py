@@ -1,7 +1,5 @@
 """What steps read and when, and cells as strided views, against enumeration element by element."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What ``verify`` refuses, by hand: each check once for each way to fail it, and what it says."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What ``verify`` refuses of what comes when: streams, work in place, tracks and frames."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Readers on networks of millions of elements, and the rules that make that possible."""
 
-from __future__ import annotations
-
 import tracemalloc
 from dataclasses import replace
 

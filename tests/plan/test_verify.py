@@ -1,7 +1,5 @@
 """Sound plans are accepted, run bit-exactly and survive the file; what is said of them is so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What cannot even be made: a plan that means nothing, or that asks for more than a machine has."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from math import inf, nan
 from typing import Any

@@ -1,7 +1,5 @@
 """A network's rows on demand, in one segment, whatever a search would make of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pipeline.graph.graph import Graph

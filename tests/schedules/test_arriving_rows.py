@@ -1,7 +1,5 @@
 """A convolution over rows that arrive: what is held, what is refused, and what it computes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

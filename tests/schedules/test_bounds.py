@@ -1,7 +1,5 @@
 """What a step needs, against what the operator's windows read, output by output."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lifetimes against the steps one by one, loops unrolled."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Loops are the same steps in the same order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

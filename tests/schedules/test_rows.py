@@ -1,7 +1,5 @@
 """Rows on demand: right on random networks, and as small as is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

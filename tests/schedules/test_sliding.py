@@ -1,7 +1,5 @@
 """Rows that move down as new ones come: proved, interpreted, and from window to window alike."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A region of two tracks, proposed by hand: what its acts become, and that it computes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise

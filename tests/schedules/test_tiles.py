@@ -1,7 +1,5 @@
 """Tiles of columns: right on random networks, no more work repeated than is said, and as C."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from random import Random

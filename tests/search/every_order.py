@@ -4,8 +4,6 @@ Shares nothing with the planners: a unit reads cells and makes one; what nothing
 gone before a unit's output is stored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple

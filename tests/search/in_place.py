@@ -5,8 +5,6 @@ planned in place, by kind of layer. ``KIND …``: only these; ``--cases N`` of e
 how much; ``rows``: how many are larger than that in row-major order. Ends with 1 where one is.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator

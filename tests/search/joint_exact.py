@@ -5,8 +5,6 @@ orders of their rows; networks with too many of these are left out.
 Ends with 1 unless that is so of 98 in 100, and none holds 7 % more.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ with more than the best staircase, at most by how much; ``below``; ``rows``: wit
 row-major order, of which there are none. Ends with 1 where there are, or some above of ``SURE``.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,8 +1,6 @@
 """The order of a layer in place is the best of all, where only one thing is asked of it: pixels of
 one width, each with all its channels; so is that of a tiny block."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,8 +1,6 @@
 """Rows lie in blocks where kernels are faster so: portable code finds each of their elements by a
 table in flash."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Kernels that are asked for by name: chosen within a budget of flash, given up where their scratch
 has no room, and only where speed is what is wanted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 from pathlib import Path

@@ -7,8 +7,6 @@ convolution of the input. With a sum w wide the paper's appendix C.4 says 3w + 2
 2w + 4 at most, and no more than whole tensors take.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -9,8 +9,6 @@ Ends with 1 where a network takes more than what it has to hold, where its arena
 its tensors, or where addresses cost more than ``WORST`` of that bound, or ``MEAN`` of those of all.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Shares nothing with the strategies; sizes are in bytes, all tensors int8.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count, product
 

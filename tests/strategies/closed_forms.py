@@ -7,8 +7,6 @@ kernel's side. Strategies do not use these: they count what is live. The tests c
 Source: Gural and Murmann, Memory-Optimal Direct Convolutions, ICML 2019, sections 3.3 and 3.4.
 """
 
-from __future__ import annotations
-
 
 def peel_debt(x: int, k: int, fin: int, fout: int) -> int:
     """D(x) = x (fout - fin) - (k - 1) fin: what a finished row or column of x pixels leaves."""

@@ -1,8 +1,6 @@
 """int8 graphs of any topology with random weights, and networks whose peak memory is published or
 that are drawn at random."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Peak memory counted in ways that share no code with the strategies."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Plans that are proved, interpreted on random frames, and run as C on this computer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple

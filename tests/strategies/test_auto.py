@@ -1,7 +1,5 @@
 """What a newcomer gets: a plan that fits if there is one, and one line that says which and why."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

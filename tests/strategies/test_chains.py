@@ -3,8 +3,6 @@ published figures and the better ones of the slots layout; and networks with bra
 layer where that is small enough, else blocks pixel by pixel. That plans are proved and compute the
 reference is in tests/contracts; how little residual blocks take, in tests/search."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import product

@@ -1,8 +1,6 @@
 """The joint schedule: peaks that have to hold, exact results, never more than another strategy; and
 where it is to be fast within a limit, or may repeat work."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """No plan that computes nothing twice holds less than the bound, whatever it is made of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

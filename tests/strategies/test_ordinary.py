@@ -1,8 +1,6 @@
 """Ordinary execution of any graph: against brute force, and against published peaks to the byte;
 and on abstract tasks the order with the least peak, and addresses: proofs, bounds and budgets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations

@@ -1,8 +1,6 @@
 """Peaks of single layers: closed forms, an independent simulation, and the best of all orders; and
 the rules of the paper's appendix C against what is live."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import ceil, floor
 

@@ -4,8 +4,6 @@ is ``herringbone``; of ``joint`` with the input held and streamed. Patches compu
 again. After the word ``seconds``: processor time in which each strategy but ``joint``, ``auto`` and
 ``swap`` plans them, proofs not counted; exits 1 where one takes more than a second."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import time

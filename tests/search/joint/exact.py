@@ -7,8 +7,6 @@ one whose worst moment is the least (bottleneck shortest path). Shares nothing w
 what kernels say about rows that are written over dying ones.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The order's peak against the least over all orders of rows."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipeline.schedules.lower import needed

@@ -1,7 +1,5 @@
 """Networks so small that all orders of their rows can be looked at."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.graph.graph import Graph

@@ -7,8 +7,6 @@ interpreter's.
 Ends with 1 where a plan takes more than ``MOST`` of the ordinary one, or more memory than Pex says.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

@@ -5,8 +5,6 @@ not give a schedule that can be replayed is no schedule. What a schedule needs i
 says. Shares no code with the search.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

@@ -2,8 +2,6 @@
 kernels of a core with the DSP extension: which of these run, what takes the place of what it is
 made of, and the outputs byte for byte."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 from pathlib import Path

@@ -2,8 +2,6 @@
 searches against every derivation of the published rules, against ordinary execution, and against
 Pex's own figures to the byte with its numbers of accumulating layers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache

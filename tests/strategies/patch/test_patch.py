@@ -1,7 +1,5 @@
 """Patches: MobileNetV2's published figures, and random networks run exactly, halo and all."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -5,8 +5,6 @@ how long proofs of the largest plans take, of networks in tiles, as experiments 
 figures vary them; 1 where one of an experiment takes longer than it may.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """The scheduler ``best``: times against the bound and the published floor, and right plans, of
 networks with branches, too."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """What no schedule is below: against the best of all schedules of toys, and element by element."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

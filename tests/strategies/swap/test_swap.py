@@ -2,8 +2,6 @@
 though it does not fit, so that the plan says what it needs; and what need not be swapped and stays:
 weights in flash, feature maps in SRAM."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

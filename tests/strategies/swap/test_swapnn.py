@@ -1,8 +1,6 @@
 """SwapNN's scheduler: the rule of its tiles, the published figures, and plans that compute what the
 graph computes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import prod
 
