@@ -1,12 +1,8 @@
 """MFCC in integers against the definition of MLPerf Tiny's reference, in floats."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-import yaml
 
-from pipeline import config
 from pipeline.errors import ThimbleError
 from pipeline.frontends.mfcc import Mfcc
 from pipeline.frontends.realtime import realtime
@@ -61,10 +57,8 @@ def test_within_a_fortieth_of_a_step_of_the_reference(name: str) -> None:
     assert apart.max() <= 1 and (apart > 0).mean() <= 0.01
 
 
-def test_the_yaml_is_for_the_network_of_mlperf_tiny() -> None:
-    ear = config.instantiate(yaml.safe_load(Path("conf/frontend/mfcc.yaml").read_text()))
-    assert ear == EAR and ear.shape == (49, 10, 1) and ear.samples == 16_000
-    assert ear.state_bytes == 5_544
+def test_it_is_for_the_network_of_mlperf_tiny() -> None:
+    assert EAR.shape == (49, 10, 1) and EAR.samples == 16_000 and EAR.state_bytes == 5_544
 
 
 @pytest.mark.parametrize(

@@ -254,15 +254,13 @@ def file(
 
 
 def test_reads_what_is_there() -> None:
+    """A field that is left out has its default."""
     table = root(file())
     assert bytes(table.raw(0)) == b"\1\2\3"
     assert table.numbers(0, "u1", 3) == (1, 2, 3)
     assert table.text(0) == "\1\2\3"
     assert table.scalar(0, "i32") == 4
     assert table.scalar(0, "i8") == 4
-
-
-def test_a_field_that_is_left_out_has_its_default() -> None:
     for table in (root(file(field=0)), root(file(vtable_bytes=4))):
         assert table.scalar(0, "f32", 1.5) == 1.5
         assert table.table(0) is None

@@ -42,14 +42,6 @@ def pruned(method: ChannelPruning, data: Any = NONE, model: Any = MODEL) -> Prun
     return method.prune(model, weights(), data, Run(1))
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_the_yaml_names_it(name: str) -> None:
-    node = yaml.safe_load(Path(f"conf/prune/{name}.yaml").read_text())
-    plain = {k: v for k, v in node.items() if not str(v).startswith("${")}
-    extra = {"magnitude": {}, "width": {"width": 0.5}, "pex": {"pmu_bytes": 1000}}[name]
-    assert config.instantiate({**plain, **extra}) == METHODS[name](**extra)
-
-
 def test_it_is_off_by_default_and_changes_nothing() -> None:
     method = config.instantiate(yaml.safe_load(Path("conf/prune/none.yaml").read_text()))
     assert method == NoPruning() and not method.changes

@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-import yaml
 from torch import nn
 
 from pipeline.artifacts import Arrays
@@ -20,12 +18,9 @@ from pipeline.importers.lower import PIXEL, stored_weights
 from pipeline.importers.torch_export import exported
 from pipeline.importers.torch_model import Ranged
 from pipeline.models.network import state_arrays
-from pipeline.quantize.base import Quantizer
 from pipeline.quantize.int4 import Int4
 from pipeline.quantize.int8 import Int8, Observer, absorbed
-from pipeline.quantize.int8_accumulators import Int8Accumulators
 from pipeline.quantize.int8_bias import corrected, rounded, unbiased
-from pipeline.quantize.int8_qat import Int8Qat
 from pipeline.quantize.int8_ranges import (
     Histogram,
     by_error,
@@ -246,17 +241,3 @@ def test_fine_scales_leave_little_to_correct(graph: FloatGraph) -> None:
     result = corrected(graph, affines, batches(values))
     exact, fixed = graph.outputs(values), result.outputs(values)
     assert 0 < float((exact - fixed).abs().max()) < 0.05 * float(exact.std())
-
-
-METHODS: dict[str, Callable[..., Quantizer]] = {
-    "int4": Int4, "int8": Int8, "int8_qat": Int8Qat, "int8_accumulators": Int8Accumulators,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_a_yaml_gives_the_defaults(name: str) -> None:
-    node = yaml.safe_load(Path(f"conf/quantize/{name}.yaml").read_text())
-    given = {key: node[key] for key in node if key not in ("_target_", "name", "threads")}
-    assert METHODS[name](**given) == METHODS[name]()
-    strategy = yaml.safe_load(Path("conf/strategy/partial.yaml").read_text())
-    assert all(given[key] == strategy[key] for key in ("search", "channels") if key in given)

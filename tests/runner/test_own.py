@@ -297,6 +297,24 @@ def test_as_by_import(target: str) -> None:
     assert Any not in found.values(), "a type that is not checked"
 
 
+YAMLS = [
+    p for group in ("quantize", "prune", "frontend") for p in ROOT.glob(f"conf/{group}/*.yaml")
+]
+
+
+@pytest.mark.parametrize("path", sorted(YAMLS), ids=lambda path: path.stem)
+def test_a_yaml_gives_the_defaults(path: Path) -> None:
+    node = yaml.safe_load(path.read_text())
+    module, _, name = node["_target_"].rpartition(".")
+    for each in dataclasses.fields(getattr(importlib.import_module(module), name)):
+        given = node.get(each.name, "${...}")
+        if each.default is not dataclasses.MISSING and not str(given).startswith("${"):
+            assert given == each.default, each.name
+    if path.stem == "int8_accumulators":  # it trains with those of the plan
+        strategy = yaml.safe_load((ROOT / "conf" / "strategy" / "partial.yaml").read_text())
+        assert all(node[key] == strategy[key] for key in ("search", "channels"))
+
+
 def test_what_a_class_may_look_like(tmp_path: Path) -> None:
     (tmp_path / "pipeline").mkdir()
     (tmp_path / "pipeline" / "base.py").write_text(BASE)
