@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import struct
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from tests.targets.cortex_m import board_named, built
 FAULTS = Path(__file__).parent / "fixture" / "sd_faults.c"
 FUNCTIONS = FAULTS.with_name("functions_avr.c")
 WRAPPED = "nn_init", "nn_feed", "nn_invoke", "nn_take"
+LEFT = "left.img"
+"""What the card held after a cut of the power."""
 TOLD = struct.Struct("<III")
 STARTS = 8
 """What a call of nn_init adds to a function's number: one at the start, one before each frame."""
@@ -93,10 +95,10 @@ class FaultyUno:
         said = {
             "THIMBLE_FAULT": " ".join(str(int(n)) for n in numbers),
             "THIMBLE_TOLD": str(told),
-            "THIMBLE_LEFT": str(self.left(folder)),
+            "THIMBLE_LEFT": str(folder / LEFT),
             "THIMBLE_COMMANDS": str(folder / "commands"),
         }
-        with environment(said), self.chip(card) as chip:
+        with patch.dict(os.environ, said), self.chip(card) as chip:
             for frame in frames:
                 try:
                     reply, _ = chip.ask(Command.INFER, frame.astype(np.int8).tobytes())
@@ -112,6 +114,10 @@ class FaultyUno:
         passed, came, block = TOLD.unpack(told.read_bytes())
         return found, Told(passed, bool(came), block)
 
+    @property
+    def firmware(self) -> bytes:
+        return (self.program.build / "firmware.elf").read_bytes()
+
     def chip(self, card: Path | None) -> simavr.Chip:
         return simavr.Chip(
             self.shim,
@@ -122,33 +128,17 @@ class FaultyUno:
             inserted=card or self.program.build / NAME,
         )
 
-    def left(self, folder: Path) -> Path:
-        return folder / "left.img"
 
-
-@contextmanager
-def environment(values: dict[str, str]) -> Iterator[None]:
-    os.environ |= values
-    try:
-        yield
-    finally:
-        for name in values:
-            del os.environ[name]
-
-
-def faulty_uno(
-    folder: Path, security: Security = "none", graph: Graph | None = None, tells: bool = False
-) -> FaultyUno:
-    """A network whose weights are eight times the SRAM, if not ``graph``; ``tells``: its firmware
-    has ``fixture/functions_avr.c``, too."""
+def faulty_uno(folder: Path, security: Security = "none", graph: Graph | None = None) -> FaultyUno:
+    """A network whose weights are eight times the SRAM, if not ``graph``; its firmware says which
+    function runs (``fixture/functions_avr.c``)."""
     graph, hardware = graph or with_large_weights(), board_named("arduino_sd")
     hardware = replace(hardware, card=replace(hardware.card, security=security))
     plan = Swap().plan(graph, hardware)
-    if tells:
-        flags = (*hardware.toolchain.flags, *(f"-Wl,--wrap={name}" for name in WRAPPED))
-        hardware = replace(hardware, toolchain=replace(hardware.toolchain, flags=flags))
-        (folder / "generated").mkdir(parents=True)
-        shutil.copyfile(FUNCTIONS, folder / "generated" / FUNCTIONS.name)
+    flags = (*hardware.toolchain.flags, *(f"-Wl,--wrap={name}" for name in WRAPPED))
+    hardware = replace(hardware, toolchain=replace(hardware.toolchain, flags=flags))
+    (folder / "generated").mkdir(parents=True)
+    shutil.copyfile(FUNCTIONS, folder / "generated" / FUNCTIONS.name)
     program = Program(folder, graph, hardware, plan, built(folder, graph, hardware, plan))
     if not hardware.card.summed:
         return FaultyUno(program, compiled(folder), *(range(0),) * 3)
@@ -181,8 +171,3 @@ def compiled(folder: Path) -> Path:
     command += ["-o", "faulty_shim", "-lsimavr", "-lelf"]
     tools.run(command, folder, "compiling the shim with faults")
     return folder / "faulty_shim"
-
-
-def blocks(program: Program) -> int:
-    """Of the card."""
-    return (program.build / NAME).stat().st_size // BLOCK

@@ -1,6 +1,6 @@
 """A card that lies, a sample of ``tests.codegen.card.campaign``: no wrong answer, what can be
-repaired is, and the rest ends with a status that says what to do; no nonce meets two messages; what
-is used as it should not be ends with a status."""
+repaired is, and the rest ends with a status that says what to do, on an Uno, too; no nonce meets
+two messages; what is used as it should not be ends with a status."""
 
 from __future__ import annotations
 
@@ -16,20 +16,40 @@ from pipeline.sealing import Security
 from pipeline.strategies.swap import Swap
 from pipeline.targets.card import CHIP_KEY, NAME
 from pipeline.targets.protocol import Status
-from tests.codegen.card import campaign, tries
-from tests.codegen.card.campaign import DRAWN, KEYED, POWER, drawn
+from tests.codegen.card import campaign, faulty_avr, tries, tries_avr
+from tests.codegen.card.campaign import POWER
 from tests.codegen.card.faulty import FAULTS, Fault, Faulty, Kind, Way, Where, faulty
+from tests.codegen.card.faulty_avr import FaultyUno, faulty_uno
 from tests.codegen.card.support import KEY, board, elements, given, large
-from tests.codegen.card.tries import LOST, REPAIRED, WRONG, Case, ended, images, judged
+from tests.codegen.card.tries import (
+    DRAWN,
+    KEYED,
+    LOST,
+    REPAIRED,
+    WRONG,
+    Case,
+    Counts,
+    drawn,
+    end,
+    images,
+    judged,
+)
 from tests.strategies.swap.nets import random_chain
+from tests.targets.conftest import needs_avr
 from tests.targets.cortex_m import generated, needs_arm
 from tests.tiers import quick
 
 pytestmark = needs_arm
 SAMPLE, CUTS, TRIED = 70, 3, 300
-ON_M7 = 12
+ON_M7, ON_UNO = 12, 8
 REFUSED, NN_CARD_FAILED = 3, 5
 """Of fixture/faults.c, and of model.h."""
+
+
+def all_repaired(found: Counts, least: int) -> bool:
+    """Whether all that can be repaired were, more than ``least``, and nothing ended wrong."""
+    can, repaired, wrong = judged(found)
+    return repaired == can > least and not wrong
 
 
 @pytest.fixture(
@@ -51,16 +71,14 @@ def test_faults_are_repaired_or_end_with_their_status(made: Faulty, tmp_path: Pa
     found = campaign.injected(made, SAMPLE, 2, tmp_path)
     names = {name.rsplit(": ", 1)[0] for name in found}
     assert len(names) == DRAWN - KEYED * (not made.keyed)
-    can, repaired, wrong = judged(found)
-    assert repaired == can > SAMPLE // 3 and not wrong
+    assert all_repaired(found, SAMPLE // 3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sealed", ["encrypted"], indirect=True)
 def test_on_a_cortex_m7(sealed: Faulty, tmp_path: Path) -> None:
-    for part, count in ((campaign.injected, ON_M7), (tries.tried, ON_M7), (tries.fed, ON_M7)):
-        can, repaired, wrong = judged(part(sealed, count, 2, tmp_path))
-        assert repaired == can > 1 and not wrong
+    for part in (campaign.injected, campaign.tried, campaign.fed):
+        assert all_repaired(part(sealed, ON_M7, 2, tmp_path), 1)
     assert campaign.cut(sealed, 1, 1, tmp_path) == {f"{POWER}: the next start is right": 1}
 
 
@@ -75,7 +93,7 @@ def test_what_is_fed_is_sealed_once(made: Faulty, tmp_path: Path) -> None:
         for way in tries.Way
     ]
     cases = [Case("", fault, tries.ends(made, fault)) for fault in faults]
-    found = tries.judged_frames(made, [([], case) for case in cases], tmp_path, rng)
+    found = tries.judged_frames(made, cases, tmp_path, rng)
     assert found == {f": {REPAIRED}": 3 * made.fed, ": card_failed": 3 * made.fed}
     frames = tries.images(made.program.graph, len(cases) + 1, np.random.default_rng(0))
     written = (tmp_path / "written").read_bytes()
@@ -83,12 +101,10 @@ def test_what_is_fed_is_sealed_once(made: Faulty, tmp_path: Path) -> None:
 
 
 def test_each_command_is_tried_three_times_in_each_function(made: Faulty, tmp_path: Path) -> None:
-    found = tries.tried(made, TRIED, 1, tmp_path)
-    can, repaired, wrong = judged(found)
-    assert repaired == can > TRIED // 3 and not wrong
+    found = campaign.tried(made, TRIED, 1, tmp_path)
+    assert all_repaired(found, TRIED // 3)
     assert len({name.partition(":")[0] for name in found}) == 5  # nn_init, also the first one
-    can, repaired, wrong = judged(tries.fed(made, SAMPLE, 1, tmp_path))
-    assert repaired == can > SAMPLE // 4 and not wrong
+    assert all_repaired(campaign.fed(made, SAMPLE, 1, tmp_path), SAMPLE // 4)
 
 
 @pytest.mark.ci
@@ -98,7 +114,7 @@ def test_without_checks_the_first_failure_ends_with_its_status(
 ) -> None:
     """nn_take says it as often as it is asked."""
     made = faulty(tmp_path / "made", "unchecked", taken=taken).natively()
-    found = tries.tried(made, TRIED, 1, tmp_path / "run")
+    found = campaign.tried(made, TRIED, 1, tmp_path / "run")
     assert found and all(name.endswith((": card_failed", ": no_card")) for name in found)
     fault = Fault(Kind.TRY, 1, 1, where=Where.TAKE)
     made.replies(tries.images(made.program.graph, 1), [fault], tmp_path / "run")
@@ -108,6 +124,49 @@ def test_without_checks_the_first_failure_ends_with_its_status(
 
 def test_after_a_power_cut_the_next_start_is_right(made: Faulty, tmp_path: Path) -> None:
     assert campaign.cut(made, CUTS, 1, tmp_path) == {f"{POWER}: the next start is right": CUTS}
+
+
+@pytest.fixture(scope="module")
+def uno(tmp_path_factory: pytest.TempPathFactory) -> FaultyUno:
+    return faulty_uno(tmp_path_factory.mktemp("uno"))
+
+
+@needs_avr
+@pytest.mark.ci
+def test_on_an_uno(uno: FaultyUno, tmp_path: Path) -> None:
+    """The driver tries each command four times in whichever function; what comes when it gives up
+    is another status, or the answer."""
+    found = campaign.injected(uno, 18, 279, tmp_path)
+    assert len({name.partition(":")[0] for name in found}) >= 10 and all_repaired(found, 6)
+    for part in (campaign.fed, campaign.tried):
+        assert all_repaired(part(uno, ON_UNO, 1, tmp_path), ON_UNO // 3)
+    every = {case.name.rpartition(" ")[2] for case in tries_avr.tries(uno, tmp_path)}
+    assert len(every) == 4  # nothing is taken
+    assert campaign.cut(uno, 2, 1, tmp_path) == {f"{POWER}: the next start is right": 2}
+    size = uno.program.size
+    assert size.ram_objects["nn_sums"] >= 2 * len(uno.maps)
+    assert size.status == "ok" and size.sram_bytes <= uno.program.hardware.sram_bytes
+
+
+@needs_avr
+@pytest.mark.ci
+def test_on_an_uno_frames_after_it_are_right(uno: FaultyUno, tmp_path: Path) -> None:
+    """After one whose input was lost, and, as soon as it is there, one whose card was away."""
+    frames = given(uno.program.graph, 4)
+    for fault, status in (
+        (faulty_avr.Fault(faulty_avr.Kind.FLIP_CARD, uno.begins, 9, uno.input[0]), "INPUT_LOST"),
+        (faulty_avr.Fault(faulty_avr.Kind.GONE, uno.begins + 1, 800), "NO_CARD"),
+    ):
+        (first, second, _, last), told = uno.replies(frames, fault, tmp_path)
+        assert told.came and second.status == Status[status] and not second.payload
+        assert uno.program.right(first, frames[0]) and uno.program.right(last, frames[3])
+
+
+@needs_avr
+@pytest.mark.slow
+def test_on_an_uno_without_checks(tmp_path: Path) -> None:
+    found = campaign.tried(faulty_uno(tmp_path, "unchecked"), ON_UNO, 1, tmp_path)
+    assert all_repaired(found, ON_UNO // 3)
 
 
 @pytest.mark.parametrize(
@@ -135,11 +194,11 @@ def test_a_fault_that_is_not_caught_would_be_seen(made: Faulty, tmp_path: Path) 
     frames = given(made.program.graph, 2)
     first, second = made.replies(frames, [], tmp_path)
     any_case = drawn(made, np.random.default_rng(0))
-    assert ended(made, any_case, frames[0], first) == REPAIRED
-    assert ended(made, any_case, frames[0], second) == WRONG
+    assert end(made.program, any_case.expected, frames[0], first) == REPAIRED
+    assert end(made.program, any_case.expected, frames[0], second) == WRONG
     case = Case("", Fault(Kind.FAIL, 3, 40), frozenset({Status.OK}))
     (failed,) = made.replies(frames[:1], [case.fault], tmp_path)
-    assert ended(made, case, frames[0], failed) == f"{LOST}, card_failed"
+    assert end(made.program, case.expected, frames[0], failed) == f"{LOST}, card_failed"
 
 
 NONCES = FAULTS.with_name("nonces.c")

@@ -1,5 +1,6 @@
-"""What faults of a card may end in, and did: commands that fail once to three times in each
-function that uses a card, and whatever may go wrong while an input is fed, for the campaign."""
+"""What faults of a card may end in, and did; and those of a Cortex-M7's: any fault at any command,
+commands that fail once to three times in each function that uses a card, whatever may go wrong
+while an input is fed, and cuts of the power."""
 
 from __future__ import annotations
 
@@ -8,14 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.targets.protocol import Reply, Status
-from tests.codegen.card.faulty import Fault, Faulty, Kind, Ran, Way, Where
-from tests.codegen.card.support import Program
+from tests.codegen.card.faulty import MOST_BLOCKS, Fault, Faulty, Kind, Ran, Way, Where
+from tests.codegen.card.support import BLOCK, Program
 
 LEAST_REPAIRED = 0.99
 """Of what can be."""
@@ -30,15 +32,12 @@ CLEAR = "the input in clear"
 
 @dataclass(frozen=True)
 class Case:
-    """``expected``: the statuses that it may end with."""
+    """``expected``: the statuses that it may end with; ``before``: faults of the frames before."""
 
     name: str
-    fault: Fault
+    fault: Any
     expected: frozenset[Status]
-
-
-def ended(made: Faulty, case: Case, frame: IntArray, reply: Reply) -> str:
-    return end(made.program, case.expected, frame, reply)
+    before: Sequence[Fault] = ()
 
 
 def end(program: Program, expected: frozenset[Status], frame: IntArray, reply: Reply) -> str:
@@ -70,27 +69,29 @@ TIMES = (1, 2, 3)
 EVER = 1 << 20
 OFF = Fault(Kind.FAIL, 0, EVER)
 """Its frame fails, and nn_init looks for the card anew."""
+FIRST = "a command fails in the first nn_init"
+"""Which is that of a program, not of a frame."""
 LOOKS = Fault(Kind.TRY, EVER, 0, where=Where.CHECK)
 """Nothing fails, but nn_check_card is called."""
 WORD = 8
 """Bytes: of 16 that follow each other somewhere, 8 begin where the input has a word."""
 
 
-def tries(made: Faulty, folder: Path) -> Iterator[tuple[Sequence[Fault], Case]]:
-    """Each command of a frame that goes well, failing in each way; with the faults of the frames
-    before."""
+def tries(made: Faulty, folder: Path) -> Iterator[Case]:
+    """Have each command of a frame that goes well fail in each way."""
     made.replies(images(made.program.graph, 4), [OFF, Fault(Kind.NONE), LOOKS], folder)
     found = made.ran(folder)
     for where in Where:
         frame = {Where.INIT: 1, Where.CHECK: 2}.get(where, 3)
+        before = [OFF] if where == Where.INIT else []
         for command, times, way in product(range(counted(found, frame, where)), TIMES, Way):
             if where != Where.INVOKE or way == (command + times) % len(Way):
                 fault = Fault(Kind.TRY, command, times, way, where=where)
-                case = Case(f"a command fails in nn_{name(where)}", fault, ends(made, fault))
-                yield [OFF] if where == Where.INIT else [], case
+                title = f"a command fails in nn_{name(where)}"
+                yield Case(title, fault, ends(made, fault), before)
     for command, times, way in product(range(counted(found, 0, Where.INIT)), TIMES, Way):
         fault = Fault(Kind.TRY, command, times, way, where=Where.INIT)
-        yield [], Case("a command fails in the first nn_init", fault, ends(made, fault))
+        yield Case(FIRST, fault, ends(made, fault))
 
 
 def name(where: Where) -> str:
@@ -110,35 +111,23 @@ def ends(made: Faulty, fault: Fault) -> frozenset[Status]:
     return frozenset({Status.CARD_FAILED, Status.NO_CARD})
 
 
-def tried(made: Faulty, count: int, seed: int, folder: Path) -> Counts:
-    """What ``count`` of all tries ended in, or all of them."""
-    every = list(tries(made, folder))
-    rng, found = np.random.default_rng(seed), Counts()
-    chosen = [every[n] for n in sorted(rng.permutation(len(every))[:count])]
-    alone = [case for before, case in chosen if case.name.endswith("first nn_init")]
-    others = [each for each in chosen if not each[1].name.endswith("first nn_init")]
-    for case in alone:
-        found += judged_frames(made, [([], case)], folder, rng)
-    return found + judged_frames(made, others, folder, rng)
-
-
 def judged_frames(
-    made: Faulty,
-    cases: Sequence[tuple[Sequence[Fault], Case]],
-    folder: Path,
-    rng: np.random.Generator,
+    made: Faulty, cases: Sequence[Case], folder: Path, rng: np.random.Generator
 ) -> Counts:
-    """What became of ``cases``, with the faults before each; a frame is fed after all of them."""
-    faults = [fault for before, case in cases for fault in (*before, case.fault)]
-    frames = images(made.program.graph, len(faults) + 1, rng)
-    replies, found, at = made.replies(frames, faults, folder), Counts(), 0
-    for before, case in cases:
-        at += len(before)
-        found[f"{case.name}: {ended(made, case, frames[at], replies[at])}"] += 1
-        at += 1
-    assert made.program.right(replies[at], frames[at])
-    if made.security == "encrypted" and in_clear(frames, (folder / "written").read_bytes()):
-        found[f"what is written: {CLEAR}"] += 1
+    """Count what became of ``cases``; a frame is fed after all of them."""
+    found, others = Counts(), [case for case in cases if case.name != FIRST]
+    for group in [*([case] for case in cases if case.name == FIRST), others]:
+        faults = [fault for case in group for fault in (*case.before, case.fault)]
+        frames, at = images(made.program.graph, len(faults) + 1, rng), 0
+        replies = made.replies(frames, faults, folder)
+        for case in group:
+            at += len(case.before)
+            said = end(made.program, case.expected, frames[at], replies[at])
+            found[f"{case.name}: {said}"] += 1
+            at += 1
+        assert made.program.right(replies[at], frames[at])
+        if made.security == "encrypted" and in_clear(frames, (folder / "written").read_bytes()):
+            found[f"what is written: {CLEAR}"] += 1
     return found
 
 
@@ -161,14 +150,9 @@ def in_clear(frames: IntArray, written: bytes) -> bool:
     return False
 
 
-def fed(made: Faulty, count: int, seed: int, folder: Path) -> Counts:
-    """What so many faults while an input is fed ended in."""
-    rng = np.random.default_rng(seed)
-    cases = [([], fault_of_feeding(made, rng)) for _ in range(count)]
-    return judged_frames(made, cases, folder, rng)
+def feeding(made: Faulty, rng: np.random.Generator) -> Case:
+    """Draw any fault while an input is fed."""
 
-
-def fault_of_feeding(made: Faulty, rng: np.random.Generator) -> Case:
     def pick(count: int) -> int:
         return int(rng.integers(count))
 
@@ -185,3 +169,58 @@ def fault_of_feeding(made: Faulty, rng: np.random.Generator) -> Case:
     )
     title, fault, expected = found[pick(len(found))]
     return Case(f"while feeding, {title}", fault, expected)
+
+
+DRAWN, KEYED = 16, 2
+"""Kinds of faults, and how many of them take a key: without one there is no difference."""
+
+
+def drawn(made: Faulty, rng: np.random.Generator) -> Case:
+    """Draw any fault, at any command."""
+
+    def pick(count: int) -> int:
+        return int(rng.integers(count))
+
+    read, write, many = pick(made.reads), pick(made.writes), pick(1 << 30)
+    number = pick(DRAWN - KEYED * (not made.keyed))
+    other, ever, ok = Kind.OTHER_CARD, 1 << 20, Status.OK
+    (first, blocks), (second, _) = (made.weights[pick(len(made.weights))] for _ in range(2))
+    while second == first:
+        second, _ = made.weights[pick(len(made.weights))]
+    count, tile = min(blocks, MOST_BLOCKS), first * BLOCK
+    inside = tile + pick(16 + 1)  # of its tag, or its first byte
+    fed = made.input[pick(len(made.input))][0] * BLOCK + pick(17)
+    exchanged = Fault(Kind.EXCHANGED, 0, count, second * BLOCK, tile)
+    found = (
+        ("a bit of what is read", Fault(Kind.FLIP_READ, read, many), ok),
+        ("a bit of what is written", Fault(Kind.FLIP_WRITE, write, many), ok),
+        ("a lost write: the tile of an earlier frame", Fault(Kind.LOST_WRITE, write), ok),
+        ("a short read", Fault(Kind.SHORT_READ, read, many), ok),
+        ("a command fails, or is busy for too long", Fault(Kind.FAIL, read, 1 + pick(4)), ok),
+        ("the card is removed and put back", Fault(Kind.GONE, read, 1 + pick(3)), ok),
+        ("a bit of the weights", Fault(Kind.FLIP_CARD, 0, many, 0, inside), Status.CARD_DAMAGED),
+        ("a bit of the input", Fault(Kind.FLIP_CARD, 0, many, 0, fed), Status.INPUT_LOST),
+        ("a tile of weights exchanged", exchanged, Status.CARD_DAMAGED),
+        ("another network's card", Fault(other, read, 0, 0), Status.OTHER_CARD),
+        ("an older card of this network", Fault(other, read, 0, 1), Status.INPUT_LOST),
+        ("every command fails from one on", Fault(Kind.FAIL, read, ever), Status.CARD_FAILED),
+        ("the card is removed", Fault(Kind.GONE, read, ever), Status.NO_CARD),
+        ("the card cannot be written", Fault(Kind.READ_ONLY, write), Status.CARD_FAILED),
+        ("a tile of an older image", Fault(Kind.OLDER, 0, count, tile, tile), Status.CARD_DAMAGED),
+        ("another chip's card", Fault(other, read, 0, 2), Status.OTHER_KEY),
+    )
+    name, fault, status = found[number]
+    return Case(name, fault, frozenset({status}))
+
+
+def after_cut(
+    made: Faulty, frames: IntArray, rng: np.random.Generator, folder: Path
+) -> list[Reply]:
+    """Run the next start, with the card and the count of starts as they were left, where the power
+    was cut in any command from the start to the end of two inferences."""
+    writes = int(rng.integers(2))
+    command = int(rng.integers(made.commands(bool(writes), len(frames))))
+    fault = Fault(Kind.CUT, command, int(rng.integers(1 << 30)), writes)
+    if len(made.replies(frames, [fault], folder)) == len(frames):
+        raise AssertionError(f"no power was cut in command {command}, writes {writes}")
+    return made.replies(frames, [], folder, begins=False)
