@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from pipeline import verdict
+from pipeline.artifacts import write_json
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.hardware import Hardware
+from pipeline.hardware import Hardware, Power
+from pipeline.plan.pieces import Pieces, transferred
 from pipeline.plan.rates import work
+from pipeline.runner.results import known
+from pipeline.sealing import COSTS, Security, piece_bytes
 from pipeline.strategies.swap import Swap
 from pipeline.timing.simulate import simulate
 from pipeline.timing.states import states
-from pipeline.timing.summary import summary
+from pipeline.timing.summary import summarized, summary
 from pipeline.verdict import check
+from pipeline.words import METRICS
+from tests.codegen.card.support import elements
 from tests.strategies.swap.nets import alexnet, mobilenet, random_chain, vgg16
+from tests.targets.cortex_m import board_named
 from tests.tiers import quick
 from tests.timing.toys import slow
 
@@ -122,3 +133,77 @@ def test_never_faster_than_what_is_proved(scheduler: str) -> None:
             assert busy.computing_us == pytest.approx(whole)
         assert busy.computing_us <= whole * (1 + 1e-9)  # rows that nobody reads are not computed
     assert planned > 6
+
+
+@pytest.mark.parametrize("security", ["none", "integrity", "encrypted"])
+@pytest.mark.parametrize("seed", [1, 4])
+def test_sealing_takes_both_tracks_time(seed: int, security: Security) -> None:
+    """What it takes is what passes, at the core's cost; and the whole is longer by just that."""
+    graph, hardware = random_chain(seed), board_named("stm32f746g_sd")
+    hardware = replace(hardware, card=replace(hardware.card, security=security))
+    size = elements(graph)
+    plan = Swap(scheduler="swapnn", buffer_bytes=size // 8 // 32 * 32).plan(graph, hardware)
+    cut, cost = Pieces.of(plan), COSTS["cortex-m7", security]
+    sizes = [n for name, _, run in transferred(plan) for n in cut.sizes(name, run)]
+    cycles = sum(sizes) * cost.byte + len(sizes) * cost.piece
+    found, plain = (simulate(plan, graph, hardware, sealing=sealing) for sealing in (1, 0))
+    assert found.sealing_us == pytest.approx(cycles / hardware.clock_hz * 1e6)
+    assert found.makespan_us == pytest.approx(plain.makespan_us + found.sealing_us)
+    assert (found.stop >= found.start).all() and found.stop.max() <= found.makespan_us * 1.000001
+    told, alone = (summarized(each, graph, hardware) for each in (found, plain))
+    assert told["compute_us"] == pytest.approx(alone["compute_us"])
+    assert told["io_us"] == pytest.approx(alone["io_us"])
+    assert told["sealing_us"] == found.sealing_us and "sealing_us" not in alone
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_transfer_is_of_whole_pieces(seed: int) -> None:
+    graph, hardware = random_chain(seed), board_named("stm32f746g_sd")
+    size = elements(graph)
+    plan = Swap(scheduler="swapnn", buffer_bytes=max(128, size // 8 // 32 * 32)).plan(
+        graph, hardware
+    )
+    cut = Pieces.of(plan)
+    for name, _, (low, stop) in transferred(plan):
+        assert {low, stop} <= set(cut.ends[name])
+        assert sum(cut.sizes(name, (low, stop))) == stop - low
+    for name, ends in cut.ends.items():
+        sizes = np.array([high - low for low, high in pairwise(ends)])
+        assert (sizes > 0).all() and sum(sizes) == ends[-1]
+        if plan.buffer[name].role != "constant":
+            assert sizes.max() <= piece_bytes(512)
+
+
+TIMED = (
+    "compute_us",
+    "io_us",
+    "overhead_pct",
+    "throughput_fps",
+    "throughput_loss_pct",
+    "card_read_bytes",
+    "card_write_bytes",
+    "wear",
+    "wear_years_first_failure",
+    "wear_years_half",
+    "energy_uj",
+)
+
+
+@pytest.mark.parametrize("frames", [1, 3])
+@pytest.mark.parametrize("scheduler", ["best", "swapnn"])
+def test_every_timed_metric_is_in_the_result(tmp_path: Path, scheduler: str, frames: int) -> None:
+    power = Power(supply_volt=3.3, active_ma=50.0, idle_ma=5.0, source="made up")
+    board = replace(slow(first_failure_cycles=1000), sram_bytes=1 << 15, power=power)
+    graph = random_chain(3)
+    strategy = Swap(scheduler=scheduler, frames=frames, buffer_bytes=2048)  # type: ignore[arg-type]
+    report = verdict.check(strategy.plan(graph, board), graph, board)
+    write_json(tmp_path / "schedule.json", report)
+    groups = ("model", "data", "strategy", "target")
+    limits = {"name": "x", "sram_bytes": board.sram_bytes, "flash_bytes": board.flash_bytes}
+    result = known(tmp_path, {"hardware": limits, **{group: {"name": "x"} for group in groups}})
+    assert result["status"] == "ok"
+    for name in TIMED:
+        assert name in METRICS and isinstance(result[name], float) and result[name] > 0, name
+    stay = {"maps_stay_bytes", "weights_stay_bytes"}
+    assert stay <= set(METRICS) and (stay <= set(result)) == (scheduler == "best")
+    assert "latency_us" not in result  # which is a run's
