@@ -34,7 +34,7 @@ from tests.codegen.avr.test_layers import MEGA, OWN, chosen, layers, least_zero
 from tests.codegen.cortex_m.layers import KINDS
 from tests.comparing import equal
 from tests.graphs import Net
-from tests.kernels.test_gap import allowed, conflicts
+from tests.kernels.test_contract import allowed, conflicts
 from tests.passes.growers import MAKERS
 from tests.targets.conftest import load_hardware
 

@@ -1,6 +1,6 @@
 """The native program, and hardware=host from generated sources to answers, with the stage programs
-on an int8 network; what stages build and simulate find and say. Damaged frames are in
-tests/codegen/int4/test_robust.py."""
+on an int8 network; what stages build and simulate find and say; figures of all CPU work of an
+inference, on every board. Damaged frames are in tests/codegen/int4/test_robust.py."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from pipeline.errors import ThimbleError
 from pipeline.frames import stored
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
+from pipeline.measure import timing
 from pipeline.plan import proof, serialize
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, device, host, protocol
@@ -31,10 +32,13 @@ from stages import build as build_stage
 from stages import generate as generate_stage
 from stages import measure, simulate
 from tests import boards
+from tests.boards import NAMES
 from tests.codegen.int8.configurations import network
 from tests.comparing import equal
 from tests.graphs import Net
 from tests.targets.conftest import expected, load_hardware, needs_avr
+from tests.targets.cortex_m import ONE_A_CORE, board_named, built_stand_in, needs_arm
+from tests.tiers import quick
 
 
 def test_it_says_what_it_is(host_program: Path) -> None:
@@ -282,3 +286,60 @@ def test_an_unknown_simulator_and_a_missing_port_are_one_line(built: tuple[Path,
         measured(built, load_hardware(), name="host", images=-1)
     with pytest.raises(ThimbleError, match=r"needs target.port"):
         measured(built, load_hardware(), name="flash", images=0, port="")
+
+
+BYTES = 16
+"""Of the stand-in's input."""
+
+LOOP = "\nfor (volatile int16_t n = 0; n < {}; n++) {{\n}}\n"
+
+
+def figures(folder: Path, name: str, fed: int, invoked: int) -> dict[str, Any]:
+    """Of a stand-in that makes so many rounds of a loop for each byte, and in nn_invoke."""
+    hardware = board_named(name)
+    parts = {"feed": LOOP.format(fed), "invoke": LOOP.format(invoked)}
+    size = built_stand_in(folder, hardware, **parts)
+    images = np.zeros((1, 4, 4, 1), np.uint8)
+    target = {"name": "simulate", "images": 1}
+    report, _ = device.measure(target, folder / "build", vars(size), hardware, images)
+    return timing(report, hardware) | {"power": hardware.power, "hz": hardware.clock_hz}
+
+
+FIRST = ("arduino", *ONE_A_CORE)
+OTHERS = [name for name in NAMES if name not in (*FIRST, "host")]
+
+
+@pytest.mark.usefixtures("compiled_once")
+@needs_arm
+@needs_avr
+@pytest.mark.parametrize(
+    "name",
+    quick(
+        1,
+        ["arduino", *ONE_A_CORE, *(n for n in NAMES if n not in ("arduino", "host", *ONE_A_CORE))],
+        ci=2,
+    ),
+)
+def test_feeding_counts_as_much_as_invoking(name: str, tmp_path: Path) -> None:
+    most = {"none": (0, 0), "feeding": (20, 0), "invoking": (0, 20 * BYTES)}
+    none, feeding, invoking = (
+        figures(tmp_path / word, name, *rounds) for word, rounds in most.items()
+    )
+    assert feeding["cycles"] - none["cycles"] > 20 * BYTES * 4  # a round's instructions at least
+    for key in {"cycles", "instructions"} & none.keys():
+        fed, invoked = (each[key] - none[key] for each in (feeding, invoking))
+        assert fed == pytest.approx(invoked, rel=0.2), key  # caches begin cold at each byte
+    assert feeding["latency_us"] < none["latency_us"] + 0.1 * (
+        invoking["latency_us"] - none["latency_us"]
+    ), "but of one byte it happened before the last one came"
+    for found in (none, feeding, invoking):
+        assert found["compute_us"] == pytest.approx(found["cycles"] / found["hz"] * 1e6)
+        if found["power"].active_ma:
+            expected = found["power"].active_uj(found["compute_us"])
+            assert found["energy_uj"] == pytest.approx(expected)
+        assert ("energy_uj" in found) == bool(found["power"].active_ma)
+
+
+@pytest.mark.usefixtures("compiled_once")
+def test_what_nobody_times_has_no_figures() -> None:
+    assert timing({"images": 3}, board_named("host")) == {}

@@ -21,7 +21,7 @@ from tests.codegen.int8.support import frames
 from tests.comparing import equal
 from tests.strategies.bench_joint import network as named
 from tests.targets.cortex_m import board_named, built, built_stand_in, needs_arm, outputs, simulated
-from tests.targets.test_qemu_limits import look, touch
+from tests.targets.test_qemu import look, touch
 from tests.tiers import quick
 
 pytestmark = pytest.mark.usefixtures("compiled_once", "no_host")

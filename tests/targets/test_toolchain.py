@@ -1,4 +1,5 @@
-"""Builds: what they take, what is refused, and equal bytes from equal sources."""
+"""Builds: what they take, what is refused, and equal bytes from equal sources; and flashing without
+a board: the exact command, and what is checked before it."""
 
 from __future__ import annotations
 

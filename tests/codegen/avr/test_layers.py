@@ -27,7 +27,7 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, elf
 from tests.codegen.int8.loops import Kind, scattered
 from tests.codegen.int8.support import apart
-from tests.codegen.int8.test_in_place import chain
+from tests.codegen.int8.test_plans import chain
 from tests.codegen.support import checked, on_board, write
 from tests.graphs import Net
 from tests.strategies.chains import IN_PLACE

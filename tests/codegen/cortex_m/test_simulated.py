@@ -24,7 +24,7 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from tests.codegen.cortex_m.by_row import layers as by_row
 from tests.codegen.cortex_m.support import by_rows, coarser, kernels
-from tests.codegen.int8.test_in_place import chain
+from tests.codegen.int8.test_plans import chain
 from tests.codegen.support import frames, on_board
 from tests.graphs import Net, random_graph
 from tests.strategies.chains import IN_PLACE

@@ -1,5 +1,5 @@
-"""What is generated of 4-bit chains; and plans that are right, or look right, but that generated
-code would get wrong: one clear line."""
+"""What is generated of 4-bit chains, with counters, steps and sums at the ends of their C types;
+and plans that are right, or look right, but that generated code would get wrong: one clear line."""
 
 from __future__ import annotations
 
