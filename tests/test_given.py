@@ -21,7 +21,7 @@ from pipeline.errors import ThimbleError
 from pipeline.frames import check, stored
 from pipeline.graph.tensor import DType, Tensor
 from pipeline.importers.torch_model import state_of
-from tests.codegen.int8.configurations import network
+from tests.codegen.int8.support import network
 from tests.comparing import equal
 
 ARRAYS = {"b": np.arange(5000, dtype=np.float32), "a": np.array(True), "c.w": np.eye(3)[:, ::-1]}

@@ -23,8 +23,7 @@ from pipeline.targets import builds, simavr, tools
 from pipeline.targets.harness import harness_sources
 from pipeline.targets.predictor import Predictor
 from pipeline.targets.toolchain import Size
-from tests.codegen.int8.configurations import network
-from tests.codegen.int8.support import host
+from tests.codegen.int8.support import host, network
 from tests.codegen.support import WARNINGS, frames, uno, write
 from tests.comparing import equal
 from tests.strategies.chains import Chain

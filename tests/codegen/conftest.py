@@ -2,12 +2,11 @@
 
 import pytest
 
-from tests.targets.compiling import compiled_once, kept, no_host
-from tests.targets.conftest import shim
+from tests.targets.conftest import compiled_once, kept, no_host, shim
 
 __all__ = ["compiled_once", "kept", "no_host", "shim"]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def soon(compiled_once: None, no_host: None) -> None:
-    """Build as ``compiling`` does."""
+    """Build so."""

@@ -10,7 +10,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.targets import cortex_m, machines
 from tests.boards import NAMES, load_hardware
-from tests.codegen.int8.configurations import network
+from tests.codegen.int8.support import network
 from tests.strategies.chains import Chain
 from tests.targets.cortex_m import built
 from tests.tiers import quick

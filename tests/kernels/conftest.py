@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.targets.compiling import compiled_once, kept
+from tests.targets.conftest import compiled_once, kept
 
 __all__ = ["compiled_once", "kept"]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def soon(compiled_once: None) -> None:
-    """Build as ``compiling`` does."""
+    """Build so."""

@@ -29,8 +29,7 @@ from pipeline.plan.vocabulary import Compute, Loop, Plan, Step, packed
 from pipeline.search.layouts import form_of_a_row
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.cortex_m.by_row.layers import KINDS as ROWS
-from tests.codegen.cortex_m.layers import KINDS
+from tests.codegen.cortex_m.layers import KINDS, ROWS
 from tests.codegen.cortex_m.support import core
 from tests.codegen.int8.support import Native, host
 from tests.comparing import equal

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +19,6 @@ from pipeline.packages.library import Library, library
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import simavr
-from tests.packages.arduino_core import compile_core
 from tests.strategies.chains import mnist
 from tests.targets.conftest import load_hardware
 
@@ -79,3 +81,86 @@ def uno(tmp_path_factory: pytest.TempPathFactory) -> Uno:
     command = ["cc", "-O2", "-std=gnu99", "-w", str(BOARD), "-lsimavr", "-lelf", "-o", "uno"]
     subprocess.run(command, cwd=folder, check=True)
     return Uno(folder / "uno")
+
+
+CORE = Path("/usr/share/arduino/hardware/arduino/avr")
+SOURCES = CORE / "cores" / "arduino"
+
+FOR_OLD_GCC = {"WString.cpp": "-DDECIMAL_DIG=__DECIMAL_DIG__"}
+"""What the core's own sources need for Debian's avr-gcc 5.4, whose float.h lacks it in C++."""
+
+needs_core = pytest.mark.skipif(
+    not (CORE / "platform.txt").is_file() or shutil.which("avr-g++") is None,
+    reason="the Arduino AVR core is not installed: sudo apt-get install arduino-core-avr",
+)
+
+
+def properties() -> dict[str, str]:
+    """Of platform.txt, and of the Uno in boards.txt as the platform sees it."""
+    lines = (CORE / "platform.txt").read_text().splitlines()
+    for line in (CORE / "boards.txt").read_text().splitlines():
+        if line.startswith("uno."):
+            lines.append(line.removeprefix("uno."))
+    pairs = (line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    return {
+        **{key.strip(): value for key, value in pairs},
+        "build.arch": "AVR",
+        "runtime.ide.version": "10819",
+        "compiler.warning_flags": "-Wall -Wextra",
+    }
+
+
+def recipe(name: str, **given: str) -> list[str]:
+    """A command of platform.txt, all of whose names are replaced."""
+    known = {**properties(), **given}
+    text = known[f"recipe.{name}.pattern"]
+    while re.search(r"\{[\w.]+\}", text):
+        text = re.sub(r"\{([\w.]+)\}", lambda found: known.get(found[1], ""), text)
+    return [part for part in shlex.split(text) if part]
+
+
+def compile_core(folder: Path) -> Path:
+    """core.a of the Uno in ``folder``."""
+    for source in sorted(SOURCES.iterdir()):
+        if source.suffix in (".c", ".cpp", ".S"):
+            made = folder / f"{source.name}.o"
+            _compile(source, made, warnings=False)
+            _run(recipe("ar", archive_file_path=str(folder / "core.a"), object_file=str(made)))
+    return folder / "core.a"
+
+
+def sketch(library: Path, name: str, core: Path, folder: Path) -> Path:
+    """The example ``name`` of ``library`` as an ELF, as the IDE makes it."""
+    ino = library / "examples" / name / f"{name}.ino"
+    main = folder / f"{name}.ino.cpp"
+    folder.mkdir(parents=True, exist_ok=True)
+    main.write_text(f'#include <Arduino.h>\n#line 1 "{name}.ino"\n{ino.read_text()}')
+    objects = []
+    for source in (main, *sorted((library / "src").glob("*.c"))):
+        objects.append(folder / f"{source.name}.o")
+        _compile(source, objects[-1], library / "src")
+    command = recipe(
+        "c.combine", **{"build.path": str(folder), "build.project_name": name},
+        object_files=" ".join(map(str, objects)), archive_file=str(core),
+    )  # fmt: skip
+    command = [part.replace(f"{folder}/{core}", str(core)) for part in command]
+    _run(command)
+    return folder / f"{name}.elf"
+
+
+def _compile(source: Path, made: Path, *includes: Path, warnings: bool = True) -> None:
+    folders = (SOURCES, CORE / "variants" / "standard", *includes)
+    given = {
+        "source_file": str(source),
+        "object_file": str(made),
+        "includes": " ".join(f"-I{folder}" for folder in folders),
+    }
+    kind = {".c": "c", ".cpp": "cpp", ".S": "S"}[source.suffix]
+    command = recipe(f"{kind}.o", **given)
+    own = [FOR_OLD_GCC[source.name]] if source.name in FOR_OLD_GCC else []
+    _run([*command, *own, *(["-Werror"] if warnings else [])])
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{shlex.join(command)}\n{done.stderr}"

@@ -15,8 +15,7 @@ from pipeline.codegen.options import Options, Stack
 from pipeline.home import ROOT
 from pipeline.prefix import Prefix
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.int8.configurations import network
-from tests.codegen.int8.support import host
+from tests.codegen.int8.support import host, network
 from tests.codegen.support import WARNINGS, uno, write
 from tests.strategies.chains import mnist
 

@@ -29,10 +29,9 @@ from pipeline.quantize.int8 import Int8
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.targets.machines import machine
 from pipeline.training.environment import Run
-from tests.codegen.int8.configurations import network
+from tests.codegen.int8.support import network
 from tests.codegen.support import frames
-from tests.packages.arduino_core import needs_core, sketch
-from tests.packages.conftest import LABELS, Uno, made
+from tests.packages.conftest import LABELS, Uno, made, needs_core, sketch
 from tests.pruning.networks import DATA, MODEL, weights
 from tests.strategies.chains import mnist
 from tests.targets.conftest import load_hardware, needs_avr

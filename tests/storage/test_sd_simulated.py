@@ -24,7 +24,7 @@ from pipeline.targets.protocol import Command
 from pipeline.targets.simavr import Chip, Exchange
 from tests.codegen.int8.support import frames
 from tests.comparing import equal
-from tests.storage.line import BLOCK, FIXTURE, READ, STORAGE, WRITE, Status
+from tests.storage.test_sd_card import BLOCK, FIXTURE, READ, STORAGE, WRITE, Status
 from tests.strategies.swap.nets import random_chain
 from tests.targets.conftest import MODEL, load_hardware, model, needs_avr, on_avr
 from tests.targets.conftest import shim as shim  # a fixture

@@ -33,7 +33,7 @@ from stages import generate as generate_stage
 from stages import measure, simulate
 from tests import boards
 from tests.boards import NAMES
-from tests.codegen.int8.configurations import network
+from tests.codegen.int8.support import network
 from tests.comparing import equal
 from tests.graphs import Net
 from tests.targets.conftest import expected, load_hardware, needs_avr

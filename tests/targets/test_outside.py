@@ -16,8 +16,7 @@ from pipeline.plan.verify import verify
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import cortex_m, elf, machines, qemu
-from tests.codegen.int8.configurations import network
-from tests.codegen.int8.support import frames
+from tests.codegen.int8.support import frames, network
 from tests.comparing import equal
 from tests.strategies.bench_joint import network as named
 from tests.targets.cortex_m import board_named, built, built_stand_in, needs_arm, outputs, simulated

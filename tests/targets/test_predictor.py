@@ -18,8 +18,7 @@ from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets.predictor import Predictor
 from tests.codegen.card.support import planned
-from tests.codegen.int8.configurations import network
-from tests.codegen.int8.support import frames, host
+from tests.codegen.int8.support import frames, host, network
 from tests.codegen.support import uno
 from tests.comparing import equal
 from tests.graphs import Net

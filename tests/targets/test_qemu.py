@@ -26,8 +26,7 @@ from pipeline.targets import (
     toolchain,
 )
 from pipeline.targets.protocol import Command
-from tests.codegen.int8.configurations import network
-from tests.codegen.int8.support import frames
+from tests.codegen.int8.support import frames, network
 from tests.comparing import equal
 from tests.graphs import random_graph
 from tests.strategies import nets

@@ -13,8 +13,7 @@ from pipeline.hardware import FlashTiming
 from pipeline.home import ROOT
 from pipeline.targets import machines, qemu, qemu_cycles
 from pipeline.targets.layers import of_functions
-from tests.codegen.int8.configurations import network
-from tests.codegen.int8.support import frames
+from tests.codegen.int8.support import frames, network
 from tests.targets import timings as timings_of
 from tests.targets.cortex_m import (
     ONE_A_CORE,

@@ -21,8 +21,7 @@ from pipeline.targets import cortex_m_board, device, flash, protocol, simavr
 from pipeline.targets.protocol import Command, FrameError, Status
 from pipeline.targets.serial_line import SILENCES, Board, Line
 from pipeline.targets.toolchain import Size
-from tests.codegen.int8.configurations import network
-from tests.codegen.int8.support import frames
+from tests.codegen.int8.support import frames, network
 from tests.targets.conftest import expected, needs_avr
 from tests.targets.cortex_m import board_named, built, needs_arm
 from tests.targets.line import Noise, Qemu, Receiver, Terminal

@@ -1,12 +1,5 @@
 """Builds that take less time."""
 
-import pytest
+from tests.codegen.conftest import compiled_once, kept, no_host, soon
 
-from tests.targets.compiling import compiled_once, kept, no_host
-
-__all__ = ["compiled_once", "kept", "no_host"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def soon(compiled_once: None, no_host: None) -> None:
-    """Build as ``compiling`` does."""
+__all__ = ["compiled_once", "kept", "no_host", "soon"]

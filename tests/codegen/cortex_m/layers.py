@@ -1,8 +1,10 @@
-"""Single layers at random: what the fast kernels have code for, and what they leave to others."""
+"""Single layers at random: what the fast kernels have code for, and what they leave to others; and
+those that row kernels make, and networks of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
+from pipeline.kernels.cortex_m import best_pixels
 from tests.graphs import Net
 
 
@@ -182,3 +185,187 @@ WEIGHTED = {
 }  # fmt: skip
 KINDS = {name: ended(draw) for name, draw in WEIGHTED.items()}
 KINDS |= {"sum": addition, "gate": gate, "pool": pooling}
+
+
+Case = tuple[Graph, dict[str, int], str]
+"""A layer between two others, the pixels of its tensors' blocks, and the kernel for it."""
+
+
+Drawn = tuple[tuple[int, int, int], str, Callable[[Net], str]]
+"""The shape of an input, a kernel, and what adds its layer."""
+
+
+def _case(draw: Callable[[np.random.Generator], Drawn], rng: np.random.Generator) -> Case:
+    """The layer reads what an average of one pixel makes, and such a one reads it: others decide
+    nothing about how rows lie. Sometimes its output has channels last."""
+    shape, kernel, make = draw(rng)
+    net = Net(shape, rng, "uint8" if rng.random() < 0.2 else "int8", "layer")
+    given = net.mean((1, 1), stride=(1, 1))
+    made = make(net)
+    net.mean((1, 1), stride=(1, 1))
+    graph = net.graph()
+    names = [made] if kernel == "row_image" else [given, made]
+    names = names[: len(names) - int(rng.random() < 0.2)]
+    pixels = {name: best_pixels(graph.tensors[name].shape[1]) for name in names}
+    return graph, pixels, f"cortex_m.{kernel}"
+
+
+def _sides(rng: np.random.Generator, most: int) -> tuple[int, int, int]:
+    rows, columns, channels = (int(n) for n in rng.integers((3, 1, 1), (6, most, 9)))
+    return rows, columns, channels
+
+
+def row_depthwise(rng: np.random.Generator) -> Drawn:
+    rows, columns, channels = _sides(rng, 20)
+    left, right = (int(n) for n in rng.integers(0, 2, 2))
+    down, across = (int(n) for n in rng.integers(1, 3, 2))
+    padding = (1, int(rng.integers(0, 2)), left, right)
+    shape = (rows, max(columns, 3 - left - right), channels)
+    options = {"stride": (down, across), "padding": padding}
+    return shape, "row_depthwise", lambda net: net.depthwise((3, 3), **options)
+
+
+def depthwise_wide(rng: np.random.Generator) -> Drawn:
+    """Also of more columns than 3 x 3 is taken by the other kernel for."""
+    rows, columns, channels = _sides(rng, 20)
+    kernel = int(rng.integers(1, 7)), (4, 5, 5, 6, 7, 7)[int(rng.integers(6))]
+    left, right = (int(n) for n in rng.integers(0, kernel[1], 2))
+    down, across = (int(n) for n in rng.integers(1, 3, 2))
+    padding = (kernel[0] // 2, int(rng.integers(0, 3)), left, right)
+    shape = (rows + 3, max(columns, kernel[1] - left - right), channels)
+    options = {"stride": (down, across), "padding": padding}
+    return shape, "row_depthwise_wide", lambda net: net.depthwise(kernel, **options)
+
+
+def row_pointwise(rng: np.random.Generator) -> Drawn:
+    stride = (int(rng.integers(1, 3)), int(rng.integers(1, 3)))
+    channels = int(rng.integers(2, 14))
+    return _sides(rng, 20), "row_pointwise", lambda net: net.conv(channels, (1, 1), stride=stride)
+
+
+def spatial(rng: np.random.Generator) -> Drawn:
+    rows, _, channels = _sides(rng, 9)
+    stride, left = ((1, 1), (2, 0), (2, 1))[int(rng.integers(3))]
+    columns = 4 * stride * int(rng.integers(1, 5))
+    padding = (1, 1, left, 1 if stride == 1 else 1 - left)
+    count, high = int(rng.integers(2, 14)), int(rng.integers(1, 4))
+    options = {"stride": (stride, stride), "padding": padding}
+    shape = (rows, columns, channels)
+    return shape, "row_conv2d", lambda net: net.conv(count, (high, 3), **options)
+
+
+def wide(rng: np.random.Generator) -> Drawn:
+    """Of widths and dilations that nothing divides; some taps are never inside."""
+    rows, columns, channels = _sides(rng, 20)
+    kernel = (int(rng.integers(1, 4)), int(rng.integers(2, 5)))
+    apart = (1, int(rng.integers(1, 5)))
+    stride, count = (1, int(rng.integers(1, 3))), int(rng.integers(2, 14))
+    across = (kernel[1] - 1) * apart[1]
+    padding = (1, 1, int(rng.integers(0, across + 1)), across)
+    options = {"stride": stride, "padding": padding, "dilation": apart}
+    shape = (rows + 2, columns, channels)
+    return shape, "row_wide", lambda net: net.conv(count, kernel, **options)
+
+
+def image(rng: np.random.Generator) -> Drawn:
+    rows, columns, channels = _sides(rng, 20)
+    kernel = (int(rng.integers(1, 4)), int(rng.integers(2, 5)))
+    stride, count = (int(rng.integers(1, 3)), int(rng.integers(1, 4))), int(rng.integers(2, 14))
+    padding = (0, 1, int(rng.integers(0, 2)), 2)
+    options, shape = {"stride": stride, "padding": padding}, (rows + 2, columns + 4, channels)
+    return shape, "row_image", lambda net: net.conv(count, kernel, **options)
+
+
+def added(rng: np.random.Generator) -> Drawn:
+    return _sides(rng, 20), "row_added", Net.rescaled_mean
+
+
+def pool(rng: np.random.Generator) -> Drawn:
+    rows, columns, channels = _sides(rng, 20)
+    kernel = int(rng.integers(1, 4)), int(rng.integers(2, 5))
+    stride = int(rng.integers(1, 3)), int(rng.integers(1, 4))
+    padding = (int(rng.integers(0, kernel[0])), 0, int(rng.integers(0, kernel[1])), 1)
+    kind = (Net.mean, Net.maximum)[int(rng.integers(2))]
+    options, shape = {"stride": stride, "padding": padding}, (rows, columns + 4, channels)
+    return shape, "row_pool", lambda net: kind(net, kernel, **options)
+
+
+def row_gate(rng: np.random.Generator) -> Drawn:
+    """Of factors that are made of all rows."""
+
+    def make(net: Net) -> str:
+        given = net.last
+        net.rescaled_mean()
+        return net.times(*rng.permutation([given, net.lookup()]).tolist())
+
+    rows, columns, channels = _sides(rng, 20)
+    return (rows, columns + 2, channels + 3), "row_gate", make
+
+
+def concat(rng: np.random.Generator) -> Case:
+    """Of two or three tensors; sometimes the first of them, or the output, has channels last."""
+    net = Net(_sides(rng, 20), rng, name="layer")
+    first = net.conv(int(rng.integers(1, 14)), (1, 1))
+    parts = [first, net.maximum((1, 1), stride=(1, 1))]
+    if rng.random() < 0.5:
+        parts.append(net.like(net.conv(int(rng.integers(1, 14)), (1, 1), first), first))
+    made = net.concat(tuple(parts))
+    net.mean((1, 1), stride=(1, 1))
+    graph = net.graph()
+    names = [*parts, made][int(rng.random() < 0.1) : len(parts) + int(rng.random() < 0.9)]
+    pixels = {name: best_pixels(graph.tensors[name].shape[1]) for name in names}
+    return graph, pixels, "cortex_m.row_concat"
+
+
+def row_dense(rng: np.random.Generator) -> Case:
+    """Of a map, in blocks or not, whose rows are added up."""
+    shape, outputs = _sides(rng, 9), int(rng.integers(1, 12))
+    net = Net(shape, rng, "uint8" if rng.random() < 0.2 else "int8", "layer")
+    given = net.mean((1, 1), stride=(1, 1))
+    net.dense(outputs)
+    net.lookup()
+    pixels = {given: best_pixels(shape[1])} if rng.random() < 0.8 else {}
+    return net.graph(), pixels, "cortex_m.row_dense"
+
+
+DRAWN = (row_depthwise, depthwise_wide, row_pointwise, spatial, wide, image, added, pool)
+ROWS: dict[str, Callable[[np.random.Generator], Case]] = {
+    **{each.__name__.removeprefix("row_"): partial(_case, each) for each in DRAWN},
+    "concat": concat,
+    "dense": row_dense,
+    "gate": partial(_case, row_gate),
+}
+
+
+def network(seed: int) -> Graph:
+    """All kinds, one after the other, and a sum."""
+    rng = np.random.default_rng(seed)
+    columns, stride = (6, 27, 14, 10)[seed % 4], (1, 2)[seed % 2]
+    net = Net((9, columns, 3), rng, name="rows")
+    net.conv(int(rng.integers(3, 9)), (3, 3), stride=(1, stride))
+    net.depthwise((3, 3))
+    start = net.conv(8, (1, 1))
+    net.conv(20, (1, 1))
+    net.depthwise((3, 3))
+    net.plus(net.conv(8, (1, 1)), start)
+    net.depthwise((3, 3), stride=(2, 2), padding=(1, 1, 1, 1))
+    net.conv(7, (1, 1))
+    net.depthwise(((5, 5), (7, 7))[seed % 2])
+    net.rescaled_mean()
+    net.dense(5)
+    return net.graph()
+
+
+def image_network(seed: int) -> Graph:
+    """A residual one, as wide as blocks are."""
+    rng = np.random.default_rng(seed)
+    net = Net((8, 16, 3), rng, name="residual")
+    start = net.conv(6, (3, 3))
+    net.plus(net.conv(6, (3, 3), net.conv(6, (3, 3))), start)
+    short = net.conv(9, (1, 1), stride=(2, 2))
+    padding = (0, 1, 0, 1) if seed % 2 else (1, 0, 1, 0)
+    body = net.conv(9, (3, 3), start, stride=(2, 2), padding=padding)
+    net.plus(body, short)
+    net.rescaled_mean()
+    net.dense(5)
+    return net.graph()

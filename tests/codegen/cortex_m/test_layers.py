@@ -25,9 +25,7 @@ from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.patch import Patch
 from pipeline.strategies.swap import Swap
-from tests.codegen.cortex_m.by_row.layers import KINDS as ROWS
-from tests.codegen.cortex_m.by_row.layers import image_network, network
-from tests.codegen.cortex_m.layers import KINDS
+from tests.codegen.cortex_m.layers import KINDS, ROWS, image_network, network
 from tests.codegen.cortex_m.support import by_rows, core, fast, in_rows, kernels, with_scratch
 from tests.codegen.int8.loops import scattered
 from tests.codegen.int8.plans import PLANS

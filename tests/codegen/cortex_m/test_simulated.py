@@ -22,7 +22,7 @@ from pipeline.strategies.base import LAYOUTS
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
-from tests.codegen.cortex_m.by_row import layers as by_row
+from tests.codegen.cortex_m import layers as by_row
 from tests.codegen.cortex_m.support import by_rows, coarser, kernels
 from tests.codegen.int8.test_plans import chain
 from tests.codegen.support import frames, on_board

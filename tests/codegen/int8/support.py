@@ -1,11 +1,15 @@
-"""Plans by a planner that cannot be wrong, for generated C that runs natively."""
+"""Plans by a planner that cannot be wrong, for generated C that runs natively; and the small
+network whose generated C is kept as golden files."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Memory
 from pipeline.plan.vocabulary import Buffer, Compute, Plan, Track, packed, whole
 from tests.codegen.support import DEVICE, Native, agrees, frames, host
+from tests.graphs import Net
 
 __all__ = ["DEVICE", "Native", "agrees", "apart", "frames", "host"]
 
@@ -46,3 +50,16 @@ def constants(graph: Graph) -> list[Buffer]:
         )
         top += -(-tensor.size * tensor.dtype.bits // 8) * 2
     return fixed
+
+
+def network() -> Graph:
+    """A residual block, depthwise and pointwise convolution, pooling, a classifier."""
+    net = Net((8, 8, 3), np.random.default_rng(1), name="small")
+    start = net.conv(4, stride=(2, 2))
+    net.plus(net.conv(4), start)
+    net.depthwise()
+    net.conv(6, (1, 1))
+    net.mean((4, 4))
+    net.dense(3)
+    net.softmax()
+    return net.graph()
