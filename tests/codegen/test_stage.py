@@ -1,85 +1,135 @@
-"""Stage generate as the runner calls it: a process in a workspace."""
+"""Stages generate and package as the runner calls them: processes in a workspace."""
 
 from __future__ import annotations
 
+import json
 import os
-import subprocess
 import sys
+import zipfile
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from pipeline import ihex
+from pipeline import board, ihex
+from pipeline.codegen.options import Options
+from pipeline.config import instantiate
+from pipeline.errors import ThimbleError
+from pipeline.home import ROOT
+from pipeline.packages.library import library
 from pipeline.plan import proof, serialize
-from pipeline.strategies.herringbone import Herringbone
-from tests import boards
-from tests.codegen.support import uno
-from tests.strategies.chains import Chain
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    params = {
-        "hardware": boards.node(),
-        "codegen": {"prefix": "nn", "labels": []},
-        "frontend": {"_target_": "pipeline.frontends.none.NoFrontend", "name": "none"},
-        "sliding": {"windows": 1, "rows": 1},
-    }
-    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
-    graph = Chain((12, 12, 1), "uint8").average("p").conv("c", 3).dense("d", 2).graph()
-    graph.save(tmp_path)
-    plan = Herringbone("slots").plan(graph, uno())
-    serialize.save(plan, tmp_path / "plan.json")
-    proof.save(tmp_path / "proof.json", proof.prove(plan, graph), plan, graph)
-    return tmp_path
+from pipeline.runner.job import resolved
+from pipeline.runner.schema import composed
+from tests.codegen.card.support import planned
+from tests.runner import parent
+from tests.strategies.chains import mnist
+from tests.strategies.swap.nets import board as swaps
+from tests.strategies.swap.nets import random_chain
+from tests.targets.conftest import needs_avr
+from tests.tiers import quick
 
 
-def stage(workspace: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "stages" / "generate.py")]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=workspace, env=env, capture_output=True, text=True)
+def workspace(folder: Path, *words: str) -> dict[str, Any]:
+    config = resolved(composed(*words))
+    (folder / "params.yaml").write_text(yaml.safe_dump(config))
+    graph = mnist().graph()
+    graph.save(folder)
+    plan = instantiate(config["strategy"]).plan(graph, board.hardware(config["hardware"]))
+    serialize.save(plan, folder / "plan.json")
+    proof.save(folder / "proof.json", proof.prove(plan, graph), plan, graph)
+    return config
 
 
-def test_writes_a_whole_program_and_nothing_stale(workspace: Path) -> None:
-    (workspace / "generated").mkdir()
-    (workspace / "generated" / "stale.c").write_text("")
-    done = stage(workspace)
-    assert done.returncode == 0, done.stderr
-    written = {file.name: file.read_text() for file in (workspace / "generated").iterdir()}
+def stage(folder: Path, name: str, status: int = 0) -> str:
+    """What the stage says, which ends with ``status``."""
+    command = [sys.executable, ROOT / "stages" / f"{name}.py"]
+    done = parent.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == status, done.stderr
+    return str(done.stderr)
+
+
+def test_writes_a_whole_program_and_nothing_stale(tmp_path: Path) -> None:
+    workspace(tmp_path)
+    (tmp_path / "generated").mkdir()
+    (tmp_path / "generated" / "stale.c").write_text("")
+    stage(tmp_path, "generate")
+    written = {file.name: file.read_text() for file in (tmp_path / "generated").iterdir()}
     assert {"model.h", "model.c", "nn_cells.h", "main.c"} <= set(written) - {"stale.c"}
-    assert "stale.c" not in written and str(workspace) not in "".join(written.values())
+    assert "stale.c" not in written and str(tmp_path) not in "".join(written.values())
 
 
 @pytest.mark.ci
-def test_parameters_to_be_sent_are_beside_the_program(workspace: Path) -> None:
-    params = yaml.safe_load((workspace / "params.yaml").read_text())
-    params["hardware"]["weights_in"] = "stream"
-    (workspace / "params.yaml").write_text(yaml.safe_dump(params))
-    assert stage(workspace).returncode == 0
-    sent = ihex.flash_image(workspace / "generated" / "parameters.hex")
-    header = (workspace / "generated" / "model.h").read_text()
+def test_parameters_to_be_sent_are_beside_the_program(tmp_path: Path) -> None:
+    workspace(tmp_path, "hardware.weights_in=stream")
+    stage(tmp_path, "generate")
+    sent = ihex.flash_image(tmp_path / "generated" / "parameters.hex")
+    header = (tmp_path / "generated" / "model.h").read_text()
     assert f"#define NN_PARAMETER_BYTES {len(sent)}\n" in header
     assert f"#define NN_PARAMETER_CRC 0x{zlib.crc32(sent):08X}\n" in header
 
 
-@pytest.mark.parametrize("said", ["plan.json is damaged", "finish p"])
-def test_a_damaged_plan_is_one_line(workspace: Path, said: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("generate", "plan.json is damaged"), ("generate", "finish pooled"),
+     pytest.param("package", "plan.json is damaged", marks=needs_avr)],
+)  # fmt: skip
+def test_a_damaged_plan_is_one_line(tmp_path: Path, name: str, said: str) -> None:
     """Or one that still loads, but whose pool's result overwrites sums that are not finished."""
-    file = workspace / "plan.json"
-    if said == "finish p":
+    workspace(tmp_path, "package=arduino", "hardware.weights_in=flash")
+    file = tmp_path / "plan.json"
+    if said == "finish pooled":
         plan = serialize.load(file)
-        sums = plan.buffer["p.sums"]
+        sums = plan.buffer["pooled.sums"]
         over = replace(sums, map=replace(sums.map, base=0))
         changed = tuple(over if buffer is sums else buffer for buffer in plan.buffers)
         serialize.save(replace(plan, buffers=changed), file)
     else:
         file.write_text("{")
-    done = stage(workspace)
-    assert done.returncode == 1
-    assert len(done.stderr.strip().splitlines()) == 1 and said in done.stderr
-    assert not (workspace / "generated").exists()
+    told = stage(tmp_path, name, status=1)
+    assert len(told.strip().splitlines()) == 1 and said in told
+    assert not (tmp_path / "generated").exists()
+
+
+def test_a_run_without_a_package_leaves_an_empty_folder(tmp_path: Path) -> None:
+    """`dvc repro` in the project comes by."""
+    workspace(tmp_path)
+    stage(tmp_path, "package")
+    assert not list((tmp_path / "package").iterdir())
+    assert json.loads((tmp_path / "package.json").read_text()) == {}
+
+
+@needs_avr
+@pytest.mark.parametrize(
+    ("more", "said"),
+    quick(
+        1, [((), "B for a sketch"), (("package.weights_in=sram",), "weights_in=flash leaves 1,5")]
+    ),
+    ids=["flash", "sram"],
+)
+def test_weights_are_where_the_package_says(
+    more: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    """The run has them in SRAM; equal inputs give equal bytes."""
+    words = ("package=arduino", "package.library=two digits", "codegen.prefix=kws", *more)
+    config = workspace(tmp_path, *words)
+    assert config["hardware"]["weights_in"] == "sram"
+    first = b""
+    for _ in range(2):
+        stage(tmp_path, "package")
+        found = json.loads((tmp_path / "package.json").read_text())["package"]
+        assert found["kind"] == "arduino" and said in found["note"]
+        written = tmp_path / found["file"]
+        assert first in (b"", written.read_bytes())
+        first = written.read_bytes()
+    with zipfile.ZipFile(written) as archive:
+        source = archive.read("two_digits/src/kws.c").decode()
+    assert ("static uint8_t kws_weights_conv1" in source) == bool(more)
+
+
+def test_a_network_that_swaps_is_one_line() -> None:
+    graph = random_chain(9)
+    with pytest.raises(ThimbleError, match="no driver for a card yet: try strategy=auto"):
+        library(graph, planned(graph, 1 << 12), swaps(1 << 14), {}, Options(), "n", "1.0.0", "-Os")

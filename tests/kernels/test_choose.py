@@ -15,7 +15,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import DType
 from pipeline.hardware import Hardware
-from pipeline.kernels import Form, Part, choose, named, offers
+from pipeline.kernels import Form, choose, named, offers
 from pipeline.kernels.choose import block_pixels
 from pipeline.kernels.own_image import own_image
 from pipeline.plan.maps import Affine, Rows
@@ -171,12 +171,6 @@ def test_windows_of_four_bits() -> None:
     source = replace(form, graph=typed(form.graph, "image", "int16"))
     assert "reads 4 and 8-bit activations, not int16" in window.why_not(source)
     assert window.why_not(of(Net.lookup)) == "no code for Lookup; have Conv2d, Dense, Pool2d"
-
-
-def test_parts_are_what_slices_say() -> None:
-    whole = Part.packed((4, 4, 2), 8)
-    assert whole.strides == (16, 4, 2)
-    assert (whole.rings, whole.around, whole.multiples) == ((0,) * 3, (False,) * 3, (True,) * 3)
 
 
 def tile(columns: tuple[int, int], **changes: object) -> tuple[Compute, dict[str, Buffer], Net]:

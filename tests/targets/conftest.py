@@ -1,6 +1,6 @@
 """A small built firmware (fixture/model.c) and the simulator's shim, made once a session; and
-builds of tests, sooner: compile what is alike once a session, and the native program beside a firmware
-only where a test asks for it."""
+builds of tests, sooner: what is alike is compiled once a session, and the native program beside a
+firmware only where a test asks for it."""
 
 from __future__ import annotations
 

@@ -305,20 +305,12 @@ def figures(folder: Path, name: str, fed: int, invoked: int) -> dict[str, Any]:
     return timing(report, hardware) | {"power": hardware.power, "hz": hardware.clock_hz}
 
 
-FIRST = ("arduino", *ONE_A_CORE)
-OTHERS = [name for name in NAMES if name not in (*FIRST, "host")]
-
-
 @pytest.mark.usefixtures("compiled_once")
 @needs_arm
 @needs_avr
 @pytest.mark.parametrize(
     "name",
-    quick(
-        1,
-        ["arduino", *ONE_A_CORE, *(n for n in NAMES if n not in ("arduino", "host", *ONE_A_CORE))],
-        ci=2,
-    ),
+    quick(1, [n for n in dict.fromkeys(("arduino", *ONE_A_CORE, *NAMES)) if n != "host"], ci=2),
 )
 def test_feeding_counts_as_much_as_invoking(name: str, tmp_path: Path) -> None:
     most = {"none": (0, 0), "feeding": (20, 0), "invoking": (0, 20 * BYTES)}

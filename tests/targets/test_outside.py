@@ -17,9 +17,9 @@ from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import cortex_m, elf, machines, qemu
 from tests.codegen.int8.support import frames, network
-from tests.comparing import equal
+from tests.codegen.support import on_board
 from tests.strategies.bench_joint import network as named
-from tests.targets.cortex_m import board_named, built, built_stand_in, needs_arm, outputs, simulated
+from tests.targets.cortex_m import board_named, built, built_stand_in, needs_arm
 from tests.targets.test_qemu import look, touch
 from tests.tiers import quick
 
@@ -39,11 +39,7 @@ def test_answers_are_the_same_and_memory_is_counted_apart(
 ) -> None:
     graph, hardware = network(), discovery(**changes)
     inside = built(tmp_path / "inside", graph, discovery())
-    size = built(tmp_path, graph, hardware)
-    assert size.status == "ok"
-    given = frames(graph, 3)
-    runs = simulated(tmp_path, graph, hardware, size, given)
-    equal(outputs(graph, runs), graph.outputs(given).reshape(3, -1))
+    size, runs = on_board(tmp_path, graph, hardware)
     program = elf.read(tmp_path / "build" / "firmware.elf", hardware.toolchain.objdump)
     arena, weights = program.size(cortex_m.ARENA), program.size(cortex_m.WEIGHTS)
     assert runs.arena_touched_bytes == arena > 0
@@ -90,10 +86,7 @@ def test_a_core_with_another_map_reads_weights_there_and_only_there(tmp_path: Pa
     assert board.cpu == "cortex-m33"
     region = MemoryRegion("quadspi", 0x90000000, machines.OUTSIDE_BYTES, "rom", external=True)
     hardware = replace(board, regions=(*board.regions, region), weights_in="external_flash")
-    graph, given = network(), frames(network(), 2)
-    size = built(tmp_path, graph, hardware)
-    runs = simulated(tmp_path, graph, hardware, size, given)
-    equal(outputs(graph, runs), graph.outputs(given).reshape(2, -1))
+    on_board(tmp_path, network(), hardware)
     code = touch(machines.machine(hardware).outside_start + 16)
     size = built_stand_in(tmp_path / "written", hardware, invoke=code)
     with pytest.raises(ThimbleError, match=r"0x90000010, of quadspi.* in nn_invoke"):
@@ -147,11 +140,8 @@ def test_mobilenet_v2_224_in_the_chips_own_sram(streams_input: bool, tmp_path: P
     plan = Joint().plan(graph, hardware)
     costs = cost(plan, graph, hardware, verify(plan, graph))
     assert costs.macs_executed == graph.macs
-    size = built(tmp_path, graph, hardware, plan)
-    assert size.status == "ok" and set(size.outside) == {"quadspi"}
-    given = frames(graph, 3)[2:]
-    runs = simulated(tmp_path, graph, hardware, size, given)
-    equal(outputs(graph, runs), graph.outputs(given).reshape(1, -1))
+    size, runs = on_board(tmp_path, graph, hardware, plan, frames(graph, 3)[2:])
+    assert set(size.outside) == {"quadspi"}
     assert runs.arena_touched_bytes == size.ram_objects["nn_arena"] == costs.arena_bytes
     assert 0 <= size.stack_bound_bytes - (runs.stack_bytes or 0) <= 8
     assert size.sram_bytes <= hardware.sram_bytes

@@ -27,6 +27,7 @@ from pipeline.targets import (
 )
 from pipeline.targets.protocol import Command
 from tests.codegen.int8.support import frames, network
+from tests.codegen.support import on_board
 from tests.comparing import equal
 from tests.graphs import random_graph
 from tests.strategies import nets
@@ -113,11 +114,7 @@ def check(seed: int, folder: Path) -> None:
     for strategy, streams in strategies:
         hardware = replace(board, streams_input=streams)
         plan, place = strategy.plan(graph, hardware), folder / f"{seed} {strategy.name}"
-        size = built(place, graph, hardware, plan)
-        given = frames(graph, 3, seed)
-        runs = simulated(place, graph, hardware, size, given)
-        equal(outputs(graph, runs), graph.outputs(given), seed=seed, board=name, plan=plan.strategy)
-        assert (runs.stack_bytes or 0) <= size.stack_bound_bytes, (seed, name)
+        on_board(place, graph, hardware, plan, frames(graph, 3, seed))
 
 
 @pytest.mark.parametrize(
@@ -132,13 +129,10 @@ def test_random_networks(first: int, count: int, tmp_path: Path) -> None:
 def test_rows_are_made_while_others_arrive(name: str, tmp_path: Path) -> None:
     """Little is left to do after the last byte, and the memory is as announced."""
     graph, left = nets.ds_cnn((16,) * 3), {}
-    given = frames(graph, 3)
     for streams in (False, True):
         hardware = board_named(name, streams_input=streams)
         plan, folder = Joint().plan(graph, hardware), tmp_path / str(streams)
-        size = built(folder, graph, hardware, plan)
-        runs = simulated(folder, graph, hardware, size, given)
-        equal(outputs(graph, runs), graph.outputs(given))
+        size, runs = on_board(folder, graph, hardware, plan)
         assert runs.arena_touched_bytes == size.ram_objects["nn_arena"]
         left[streams] = int(runs.instructions.max())
     assert left[True] < 0.4 * left[False]

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipeline.codegen.card.sealed import Sealed
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Card
-from pipeline.plan.pieces import Pieces
 from pipeline.sealed_image import MANIFEST, checked, main
 from pipeline.targets.card import NAME
 from pipeline.targets.protocol import Status
@@ -155,17 +153,6 @@ def test_each_start_has_a_number_and_none_twice(encrypted: Program) -> None:
         starts.write_bytes(content)
         (reply,) = encrypted.answers(encrypted.sealed(), frames, again=True)
         assert reply.status == Status.NO_KEY
-
-
-def test_transfers_are_of_whole_pieces(encrypted: Program) -> None:
-    cut = Pieces.of(encrypted.plan)
-    stored = {b.name: b for b in encrypted.plan.buffers if b.name in cut.ends}
-    assert any(buffer.role != "constant" for buffer in stored.values())
-    for name, ends in cut.ends.items():
-        sizes = np.diff(ends)
-        assert (sizes > 0).all() and ends[0] == 0
-        if stored[name].role != "constant":
-            assert (sizes <= 8 * BLOCK - 16).all()
 
 
 def test_seals_with_a_key_from_a_file_or_leaves_nothing_half_written(

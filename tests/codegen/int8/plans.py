@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.requant import FixedPoint
 from pipeline.hardware import Memory
 from pipeline.plan.vocabulary import (
     Affine,
@@ -136,19 +135,6 @@ def row_ring() -> tuple[Graph, Plan]:
     return hand.graph, hand.plan(start, Loop("r", 6, body))
 
 
-def depth_by_channels() -> tuple[Graph, Plan]:
-    """A depthwise convolution with a multiplier, an input channel a step into its sums."""
-    n = net(5, 6, 3)
-    name = n.depthwise((3, 3), 2)
-    hand = Hand(n.graph())
-    x, y = hand.put("image", 0), hand.put(name, 200)
-    acc = hand.put(name, 400, name="acc", bits=32)
-    weights, bias = hand.parameters(name)
-    part = Slice(x.buffer, (0, 0, at("c", 1)), (5, 6, 1))
-    loop = Loop("c", 3, (Compute(name, acc, (part, weights), partial=True),))
-    return hand.graph, hand.plan(Clear(name, acc), loop, Finish(name, acc, y, (bias,)))
-
-
 def add_by_operands() -> tuple[Graph, Plan]:
     """A residual's two operands at different times, and the result over its own sums."""
     n = net(4, 5, 3)
@@ -225,34 +211,11 @@ def moved() -> tuple[Graph, Plan]:
     return hand.graph, hand.plan(Move(x, near), loop, step)
 
 
-def nested_loops() -> tuple[Graph, Plan]:
-    """Tiles of rows and columns and output channels; variables of awkward names."""
-    n = net(6, 6, 4)
-    name = n.conv(6, requant=FixedPoint.of([0.0004 * (1 + k) for k in range(6)]))
-    hand = Hand(n.graph())
-    x, y = hand.put("image", 0), hand.put(name, 200)
-    weights, bias = hand.parameters(name)
-    rows, columns, outs = at("if", 2), at("a-b", 4), at("a_b", 3)
-    step = Compute(
-        name,
-        Slice(y.buffer, (rows, columns, outs), (2, 4, 3)),
-        (
-            x,
-            Slice(weights.buffer, (outs, 0, 0, 0), (3, 3, 3, 4)),
-            Slice(bias.buffer, (outs,), (3,)),
-        ),
-    )
-    loops = Loop("if", 3, (Loop("a-b", 2, (Loop("a_b", 2, (step,)),)),))
-    return hand.graph, hand.plan(loops)
-
-
 PLANS: dict[str, Callable[[], tuple[Graph, Plan]]] = {
     "channel loop": channel_loop,
     "row ring": row_ring,
-    "depth by channels": depth_by_channels,
     "add by operands": add_by_operands,
     "in place": in_place,
     "concat in place": concat_in_place,
     "moved": moved,
-    "nested loops": nested_loops,
 }
