@@ -200,21 +200,6 @@ def test_on_the_chip_a_new_window_costs_less(tmp_path: Path) -> None:
     assert (new < runs.first_cycles * 0.6).all()
 
 
-@needs_arm
-@pytest.mark.slow
-def test_on_a_cortex_m4(tmp_path: Path) -> None:
-    ear, windows = Mfcc(frames=9), Windows(3, 2)
-    net = Net(ear.shape, np.random.default_rng(3))
-    net.conv(4, (3, 3), padding=(0, 0, 1, 1), stride=(2, 1))
-    net.conv(5, (2, 3), padding=(0, 0, 1, 1))
-    net.dense(4)
-    one, board = net.graph(), board_named("nucleo_f446re")
-    graph, longer = windows.graph(one), ear.longer(windows.more)
-    heard, plan = sounds(longer, 4)[:2], Sliding().plan(graph, board)
-    wanted = each_window(one, longer, heard, windows)
-    on_board(tmp_path, graph, board, plan, heard, expected=wanted, frontend=longer)
-
-
 def test_without_a_front_end_nothing_listens() -> None:
     graph, board = network(WAVES), uno("flash")
     files = generate(graph, Ordinary().plan(graph, board), board, {})

@@ -36,7 +36,7 @@ from tests.codegen.support import write
 from tests.strategies.chains import mnist
 from tests.targets.conftest import load_hardware, needs_avr
 from tests.targets.cortex_m import board_named, needs_arm
-from tests.targets.test_zoo import graph_of
+from tests.targets.test_qemu_mlperf import graph_of
 from tests.tiers import quick
 
 ALL = {"sram_bytes": machines.DESK_OFFSET, "flash_bytes": machines.DESK_OFFSET}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 from pathlib import Path
@@ -50,20 +49,6 @@ def test_readme_says_like_for_like() -> None:
     (line,) = (each for each in (ROOT / "README.md").read_text().splitlines() if "CMSIS-NN" in each)
     assert f"{min(ratios.values()):.2f} to {max(ratios.values()):.2f}" in line
     assert f"visual wake words {ratios['vww_96_int8']:.2f}" in line
-
-
-@pytest.mark.parametrize(
-    "module",
-    ["codegen.cortex_m.bench", "codegen.cortex_m.bench_rows", "codegen.bench_tape",
-     "strategies.bench_joint", "bench"],
-)  # fmt: skip
-def test_a_bench_without_its_networks_is_an_error(
-    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(public_models, "MODELS", tmp_path / "none")
-    main = importlib.import_module(f"tests.{module}").main
-    with pytest.raises(SystemExit, match="set THIMBLE_MODELS"):
-        main(*([[]] if main.__code__.co_argcount else []))
 
 
 def test_without_cmsis_nn_nothing_was_compared(

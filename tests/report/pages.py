@@ -26,7 +26,7 @@ from tests.strategies.chains import board
 from tests.strategies.nets import narrow
 from tests.strategies.patch.test_patch import two_layers
 from tests.strategies.test_chains import herringbone, mnist
-from tests.timing.toys import rows, slow, swapped
+from tests.timing.test_simulate import rows, slow, swapped
 
 METRICS: dict[str, Any] = {
     "status": "ok", "pmu_bytes": 42.5, "arena_bytes": 43, "sram_limit_bytes": 2048,

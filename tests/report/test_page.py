@@ -28,7 +28,7 @@ from tests.plan.test_cost import BOARD
 from tests.report.pages import KINDS, METRICS, PROVENANCE, made, write
 from tests.report.test_headline import FOUR as RAM
 from tests.tiers import quick
-from tests.timing.toys import ROWS, rows, slow, swapped
+from tests.timing.test_simulate import ROWS, rows, slow, swapped
 
 
 class Strict(HTMLParser):

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.hardware import Hardware
 from pipeline.targets import qemu
-from tests.security.program import FIRMWARE
+from tests.security.test_sealing import FIRMWARE
 from tests.targets.cortex_m import board_named, built_stand_in
 
 BOARDS = ("nucleo_l4r5zi", "stm32f746g_sd")

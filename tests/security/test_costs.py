@@ -11,7 +11,7 @@ import pytest
 from pipeline.sealing import COSTS
 from pipeline.targets import qemu
 from tests.security.bench import LARGE, SMALL, measured
-from tests.security.program import FIRMWARE
+from tests.security.test_sealing import FIRMWARE
 from tests.targets.cortex_m import board_named, built_stand_in, needs_arm
 from tests.tiers import quick
 

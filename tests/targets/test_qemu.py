@@ -63,6 +63,7 @@ def test_outputs_counts_and_memory(on_core) -> None:
     assert runs.instructions.shape == (30,) and runs.instructions.min() > GRAPH.macs
     again = simulated(folder, GRAPH, hardware, size, given)
     equal(again.instructions, runs.instructions)
+    assert runs.modelled_cycles is not None and again.modelled_cycles == runs.modelled_cycles
     # the deepest path is taken by each inference: the bound is the depth, or nearly
     assert size.stack_bound_bytes * 0.7 <= (runs.stack_bytes or 0) <= size.stack_bound_bytes
     assert runs.arena_touched_bytes == size.ram_objects["nn_arena"] <= size.statics_bytes

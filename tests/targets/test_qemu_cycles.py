@@ -11,7 +11,7 @@ import pytest
 from pipeline.errors import ThimbleError
 from pipeline.hardware import FlashTiming
 from pipeline.home import ROOT
-from pipeline.targets import machines, qemu, qemu_cycles
+from pipeline.targets import qemu, qemu_cycles
 from pipeline.targets.layers import of_functions
 from tests.codegen.int8.support import frames, network
 from tests.targets import timings as timings_of
@@ -159,30 +159,6 @@ def test_every_core_has_cycles(name: str, tmp_path: Path) -> None:
     feeding = found["compute_cycles"] - found["median"]
     assert feeding < layers["rest"] < share * found["median"] + feeding
     assert ("error_pct" in found) == (name in ("nucleo_l4r5zi", "nucleo_u575zi"))
-
-
-@needs_arm
-def test_without_kernels_of_its_own_a_core_has_no_layers(tmp_path: Path) -> None:
-    """All portable ones are in nn_invoke."""
-    graph, board = network(), board_named("nucleo_g0b1re", kernels="portable")
-    size = built(tmp_path, graph, board)
-    found = simulated(tmp_path, graph, board, size, frames(graph, 2)).modelled_cycles
-    assert found is not None
-    names = [op.name for op in graph.operators]
-    assert not dict(of_functions(found["functions"], found["compute_cycles"], names))
-
-
-@needs_arm
-@pytest.mark.ci
-def test_a_run_counts_the_same_twice(tmp_path: Path) -> None:
-    graph, board = network(), board_named("nucleo_l4r5zi")
-    size = built(tmp_path, graph, board)
-    first, again = (simulated(tmp_path, graph, board, size, frames(graph, 3)) for _ in range(2))
-    found = first.modelled_cycles
-    assert found is not None and found == again.modelled_cycles
-    assert found["instructions"] < found["low"] < found["median"] < found["high"]
-    tick = machines.machine(board).tick_ns
-    assert abs(found["instructions"] - int(np.median(first.instructions))) <= tick
 
 
 LOOP = '#ifdef __ARM_ARCH_PROFILE\n__asm__ volatile({} ::: "r0", "r1", "cc");\n#endif\n'

@@ -13,7 +13,6 @@ from pipeline import ihex
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import elf, flash, parameters, toolchain
-from pipeline.targets.harness import harness_sources
 from pipeline.targets.toolchain import Size
 from tests.targets.conftest import MODEL, generate, load_hardware, model, needs_avr
 from tests.targets.cortex_m import board_named
@@ -128,13 +127,6 @@ def test_a_missing_compiler_names_its_package(
     with pytest.raises(ThimbleError, match=r"cc is not installed .* gcc$"):
         toolchain.build_host(generated, tmp_path / "host")
     assert not (tmp_path / "build").exists()
-
-
-def test_the_harness_is_self_contained(arduino: Hardware) -> None:
-    files = harness_sources(arduino)
-    assert set(files) == {"main.c", "frame.h", "port.h", "port_avr.h", "port_host.h"}
-    with pytest.raises(ThimbleError, match="for core 'z80'; have avr, cortex_m, host"):
-        harness_sources(load_hardware(core="z80"))
 
 
 @needs_avr

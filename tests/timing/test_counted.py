@@ -25,7 +25,7 @@ from tests.strategies.swap.nets import Chain
 from tests.strategies.zoo import network as zoo
 from tests.targets.cortex_m import board_named, built, needs_arm, simulated
 from tests.tiers import quick
-from tests.timing.toys import rows, slow, swapped
+from tests.timing.test_simulate import rows, slow, swapped
 
 LAYERS = ["conv2d0", "dense1"]
 FUNCTIONS = {

@@ -30,7 +30,7 @@ from tests.codegen.card.support import elements
 from tests.strategies.swap.nets import alexnet, mobilenet, random_chain, vgg16
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
-from tests.timing.toys import slow
+from tests.timing.test_simulate import slow
 
 SECONDS = {"vgg16": 602.0, "alexnet": 20.0, "mobilenet": 6.3, "small": 0.01}
 

@@ -18,7 +18,7 @@ from pipeline.timing.tasks import TimedStep
 from pipeline.timing.trade import trade
 from pipeline.timing.wear import half_bytes, wear, written, years
 from tests.targets.cortex_m import board_named
-from tests.timing.toys import slow
+from tests.timing.test_simulate import slow
 
 GB, TB = 1e9, 1024e9
 """The paper's, where 1 TB is 1024 GB."""

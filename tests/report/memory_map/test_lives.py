@@ -27,7 +27,7 @@ from tests.strategies.test_chains import herringbone as mnist_plan
 from tests.strategies.test_chains import mnist
 from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
-from tests.timing.toys import ROWS, rows, slow, swapped
+from tests.timing.test_simulate import ROWS, rows, slow, swapped
 
 Made = tuple[Plan, Graph]
 

@@ -43,7 +43,7 @@ from tests.report.pages import write
 from tests.strategies.swap.nets import Chain, alexnet, best_plan, board, checked, random_chain
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
-from tests.timing.toys import slow
+from tests.timing.test_simulate import slow
 
 GRAPH = random_chain(3)
 both = pytest.mark.parametrize("scheduler", ["best", "swapnn"])
