@@ -16,8 +16,7 @@ from pipeline.strategies.base import Strategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.support import core
-from tests.codegen.int8.plans import PLANS
-from tests.codegen.int8.support import network
+from tests.codegen.int8.support import PLANS, network
 from tests.codegen.support import host, uno
 from tests.strategies.chains import Chain
 

@@ -38,7 +38,7 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from pipeline.strategies.replace import Replace
 from pipeline.strategies.sliding import Sliding
-from tests.codegen.int8.plans import Hand, at, net
+from tests.codegen.int8.support import Hand, at, net
 from tests.codegen.networks import (
     PORTABLE,
     SHAPES,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -47,11 +46,7 @@ def test_any_number_of_images(predictor: Predictor, graph: Graph, count: int) ->
     assert outputs.dtype == np.int8 and outputs.shape == (count, 3)
     if count:
         equal(outputs, graph.outputs(given.astype(np.int64)))
-
-
-def test_views_of_arrays_are_fine(predictor: Predictor, graph: Graph) -> None:
-    given = images(graph, 100)
-    equal(predictor.predict(given[::-3]), predictor.predict(given)[::-3])
+        equal(predictor.predict(given[::-3]), outputs[::-3])  # a view
 
 
 def test_threads_and_predictors_side_by_side(predictor: Predictor, graph: Graph) -> None:
@@ -66,22 +61,6 @@ def test_threads_and_predictors_side_by_side(predictor: Predictor, graph: Graph)
         found = list(pool.map(lambda job: (predictor, second)[job[0]].predict(given), jobs))
     for (which, _), outputs in zip(jobs, found, strict=True):
         equal(outputs, expected[which])
-
-
-def test_other_threads_run_meanwhile(predictor: Predictor, graph: Graph) -> None:
-    given = np.concatenate([images(graph, 1000)] * 60)
-    ticks, stop = [], threading.Event()
-
-    def tick() -> None:
-        while not stop.wait(0.001):
-            ticks.append(1)
-
-    thread = threading.Thread(target=tick)
-    thread.start()
-    predictor.predict(given)
-    stop.set()
-    thread.join()
-    assert len(ticks) > 3
 
 
 def test_what_is_no_input_is_one_line(predictor: Predictor, graph: Graph) -> None:

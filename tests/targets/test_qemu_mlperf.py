@@ -10,11 +10,9 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipeline import passes
-from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
@@ -29,14 +27,13 @@ from pipeline.strategies.base import Strategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.targets import builds, machines, simavr
-from pipeline.targets.harness import harness_sources
+from pipeline.targets import machines
 from pipeline.targets.layers import of_functions
 from pipeline.targets.runs import Runs
 from pipeline.targets.toolchain import Size
 from pipeline.training.environment import Run
 from pipeline.training.random_weights import RandomWeights
-from tests.codegen.support import write
+from tests.codegen.support import on_board
 from tests.comparing import equal
 from tests.importers.test_tflite import MLPERF_TINY
 from tests.importers.tflite_reference import frames, reference
@@ -82,14 +79,10 @@ def checked(
 ) -> tuple[Size, Runs]:
     """All outputs are tflite-micro's and the graph's, the stack is within its bound."""
     graph = network(model)
-    size = built(folder, graph, hardware, plan)
     given = frames(graph, count)
-    runs = simulated(folder, graph, hardware, size, given)
-    found = outputs(graph, runs).reshape(count, -1)
-    equal(found, graph.outputs(given).reshape(count, -1))
-    equal(found, reference((MODELS / f"{model}.tflite").read_bytes(), given))
-    assert size.status == "ok" and (runs.stack_bytes or 0) <= size.stack_bound_bytes
-    return size, runs
+    expected = reference((MODELS / f"{model}.tflite").read_bytes(), given)
+    equal(graph.outputs(given).reshape(count, -1), expected)
+    return on_board(folder, graph, hardware, plan, given, expected=expected)
 
 
 WHOLE = [("kws_ref_model", "nucleo_l4r5zi", 3), *product(MLPERF_TINY, ONE_A_CORE, [50])]
@@ -149,18 +142,11 @@ def test_a_hundred_inputs_on_a_mega(tmp_path: Path) -> None:
     assert dict(plan.notes)[CHOSEN].startswith("joint")
     costs = cost(plan, graph, hardware)
     assert PLAN_BYTES[0] <= costs.arena_bytes <= PLAN_BYTES[1]
-    write(tmp_path, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
-    size = builds.build(tmp_path, tmp_path / "build", hardware)
-    assert size.status == "ok" and size.sram_bytes <= hardware.sram_bytes, size.where
     given = frames(graph, COUNT)
-    runs = simavr.run(
-        tmp_path / "build", vars(size), hardware, given.astype(np.int8).view(np.uint8)
-    )
-    found = runs.outputs.view(np.int8).astype(np.int64).reshape(COUNT, -1)
-    equal(found, reference((MODELS / "kws_ref_model.tflite").read_bytes(), given))
-    equal(found, graph.outputs(given).reshape(COUNT, -1))
+    expected = reference((MODELS / "kws_ref_model.tflite").read_bytes(), given)
+    size, runs = on_board(tmp_path, graph, hardware, plan, given, expected=expected)
+    assert size.sram_bytes <= hardware.sram_bytes
     assert size.ram_objects["nn_arena"] == costs.arena_bytes
-    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes
     names = [op.name for op in graph.operators]
     functions = dict(zip(runs.functions, runs.function_cycles[0].tolist(), strict=True))
     cycles = dict(of_functions(functions, int(runs.compute_cycles[0]), names))

@@ -206,17 +206,6 @@ def test_what_is_written_is_checked(build: Path, arduino: Hardware) -> None:
             flash.checked(build, arduino, "/dev/null")
 
 
-def test_other_flashers_are_a_matter_of_config(build: Path) -> None:
-    for words in (
-        "st-flash --format ihex write {hex}",
-        "pyocd load -t {part} {hex}",
-        "openocd -f board/st_nucleo_f4.cfg -c 'program {hex} verify reset exit'",
-    ):
-        hardware = load_hardware(flasher=words, part="stm32f446re")
-        found = flash.checked(build, hardware, "PORT").text
-        assert found == f"cd {build} && {words.format(hex='firmware.hex', part='stm32f446re')}"
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -2,7 +2,7 @@
 
 A card that lies beside a network, on a simulated Cortex-M7 (CORE ``m7``), or the same C as a native
 program (``native``), in a fraction of the time, or on a simulated Uno (``uno``); each frame has one
-fault of a recorded seed (``tries``, ``tries_avr``). A fault is repaired where the answer is right;
+fault of a recorded seed (``tries``, ``faulty_avr``). A fault is repaired where the answer is right;
 one that cannot be, such as weights that are not on the card any more, has to end with its own
 status. Then the power is cut in the middle of a command, and the next start has to answer right.
 Exits with 1 after an answer that is wrong, a start that is not right, a status that is not that of
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.sealing import Security
-from tests.codegen.card import tries, tries_avr
+from tests.codegen.card import faulty_avr, tries
 from tests.codegen.card.faulty import faulty
 from tests.codegen.card.faulty_avr import FaultyUno, faulty_uno
 from tests.codegen.card.support import given, large
@@ -43,7 +43,7 @@ POWER = "the power cut"
 
 def kind_of(made: Any) -> Any:
     """Choose the module that knows the faults of its card."""
-    return tries_avr if isinstance(made, FaultyUno) else tries
+    return faulty_avr if isinstance(made, FaultyUno) else tries
 
 
 def injected(made: Any, count: int, seed: int, folder: Path, draws: str = "drawn") -> Counts:

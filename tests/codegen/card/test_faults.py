@@ -16,7 +16,7 @@ from pipeline.sealing import Security
 from pipeline.strategies.swap import Swap
 from pipeline.targets.card import CHIP_KEY, NAME
 from pipeline.targets.protocol import Status
-from tests.codegen.card import campaign, faulty_avr, tries, tries_avr
+from tests.codegen.card import campaign, faulty_avr, tries
 from tests.codegen.card.campaign import POWER
 from tests.codegen.card.faulty import FAULTS, Fault, Faulty, Kind, Way, Where, faulty
 from tests.codegen.card.faulty_avr import FaultyUno, faulty_uno
@@ -140,7 +140,7 @@ def test_on_an_uno(uno: FaultyUno, tmp_path: Path) -> None:
     assert len({name.partition(":")[0] for name in found}) >= 10 and all_repaired(found, 6)
     for part in (campaign.fed, campaign.tried):
         assert all_repaired(part(uno, ON_UNO, 1, tmp_path), ON_UNO // 3)
-    every = {case.name.rpartition(" ")[2] for case in tries_avr.tries(uno, tmp_path)}
+    every = {case.name.rpartition(" ")[2] for case in faulty_avr.tries(uno, tmp_path)}
     assert len(every) == 4  # nothing is taken
     assert campaign.cut(uno, 2, 1, tmp_path) == {f"{POWER}: the next start is right": 2}
     size = uno.program.size

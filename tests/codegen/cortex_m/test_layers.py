@@ -28,7 +28,7 @@ from pipeline.strategies.swap import Swap
 from tests.codegen.cortex_m.layers import KINDS, ROWS, image_network, network
 from tests.codegen.cortex_m.support import by_rows, core, fast, in_rows, kernels, with_scratch
 from tests.codegen.int8.loops import scattered
-from tests.codegen.int8.plans import PLANS
+from tests.codegen.int8.support import PLANS
 from tests.codegen.support import by_tier, checked, frames, on_board
 from tests.graphs import Net, random_graph
 from tests.targets.cortex_m import board_named, needs_arm

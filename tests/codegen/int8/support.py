@@ -1,13 +1,30 @@
-"""Plans by a planner that cannot be wrong, for generated C that runs natively; and the small
-network whose generated C is kept as golden files."""
+"""Plans by a planner that cannot be wrong, and by hand: loops, rings, partial sums, overlaps, each
+with the graph it is for; and the small network whose generated C is kept as golden files."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Memory
-from pipeline.plan.vocabulary import Buffer, Compute, Plan, Track, packed, whole
+from pipeline.plan.vocabulary import (
+    Affine,
+    Buffer,
+    Clear,
+    Compute,
+    Finish,
+    Lin,
+    Loop,
+    Move,
+    Plan,
+    Slice,
+    Step,
+    Track,
+    packed,
+    whole,
+)
 from tests.codegen.support import DEVICE, Native, agrees, frames, host
 from tests.graphs import Net
 
@@ -63,3 +80,197 @@ def network() -> Graph:
     net.dense(3)
     net.softmax()
     return net.graph()
+
+
+ARENA = 1 << 16
+
+
+def at(variable: str, coef: int, const: int = 0) -> Lin:
+    return Lin(const, ((variable, coef),))
+
+
+class Hand:
+    """Buffers and steps of one plan; addresses in bytes."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.buffers: dict[str, Buffer] = {b.name: b for b in constants(graph)}
+        self.fixed = tuple(self.buffers)
+
+    def put(
+        self, tensor: str, byte: int, *, name: str = "", wrap: tuple[int, ...] = (),
+        strides: tuple[int, ...] = (), bits: int = 0,
+    ) -> Slice:  # fmt: skip
+        """``bits`` makes it an accumulator; ``strides`` are in bytes."""
+        shape, width = (
+            self.graph.tensors[tensor].shape,
+            bits or self.graph.tensors[tensor].dtype.bits,
+        )
+        layout = packed(shape, width, 2 * byte)
+        if strides or wrap:
+            steps = tuple(2 * s for s in strides) or layout.strides
+            layout = Affine(2 * byte, steps, wrap)
+        role = "accumulator" if bits else "activation"
+        buffer = Buffer(name or tensor, tensor, "sram", shape, width, layout, role)  # type: ignore[arg-type]
+        self.buffers[buffer.name] = buffer
+        return whole(buffer)
+
+    def all(self, name: str) -> Slice:
+        return whole(self.buffers[name])
+
+    def parameters(self, op: str) -> tuple[Slice, ...]:
+        return tuple(self.all(name) for name in self.graph.operator(op).parameters)
+
+    def plan(self, *steps: Step) -> Plan:
+        memories = (Memory("sram", ARENA), Memory("flash", 1 << 22, "rom"))
+        return Plan(
+            self.graph.name, "by hand", memories, tuple(self.buffers.values()),
+            (Track("cpu", steps),), (self.graph.input, *self.fixed), self.graph.output,
+        )  # fmt: skip
+
+
+def net(*shape: int, seed: int = 0) -> Net:
+    return Net(shape, np.random.default_rng(seed))
+
+
+def channel_loop() -> tuple[Graph, Plan]:
+    """Pex: two channels at a time are expanded, filtered by depth, and added to the projection."""
+    n = net(6, 7, 3)
+    expand, depth, project = n.conv(6, (1, 1)), n.depthwise(), n.conv(5, (1, 1))
+    hand = Hand(n.graph())
+    x = hand.put("image", 0)
+    e = hand.put(expand, 200, strides=(14, 2, 1), wrap=(0, 0, 2))
+    d = hand.put(depth, 300, strides=(14, 2, 1), wrap=(0, 0, 2))
+    acc = hand.put(project, 400, name="acc", bits=32)
+    y = hand.put(project, 0)
+    part = at("k", 2)
+
+    def two(piece: Slice) -> Slice:
+        return Slice(piece.buffer, (0, 0, part), (6, 7, 2))
+
+    def of(op: str, axis: int) -> tuple[Slice, ...]:
+        weights, bias = hand.parameters(op)
+        lo, size = list[int | Lin](weights.lo), list(weights.size)
+        lo[axis], size[axis] = part, 2
+        narrow = Slice(weights.buffer, tuple(lo), tuple(size))
+        return (narrow, Slice(bias.buffer, (part,), (2,))) if axis == 0 else (narrow,)
+
+    body = (
+        Compute(expand, two(e), (x, *of(expand, 0))),
+        Compute(depth, two(d), (two(e), *of(depth, 0))),
+        Compute(project, acc, (two(d), *of(project, 3)), partial=True),
+    )
+    _, bias = hand.parameters(project)
+    steps = (Clear(project, acc), Loop("k", 3, body), Finish(project, acc, y, (bias,)))
+    return hand.graph, hand.plan(*steps)
+
+
+def row_ring() -> tuple[Graph, Plan]:
+    """A layer's rows go round a ring of three, each used up by the next layer at once."""
+    n = net(8, 6, 3)
+    first, second = n.conv(4), n.conv(2, padding=(0, 0, 0, 0))
+    third = n.maximum((2, 2), stride=(1, 1))
+    hand = Hand(n.graph())
+    x = hand.put("image", 0)
+    ring = hand.put(first, 200, wrap=(3, 0, 0))
+    pair = hand.put(second, 300, wrap=(2, 0, 0))
+    y = hand.put(third, 400)
+
+    def row(piece: Slice, index: Lin | int, count: int = 1) -> Slice:
+        return Slice(piece.buffer, (index, 0, 0), (count, *piece.size[1:]))
+
+    start = Compute(first, row(ring, 0, 2), (x, *hand.parameters(first)))
+    body = (
+        Compute(first, row(ring, at("r", 1, 2)), (x, *hand.parameters(first))),
+        Compute(
+            second, row(pair, at("r", 1)), (row(ring, at("r", 1), 3), *hand.parameters(second))
+        ),
+        Compute(third, row(y, at("r", 1, -1)), (row(pair, at("r", 1, -1), 2),)),
+    )
+    return hand.graph, hand.plan(start, Loop("r", 6, body))
+
+
+def add_by_operands() -> tuple[Graph, Plan]:
+    """A residual's two operands at different times, and the result over its own sums."""
+    n = net(4, 5, 3)
+    left, right = n.conv(3), n.conv(3, source="image")
+    name = n.plus(left, right)
+    hand = Hand(n.graph())
+    x, a = hand.put("image", 0), hand.put(left, 100)
+    b = hand.put(right, 100)
+    acc, y = hand.put(name, 400, name="acc", bits=32), hand.put(name, 400)
+    return hand.graph, hand.plan(
+        Clear(name, acc),
+        Compute(left, a, (x, *hand.parameters(left))),
+        Compute(name, acc, (a,), partial=True),
+        Compute(right, b, (x, *hand.parameters(right))),
+        Compute(name, acc, (b,), partial=True),
+        Finish(name, acc, y),
+    )
+
+
+def in_place() -> tuple[Graph, Plan]:
+    """A pointwise convolution, a table, a sum and a classifier over their own inputs."""
+    n = net(5, 6, 6)
+    narrow = n.conv(4, (1, 1))
+    table, twice = n.lookup(), n.plus(n.last, n.last)
+    logits = n.dense(4)
+    hand = Hand(n.graph())
+    x, a, b, c, y = (hand.put(t, 0) for t in ("image", narrow, table, twice, logits))
+    return hand.graph, hand.plan(
+        Compute(narrow, a, (x, *hand.parameters(narrow)), unit=(1, 1, 4)),
+        Compute(table, b, (a,), unit=(5, 6, 4)),
+        Compute(twice, c, (b,)),
+        Compute(logits, y, (c, *hand.parameters(logits)), unit=(4,)),
+    )
+
+
+def concat_in_place() -> tuple[Graph, Plan]:
+    """Convolutions write their channels where the joined tensor has them."""
+    n = net(5, 4, 3)
+    a = n.conv(4)
+    b = n.like(n.conv(3, source="image"), a)
+    joined = n.concat((a, b))
+    out = n.conv(2, (1, 1))
+    hand = Hand(n.graph())
+    hand.put("image", 0)
+    hand.put(a, 100, strides=(28, 7, 1))
+    raw = hand.graph.operators[1].output
+    hand.put(raw, 300)
+    hand.put(b, 104, strides=(28, 7, 1))
+    hand.put(joined, 100)
+    hand.put(out, 0)
+    steps = [
+        Compute(
+            op.name, hand.all(op.output), tuple(hand.all(t) for t in (*op.inputs, *op.parameters))
+        )
+        for op in hand.graph.operators
+    ]
+    steps[3] = Compute(joined, hand.all(joined), (hand.all(a), hand.all(b)), unit=(5, 4, 7))
+    return hand.graph, hand.plan(*steps)
+
+
+def moved() -> tuple[Graph, Plan]:
+    """A tensor is shifted onto itself, then to a wider pitch by a loop over rows."""
+    n = net(4, 6, 3)
+    name = n.conv(4)
+    hand = Hand(n.graph())
+    x, near = hand.put("image", 40), hand.put("image", 8, name="near")
+    wide = hand.put("image", 200, name="wide", strides=(32, 5, 1))
+    y = hand.put(name, 400)
+    row = (at("r", 1), 0, 0)
+    loop = Loop(
+        "r", 4, (Move(Slice("near", row, (1, 6, 3)), Slice("wide", row, (1, 6, 3))),)
+    )  # fmt: skip
+    step = Compute(name, y, (wide, *hand.parameters(name)))
+    return hand.graph, hand.plan(Move(x, near), loop, step)
+
+
+PLANS: dict[str, Callable[[], tuple[Graph, Plan]]] = {
+    "channel loop": channel_loop,
+    "row ring": row_ring,
+    "add by operands": add_by_operands,
+    "in place": in_place,
+    "concat in place": concat_in_place,
+    "moved": moved,
+}

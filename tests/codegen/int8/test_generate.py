@@ -32,8 +32,7 @@ from pipeline.plan.vocabulary import (
 )
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.int8.plans import Hand, at, net
-from tests.codegen.int8.support import Native, agrees, apart, host, network
+from tests.codegen.int8.support import Hand, Native, agrees, apart, at, host, net, network
 from tests.codegen.support import write
 from tests.graphs import Net
 from tests.strategies.chains import board, mnist

@@ -26,8 +26,7 @@ from pipeline.strategies.patch import Patch
 from pipeline.strategies.replace import Replace
 from pipeline.strategies.single_transpose import SingleTranspose
 from tests.codegen.int8.loops import KINDS, Kind, looped, scattered
-from tests.codegen.int8.plans import PLANS, Hand
-from tests.codegen.int8.support import apart
+from tests.codegen.int8.support import PLANS, Hand, apart
 from tests.codegen.support import Native, agrees, by_tier, checked, frames, host
 from tests.graphs import Net, random_graph
 from tests.plan.fixtures import channel_partial, rows_anywhere
