@@ -29,9 +29,8 @@ import numpy as np
 
 from pipeline.sealing import Security
 from tests.codegen.card import faulty_avr, tries
-from tests.codegen.card.faulty import faulty
 from tests.codegen.card.faulty_avr import FaultyUno, faulty_uno
-from tests.codegen.card.support import given, large
+from tests.codegen.card.support import faulty, given, large
 from tests.codegen.card.tries import WRONG, Counts, failed, judged
 
 BATCH, CUTS_BATCH, SEED = 250, 25, 25

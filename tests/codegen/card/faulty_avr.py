@@ -27,8 +27,7 @@ from pipeline.strategies.swap import Swap
 from pipeline.targets import simavr, tools
 from pipeline.targets.harness import FIRMWARE
 from pipeline.targets.protocol import Command, FrameError, Reply, Status
-from tests.codegen.card.faulty import Way, Where
-from tests.codegen.card.support import BLOCK, Program, given
+from tests.codegen.card.support import BLOCK, Program, Way, Where, given
 from tests.codegen.card.test_simulated import with_large_weights
 from tests.codegen.card.tries import REPAIRED, Case, Counts, end, images, name
 from tests.targets.cortex_m import board_named, built

@@ -18,9 +18,21 @@ from pipeline.targets.card import CHIP_KEY, NAME
 from pipeline.targets.protocol import Status
 from tests.codegen.card import campaign, faulty_avr, tries
 from tests.codegen.card.campaign import POWER
-from tests.codegen.card.faulty import FAULTS, Fault, Faulty, Kind, Way, Where, faulty
 from tests.codegen.card.faulty_avr import FaultyUno, faulty_uno
-from tests.codegen.card.support import KEY, board, elements, given, large
+from tests.codegen.card.support import (
+    FAULTS,
+    KEY,
+    Fault,
+    Faulty,
+    Kind,
+    Way,
+    Where,
+    board,
+    elements,
+    faulty,
+    given,
+    large,
+)
 from tests.codegen.card.tries import (
     DRAWN,
     KEYED,

@@ -16,8 +16,17 @@ import numpy as np
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.targets.protocol import Reply, Status
-from tests.codegen.card.faulty import MOST_BLOCKS, Fault, Faulty, Kind, Ran, Way, Where
-from tests.codegen.card.support import BLOCK, Program
+from tests.codegen.card.support import (
+    BLOCK,
+    MOST_BLOCKS,
+    Fault,
+    Faulty,
+    Kind,
+    Program,
+    Ran,
+    Way,
+    Where,
+)
 
 LEAST_REPAIRED = 0.99
 """Of what can be."""
