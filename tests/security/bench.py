@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.hardware import Hardware
+from pipeline.home import ROOT
 from pipeline.targets import qemu
-from tests.security.test_sealing import FIRMWARE
 from tests.targets.cortex_m import board_named, built_stand_in
 
+FIRMWARE = ROOT / "firmware" / "security"
 BOARDS = ("nucleo_l4r5zi", "stm32f746g_sd")
 SMALL, LARGE = 1024, 9216
 CALLS = {

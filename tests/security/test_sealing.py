@@ -1,6 +1,6 @@
 """RFC 8439's vectors, and the C beside ``cryptography``, natively and on simulated cores; the CRC
-of ``security=none``: as its polynomial says, in Python and in C. Sealing and opening execute as many
-instructions whatever the key, the message and the tag are (a wrong tag is not found the sooner
+of ``security=none``: as its polynomial says, in Python and in C. Sealing and opening execute as
+many instructions whatever the key, the message and the tag are (a wrong tag is not found the sooner
 where it is wrong), and as many as plans charge for them."""
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from pipeline.home import ROOT
 from pipeline.sealing import COSTS
 from pipeline.targets import qemu
 from tests.codegen.support import SANITIZERS, WARNINGS
-from tests.security.bench import LARGE, SMALL, measured
+from tests.security.bench import FIRMWARE, LARGE, SMALL, measured
 from tests.targets.cortex_m import board_named, built_stand_in, needs_arm
 from tests.tiers import quick
 
-FIRMWARE = ROOT / "firmware" / "security"
 FIXTURE = Path(__file__).parent / "fixture"
 BOARD = ROOT / "tests" / "storage" / "fixture" / "lm3s6965"
 HEAD = Struct("<I32s12s16sII")
