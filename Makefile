@@ -60,7 +60,7 @@ bench: setup
 	$(BIN)/python -m tests.strategies.zoo seconds
 	$(BIN)/python -m tests.strategies.swap.bench proofs
 	$(BIN)/python -m tests.codegen.cortex_m.bench
-	$(BIN)/python -m tests.codegen.cortex_m.bench_layers limit
+	$(BIN)/python -m tests.codegen.cortex_m.bench_rows layers limit
 	$(BIN)/python -m tests.codegen.cortex_m.bench_rows
 	$(BIN)/python -m tests.codegen.bench_tape
 	$(BIN)/python -m tests.strategies.partial.bench
