@@ -18,11 +18,12 @@ from pipeline.codegen.names import comment, identifier
 from pipeline.graph.graph import Graph
 from pipeline.plan.cost import cost
 from pipeline.report import page
+from pipeline.runner.job import resolved
+from pipeline.runner.schema import composed
 from pipeline.runner.screen import Screen, fail
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from stages import build, generate, schedule
-from tests import boards
 from tests.codegen.support import checked, host, uno
 from tests.strategies.chains import Chain
 from tests.tiers import quick
@@ -70,16 +71,9 @@ class Tags(HTMLParser):
 @pytest.mark.parametrize("core", quick(1, BOARDS, ci=1))
 def test_whole_commands(tmp_path: Path, core: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stages schedule, generate and build, as a run calls them."""
-    strategy = "herringbone.Herringbone" if core == "avr" else "ordinary.Ordinary"
-    params = {
-        "hardware": boards.node(BOARDS[core], title=TITLE),
-        "strategy": {"_target_": f"pipeline.strategies.{strategy}", "name": "x"},
-        "frontend": {"_target_": "pipeline.frontends.none.NoFrontend", "name": "none"},
-        "sliding": {"windows": 1, "rows": 1},
-        "prune": {"_target_": "pipeline.pruning.none.NoPruning", "name": "none"},
-        "study": [],
-        "codegen": {"prefix": "nn", "labels": []},
-    }
+    strategy = "herringbone" if core == "avr" else "ordinary"
+    params = resolved(composed(f"hardware={BOARDS[core]}", f"strategy={strategy}"))
+    params["hardware"]["title"] = TITLE
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
     graph(signed=core != "avr").save(tmp_path)
     (tmp_path / "data").mkdir()

@@ -23,16 +23,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.crc32 import crc32
-from pipeline.home import ROOT
 from pipeline.sealing import COSTS
 from pipeline.targets import qemu
 from tests.codegen.support import SANITIZERS, WARNINGS
 from tests.security.bench import FIRMWARE, LARGE, SMALL, measured
+from tests.storage.test_sd_simulated import program, simulation
 from tests.targets.cortex_m import board_named, built_stand_in, needs_arm
 from tests.tiers import quick
 
 FIXTURE = Path(__file__).parent / "fixture"
-BOARD = ROOT / "tests" / "storage" / "fixture" / "lm3s6965"
 HEAD = Struct("<I32s12s16sII")
 KEY_BYTES, TAG_BYTES, LEFT_BYTES = 32, 16, 1024
 
@@ -80,15 +79,9 @@ def native(folder: Path, options: Sequence[str] = SANITIZERS) -> list[str]:
 
 
 def simulated(folder: Path, cpu: str) -> list[str]:
-    """On a core ``cpu`` of QEMU's."""
-    port = ROOT / "firmware" / "ports" / "cortex_m"
-    command = ["arm-none-eabi-gcc", f"-mcpu={cpu}", "-mthumb", *WARNINGS, "-O2", "-nostartfiles",
-               "-specs=nosys.specs", f"-I{FIRMWARE}", f"-I{port}", f"-T{BOARD / 'link.ld'}",
-               str(FIXTURE / "main.c"), "-o", "program.elf"]  # fmt: skip
-    subprocess.run(command, cwd=folder, check=True)
-    return ["qemu-system-arm", "-M", "lm3s6965evb", "-cpu", cpu, "-kernel", "program.elf",
-            "-semihosting-config", "enable=on,target=native", "-display", "none",
-            "-monitor", "none", "-serial", "none"]  # fmt: skip
+    """The command on a core ``cpu`` of QEMU's."""
+    elf = program(folder, cpu, [FIXTURE / "main.c"], f"-I{FIRMWARE}")
+    return simulation(elf, cpu)
 
 
 def told(folder: Path, command: Sequence[str], asked: Sequence[Asked]) -> list[Told]:

@@ -52,11 +52,16 @@ def mover(folder: Path, core: str, *flags: str) -> Path:
     return program(folder, core, [*STORAGE.glob("s*.c"), BOARD / "main.c"], *flags)
 
 
-def simulated(elf: Path, core: str, card: Path | None) -> None:
+def simulation(elf: Path, core: str, card: Path | None = None) -> list[str]:
+    """The command that runs it."""
     drive = ["-drive", f"if=sd,format=raw,file={card}"] if card else []
-    command = ["qemu-system-arm", "-M", "lm3s6965evb", "-cpu", core, "-kernel", str(elf),
-               "-semihosting-config", "enable=on,target=native", "-display", "none",
-               "-monitor", "none", "-serial", "none", *drive]  # fmt: skip
+    return ["qemu-system-arm", "-M", "lm3s6965evb", "-cpu", core, "-kernel", str(elf),
+            "-semihosting-config", "enable=on,target=native", "-display", "none",
+            "-monitor", "none", "-serial", "none", *drive]  # fmt: skip
+
+
+def simulated(elf: Path, core: str, card: Path | None) -> None:
+    command = simulation(elf, core, card)
     subprocess.run(command, cwd=elf.parent, check=True, capture_output=True, timeout=500)
 
 

@@ -22,6 +22,8 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.measure import timing
 from pipeline.plan import proof, serialize
+from pipeline.runner.job import resolved
+from pipeline.runner.schema import composed
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, device, host, protocol
 from pipeline.targets.harness import check_reply, harness_sources
@@ -187,19 +189,8 @@ def test_the_firmware_itself_refuses_what_it_cannot_count(tmp_path: Path) -> Non
 
 def workspace(folder: Path, graph: Graph, images: int) -> Path:
     """What the stages before generate leave, with so many test images."""
-    named = {group: {"name": "x"} for group in ("model", "data", "strategy")}
-    codegen = {"prefix": "nn", "labels": []}
-    chosen = {"target": {"name": "simulate", "images": 5}, "seed": 1, "codegen": codegen}
-    frontend = {"_target_": "pipeline.frontends.none.NoFrontend", "name": "none"}
-    window = {"windows": 1, "rows": 1}
-    params = {
-        "hardware": boards.node("host"),
-        **named,
-        **chosen,
-        "frontend": frontend,
-        "sliding": window,
-    }
     folder.mkdir()
+    params = resolved(composed("hardware=host", "target.images=5"))
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
     rng = np.random.default_rng(1)
     pictures = rng.integers(0, 256, (images, 8, 8, 3) if images else (0, 1, 1, 1))

@@ -27,7 +27,7 @@ from pipeline.timing.simulate import Timeline, simulate
 from pipeline.timing.states import States
 from pipeline.timing.tasks import TimedStep
 from pipeline.timing.trade import trade
-from pipeline.timing.wear import half_bytes, wear, written, years
+from pipeline.timing.wear import wear, written
 from tests.codegen.int8.support import frames
 from tests.strategies.nets import Net
 from tests.strategies.swap.nets import Chain
@@ -158,22 +158,6 @@ def test_a_plan_says_what_its_run_takes_within_3_percent(tmp_path: Path, name: s
     """``docs/swap.md``'s networks, whole: minutes of a core each."""
     hardware = replace(board_named("stm32f746g_sd"), sram_bytes=320_000)
     assert abs(run(tmp_path, zoo(name), hardware)[2]) <= 3
-
-
-GB, TB = 1e9, 1024e9
-"""The paper's, where 1 TB is 1024 GB."""
-
-
-@pytest.mark.parametrize(
-    ("gb_a_day", "first", "half"),
-    [(123, (2.4, 4.5), 7.5), (2.8, (104, 200), 328), (2.0, (145, 280), 460)],
-)
-def test_the_papers_lifetimes(gb_a_day: float, first: tuple[float, float], half: float) -> None:
-    """Section 5.4: MobileNet, AlexNet and VGG16 on 64 GB; 6.5 to 12.5 TB on a card of 4 GB."""
-    for tb, printed in zip((6.5, 12.5), first, strict=True):
-        assert years(gb_a_day * GB, 64 / 4 * tb * TB) == pytest.approx(printed, rel=0.02)
-    written = half_bytes(64 * 1.048576 * GB, 10_000)
-    assert years(gb_a_day * GB, written) == pytest.approx(half, rel=0.02)
 
 
 def test_wear_by_hand() -> None:

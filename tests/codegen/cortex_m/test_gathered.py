@@ -291,12 +291,17 @@ def check_one(graph: Graph, seed: int, folder: Path, board: str = "") -> None:
         checked(folder / f"{seed}", graph, plan, hardware, given)
 
 
-@pytest.mark.parametrize(
-    "seeds", quick(0, [range(1, 2), *(range(n, n + 50) for n in range(0, 200, 50))], ci=1), ids=str
-)
-def test_random_layers(seeds: range, tmp_path: Path) -> None:
+EACH_NIGHT = [
+    *((range(n, n + 50), "") for n in range(0, 200, 50)),
+    *((range(300, 330), board) for board in BOARDS),
+]
+
+
+@needs_arm
+@pytest.mark.parametrize(("seeds", "board"), quick(0, [(range(1, 2), ""), *EACH_NIGHT], ci=1))
+def test_random_winograd_layers(seeds: range, board: str, tmp_path: Path) -> None:
     for seed in seeds:
-        check_one(drawn(seed), seed, tmp_path)
+        check_one(drawn(seed), seed, tmp_path, board)
 
 
 @pytest.mark.slow
@@ -319,11 +324,3 @@ def test_extremes_on_a_cortex_m4(number: int, tmp_path: Path) -> None:
     graph = extreme(*ENDS[number])
     assert outputs_of_a_side(graph.operators[-1], graph) == 4
     check_one(graph, number, tmp_path, "nucleo_f446re")
-
-
-@needs_arm
-@pytest.mark.slow
-@pytest.mark.parametrize("board", ["nucleo_f446re", "nucleo_f767zi", "nucleo_u575zi"])
-def test_random_layers_simulated(board: str, tmp_path: Path) -> None:
-    for seed in range(300, 330):
-        check_one(drawn(seed), seed, tmp_path, board)

@@ -4,7 +4,7 @@ and the interpreter of TensorFlow Lite. And operators as networks seldom have th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -121,29 +121,19 @@ def test_c_equals_the_graph(name: str, tmp_path: Path) -> None:
     assert agrees(Native(tmp_path, graph, apart(graph)), 8)
 
 
-def check(kind: str, seeds: Iterable[int], folder: Path) -> None:
-    """``kind`` of operator, or a network."""
+TODAY = [(kind, range(1)) for kind in TFLITE]
+MANY = [(kind, range(100, 130)) for kind in (*TFLITE, "network")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "seeds"), quick(len(TODAY), [*TODAY, ("network", range(3)), *MANY], ci=1)
+)
+def test_tflite(kind: str, seeds: range, tmp_path: Path) -> None:
+    """Each kind of operator, and networks."""
     for seed in seeds:
-        graph = imported(TFLITE.get(kind, network)(np.random.default_rng(seed)), folder)
+        graph = imported(TFLITE.get(kind, network)(np.random.default_rng(seed)), tmp_path)
         plan = Ordinary().plan(graph, host())
-        checked(folder / f"{seed}", graph, plan, given=frames(graph, 5, seed))
-
-
-@pytest.mark.parametrize("seed", quick(1, range(2), ci=0))
-@pytest.mark.parametrize("kind", TFLITE)
-def test_every_operator_of_tflite(kind: str, seed: int, tmp_path: Path) -> None:
-    check(kind, [seed], tmp_path)
-
-
-@pytest.mark.ci
-def test_networks_of_tflite(tmp_path: Path) -> None:
-    check("network", range(3), tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [*TFLITE, "network"])
-def test_many_of_tflite(kind: str, tmp_path: Path) -> None:
-    check(kind, range(100, 130), tmp_path)
+        checked(tmp_path / f"{seed}", graph, plan, given=frames(graph, 5, seed))
 
 
 def loaded(graph: Graph) -> Predictor:
