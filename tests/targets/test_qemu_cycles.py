@@ -254,7 +254,7 @@ def table() -> list[str]:
             program = compiled(f"{core}_timing.h", Path(folder))
             columns.append([listed_cycles(program, code)[-1] for _, code, _ in ROWS])
     lines = [
-        "| listed_cycles of one instruction | M0+ | M4 | M33 | M7 |",
+        "| cycles of one instruction | M0+ | M4 | M33 | M7 |",
         "| --- | --- | --- | --- | --- |",
     ]
     for (name, _, small), (first, *others) in zip(ROWS, zip(*columns, strict=True), strict=True):

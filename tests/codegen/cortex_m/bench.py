@@ -31,7 +31,7 @@ from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.ordinary import Ordinary
 from tests.importers.tflite_reference import frames
-from tests.peers.recorded import MLPERF_TINY, cmsis_nn
+from tests.peers.recorded import CORES, MLPERF_TINY, cmsis_nn
 from tests.public_models import MODELS, required
 from tests.targets.cortex_m import board_named, built, outputs, simulated
 
@@ -61,23 +61,11 @@ class Run:
         return f"{self.cycles / macs:7.2f} {LIMIT * macs / self.cycles:6.1%}"
 
 
-@dataclass(frozen=True)
-class Peer:
-    """On a Cortex-M4, an M7 and an M0+."""
-
-    m4: Run
-    m7: Run
-    m0plus: Run
-
-
 CLASSIFIES = "pretrainedResnet_quant"
 WITHIN = f"{FLASH_BYTES // 1000} kB of flash"
 FASTEST = Ordinary(objective="latency")
 PORTABLE = "portable C"
-PEERS = {
-    name: Peer(*(Run(*cmsis_nn(name, core)) for core in ("M4", "M7", "M0+")))
-    for name in MLPERF_TINY
-}
+PEERS = {name: {core: Run(*cmsis_nn(name, core)) for core in CORES} for name in MLPERF_TINY}
 REFERENCE = {
     "pretrainedResnet_quant": Run(97_167_620, 143_777_172),
     "vww_96_int8": Run(83_825_320, 119_863_426),
@@ -103,29 +91,14 @@ def run(
     return Run(int(np.median(found.instructions)), modelled["median"]), size.flash_bytes
 
 
-@dataclass(frozen=True)
-class Row:
-    m4: Run
-    m7: Run
-    board_ms: float
-    flash_bytes: int
-
-    @classmethod
-    def of(cls, graph: Graph, strategy: Strategy, folder: Path, **changes: object) -> Row:
-        m4, m7 = (board_named(name, **changes) for name in ("nucleo_l4r5zi", "nucleo_f767zi"))
-        runs = (
-            run(graph, hardware, strategy, folder / f"{number}")
-            for number, hardware in enumerate((without_waits(m4), without_waits(m7), m4))
-        )
-        (first, flash_bytes), (second, _), (board, _) = runs
-        return cls(first, second, board.cycles / m4.clock_hz * 1e3, flash_bytes)
-
-    def slower(self, peer: Peer) -> bool:
-        pairs = ((self.m4, peer.m4), (self.m7, peer.m7))
-        return any(
-            ours.instructions > theirs.instructions or ours.cycles > theirs.cycles
-            for ours, theirs in pairs
-        )
+def row(graph: Graph, strategy: Strategy, **changes: object) -> tuple[list[Run], float, int]:
+    """On an M4 and an M7; and milliseconds and bytes of flash of the M4's board, with its waits."""
+    m4, m7 = (board_named(name, **changes) for name in ("nucleo_l4r5zi", "nucleo_f767zi"))
+    boards = (without_waits(m4), without_waits(m7), m4)
+    with tempfile.TemporaryDirectory(prefix="thimble.") as name:
+        runs = [run(graph, each, strategy, Path(name) / str(n)) for n, each in enumerate(boards)]
+    *cores, (board, _) = runs
+    return [found for found, _ in cores], board.cycles / m4.clock_hz * 1e3, runs[0][1]
 
 
 def without_waits(hardware: Hardware) -> Hardware:
@@ -149,21 +122,23 @@ def main() -> int:
         cases = [(name, graph, FASTEST, {}) for name, graph in distinct(model)]
         whole = cases[0][1]
         if model == CLASSIFIES:
-            graph = whole
-            within = {"flash_bytes": FLASH_BYTES}
-            cases += [(WITHIN, graph, FASTEST, within), ("objective=memory", graph, Ordinary(), {})]
-        for name, found in (("TFLM's reference kernels", REFERENCE[model]), ("CMSIS-NN", peer.m4)):
-            line = f"{found.beside(peer.m4)} {found.each(whole.macs)}"
+            cases.append((WITHIN, whole, FASTEST, {"flash_bytes": FLASH_BYTES}))
+            cases.append(("objective=memory", whole, Ordinary(), {}))
+        theirs = peer["M4"], peer["M7"]
+        others = {"TFLM's reference kernels": REFERENCE[model], "CMSIS-NN": theirs[0]}
+        for name, found in others.items():
+            line = f"{found.beside(theirs[0])} {found.each(whole.macs)}"
             print(f"{f'{model}, {name}':44} {line}", flush=True)
         cases.insert(0, (PORTABLE, whole, Ordinary(), {"kernels": "portable"}))
         for name, graph, strategy, changes in cases:
-            with tempfile.TemporaryDirectory(prefix="thimble.") as folder:
-                row = Row.of(graph, strategy, Path(folder), **changes)
-            figures = f"{row.m4.beside(peer.m4)} {row.m4.each(graph.macs)} "
-            figures += f"{row.m7.beside(peer.m7)} {row.board_ms:7.1f}"
-            print(f"{f'{model}, {name}':44} {figures} {row.flash_bytes:8,}", flush=True)
-            slower |= name != PORTABLE and row.slower(peer)
-            if name == WITHIN and row.m4.cycles > MOST * peer.m4.cycles:
+            (m4, m7), board_ms, flash_bytes = row(graph, strategy, **changes)
+            figures = f"{m4.beside(theirs[0])} {m4.each(graph.macs)} {m7.beside(theirs[1])}"
+            print(f"{f'{model}, {name}':44} {figures} {board_ms:7.1f} {flash_bytes:8,}", flush=True)
+            slower |= name != PORTABLE and any(
+                found.instructions > other.instructions or found.cycles > other.cycles
+                for found, other in zip((m4, m7), theirs, strict=True)
+            )
+            if name == WITHIN and m4.cycles > MOST * theirs[0].cycles:
                 print(f"more than {MOST} of CMSIS-NN's cycles in {FLASH_BYTES:,} B of flash")
                 slower = True
     slower |= on_m0plus()
@@ -186,14 +161,14 @@ def on_m0plus() -> bool:
     print("cycles and ms are modelled, unvalidated: the model was never compared with this core")
     print(f"{'network':48} {'instructions':>12} ratio Mcycles declared {'ms':>7} published   flash")
     for model, peer in PEERS.items():
-        print(f"{f'{model}, CMSIS-NN':48} {peer.m0plus.instructions:>12,}", flush=True)
+        print(f"{f'{model}, CMSIS-NN':48} {peer['M0+'].instructions:>12,}", flush=True)
         cases = [(name, graph, board) for name, graph in distinct(model)]
         cases.append((PORTABLE, cases[0][1], replace(board, kernels="portable")))
         for number, (name, graph, hardware) in enumerate(cases):
             with tempfile.TemporaryDirectory(prefix="thimble.") as folder:
                 found, _ = run(graph, without_waits(hardware), Ordinary(), Path(folder) / "1")
                 waiting, flash_bytes = run(graph, hardware, Ordinary(), Path(folder) / "2")
-            ratio = found.instructions / peer.m0plus.instructions
+            ratio = found.instructions / peer["M0+"].instructions
             says = f"{declared(graph, hardware) / 1e6:.2f}" if hardware is board else ""
             print(
                 f"{f'{model}, {name}':48} {found.instructions:>12,} {ratio:5.3f} "
