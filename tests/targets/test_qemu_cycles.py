@@ -203,7 +203,7 @@ int main(void) {
     }
 }
 """
-"""Reads instructions, two halves each; writes the listed_cycles of each after the one before."""
+"""Reads instructions, two halves each; writes the cycles of each after the one before."""
 
 Code = tuple[int, int]
 ADD, LOAD = (0x1840, 0), (0x6808, 0)
