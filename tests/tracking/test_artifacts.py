@@ -26,8 +26,7 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import shared_library
 from pipeline.targets.predictor import SWAPS, export
 from pipeline.tracking.files import LEFT_OUT, WRITTEN, kept
-from tests.codegen.int8.configurations import network
-from tests.codegen.int8.support import host
+from tests.codegen.int8.support import host, network
 from tests.comparing import equal
 from tests.runner.project import Project, clean_environment
 from tests.tracking.database import runs
