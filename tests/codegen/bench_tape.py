@@ -5,8 +5,6 @@ instructions are those that the tape takes more than straight calls do; cycles a
 whole layers.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tempfile

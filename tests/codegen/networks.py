@@ -1,8 +1,6 @@
 """Networks of 4 bits, of 8, and of both, for the host and for chips: what assembly is for, what is
 beyond its instructions, what has none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Generated C, compiled natively and run on frames; graphs and boards to generate for."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Collection, Mapping, Sequence

@@ -4,8 +4,6 @@ and with the same outputs wherever it can be run. Its header is C++, too. Progra
 first byte of a number for its lowest say so to a compiler for cores that have it the other way
 around; all others are free of that."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections import Counter

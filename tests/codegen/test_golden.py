@@ -3,8 +3,6 @@
 ``python -m tests.codegen.test_golden`` writes the golden files anew, after a change that is meant.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

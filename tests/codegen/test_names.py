@@ -1,8 +1,6 @@
 """Names that would end a comment, begin a directive or clash: what the commands make of them
 compiles with the boards' own options, ``-Werror`` among them, and computes the same."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

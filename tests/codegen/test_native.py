@@ -1,8 +1,6 @@
 """Generated C, compiled natively with sanitizers, equals the integer graph bit for bit: networks of
 few bits, and of bytes besides, for every core, whose input is there or streams in."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

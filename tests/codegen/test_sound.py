@@ -1,8 +1,6 @@
 """Front ends in C: from samples the same bits as in Python, on the host and on simulated chips; of
 windows that slide, too, and of residual units of 4 bits that keep up with the sound."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from itertools import product

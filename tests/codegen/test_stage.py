@@ -1,7 +1,5 @@
 """Stages generate and package as the runner calls them: processes in a workspace."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """The tape says the calls that it stands for, and C runs them; it waits for input inside."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

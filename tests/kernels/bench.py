@@ -3,8 +3,6 @@ without flash waits, one kernel each, written there, beside what ``pipeline/kern
 which is fitted to that. Of all kernels, or of those that are named, such as
 ``cortex_m.row_depthwise``, and of layers that were added without their cycles."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

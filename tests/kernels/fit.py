@@ -2,8 +2,6 @@
 ``bench.py`` recorded: those with the least sum of squared relative errors, none below 0. Those of
 ``cortex_m`` are written to their table, others printed."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

@@ -1,14 +1,12 @@
 """Layers by themselves, each as a plan that runs it by one kernel: to measure its cycles, which
 ``cycles.json`` has."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -85,7 +83,7 @@ class Layer:
     clip: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, fields: dict[str, Any]) -> Layer:
+    def of(cls, fields: dict[str, Any]) -> Self:
         return cls(**{n: tuple(v) if isinstance(v, list) else v for n, v in fields.items()})
 
     def fields(self) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 """``modelled_us`` of a plan is near ``compute_us`` of its run: within 5 % on Cortex-M, and within
 10 % on an AVR, with as many activations of 0 as the images have that are run."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from functools import cache
 from itertools import product

@@ -3,8 +3,6 @@ of a row they read before they write which; and how sums end on a Cortex-M: the 
 channel's sums, against products one by one, and their end by two products of 32 bits, for which
 every sum of a layer, not only those where what is stored rises, gives what the graph does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from unittest.mock import Mock

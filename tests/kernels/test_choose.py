@@ -2,8 +2,6 @@
 words that users read; and tiles as images of their own: which padding is left to them, where
 they lie."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -3,8 +3,6 @@ scratch that it asked for and no less; what is declared and what is written are 
 begins as far into a dying input as its kernel says, and no further; and where a row may be written
 over another, against all that is read and written one by one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

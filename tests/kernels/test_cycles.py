@@ -2,8 +2,6 @@
 cycles of whole plans: steps of the tape and waits for weights included; and times of operators
 by themselves, weights in a window."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Packages of a small network, and an Arduino Uno that is simulated with its serial line."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

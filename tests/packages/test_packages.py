@@ -3,8 +3,6 @@ the sketch compiles with Debian's Arduino core: its own tools fetch compilers fr
 Arduino library is compiled as the IDE does it, and run on the chip. The C of the manual is
 compiled, and what can be run is; Zephyr's and ST's headers are stood in for by what is used."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import re

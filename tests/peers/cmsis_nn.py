@@ -8,8 +8,6 @@ is found goes into ``cmsis_nn.json``, with the commit, compiler and options; the
 with that. Ends with an error where an output differs, or where there is nothing to compare.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """What ``python -m tests.peers.cmsis_nn`` measured last."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

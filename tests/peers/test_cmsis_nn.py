@@ -1,7 +1,5 @@
 """What stands beside CMSIS-NN was measured with it, and nothing that compared nothing ends well."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@ A line through two sizes: cycles of each byte, and of each tile besides. Cycles 
 the board's flash; instructions are those that a simulated run is timed by.
 """
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@ of ``security=none``: as its polynomial says, in Python and in C. Sealing and op
 many instructions whatever the key, the message and the tag are (a wrong tag is not found the sooner
 where it is wrong), and as many as plans charge for them."""
 
-from __future__ import annotations
-
 import struct
 import subprocess
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """The driver of SD cards on SPI beside a modelled card that is strict, faulty, or not there: no
 wrong byte is accepted, and it always comes to an end."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 from dataclasses import dataclass

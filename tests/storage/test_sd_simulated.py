@@ -1,8 +1,6 @@
 """The driver of SD cards on SPI: with QEMU's card, on an LM3S6965 with several cores, and on a
 simulated ATmega328P, whose SPI takes the time that SPCR sets."""
 
-from __future__ import annotations
-
 import struct
 import subprocess
 from collections.abc import Iterable

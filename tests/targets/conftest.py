@@ -2,8 +2,6 @@
 builds of tests, sooner: what is alike is compiled once a session, and the native program beside a
 firmware only where a test asks for it."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Boards with a Cortex-M, and networks or stand-ins built for them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

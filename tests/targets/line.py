@@ -1,8 +1,6 @@
 """A serial line: a pseudo-terminal with a firmware behind it, what comes to harm between them, and
 what a firmware answers to any bytes, frame.h in Python."""
 
-from __future__ import annotations
-
 import os
 import select
 import subprocess

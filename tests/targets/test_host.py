@@ -2,8 +2,6 @@
 on an int8 network; what stages build and simulate find and say; figures of all CPU work of an
 inference, on every board. Damaged frames are in tests/codegen/int4/test_robust.py."""
 
-from __future__ import annotations
-
 import subprocess
 from contextlib import chdir, nullcontext
 from dataclasses import asdict, replace

@@ -1,8 +1,6 @@
 """The stack of a program whose card interrupts it at its deepest point, on simulated cores: the
 bound against what painted memory says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Weights and activations in memories outside of the chip: placed, reached, limited, counted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

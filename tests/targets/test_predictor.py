@@ -1,7 +1,5 @@
 """The network as a shared library: exact outputs, its own memory for each copy, clear refusals."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path

@@ -2,8 +2,6 @@
 whole tensors, row by row, and row by row while the input arrives; and a firmware that reaches
 beyond the board's memory fails, and is told where."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@
 instruction, from the headers that the simulator is compiled with, as docs/cycle-models.md has them.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -3,8 +3,6 @@ tensors, and row by row on boards nobody would have tried, an Arduino Mega among
 both ways: all networks whose constants and arena the machines' memory holds, which is more than
 the boards', so that AlexNet (62 MB), VGG16 (138 MB) and ResNet18 (12 MB) are left out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from itertools import product

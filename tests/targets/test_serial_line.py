@@ -1,8 +1,6 @@
 """Frames, with damage that must be noticed, and the protocol over a line that drops, doubles and
 changes bytes: every answer is the right one."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import struct

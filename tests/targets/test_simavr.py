@@ -1,8 +1,6 @@
 """The simulated chip: hand-counted cycles, the paced line, noise, and writes that must not be; and
 cycles by layer: of the steps of nn_invoke, of functions, and of an image without zeros."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import struct

@@ -1,8 +1,6 @@
 """Stack bounds of AVRs and Cortex-Ms: opcodes and listings small enough to count by hand, and
 compiled programs against the simulated chip."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

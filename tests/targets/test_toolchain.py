@@ -1,8 +1,6 @@
 """Builds: what they take, what is refused, and equal bytes from equal sources; and flashing without
 a board: the exact command, and what is checked before it."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 from pathlib import Path

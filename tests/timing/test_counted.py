@@ -1,8 +1,6 @@
 """The time of a run with a card: of the calls that were counted, and never far from the plan's; and
 lifetimes and energies, of one plan and of those tried: by hand, and the paper's figures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Plans of strategy swap: the simulator finds the times that the planner expects, and no others;
 those of plans whose card is sealed; and what a plan says reaches a run's result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise

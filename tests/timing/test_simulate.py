@@ -1,8 +1,6 @@
 """The simulator on plans computed by hand, and against the longest path through random ones;
 blocks and commands of boxes, against counting them cell by cell; times of the two settings."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from typing import Any

@@ -2,8 +2,6 @@
 they give them on the simulated chip, whose integers have 16 bits and whose constants lie in flash,
 with the stack that was announced."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

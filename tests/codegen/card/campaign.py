@@ -13,8 +13,6 @@ What each batch ended in is appended to FILE, beside its seed and the hash of th
 campaign that is started again goes on after the batches of this firmware that are there.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -4,8 +4,6 @@ each command of the line (SD Physical Layer Simplified Specification, 7.3.1) fai
 that issues it: once to three times, which the driver has to repair, and so often that it gives up
 once to three times."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import struct

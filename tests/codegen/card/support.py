@@ -2,8 +2,6 @@
 what becomes of a card that is wrong; and a sealed network on a simulated Cortex-M7 whose card lies
 (``fixture/faults.c``)."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -14,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -237,7 +235,7 @@ class Faulty:
         sources = sorted((self.program.folder / "generated").glob("*.[ch]"))
         return b"".join(COMMENT.sub(b"", path.read_bytes()) for path in sources)
 
-    def natively(self) -> Faulty:
+    def natively(self) -> Self:
         """The same sources, with the card of ``fixture/native``."""
         generated, native = self.program.folder / "generated", FAULTS.parent / "native"
         output = self.program.folder / "native"

@@ -2,8 +2,6 @@
 repaired is, and the rest ends with a status that says what to do, on an Uno, too; no nonce meets
 two messages; what is used as it should not be ends with a status."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 card holds: documented bytes, the same for the same plan; and transfers that go past a data cache:
 what is cleaned and forgotten."""
 
-from __future__ import annotations
-
 import struct
 import subprocess
 from collections.abc import Callable

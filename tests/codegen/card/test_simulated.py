@@ -1,8 +1,6 @@
 """Plans that swap on a simulated Cortex-M7, whose card takes the time that its YAML says, and on a
 simulated Uno with a modelled SD card on its SPI: as the graph, in the memory that they say."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plans of two tracks as C: byte for byte what the graph computes, and not without waiting."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -2,8 +2,6 @@
 commands that fail once to three times in each function that uses a card, whatever may go wrong
 while an input is fed, and cuts of the power."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -13,12 +13,11 @@ less. Ends with 1 where a network takes more than CMSIS-NN does, image classific
 than 0.30 of that, or one on a Cortex-M0+ more than 0.6.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -51,7 +50,7 @@ class Run:
     instructions: int
     cycles: int
 
-    def beside(self, peer: Run) -> str:
+    def beside(self, peer: Self) -> str:
         return (
             f"{self.instructions:>11,} {self.instructions / peer.instructions:5.3f} "
             f"{self.cycles / 1e6:7.3f} {self.cycles / peer.cycles:5.3f}"

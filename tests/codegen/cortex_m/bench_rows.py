@@ -19,8 +19,6 @@ words of the kernel's declaration (``pipeline/kernels``), loads and widening inc
 pixel and a pair of channels is 8 products, a step of Winograd's is 16.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

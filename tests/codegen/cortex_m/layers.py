@@ -1,8 +1,6 @@
 """Single layers at random: what the fast kernels have code for, and what they leave to others; and
 those that row kernels make, and networks of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Code for a core with the DSP extension, run natively by its portable twin."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil

@@ -3,8 +3,6 @@ these, in place, from tables, peels and torn pixels; and Winograd's minimal filt
 layer could leave the range in which it is exact. Their portable twin, with ASan and UBSan, gives
 the graph's outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """What is generated for which core, where the fast kernels are not for a step; and assembly for a
 core with two pipelines: the same results in fewer cycles of its model."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import product

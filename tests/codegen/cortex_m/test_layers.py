@@ -2,8 +2,6 @@
 blocks, in patches, or anywhere: their portable twin, and their assembly, give the graph's outputs;
 the twin, with ASan and UBSan, touches nothing that it was not granted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product

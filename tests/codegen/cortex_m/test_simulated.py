@@ -1,8 +1,6 @@
 """Networks on simulated cores, by each set of kernels: their assembly gives the graph's outputs, or
 the interpreter's where sums are rounded."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass

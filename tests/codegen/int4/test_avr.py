@@ -1,12 +1,11 @@
 """The assembly on a cycle-exact chip equals the integer graph, for every shape it is used for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pytest
@@ -105,7 +104,7 @@ class Case:
     says: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, make: Make, strategy: Strategy = SLOTS, **more: object) -> Case:
+    def of(cls, make: Make, strategy: Strategy = SLOTS, **more: object) -> Self:
         names = [name for name in ("tier", "assembly", "portable", "says") if name in more]
         own = {name: more.pop(name) for name in names}
         return cls(make, strategy, more, **own)  # type: ignore[arg-type]

@@ -1,8 +1,6 @@
 """What is generated of 4-bit chains, with counters, steps and sums at the ends of their C types;
 and plans that are right, or look right, but that generated code would get wrong: one clear line."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

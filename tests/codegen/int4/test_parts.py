@@ -1,7 +1,5 @@
 """The small pieces: lines, permutations, packed weights, views, and C text."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from itertools import pairwise, product

@@ -1,7 +1,5 @@
 """Generated firmware on a line at full speed, among damaged frames, after any power-on."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ rows or of output channels by a loop (the last tile may be cut off, or empty), o
 over rows or channels of its input.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import prod
 from typing import Literal

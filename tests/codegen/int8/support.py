@@ -1,8 +1,6 @@
 """Plans by a planner that cannot be wrong, and by hand: loops, rings, partial sums, overlaps, each
 with the graph it is for; and the small network whose generated C is kept as golden files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

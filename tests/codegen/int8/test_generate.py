@@ -1,7 +1,5 @@
 """What is generated, what is refused, and that it is always the same."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Callable

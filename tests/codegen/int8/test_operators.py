@@ -2,8 +2,6 @@
 and the interpreter of TensorFlow Lite. And operators as networks seldom have them; random networks
 (test_plans.py) have the usual ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

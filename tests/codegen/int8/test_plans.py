@@ -2,8 +2,6 @@
 every layout: verified, interpreted, generated, run. All give the graph's outputs, or the
 interpreter's of rounded sums."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """Expressions of generated C against their values; ranges hold whatever the loops do. And nn_int8.h
 against the numpy definitions, at the extremes and at random."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 import subprocess

@@ -13,8 +13,6 @@ Ends with 1 where a time is off by more than a core's model says of itself, boar
 memory it does not know.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Programs of others that are published, each as one object file, in this project's harness."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
