@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from pipeline import config, passes
-from pipeline.codegen import generate
 from pipeline.datasets.noise import pictures
 from pipeline.frames import stored
 from pipeline.graph.graph import Graph
@@ -26,14 +25,11 @@ from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import device, machines
-from pipeline.targets.builds import build
-from pipeline.targets.harness import harness_sources
 from pipeline.training.environment import Run
 from pipeline.training.released import Released
-from tests.codegen.support import write
 from tests.strategies.chains import mnist
 from tests.targets.conftest import load_hardware, needs_avr
-from tests.targets.cortex_m import board_named, needs_arm
+from tests.targets.cortex_m import board_named, built, needs_arm
 from tests.targets.test_qemu_mlperf import graph_of
 from tests.tiers import quick
 
@@ -67,8 +63,7 @@ def error(name: str, hardware: Hardware, strategy: Strategy, folder: Path) -> fl
     given, plan = images(graph), strategy.plan(graph, hardware)
     said = modelled(plan, graph, hardware, zero_shares(graph, given))
     assert said["modelled_by"] == "kernels"
-    write(folder, {**generate(graph, plan, hardware, {}), **harness_sources(hardware)})
-    size = build(folder, folder / "build", hardware)
+    size = built(folder, graph, hardware, plan)
     sent = np.ascontiguousarray(given.astype(np.int8)).view(np.uint8)
     target = {"name": "simulate", "images": 1}
     report, _ = device.measure(target, folder / "build", asdict(size), hardware, sent)

@@ -39,7 +39,7 @@ from tests.models.counting import member
 from tests.models.test_zoo import TABLE, Row
 from tests.public_models import MODELS, needs_models
 from tests.targets.conftest import load_hardware, needs_avr
-from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm, outputs, simulated
+from tests.targets.cortex_m import ONE_A_CORE, board_named, built, needs_arm
 from tests.tiers import quick
 
 PASSES = ("constants", "fold_reshape", "fold_pad", "dead_channels")
@@ -200,14 +200,10 @@ def test_the_zoo(row: Row, name: str, strategy: Strategy, tmp_path: Path) -> Non
     plan = strategy.plan(graph, hardware)
     costs = cost(plan, graph, hardware)
     assert costs.macs_executed <= row.macs  # rows that nothing reads are not made
-    size = built(tmp_path, graph, hardware, plan)
     if (row.name, name, strategy.name) in TWICE:
+        size = built(tmp_path, graph, hardware, plan)
         assert (size.status, size.resource) == ("infeasible", "quadspi")
         return
-    assert size.status == "ok"
-    given = frames(graph, 3)[2:]
-    runs = simulated(tmp_path, graph, hardware, size, given)
-    equal(outputs(graph, runs).reshape(1, -1), graph.outputs(given).reshape(1, -1))
+    size, runs = on_board(tmp_path, graph, hardware, plan, frames(graph, 3)[2:])
     assert size.ram_objects["nn_arena"] == costs.arena_bytes
     assert 0 <= costs.arena_bytes - (runs.arena_touched_bytes or 0) < 0.1 * costs.arena_bytes
-    assert (runs.stack_bytes or 0) <= size.stack_bound_bytes

@@ -10,20 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import codegen
 from pipeline.codegen.names import identifier
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.targets import device, simavr, toolchain
-from pipeline.targets.harness import harness_sources
 from pipeline.targets.layers import REST, Layers, of_functions
 from pipeline.targets.protocol import Command
 from pipeline.targets.runs import Runs
 from pipeline.targets.simavr import Chip, Exchange
 from pipeline.targets.toolchain import Size
 from pipeline.targets.zeros import BYTE, IF_ZERO, TEST, UNLESS_ZERO, no_skips
-from tests.codegen.support import write
 from tests.comparing import equal
 from tests.strategies.chains import Chain
 from tests.targets.conftest import (
@@ -35,6 +32,7 @@ from tests.targets.conftest import (
     needs_avr,
     on_avr,
 )
+from tests.targets.cortex_m import built
 
 pytestmark = [needs_avr, pytest.mark.usefixtures("no_host")]
 IMAGE = bytes(range(100, 116))
@@ -330,8 +328,7 @@ def test_an_image_without_zeros_takes_what_is_announced(weights_in: str, tmp_pat
         values[:] = np.abs(values) % 7 + 1  # so that every sum is large
     hardware = load_hardware(weights_in=weights_in)
     plan = Herringbone().plan(graph, hardware)
-    write(tmp_path, {**codegen.generate(graph, plan, hardware, {}), **harness_sources(hardware)})
-    size = toolchain.build(tmp_path, tmp_path / "build", hardware)
+    size = built(tmp_path, graph, hardware, plan)
     full, empty = np.full((1, 5, 5, 3), 3, np.uint8), np.zeros((1, 5, 5, 3), np.uint8)
     assert all((each > 0).all() for each in graph.run(full.astype(np.int64)).values())
     taken = {}
