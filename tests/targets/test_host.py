@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from pipeline import artifacts, passes
-from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.frames import stored
 from pipeline.graph.graph import Graph
@@ -24,7 +23,7 @@ from pipeline.runner.job import resolved
 from pipeline.runner.schema import composed
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, device, host, protocol
-from pipeline.targets.harness import check_reply, harness_sources
+from pipeline.targets.harness import check_reply
 from pipeline.targets.protocol import Command, Status
 from pipeline.targets.toolchain import Size
 from pipeline.verdict import check
@@ -36,6 +35,7 @@ from tests.boards import NAMES
 from tests.codegen.int8.support import network
 from tests.comparing import equal
 from tests.graphs import Net
+from tests.targets import cortex_m
 from tests.targets.conftest import expected, load_hardware, needs_avr
 from tests.targets.cortex_m import ONE_A_CORE, board_named, built_stand_in, needs_arm
 from tests.tiers import quick
@@ -98,12 +98,7 @@ def computer() -> Hardware:
 
 
 def sources(folder: Path, graph: Graph) -> Path:
-    hardware = computer()
-    plan = Ordinary().plan(graph, hardware)
-    files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware)}
-    for name, content in files.items():
-        artifacts.write_text(folder / "generated" / name, content)
-    return folder / "generated"
+    return cortex_m.generated(folder, graph, computer(), Ordinary().plan(graph, computer()))
 
 
 def test_builds_and_answers(tmp_path: Path) -> None:
