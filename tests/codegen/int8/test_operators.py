@@ -65,6 +65,8 @@ CASES: dict[str, Build] = {
         (20,), lambda n: n.dense(5, dtype="int16", requant=FixedPoint.of([0.02]))
     ),
     "dense to 32 bits": net((20,), lambda n: n.dense(5, dtype="int32", requant=PowerOfTwo(0, 0))),
+    "slopes of elements": net((5, 4, 6), lambda n: n.slopes((5, 4, 6))),
+    "one slope": net((12,), lambda n: n.slopes((1,))),
     "mean pool padded": net(
         (7, 6, 5), lambda n: n.mean((3, 3), stride=(2, 1), padding=(1, 1, 2, 1))
     ),
