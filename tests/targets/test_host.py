@@ -23,7 +23,7 @@ from pipeline.runner.job import resolved
 from pipeline.runner.schema import composed
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, device, host, protocol
-from pipeline.targets.harness import check_reply
+from pipeline.targets.harness import check_reply, harness_sources
 from pipeline.targets.protocol import Command, Status
 from pipeline.targets.toolchain import Size
 from pipeline.verdict import check
@@ -125,6 +125,10 @@ def test_refusals_are_one_line(tmp_path: Path) -> None:
     generated = sources(tmp_path, network())
     with pytest.raises(ThimbleError, match="no build for core 'z80'; have avr, cortex_m, host"):
         builds.build(generated, tmp_path / "build", replace(computer(), core="z80"))
+    with pytest.raises(
+        ThimbleError, match="no firmware port for core 'z80'; have avr, cortex_m, h"
+    ):
+        harness_sources(replace(computer(), core="z80"))
     header = generated / "model.h"
     plain = header.read_text()
     header.write_text(plain.replace("NN_ARENA_BYTES 256", "NN_ARENA_BYTES 250 + 6"))

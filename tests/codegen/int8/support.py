@@ -188,6 +188,19 @@ def row_ring() -> tuple[Graph, Plan]:
     return hand.graph, hand.plan(start, Loop("r", 6, body))
 
 
+def depth_by_channels() -> tuple[Graph, Plan]:
+    """A depthwise convolution with a multiplier, an input channel a step into its sums."""
+    n = net(5, 6, 3)
+    name = n.depthwise((3, 3), 2)
+    hand = Hand(n.graph())
+    x, y = hand.put("image", 0), hand.put(name, 200)
+    acc = hand.put(name, 400, name="acc", bits=32)
+    weights, bias = hand.parameters(name)
+    part = Slice(x.buffer, (0, 0, at("c", 1)), (5, 6, 1))
+    loop = Loop("c", 3, (Compute(name, acc, (part, weights), partial=True),))
+    return hand.graph, hand.plan(Clear(name, acc), loop, Finish(name, acc, y, (bias,)))
+
+
 def add_by_operands() -> tuple[Graph, Plan]:
     """A residual's two operands at different times, and the result over its own sums."""
     n = net(4, 5, 3)
@@ -267,6 +280,7 @@ def moved() -> tuple[Graph, Plan]:
 PLANS: dict[str, Callable[[], tuple[Graph, Plan]]] = {
     "channel loop": channel_loop,
     "row ring": row_ring,
+    "depth by channels": depth_by_channels,
     "add by operands": add_by_operands,
     "in place": in_place,
     "concat in place": concat_in_place,
