@@ -18,8 +18,8 @@ from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.search.quicker import Option, chosen_of, estimated_bytes
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen.cortex_m.by_row.layers import image_network
-from tests.codegen.cortex_m.by_row.layers import network as by_row
+from tests.codegen.cortex_m.layers import image_network
+from tests.codegen.cortex_m.layers import network as by_row
 from tests.codegen.cortex_m.support import core, twin
 from tests.codegen.int8.support import frames
 from tests.comparing import equal
