@@ -8,8 +8,6 @@ page, an option of conf/ – the test files that name it. What is left out is sa
 are never among them.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -4,8 +4,6 @@ On the smallest data and training, in homes of its own; prints what was measured
 must be where there is a limit.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

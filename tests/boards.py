@@ -1,7 +1,5 @@
 """Options of conf, boards above all, with what their defaults lists bring."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from functools import cache
 from typing import Any

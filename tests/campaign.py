@@ -8,8 +8,6 @@ which way, in Markdown. The exit code is 1 unless each of them ended in C that r
 "does not fit", or in a refusal of ``REFUSALS``.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Say how outputs differ and where first; ``tests/explained.py`` says what runs the case again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What holds for all tests: their tiers (see CONTRIBUTING.md), and what each of them costs."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

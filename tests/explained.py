@@ -2,8 +2,6 @@
 again: seeds, graphs, plans with their strategy, boards and folders of C, as the test's own frames
 hold them."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 from collections.abc import Generator, Iterator

@@ -7,8 +7,6 @@ tests that compare generated text fail here), and prints each file's share and t
 ran. Assembly and what only a chip's compiler takes isn't among them: gcov sees what was compiled.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 """A pytest plug-in: measures what each test costs, keeps it in pytest's cache, and says at the end
 what each tier takes, which tests lack a marker, and which failed and passed on the same code."""
 
-from __future__ import annotations
-
 import hashlib
 import resource
 import subprocess

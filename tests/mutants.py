@@ -4,8 +4,6 @@ In Python by syntax tree: another comparison, operator, bound or branch, a state
 and its templates by line: what is between jinja's marks and outside of comments.
 """
 
-from __future__ import annotations
-
 import ast
 import random
 import re

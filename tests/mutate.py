@@ -12,8 +12,6 @@ prints the table, and which mutants survived. ``EQUIVALENT`` holds those that ch
 could be noticed, with the reason.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@ They are looked for in the folder ``THIMBLE_MODELS``, then in this project's cac
 where ``make models`` puts what is missing, checked by hash. No test downloads anything.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

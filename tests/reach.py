@@ -7,8 +7,6 @@ some tests that together reach all its lines twice, and then the narrowest that 
 has the whole recording, as ``tests/mutate.py`` needs it, calls ``recorded``.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import sys

@@ -7,8 +7,6 @@ It needs xdist's processes, in which coverage.py starts with the interpreter. ``
 reads what it leaves in ``FOLDER``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

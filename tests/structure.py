@@ -3,8 +3,6 @@
 ``python -m tests.structure`` brings the drawing up to date.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -4,8 +4,6 @@ Each strategy plans a small network of each kind for each board; the plan is ver
 generated. What refuses says why in the table's own words: its error message.
 """
 
-from __future__ import annotations
-
 import re
 
 import yaml

@@ -1,7 +1,5 @@
 """Which tests a change reaches, and which of them go into a minute."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A failed comparison says what one needs to find the fault."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The record of what tests cost: how it is kept, and the limits that are checked by it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

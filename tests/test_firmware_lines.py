@@ -1,7 +1,5 @@
 """Which lines of firmware/ ran: counted by gcov, told by marks at the ends of lines."""
 
-from __future__ import annotations
-
 import subprocess
 from collections import Counter, defaultdict
 from pathlib import Path

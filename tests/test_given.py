@@ -1,7 +1,5 @@
 """Array files: stable bytes; what claims too much is refused by that; images for a network."""
 
-from __future__ import annotations
-
 import io
 import re
 import subprocess

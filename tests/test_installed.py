@@ -1,7 +1,5 @@
 """The wheel: one name in site-packages, and a command that works in any folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What keeps the project readable: who may import whom, how long a file is, one registry."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """``make packages`` on a machine whose apt is busy, as on every fresh Ubuntu: with stand-ins."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Metrics count what their names say; on hand-made outputs whose answers are known."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The mutants are small faults that compile, the same for a seed, from every area."""
 
-from __future__ import annotations
-
 import ast
 import json
 import sys

@@ -1,7 +1,5 @@
 """The prefix of all names in generated C, and programs with several networks."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Models that others publish: found where people have them, fetched by hash."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer

@@ -1,8 +1,6 @@
 """Neighbouring windows as one graph, with the outputs of each, nothing twice where that is exact;
 what is tried with several: longer sounds and images, without labels."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

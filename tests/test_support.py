@@ -1,7 +1,5 @@
 """The support table is what the code does today, and what it refuses is one clear line."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

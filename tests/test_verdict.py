@@ -1,7 +1,5 @@
 """A schedule is proved and tried before it is believed; what does not fit says by how much."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tests wait for events: on a machine that does twenty other things, a time proves nothing."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

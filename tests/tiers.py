@@ -1,7 +1,5 @@
 """Which of a test's parameters ``make test`` runs; the others are for ``.ci/run``."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from typing import Any
 

@@ -4,8 +4,6 @@ and the first layer whose tensor is never in it as it should be is the one.
 Only a test that has failed pays for it.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Waiting for what happens and never for a time: on a loaded machine everything takes longer."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

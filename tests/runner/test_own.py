@@ -256,7 +256,6 @@ class Base:
     size: float = 1.0
 """
 DERIVED = """\
-from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass, field
