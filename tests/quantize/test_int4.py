@@ -345,6 +345,16 @@ def test_calibration_keeps_a_trained_looking_network_close() -> None:
     assert float((real - quantized).square().mean() / real.square().mean()) < 0.1
 
 
+def test_calibration_keeps_sums_below_one() -> None:
+    torch.manual_seed(0)
+    unit, x = ResidualUnit(4, 4), torch.rand(64, 4, 8, 8) / 16
+    quantized = QuantizedUnit(unit)
+    with torch.no_grad():
+        quantized.calibrate(x, -8.0)
+        real, (found, _) = unit(x), quantized(x, -8.0)
+    assert float((real - found).square().mean() / real.square().mean()) < 0.1
+
+
 U4, BIT = DType.parse("uint4"), DType(1, False)
 
 

@@ -14,7 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
 from pipeline.importers.float_passes import simplified
-from pipeline.importers.lower import PIXEL, stored_weights
+from pipeline.importers.lower import PIXEL, range_affine, stored_weights
 from pipeline.importers.torch_export import exported
 from pipeline.importers.torch_model import Ranged
 from pipeline.models.network import state_arrays
@@ -98,6 +98,7 @@ def test_observers() -> None:
     assert whole.scale == pytest.approx((60 - float(values.min())) / 255)
     assert 6 / 255 < most.scale < 8 / 255
     assert most.scale < best.scale < whole.scale
+    assert by_percentile(seen, 100) == range_affine(seen.centres[0], seen.centres[-1])
 
     def error(affine: Affine) -> float:
         steps = torch.round(values / affine.scale) + affine.zero_point
