@@ -108,8 +108,10 @@ class Elements:
 
     def meets(self, other: Elements) -> bool:
         """Whether the extents overlap; the cells in between may still be different ones."""
+        if not self.buffer.meets(other.buffer):
+            return False
         (low, high), (start, stop) = self.extent, other.extent
-        return self.buffer.memory == other.buffer.memory and low < stop and start < high
+        return low < stop and start < high
 
     @cached_property
     def parts(self) -> tuple[Part, ...] | None:

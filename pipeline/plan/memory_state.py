@@ -78,8 +78,7 @@ class MemoryState:
     def __init__(self, plan: Plan, graph: Graph) -> None:
         self.plan = plan
         self.tokens = Tokens(plan, kept(plan, graph))
-        tokens = self.tokens
-        self.races = Races(plan, {n: len(c) * tokens.grain[n] for n, c in tokens.owner.items()})
+        self.races = Races(plan)
         self.taken: Counter[str] = Counter()
 
     def find(self, event: Event, access: Access) -> IntArray | int:

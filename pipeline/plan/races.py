@@ -9,6 +9,8 @@ determinate, so the one order that the verifier walks proves every timing.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,18 +19,37 @@ from pipeline.plan.elements import Elements
 from pipeline.plan.unrolled import Event
 from pipeline.plan.vocabulary import Plan, PlanError, Signal, Wait, value
 
+Clock = list[int]
+
+MOST_STEPS = 64
+"""That are kept without asking whether they still count."""
+
+
+@dataclass
+class _Touched:
+    """What one track reads, or writes, of a buffer's place.
+
+    Attributes:
+        latest: the last step that does so.
+        steps: of those that another track may still have to be ordered after, by what they touch.
+    """
+
+    track: int
+    writes: bool
+    low: int
+    high: int
+    latest: int = 0
+    steps: dict[Hashable, tuple[int, Elements | None]] = field(default_factory=dict)
+
 
 class Races:
-    def __init__(self, plan: Plan, nibbles: dict[str, int]) -> None:
-        self.plan = plan
-        count = len(plan.tracks)
-        self.clock = np.zeros((count, count), dtype=np.int64)
-        self.signals: dict[str, list[IntArray]] = defaultdict(list)
+    def __init__(self, plan: Plan) -> None:
+        self.plan, count = plan, len(plan.tracks)
+        self.clock: list[Clock] = [[0] * count for _ in plan.tracks]
+        self.signals: dict[str, list[Clock]] = defaultdict(list)
         self.signaller: dict[str, int] = {}
         self.granule = {memory.name: 2 * memory.granule_bytes for memory in plan.memories}
-        blocks = {name: -(-size // self.granule[name]) for name, size in nibbles.items()}
-        self.writes = {name: np.zeros((count, n), dtype=np.int64) for name, n in blocks.items()}
-        self.reads = {name: np.zeros((count, n), dtype=np.int64) for name, n in blocks.items()}
+        self.touched = {name: dict[tuple[int, bool, int], _Touched]() for name in self.granule}
 
     def step(self, event: Event) -> None:
         """Advance the track's clock; pass clocks on through counters."""
@@ -37,39 +58,77 @@ class Races:
         if isinstance(step, Wait):
             needed = value(step.at_least, event.env)
             if needed > 0:
-                np.maximum(mine, self.signals[step.counter][needed - 1], out=mine)
+                mine[:] = map(max, mine, self.signals[step.counter][needed - 1])
         mine[event.track] += 1
         if isinstance(step, Signal):
             if self.signaller.setdefault(step.counter, event.track) != event.track:
                 raise PlanError(f"counter {step.counter} is signalled by two tracks")
-            self.signals[step.counter].append(mine.copy())
+            self.signals[step.counter].append([*mine])
 
     def touch(self, event: Event, elements: Elements, writes: bool) -> None:
         if len(self.plan.tracks) > 1 and elements.size:
-            granule, (low, high) = self.granule[elements.buffer.memory], elements.extent
-            blocks: slice | IntArray = slice(low // granule, (high - 1) // granule + 1)
-            if (
-                not elements.apart or elements.size * elements.buffer.nibbles < high - low
-            ):  # with gaps
-                blocks = elements.granules(granule)
-            self._touch(event, elements.buffer.memory, blocks, writes)
+            self._touch(event, elements.buffer.memory, elements, writes)
 
     def reserve(self, event: Event, memory: str) -> None:
         """As if the first granule of ``memory`` were written."""
         if len(self.plan.tracks) > 1:
-            self._touch(event, memory, slice(0, 1), True)
+            self._touch(event, memory, None, True)
 
-    def _touch(self, event: Event, memory: str, blocks: slice | IntArray, writes: bool) -> None:
-        mine = self.clock[event.track]
-        for other in range(len(self.plan.tracks)):
-            if other == event.track:
-                continue
-            latest = self.writes[memory][other, blocks].max()
-            if writes:
-                latest = max(latest, self.reads[memory][other, blocks].max())
-            if latest > mine[other]:
-                raise PlanError(
-                    f"race in {memory}: {event} ({self.plan.tracks[event.track].name}) is not "
-                    f"ordered after step {latest} of {self.plan.tracks[other].name}"
-                )
-        (self.writes if writes else self.reads)[memory][event.track, blocks] = mine[event.track]
+    def _touch(self, event: Event, memory: str, elements: Elements | None, writes: bool) -> None:
+        mine, every, granule = self.clock[event.track], self.touched[memory], self.granule[memory]
+        place = elements.buffer if elements else None
+        low, high = place.extent if place else (0, 1)
+        low, high = low // granule, -(-high // granule)
+        done = list[tuple[int, bool, int]]()
+        for key, other in every.items():
+            if other.latest <= min(self._others(other.track)):
+                done.append(key)  # all that comes is ordered after it
+            elif (
+                other.track != event.track
+                and other.latest > mine[other.track]
+                and (writes or other.writes)
+                and other.low < high
+                and low < other.high
+            ):
+                self._ordered(event, memory, elements, other)
+        for key in done:
+            del every[key]
+        own = every.setdefault(
+            (event.track, writes, id(place)), _Touched(event.track, writes, low, high)
+        )
+        own.latest = mine[event.track]
+        own.steps[_key(elements)] = own.latest, elements
+        if len(own.steps) > MOST_STEPS:
+            least = min(self._others(event.track))
+            own.steps = {key: each for key, each in own.steps.items() if each[0] > least}
+
+    def _others(self, track: int) -> Iterator[int]:
+        """How far the other tracks know of what ``track`` has done."""
+        return (clock[track] for n, clock in enumerate(self.clock) if n != track)
+
+    def _ordered(
+        self, event: Event, memory: str, elements: Elements | None, other: _Touched
+    ) -> None:
+        """
+        Raises:
+            PlanError: when it touches a granule of a step of the ``other`` track that it isn't
+                ordered after.
+        """
+        known = self.clock[event.track][other.track]
+        later = [each for each in other.steps.values() if each[0] > known]
+        own, granule = _granules(elements, self.granule[memory]), self.granule[memory]
+        meets = [step for step, each in later if np.isin(own, _granules(each, granule)).any()]
+        if meets:
+            raise PlanError(
+                f"race in {memory}: {event} ({self.plan.tracks[event.track].name}) is not "
+                f"ordered after step {max(meets)} of {self.plan.tracks[other.track].name}"
+            )
+
+
+def _granules(elements: Elements | None, granule: int) -> IntArray:
+    return np.zeros(1, np.int64) if elements is None else elements.granules(granule)
+
+
+def _key(elements: Elements | None) -> Hashable:
+    axes = elements.axes if elements else ()
+    return tuple(axis if isinstance(axis, range) else axis.tobytes() for axis in axes)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.elements import Elements
+from pipeline.plan.known import Known
 from pipeline.plan.vocabulary import Buffer, Plan, PlanError
 
 COMPLETE = -1
@@ -43,7 +44,8 @@ class Tokens:
     Contributions are a mask id (``contributions.py``), or COMPLETE for final elements. A cell is a
     byte where all buffers of the memory consist of bytes, else a nibble.
 
-    Buffers named in ``kept`` hold what they hold for ever, so they have no tokens.
+    Buffers named in ``kept`` hold what they hold for ever, so they have no tokens. What is known
+    to be whole has them once somebody looks.
     """
 
     def __init__(self, plan: Plan, kept: Set[str]) -> None:
@@ -74,6 +76,7 @@ class Tokens:
             name: np.zeros(n, dtype=number[name]) for name, n in cells.items()
         }
         self.sums = {name: np.full(cells[name], COMPLETE, dtype=np.int32) for name in sums}
+        self.known = Known(lambda elements: self._put(elements, COMPLETE))
         self._forms: dict[tuple[Form, int], int] = {}
         self._names: list[str] = ["garbage"]
 
@@ -89,6 +92,7 @@ class Tokens:
 
     def empty(self, elements: Elements) -> bool:
         """No cell holds a token."""
+        self.known.settle(elements)
         memory = elements.buffer.memory
         return not elements.take(self.owner[memory], self.grain[memory]).any()
 
@@ -97,15 +101,27 @@ class Tokens:
 
         Returns False when two of them share a cell.
         """
-        memory, parts = elements.buffer.memory, self._parts(elements)
-        grain = self.grain[memory]
+        if isinstance(sums, int) and sums == COMPLETE and self.known.put(elements):
+            return True
+        self.known.forget(elements)
+        self._put(elements, sums)
+        if elements.apart:
+            return True
+        content = elements.take(self.content[elements.buffer.memory], self._grain(elements))
+        return bool((content == self._parts(elements)).all())
+
+    def _put(self, elements: Elements, sums: IntArray | int) -> None:
+        memory, grain = elements.buffer.memory, self._grain(elements)
         elements.put(self.owner[memory], grain, self.form(elements))
-        elements.put(self.content[memory], grain, parts)
+        elements.put(self.content[memory], grain, self._parts(elements))
         if memory in self.sums:
             elements.put(self.sums[memory], grain, np.reshape(sums, (*np.shape(sums), 1)))
-        return elements.apart or bool((elements.take(self.content[memory], grain) == parts).all())
+
+    def _grain(self, elements: Elements) -> int:
+        return self.grain[elements.buffer.memory]
 
     def destroy(self, elements: Elements) -> None:
+        self.known.forget(elements)
         elements.put(self.owner[elements.buffer.memory], self.grain[elements.buffer.memory], 0)
 
     def check(self, elements: Elements, who: Callable[[], str]) -> IntArray | int:
@@ -114,9 +130,10 @@ class Tokens:
         Returns the mask ids (the elements's shape) of accumulators, COMPLETE for final elements.
         """
         buffer = elements.buffer
-        if buffer.name in self.kept:
+        if buffer.name in self.kept or self.known.holds(elements):
             return COMPLETE
-        memory, grain = buffer.memory, self.grain[buffer.memory]
+        self.known.settle(elements)
+        memory, grain = buffer.memory, self._grain(elements)
         owner = elements.take(self.owner[memory], grain)
         content = elements.take(self.content[memory], grain)
         form = self.form(elements)
