@@ -17,6 +17,8 @@ from pipeline.graph.tensor import Box, IntArray
 from pipeline.plan.reads import positions
 
 Bits = npt.NDArray[np.bool_]
+Rows = tuple[tuple[tuple[bytes, ...], ...], ...]
+"""For each term, operand and axis the window's indices, and whether each is available."""
 
 
 class Masks:
@@ -25,12 +27,18 @@ class Masks:
     def __init__(self) -> None:
         self._masks: list[int] = [0]
         self._ids: dict[int, int] = {0: 0}
+        self._of: dict[Rows, int] = {}
 
     def intern(self, mask: int) -> int:
         if mask not in self._ids:
             self._ids[mask] = len(self._masks)
             self._masks.append(mask)
         return self._ids[mask]
+
+    def of(self, rows: Rows) -> int:
+        if rows not in self._of:
+            self._of[rows] = self.intern(_mask(rows))
+        return self._of[rows]
 
     def __getitem__(self, number: int) -> int:
         return self._masks[number]
@@ -88,7 +96,7 @@ def contributed(
         ids = np.zeros([len(first) for first in firsts], dtype=np.int64)
         for place in product(*(range(len(first)) for first in firsts)):
             chosen = tuple(first[n] for first, n in zip(firsts, place, strict=True))
-            ids[place] = masks.intern(_mask(terms, out, available, chosen))
+            ids[place] = masks.of(_rows(terms, out, available, chosen))
         result.append(Shares(ids, tuple(classes)))
     return result
 
@@ -115,18 +123,33 @@ def _inside(operand: Operand, d: int, out: Box, available: Mapping[str, Box]) ->
     return np.asarray((index >= low) & (index < high))
 
 
-def _mask(
+def _rows(
     terms: tuple[Term, ...], out: Box, available: Mapping[str, Box], place: tuple[int, ...]
-) -> int:
-    """The mask of the output at ``place`` (relative to ``out``): terms one after another."""
+) -> Rows:
+    """What of each window is available to the output at ``place`` (relative to ``out``)."""
+    return tuple(
+        tuple(
+            tuple(
+                _inside(operand, d, out, available)[
+                    0 if window.axis is None else place[window.axis]
+                ].tobytes()
+                for d, window in enumerate(operand.windows)
+            )
+            for operand in term.operands
+        )
+        for term in terms
+    )
+
+
+def _mask(rows: Rows) -> int:
+    """Terms one after another; an atom counts where it does for all operands."""
     parts = []
-    for term in terms:
+    for term in rows:
         held = None
-        for operand in term.operands:
+        for operand in term:
             atoms = np.ones(1, dtype=bool)
-            for d, window in enumerate(operand.windows):
-                row = 0 if window.axis is None else place[window.axis]
-                atoms = np.outer(atoms, _inside(operand, d, out, available)[row]).reshape(-1)
+            for row in operand:
+                atoms = np.outer(atoms, np.frombuffer(row, dtype=bool)).reshape(-1)
             held = atoms if held is None else held & atoms
         assert held is not None
         parts.append(held)

@@ -9,7 +9,7 @@ determinate, so the one order that the verifier walks proves every timing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -79,9 +79,9 @@ class Races:
         place = elements.buffer if elements else None
         low, high = place.extent if place else (0, 1)
         low, high = low // granule, -(-high // granule)
-        done = list[tuple[int, bool, int]]()
+        done, known = list[tuple[int, bool, int]](), self._known()
         for key, other in every.items():
-            if other.latest <= min(self._others(other.track)):
+            if other.latest <= known[other.track]:
                 done.append(key)  # all that comes is ordered after it
             elif (
                 other.track != event.track
@@ -99,12 +99,13 @@ class Races:
         own.latest = mine[event.track]
         own.steps[_key(elements)] = own.latest, elements
         if len(own.steps) > MOST_STEPS:
-            least = min(self._others(event.track))
+            least = known[event.track]
             own.steps = {key: each for key, each in own.steps.items() if each[0] > least}
 
-    def _others(self, track: int) -> Iterator[int]:
-        """How far the other tracks know of what ``track`` has done."""
-        return (clock[track] for n, clock in enumerate(self.clock) if n != track)
+    def _known(self) -> list[int]:
+        """Of each track the last step that all others are ordered after."""
+        tracks = range(len(self.clock))
+        return [min(self.clock[n][track] for n in tracks if n != track) for track in tracks]
 
     def _ordered(
         self, event: Event, memory: str, elements: Elements | None, other: _Touched

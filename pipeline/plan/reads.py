@@ -6,6 +6,7 @@ Everything here follows from an operator's declared windows (``graph/access.py``
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -20,11 +21,17 @@ NEVER = -1
 
 def positions(window: Window, out: Box) -> IntArray:
     """Indices read along one axis: shape (outputs along ``window.axis``, count), unclipped."""
-    start, stop = (0, 1) if window.axis is None else out[window.axis]
+    return _positions(window, *((0, 1) if window.axis is None else out[window.axis]))
+
+
+@lru_cache(1 << 12)
+def _positions(window: Window, start: int, stop: int) -> IntArray:
     first = np.arange(start, stop) // window.divide * window.stride + window.offset
     if window.axis is None:
         first = np.array([window.offset])
-    return np.asarray(first[:, None] + np.arange(window.count) * window.dilation, dtype=np.int64)
+    found = np.asarray(first[:, None] + np.arange(window.count) * window.dilation, dtype=np.int64)
+    found.flags.writeable = False
+    return found
 
 
 Axis = range | IntArray
@@ -45,9 +52,9 @@ def read_indices(operand: Operand, out: Box, available: Box) -> list[Axis]:
 
 def _indices(window: Window, out: Box, low: int, high: int) -> Axis:
     start, stop = (0, 1) if window.axis is None else out[window.axis]
-    moves = stop - start > 1
+    moves = start // window.divide < (stop - 1) // window.divide
     dense = window.dilation == 1 or window.count == 1
-    if dense and window.divide == 1 and (not moves or window.stride <= window.count):
+    if dense and start < stop and (not moves or window.stride <= window.count):
         first, last = window.span(start, stop)  # the windows leave nothing out
         return range(max(low, first), max(low, first, min(high, last)))
     index = np.unique(positions(window, out))

@@ -67,6 +67,8 @@ class _Verifier:
     macs: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     computed: Counter[str] = field(default_factory=Counter)
     sums: dict[str, tuple[int, int]] = field(default_factory=dict)
+    one: dict[str, float] = field(default_factory=dict)
+    known_terms: dict[str, tuple[Term, ...]] = field(default_factory=dict)
     steps: int = 0
 
     def __post_init__(self) -> None:
@@ -126,15 +128,15 @@ class _Verifier:
         frame, box = self.frame(event), self.box(event, step.out)
         if not size_of(box):
             return
-        terms = op.terms(self.graph.tensors)
-        read = [operand for term in terms for operand in term.operands]
-        read += () if step.partial else op.completion(self.graph.tensors)
+        terms = self.terms(op)
+        summed = [operand for term in terms for operand in term.operands]
+        read = summed if step.partial else [*summed, *op.completion(self.graph.tensors)]
         sources = self.sources(event, step.ins, read)
         times = self.times(event, box, step.unit, step.order)
         available = self.available(event, sources)
         reads = [
             self.operand(event, operand, box, times, sources, available)
-            for operand in (o for term in terms for o in term.operands)
+            for operand in summed
             if operand.tensor in sources
         ]
         written = access(out, box, frame, lambda: times() + step.delay)
@@ -176,7 +178,7 @@ class _Verifier:
         available = self.available(event, sources)
         reads = self.completion(event, op, box, times, sources, available)
         found = self.memory.find(event, held)
-        terms = op.terms(self.graph.tensors)
+        terms = self.terms(op)
         (full,) = contributed(self.masks, terms, box, [self.complete(terms)])
         wrong = np.asarray(found != full.each())
         if wrong.any():
@@ -201,6 +203,11 @@ class _Verifier:
         self.memory.commit(event, [read], access(target, box, frame), sums)
 
     # --- pieces
+
+    def terms(self, op: Operator) -> tuple[Term, ...]:
+        if op.name not in self.known_terms:
+            self.known_terms[op.name] = op.terms(self.graph.tensors)
+        return self.known_terms[op.name]
 
     def place(self, event: Event, piece: Slice) -> Buffer:
         return self.plan.buffer[piece.buffer].at(value(piece.copy, event.env))
@@ -332,8 +339,10 @@ class _Verifier:
 
     def macs_of_one(self, op: Operator) -> float:
         """Multiply–accumulates of one output element, padding included."""
-        tensors = self.graph.tensors
-        return op.macs(tensors) / tensors[op.output].size
+        if op.name not in self.one:
+            tensors = self.graph.tensors
+            self.one[op.name] = op.macs(tensors) / tensors[op.output].size
+        return self.one[op.name]
 
     def add_up(
         self,
@@ -358,7 +367,7 @@ class _Verifier:
         held = np.asarray(self.memory.find(event, acc))
         added = some.each()
         kinds = len(self.masks)
-        pairs, inverse = np.unique(held * kinds + added, return_inverse=True)
+        pairs, inverse = _kinds(held * kinds + added)
         result = np.zeros(len(pairs), dtype=np.int64)
         for n, pair in enumerate(pairs.tolist()):
             before, new = divmod(pair, kinds)
@@ -366,6 +375,13 @@ class _Verifier:
                 raise PlanError(f"{event} adds a contribution to {acc.buffer.tensor} twice")
             result[n] = self.masks.intern(self.masks[before] | self.masks[new])
         return result[inverse.reshape(-1)].reshape(added.shape)
+
+
+def _kinds(numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """The different ones of ``numbers``, and which of them each is: most often all the same."""
+    if (numbers == numbers.flat[0]).all():
+        return numbers.reshape(-1)[:1], np.zeros(numbers.size, dtype=np.int64)
+    return np.unique(numbers, return_inverse=True)
 
 
 def verify(plan: Plan, graph: Graph) -> Report:
