@@ -74,7 +74,8 @@ def progression(index: IntArray) -> Axis:
 def reads_all(operand: Operand, out: Box, available: Box, whole: Box) -> bool:
     """Whether ``available`` holds all that outputs ``out`` read from the tensor's box ``whole``."""
     for window, (low, high), (start, stop) in zip(operand.windows, available, whole, strict=True):
-        if (low, high) != (start, stop):
+        first, last = window.span(*((0, 1) if window.axis is None else out[window.axis]))
+        if max(first, start) < low or high < min(last, stop):  # but for what windows leave out
             index = positions(window, out)
             inside = (index >= start) & (index < stop)
             if (inside & ((index < low) | (index >= high))).any():
