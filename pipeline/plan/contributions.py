@@ -126,7 +126,7 @@ def _inside(operand: Operand, d: int, out: Box, available: Mapping[str, Box]) ->
 def _rows(
     terms: tuple[Term, ...], out: Box, available: Mapping[str, Box], place: tuple[int, ...]
 ) -> Rows:
-    """What of each window is available to the output at ``place`` (relative to ``out``)."""
+    """Say what of each window is available to the output at ``place`` (relative to ``out``)."""
     return tuple(
         tuple(
             tuple(
@@ -142,7 +142,7 @@ def _rows(
 
 
 def _mask(rows: Rows) -> int:
-    """Terms one after another; an atom counts where it does for all operands."""
+    """Join the terms one after another; an atom counts where it does for all operands."""
     parts = []
     for term in rows:
         held = None

@@ -1,4 +1,4 @@
-"""What is known to be whole where it lies, so that no cell need be looked at: boxes of buffers.
+"""Boxes of buffers that are known to be whole where they lie, so that no cell need be looked at.
 
 A box becomes known when all of it is written, and ceases to be when anything is written to a buffer
 that reaches into its own. Meanwhile its cells need no tokens: who looks at cells has them written
@@ -17,7 +17,7 @@ from pipeline.plan.elements import Elements
 from pipeline.plan.vocabulary import Affine, Buffer
 
 MOST_BOXES = 32
-"""Of a buffer: more are written to the cells."""
+"""Known boxes of one buffer; more are written to the cells."""
 
 Key = tuple[int, int]
 """A place of a buffer (its ``id``, for plans keep theirs) and the frame whose elements it holds."""
@@ -47,12 +47,12 @@ class _Place:
         return tuple((low, min(high, low + ring) if ring else high) for (low, high), ring in held)
 
     def fits(self, box: Box) -> bool:
-        """No ring is too short for ``box``."""
+        """Check that no ring is too short for ``box``."""
         sides = zip(box, self.rings, strict=True)
         return self.plain and all(not ring or high - low <= ring for (low, high), ring in sides)
 
     def cells(self, box: Box) -> Iterator[tuple[int, int]]:
-        """The same for all boxes that lie in the same cells."""
+        """Name the cells of ``box``, alike for all boxes that lie in the same."""
         sides = zip(box, self.rings, strict=True)
         return ((low % ring if ring else low, high - low) for (low, high), ring in sides)
 
@@ -64,19 +64,16 @@ class _Place:
             if _inside(other, box):
                 continue
             if joined := self._joined(other, box):
-                return self._again(other, joined)
+                self.boxes.remove(other)
+                return self.add(joined)
             if self._alias(other, box):
                 return False
             apart.append(other)
         self.boxes = [*apart, box]
         return len(self.boxes) <= MOST_BOXES
 
-    def _again(self, other: Box, joined: Box) -> bool:
-        self.boxes.remove(other)
-        return self.add(joined)
-
     def _joined(self, old: Box, new: Box) -> Box | None:
-        """Both as one box, if they differ along one axis and meet there: of a ring the newest."""
+        """Join both where they differ along one axis and meet there: of a ring, the newest part."""
         axes = [axis for axis, (a, b) in enumerate(zip(old, new, strict=True)) if a != b]
         if len(axes) != 1:
             return None
@@ -95,8 +92,8 @@ class _Place:
         return (*new[:axis], (start, end), *new[axis + 1 :])
 
     def _alias(self, one: Box, other: Box) -> bool:
-        """Whether different elements of them may share cells: not where both go into each ring, nor
-        where they are apart along an axis."""
+        """Check whether different elements of them may share cells: not where both go into each
+        ring, nor where they are apart along an axis."""
         sides = [(a, b, c, d, max(b, d) - min(a, c) <= ring or not ring)
                  for (a, b), (c, d), ring in zip(one, other, self.rings, strict=True)]  # fmt: skip
         apart = any(fits and (b <= c or d <= a) for a, b, c, d, fits in sides)
@@ -120,7 +117,7 @@ class Known:
         self.late: dict[str, dict[Hashable, tuple[_Place, Box]]] = defaultdict(dict)
 
     def holds(self, elements: Elements) -> bool:
-        """All of ``elements`` is known to be there; False says nothing."""
+        """Check that all of ``elements`` is known to be there; False says nothing."""
         place = self.places[elements.buffer.memory].get((id(elements.buffer), elements.frame))
         if place is None or not elements.size:
             return not elements.size
@@ -145,7 +142,7 @@ class Known:
         return True
 
     def forget(self, elements: Elements) -> None:
-        """Some of the cells of ``elements`` are about to be written."""
+        """Drop what is known of cells that ``elements``, about to be written, may reach into."""
         self._forget(elements.buffer)
         self._catch_up(elements.buffer)
 
@@ -165,8 +162,8 @@ class Known:
                 del every[id(place.buffer), place.frame]
 
     def _lose(self, place: _Place, boxes: Iterable[Box]) -> None:
-        """What is known of ``place`` no longer, but was written: to be put into cells once somebody
-        looks, if nothing has taken all the same cells since."""
+        """Note what was written and is no longer known: it is put into cells once somebody looks,
+        if nothing has taken all the same cells since."""
         late = self.late[place.buffer.memory]
         for box in boxes:
             key = (id(place.buffer), *place.cells(box))
@@ -187,7 +184,7 @@ def _meeting(places: Iterable[_Place], buffer: Buffer) -> Iterator[_Place]:
 
 
 def _box(elements: Elements) -> Box | None:
-    """What the elements are all of; None where they leave some out, or are none."""
+    """Return the box that the elements fill; None where they leave some out, or are none."""
     axes = elements.axes
     if not all(isinstance(axis, range) and axis and axis.step == 1 for axis in axes):
         return None

@@ -22,16 +22,16 @@ from pipeline.plan.vocabulary import Plan, PlanError, Signal, Wait, value
 Clock = list[int]
 
 MOST_STEPS = 64
-"""That are kept without asking whether they still count."""
+"""Steps that are kept without asking whether they still count."""
 
 
 @dataclass
 class _Touched:
-    """What one track reads, or writes, of a buffer's place.
+    """The steps by which one track reads, or writes, a buffer's place.
 
     Attributes:
         latest: the last step that does so.
-        steps: of those that another track may still have to be ordered after, by what they touch.
+        steps: those that another track may still have to be ordered after, by what they touch.
     """
 
     track: int
@@ -103,7 +103,7 @@ class Races:
             own.steps = {key: each for key, each in own.steps.items() if each[0] > least}
 
     def _known(self) -> list[int]:
-        """Of each track the last step that all others are ordered after."""
+        """Return, for each track, its last step that all others are ordered after."""
         tracks = range(len(self.clock))
         return [min(self.clock[n][track] for n in tracks if n != track) for track in tracks]
 

@@ -6,7 +6,6 @@ Everything here follows from an operator's declared windows (``graph/access.py``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -21,17 +20,11 @@ NEVER = -1
 
 def positions(window: Window, out: Box) -> IntArray:
     """Indices read along one axis: shape (outputs along ``window.axis``, count), unclipped."""
-    return _positions(window, *((0, 1) if window.axis is None else out[window.axis]))
-
-
-@lru_cache(1 << 12)
-def _positions(window: Window, start: int, stop: int) -> IntArray:
+    start, stop = (0, 1) if window.axis is None else out[window.axis]
     first = np.arange(start, stop) // window.divide * window.stride + window.offset
     if window.axis is None:
         first = np.array([window.offset])
-    found = np.asarray(first[:, None] + np.arange(window.count) * window.dilation, dtype=np.int64)
-    found.flags.writeable = False
-    return found
+    return np.asarray(first[:, None] + np.arange(window.count) * window.dilation, dtype=np.int64)
 
 
 Axis = range | IntArray

@@ -67,8 +67,8 @@ class _Verifier:
     macs: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     computed: Counter[str] = field(default_factory=Counter)
     sums: dict[str, tuple[int, int]] = field(default_factory=dict)
-    one: dict[str, float] = field(default_factory=dict)
-    known_terms: dict[str, tuple[Term, ...]] = field(default_factory=dict)
+    macs_each: dict[str, float] = field(default_factory=dict)
+    terms_of: dict[str, tuple[Term, ...]] = field(default_factory=dict)
     steps: int = 0
 
     def __post_init__(self) -> None:
@@ -205,9 +205,9 @@ class _Verifier:
     # --- pieces
 
     def terms(self, op: Operator) -> tuple[Term, ...]:
-        if op.name not in self.known_terms:
-            self.known_terms[op.name] = op.terms(self.graph.tensors)
-        return self.known_terms[op.name]
+        if op.name not in self.terms_of:
+            self.terms_of[op.name] = op.terms(self.graph.tensors)
+        return self.terms_of[op.name]
 
     def place(self, event: Event, piece: Slice) -> Buffer:
         return self.plan.buffer[piece.buffer].at(value(piece.copy, event.env))
@@ -339,10 +339,10 @@ class _Verifier:
 
     def macs_of_one(self, op: Operator) -> float:
         """Multiply–accumulates of one output element, padding included."""
-        if op.name not in self.one:
+        if op.name not in self.macs_each:
             tensors = self.graph.tensors
-            self.one[op.name] = op.macs(tensors) / tensors[op.output].size
-        return self.one[op.name]
+            self.macs_each[op.name] = op.macs(tensors) / tensors[op.output].size
+        return self.macs_each[op.name]
 
     def add_up(
         self,
@@ -378,7 +378,7 @@ class _Verifier:
 
 
 def _kinds(numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """The different ones of ``numbers``, and which of them each is: most often all the same."""
+    """Return the different ones of ``numbers`` and which of them each is: most often all alike."""
     if (numbers == numbers.flat[0]).all():
         return numbers.reshape(-1)[:1], np.zeros(numbers.size, dtype=np.int64)
     return np.unique(numbers, return_inverse=True)
