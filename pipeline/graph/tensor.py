@@ -103,6 +103,10 @@ class Tensor:
         return prod(self.shape)
 
     @property
+    def nibbles(self) -> int:
+        return self.size * self.dtype.bits // 4
+
+    @property
     def bytes(self) -> float:
         """Bytes when packed: 434.5 is a possible answer for 4-bit elements."""
         return self.size * self.dtype.bits / 8

@@ -10,12 +10,10 @@ with max for plus). Two things keep it small:
 - No state is kept that is not below the best order known.
 """
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import dataclass
 
-from pipeline.search.work import State, Work
+from pipeline.search.view.whole import State, View, members
 
 EFFORT = 200_000
 """Tasks tried before the search gives up: about a second."""
@@ -37,35 +35,35 @@ class Order:
         return self.peak == self.bound
 
 
-def least_peak(work: Work, effort: int = EFFORT) -> Order:
+def least_peak(view: View, effort: int = EFFORT) -> Order:
     """The order with the least peak; the given order if that is one of the best.
 
     After about ``effort`` tries the best order known is returned with a bound that is proved.
     """
-    least, known = floor(work), tuple(range(len(work.tasks)))
+    least, known = floor(view), tuple(range(len(view.tasks)))
     for width in (1, WIDTH):
-        if work.peak(known) > least:
-            known = min((known, beam(work, width)), key=work.peak)
-    best = work.peak(known)
+        if view.peak(known) > least:
+            known = min((known, beam(view, width)), key=view.peak)
+    best = view.peak(known)
     heap: list[tuple[int, int, State]] = []
     came: dict[int, tuple[int, tuple[int, ...]]] = {0: (0, ())}
     reached = {0: least}
     if least < best:
-        heapq.heappush(heap, (least, 0, work.first))
+        heapq.heappush(heap, (least, 0, view.first))
     while effort > 0:
         if not heap:
             return Order(known, best, best)
         peak, _, state = heapq.heappop(heap)
         if peak > reached[state.done]:
             continue
-        if state.done == work.everything:
+        if not state.open:
             return Order(_path(came, state.done), peak, peak)
-        for number in work.ready(state):
-            during, after = work.run(state, number)
+        for number in members(state.open):
+            during, after = view.run(state, number)
             top, effort = max(peak, during), effort - 1
             if top >= best:
                 continue
-            after, free = _settle(work, after, top)
+            after, free = _settle(view, after, top)
             effort -= len(free) * after.open.bit_count()
             if top < reached.get(after.done, best):
                 reached[after.done] = top
@@ -74,15 +72,15 @@ def least_peak(work: Work, effort: int = EFFORT) -> Order:
     return Order(known, best, min([best, *(peak for peak, _, _ in heap)]))
 
 
-def beam(work: Work, width: int) -> tuple[int, ...]:
+def beam(view: View, width: int) -> tuple[int, ...]:
     """Task by task, keeping the ``width`` best sets of done tasks: those with the least peak, then
     those after which least is held."""
-    kept: list[tuple[int, State, tuple[int, ...]]] = [(0, work.first, ())]
-    for _ in work.tasks:
+    kept: list[tuple[int, State, tuple[int, ...]]] = [(0, view.first, ())]
+    for _ in view.tasks:
         found: dict[int, tuple[int, State, tuple[int, ...]]] = {}
         for peak, state, order in kept:
-            for number in work.ready(state):
-                during, after = work.run(state, number)
+            for number in members(state.open):
+                during, after = view.run(state, number)
                 top = max(peak, during)
                 if after.done not in found or top < found[after.done][0]:
                     found[after.done] = top, after, (*order, number)
@@ -90,24 +88,24 @@ def beam(work: Work, width: int) -> tuple[int, ...]:
     return kept[0][2]
 
 
-def floor(work: Work) -> int:
+def floor(view: View) -> int:
     """No order has less: each task holds its inputs, its scratch, and its output unless it may
     overwrite an input."""
     alone = (
-        sum(work.sizes[t] for t in task.reads)
-        + (0 if task.over else work.sizes[task.makes])
+        sum(view.sizes[t] for t in task.reads)
+        + (0 if task.over else view.sizes[number])
         + task.scratch
-        for task in work.tasks
+        for number, task in enumerate(view.tasks, 1)
     )
-    return max([work.sizes[work.start], *alone])
+    return max([view.sizes[0], *alone])
 
 
-def _settle(work: Work, state: State, peak: int) -> tuple[State, tuple[int, ...]]:
+def _settle(view: View, state: State, peak: int) -> tuple[State, tuple[int, ...]]:
     """Run all that costs nothing."""
     free: list[int] = []
     while True:
-        for number in work.ready(state):
-            during, after = work.run(state, number)
+        for number in members(state.open):
+            during, after = view.run(state, number)
             if during <= peak and after.cells <= state.cells:
                 state = after
                 free.append(number)

@@ -19,8 +19,8 @@ from pipeline.schedules.draft import Chosen
 from pipeline.schedules.lower import Region, load_of
 from pipeline.schedules.patches import VARIABLES, Patches, tiled
 from pipeline.schedules.whole import Whole
-from pipeline.search.channels.network import Network
 from pipeline.search.order import least_peak
+from pipeline.search.view.whole import View
 
 Grid = tuple[int, int]
 
@@ -136,7 +136,7 @@ def whole_network(
     """
     rest = [op for op in operators if op not in stage.operators]
     if rest:
-        order = least_peak(Network.of(graph, stage.end, rest, 32).work).tasks
+        order = least_peak(View.of(graph.tensors, stage.end, rest, graph.output)).tasks
         rest = [rest[number] for number in order]
     last = {name: n for n, op in enumerate(rest) for name in op.inputs} | {graph.output: len(rest)}
     ways, held = list[tuple[Whole, int, bool]](), {stage.end}

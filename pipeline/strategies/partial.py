@@ -5,7 +5,7 @@ would be the largest tensors never exist whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -17,13 +17,12 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.lower import Laid, lay, needed, with_room
 from pipeline.search.channels.in_place import Places, whole, wider
-from pipeline.search.channels.network import Network
 from pipeline.search.channels.replay import peak, replay
-from pipeline.search.channels.rules import Rules
 from pipeline.search.channels.schedule import Schedule, loops, regions, schedule
-from pipeline.search.channels.search import Best, Search, TooManyStates, search
+from pipeline.search.channels.search import Best, Rules, Search, TooManyStates, search
 from pipeline.search.channels.widths import at_most, widest
 from pipeline.search.order import least_peak
+from pipeline.search.view.whole import View
 from pipeline.strategies.base import ANY, Strategy
 
 MOST_STATES = 10_000
@@ -84,10 +83,10 @@ class Partial(Strategy):
         self, graph: Graph, start: str, operators: Sequence[Operator]
     ) -> tuple[Best, Schedule]:
         """What the search found, and the schedule with its channels at once, replayed."""
-        network, best = self.best(Network.of(graph, start, operators, self.accumulator_bits))
-        found = schedule(network, best.moves, self.channels or 1)
+        view, best = self.best(View.of(graph.tensors, start, operators, graph.output))
+        found = schedule(view, best.moves, self.channels or 1)
         loads = replay(found, graph, start, operators, self.accumulator_bits)
-        if (held := max(peak(found, loads), network.sizes[0])) != best.peak:
+        if (held := max(peak(found, loads), view.sizes[0])) != best.peak:
             raise ThimbleError(
                 f"strategy=partial planned {best.peak / 2:g} B for {graph.name}, but its schedule "
                 f"holds {held / 2:g} B: please report it"
@@ -108,31 +107,38 @@ class Partial(Strategy):
             loads = replay(plan, graph, start, operators, self.accumulator_bits)
             return widest(plan, loads, peak)
 
-        network = Network.of(graph, start, operators, self.accumulator_bits)
-        network = network.with_places(places.able)
+        view = View.of(graph.tensors, start, operators, graph.output)
+        tasks = (
+            task._replace(over=task.reads) if places.able(op) else task
+            for task, op in zip(view.tasks, operators, strict=True)
+        )
+        view = replace(view, tasks=tuple(tasks))
         sums = sum(len(loop.made_by("accumulate")) for loop in loops(found))
+        rules = Rules(view, self.accumulator_bits)
         try:
-            fewest = search(Rules(network), "exact", MOST_STATES, peak) if sums else None
+            fewest = search(rules, "exact", MOST_STATES, peak) if sums else None
         except TooManyStates:
             fewest = None
         if fewest and fewest.accumulated < sums:
-            plan = schedule(network, fewest.moves, 1)
+            plan = schedule(view, fewest.moves, 1)
             found = wide(whole(plan, makers, places, graph.output))
         return wider(found, wide, makers, places)
 
-    def best(self, network: Network) -> tuple[Network, Best]:
+    def best(self, view: View) -> tuple[View, Best]:
         """Over all orders; where those are too many, in the order that is best without loops; where
         even that is too much, without loops."""
-        at_once = self.channels or 1
+        rules = Rules(view, self.accumulator_bits, self.channels or 1)
         try:
-            return network, search(Rules(network, at_once), self.search, MOST_STATES)
+            return view, search(rules, self.search, MOST_STATES)
         except TooManyStates:
-            network = network.reordered(least_peak(network.work).tasks)
+            operators = [view.operators[n] for n in least_peak(view).tasks]
+            names = [view.names[n] for n in view.kept]
+            view = View.of(view.tensors, view.names[0], operators, *names)
         try:
-            rules = Rules(network, at_once, "given")
-            return network, search(rules, self.search, MOST_STATES)
+            rules = replace(rules, view=view, reach="given")
+            return view, search(rules, self.search, MOST_STATES)
         except TooManyStates:
-            return network, search(Rules(network, at_once, "whole"), "pex", MOST_STATES)
+            return view, search(replace(rules, reach="whole"), "pex", MOST_STATES)
 
 
 def _narrowed(schedule: Schedule, laid: Callable[[Schedule], Laid]) -> Laid:

@@ -19,8 +19,8 @@ from pipeline.plan.cost import Cost, cost
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
 from pipeline.search.order import least_peak
+from pipeline.search.view.whole import Task, View
 from pipeline.search.whole import place
-from pipeline.search.work import Task, Work
 from pipeline.strategies.ordinary import Ordinary
 from tests.strategies import nets
 from tests.strategies.brute import fits, optimum
@@ -157,7 +157,7 @@ def test_weights_in_sram_lie_above_the_arena() -> None:
     assert lowest == 2 * found.arena_bytes and {b.memory for b in plan.buffers} == {"sram"}
 
 
-def random_work(seed: int, tasks: int, near: int = 4) -> Work:
+def random_view(seed: int, tasks: int, near: int = 4) -> View:
     """Tasks that read one to three of the ``near`` latest tensors; the last reads what is left."""
     rng = np.random.default_rng(seed)
     made, sizes = list[Task](), [int(rng.integers(1, 10))]
@@ -166,24 +166,24 @@ def random_work(seed: int, tasks: int, near: int = 4) -> Work:
         number = min(len(pool), int(rng.integers(1, 4)))
         reads = tuple(int(n) for n in rng.choice(pool, number, replace=False))
         over = reads[:1] if rng.random() < 0.3 else ()
-        made.append(Task(reads, len(sizes), over))
+        made.append(Task(reads, over))
         sizes.append(sizes[reads[0]] if over else int(rng.integers(1, 10)))
     loose = set(range(len(sizes))) - {t for task in made for t in task.reads}
-    made.append(Task(tuple(sorted(loose)), len(sizes)))
-    return Work((*sizes, 1), tuple(made), 0, len(sizes))
+    made.append(Task(tuple(sorted(loose))))
+    return View((*sizes, 1), tuple(made), (len(sizes),))
 
 
 def test_the_given_order_is_kept_if_it_is_as_good() -> None:
-    chain = tuple(Task((n,), n + 1) for n in range(5))
-    assert least_peak(Work((1, 2, 3, 4, 5, 6), chain, 0, 5)).tasks == (0, 1, 2, 3, 4)
+    chain = tuple(Task((n,)) for n in range(5))
+    assert least_peak(View((1, 2, 3, 4, 5, 6), chain, (5,))).tasks == (0, 1, 2, 3, 4)
 
 
 def test_a_search_that_gives_up_says_so_and_its_bound_holds() -> None:
     gave_up = 0
     for seed in range(8):
-        work = random_work(seed, 12, near=8)
-        exact, hasty = least_peak(work), least_peak(work, effort=3)
-        assert hasty.bound <= exact.peak <= hasty.peak == work.peak(hasty.tasks)
+        view = random_view(seed, 12, near=8)
+        exact, hasty = least_peak(view), least_peak(view, effort=3)
+        assert hasty.bound <= exact.peak <= hasty.peak == view.peak(hasty.tasks)
         assert exact.proved and hasty.proved == (hasty.bound == hasty.peak)
         gave_up += not hasty.proved
     assert gave_up
@@ -195,12 +195,12 @@ def test_wide_graphs_are_planned_in_time() -> None:
     for branch in range(8):
         last = 0
         for depth in range(8):
-            tasks.append(Task((last,), len(sizes)))
+            tasks.append(Task((last,)))
             last = len(sizes)
             sizes.append(9 if depth < 7 else 1 + branch)
     ends = tuple(8 * branch + 8 for branch in range(8))
-    work = Work((*sizes, 1), (*tasks, Task(ends, len(sizes))), 0, len(sizes))
-    found = least_peak(work)
+    view = View((*sizes, 1), (*tasks, Task(ends)), (len(sizes),))
+    found = least_peak(view)
     assert found.proved
     # the largest end last; while it is made the input is gone
     assert found.peak == max(4 + 9 + 9 + sum(range(1, 7)), 18 + sum(range(1, 8)))
@@ -262,7 +262,7 @@ def test_alignment_is_kept_and_can_cost_more_than_the_bound() -> None:
 
 def test_extra_blocks_share_the_arena() -> None:
     """Sums that live before the first task lie where tensors come later."""
-    work = Work((4, 6), (Task((0,), 1),), 0, 1)
-    found = place(work, (1, 1), [Block(5, 0, 0)])
+    view = View((4, 6), (Task((0,)),), (1,))
+    found = place(view, (1, 1), [Block(5, 0, 0)])
     assert (found.cells, found.bound, found.proved) == (10, 10, True)
-    assert place(work, (1, 1), [Block(8, 0, 0)]).cells == 12
+    assert place(view, (1, 1), [Block(8, 0, 0)]).cells == 12

@@ -10,8 +10,8 @@ from pipeline.graph.operator import Operator
 from pipeline.schedules.channels import Channels, Pass
 from pipeline.schedules.lower import Region
 from pipeline.schedules.whole import Whole
-from pipeline.search.channels.network import Network
-from pipeline.search.channels.rules import Move, Rule
+from pipeline.search.channels.search import Move, Rule
+from pipeline.search.view.whole import View
 
 
 @dataclass(frozen=True)
@@ -46,25 +46,22 @@ class Loop:
 Schedule = tuple[Step | Loop, ...]
 
 
-def schedule(network: Network, moves: Iterable[Move], at_once: int) -> Schedule:
+def schedule(view: View, moves: Iterable[Move], at_once: int) -> Schedule:
     """``moves`` in the order of execution, those of each loop together."""
     found: list[Step | Loop] = []
     for move in moves:
-        step = Step(move.rule, network.names[move.tensor])
+        name = view.names[move.tensor]
+        step = Step(move.rule, name)
         if move.rule == "full":
             found.append(step)
-        elif not move.before.part:  # all that the loop reads is whole: it begins
-            found.append(Loop(_channels(network, move), at_once, (step,)))
+        elif not move.before.part:  # all that the loop reads is whole: it begins, with a slice, or
+            # with a layer that generates its channels
+            found.append(Loop(view.tensors[name].shape[-1], at_once, (step,)))
         else:
             loop = found[-1]
             assert isinstance(loop, Loop)
             found[-1] = replace(loop, steps=(*loop.steps, step))
     return tuple(found)
-
-
-def _channels(network: Network, move: Move) -> int:
-    """A loop begins with a slice, or with a layer that generates its channels."""
-    return network.channels[move.tensor]
 
 
 def regions(plan: Schedule, graph: Graph, operators: Iterable[Operator]) -> list[Region]:

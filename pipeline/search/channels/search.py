@@ -1,4 +1,12 @@
-"""The rules with the least peak: Algorithm 1 of Pex, and a search that is exact.
+"""Pex's derivation rules (Liberis & Lane 2023, table 2 and appendix A), and the search for the
+sequence of them with the least peak.
+
+A state goes backwards through the network: it holds what is still to be computed. What the paper
+leaves implicit (its conditions alone allow loops that read what they have not finished):
+
+- The loop context is two sets: tensors that the loop reads whole or in slices, and tensors that it
+  writes. None is in both, since a loop cannot read fully what it is still making.
+- A loop ends as soon as nothing is left partial.
 
 Algorithm 1 keeps one best configuration a state: the least peak, then the fewest accumulating
 layers, then the fewest partial steps. What its caller needs besides is the loop context, so the one
@@ -12,8 +20,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal, NamedTuple
 
-from pipeline.search.channels.rules import Move, Rules, State
+from pipeline.graph.operator import Operator, Tensors
+from pipeline.search.view.whole import View, members
 
+Kind = Literal["channelwise", "aggregating", "other"]
+Reach = Literal["orders", "given", "whole"]
+Rule = Literal["full", "continue", "generate", "accumulate", "slice", "concatenate", "begin"]
 Search = Literal["pex", "exact"]
 
 
@@ -21,33 +33,176 @@ class TooManyStates(Exception):
     """The network has more states than the search was allowed."""
 
 
+class State(NamedTuple):
+    """Masks of tensors.
+
+    Attributes:
+        full, part: to be computed, whole or some channels at a time.
+        reads, writes: the loop context; empty outside a loop.
+        sums: those of ``writes`` that are accumulated.
+    """
+
+    full: int
+    part: int = 0
+    reads: int = 0
+    writes: int = 0
+    sums: int = 0
+
+    @property
+    def context(self) -> int:
+        return self.reads | self.writes
+
+
+START = State(1)
+"""Nothing is left to compute: the first tensor is given."""
+
+
+class Move(NamedTuple):
+    """``rule`` makes ``tensor``, given what ``before`` still asks for; or a loop begins."""
+
+    rule: Rule
+    tensor: int
+    before: State
+
+
+@dataclass
+class Rules:
+    """
+    Attributes:
+        accumulator_bits: of one element while contributions are added to it.
+        at_once: channels at a time.
+        reach: all ``orders``; only the ``given`` one, which keeps networks with many branches
+            small; or that and only ``whole`` operators.
+    """
+
+    view: View
+    accumulator_bits: int = 32
+    at_once: int = 1
+    reach: Reach = "orders"
+
+    def __post_init__(self) -> None:
+        view, each = self.view, self.accumulator_bits // 4
+        tensors = [view.tensors[name] for name in view.names]
+        self.whole_nibbles = dict[int, int]()
+        self.kinds = [kind(op, view.tensors) for op in view.operators]
+        self.channels = [tensor.shape[-1] for tensor in tensors]
+        self.at_a_time = [
+            t.nibbles // t.shape[-1] * min(self.at_once, t.shape[-1]) for t in tensors
+        ]
+        # an accumulator at least as narrow as the tensor takes its room
+        self.widened = [max(0, tensor.size * each - tensor.nibbles) for tensor in tensors]
+
+    def moves(self, state: State) -> list[Move]:
+        """What the last step before ``state`` may have been."""
+        if state == START:
+            return []
+        if state.context and not state.part:
+            return [Move("begin", 0, State(state.full))]
+        wanted = state.full | state.part
+        chosen, found = wanted, list[Move]()
+        if self.reach != "orders":
+            chosen = 1 << ((state.part or wanted).bit_length() - 1)
+        for tensor in members(chosen):
+            bit = 1 << tensor
+            if state.part & bit:
+                if not state.context & bit:
+                    found.append(Move("slice", tensor, _slice(state, bit)))
+            elif self._loops(state, tensor) and not state.reads & bit:
+                found.append(Move("concatenate", tensor, _concatenate(state, bit)))
+            if tensor and self._evaluable(state, tensor):
+                found += self._computed(state, tensor)
+        return [move for move in found if self.reach != "whole" or move.rule == "full"]
+
+    def _computed(self, state: State, tensor: int) -> list[Move]:
+        """Moves that execute an operator."""
+        bit, found = 1 << tensor, list[Move]()
+        kind, read = self.kinds[tensor - 1], self.view.reads[tensor - 1]
+        sums = kind == "aggregating" and not state.context & bit
+        rest = state._replace(full=state.full & ~bit, part=state.part & ~bit)
+        full, part = (rest._replace(full=rest.full | read), rest._replace(part=rest.part | read))
+        if state.part & bit:
+            if kind == "channelwise":
+                found.append(Move("continue", tensor, part))
+            elif sums and not state.writes & read:
+                found.append(Move("generate", tensor, full._replace(reads=rest.reads | read)))
+            return found
+        if not state.context and not state.part:
+            found.append(Move("full", tensor, full))
+        if sums and self._loops(state, next(members(read))):
+            before = part._replace(writes=rest.writes | bit, sums=rest.sums | bit)
+            found.append(Move("accumulate", tensor, before))
+        return found
+
+    def _evaluable(self, state: State, tensor: int) -> bool:
+        """Nothing that is still to be computed, in whatever form, depends on ``tensor``."""
+        bit = 1 << tensor
+        if state.full & state.part & bit:
+            return False
+        wanted = (state.full | state.part) & ~bit
+        return not any(self.view.ancestors[other] & bit for other in members(wanted))
+
+    def _loops(self, state: State, tensor: int) -> bool:
+        """A loop over the channels of ``tensor`` may begin, or is the one being built."""
+        return all(self.channels[n] == self.channels[tensor] for n in members(state.part))
+
+    def needed(self, move: Move, state: State, context: int, sums: int) -> int:
+        """Nibbles held while ``move`` leads to ``state`` in a loop whose complete context is
+        ``context``, ``sums`` of it accumulated: Pex's LOCALPMU, for slices and concatenations too.
+
+        A partial tensor of the context is a view. An element-wise operator outside loops takes the
+        place of an input that dies.
+        """
+        part = (move.before.part | state.part & 1 << move.tensor) & ~context
+        held = self.nibbles(move.before.full | context)
+        held += sum(self.widened[n] for n in members(sums))
+        held += sum(self.at_a_time[n] for n in members(part))
+        if move.rule == "full":
+            over = self.view.tasks[move.tensor - 1].over
+            if all(state.full >> n & 1 for n in over):
+                held += self.view.sizes[move.tensor]
+        return held
+
+    def nibbles(self, full: int) -> int:
+        """Of whole tensors."""
+        if full not in self.whole_nibbles:
+            self.whole_nibbles[full] = sum(self.view.sizes[n] for n in members(full))
+        return self.whole_nibbles[full]
+
+
+def kind(op: Operator, tensors: Tensors) -> Kind:
+    """Pex, definitions 1 to 5."""
+    if op.channel_wise(tensors):
+        return "channelwise"
+    return "aggregating" if op.weighted else "other"
+
+
+def _slice(state: State, bit: int) -> State:
+    return state._replace(full=state.full | bit, part=state.part & ~bit, reads=state.reads | bit)
+
+
+def _concatenate(state: State, bit: int) -> State:
+    return state._replace(full=state.full & ~bit, part=state.part | bit, writes=state.writes | bit)
+
+
 class Found(NamedTuple):
     """A way to compute a state from the network's start.
 
     Attributes:
-        peak: nibbles.
+        peak: nibbles; 0 where all within a limit are as good.
         accumulated: layers executed by accumulation.
         partial: steps in loops.
         context, sums: the complete context of the loop that the state is in.
-        move: the last step, None where a loop begins or nothing is left to do.
+        move: the last step.
         rest: how ``move.before`` is computed.
     """
 
     peak: int
-    accumulated: int
-    partial: int
-    context: int
-    sums: int
-    move: Move | None
-    rest: Found | None
-
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        return self.peak, self.accumulated, self.partial
-
-    @property
-    def work(self) -> tuple[int, int]:
-        return self.accumulated, self.partial
+    accumulated: int = 0
+    partial: int = 0
+    context: int = 0
+    sums: int = 0
+    move: Move | None = None
+    rest: Found | None = None
 
     def beats(self, other: Found) -> bool:
         return (
@@ -70,13 +225,14 @@ class Best:
 
 def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> Best:
     """The best sequence of rules; of those whose peak is within ``limit`` nibbles, if it is said,
-    the one with the fewest accumulating layers.
+    the one with the fewest accumulating layers, then partial steps.
 
     Raises:
         TooManyStates: when there are more than ``most_states``.
     """
+    first = State(sum(1 << tensor for tensor in rules.view.kept))
     known: dict[State, list[Found]] = {}
-    waiting, moves_of = [rules.first], dict[State, list[Move]]()
+    waiting, moves_of = [first], dict[State, list[Move]]()
     while waiting:
         state = waiting[-1]
         if state in known:
@@ -85,18 +241,7 @@ def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> 
         if state not in moves_of:
             if len(moves_of) >= most_states:
                 raise TooManyStates
-            over = rules.ended(state) or rules.loop_ended(state)
-            moves_of[state] = [] if over else rules.moves(state)
-        if rules.ended(state):
-            known[state] = [Found(rules.bytes_of(state.full), 0, 0, 0, 0, None, None)]
-            continue
-        if rules.loop_ended(state):
-            before = State(state.full, 0)
-            if before in known:
-                known[state] = [_begun(state, rest) for rest in known[before]]
-            else:
-                waiting.append(before)
-            continue
+            moves_of[state] = rules.moves(state)
         missing = [move.before for move in moves_of[state] if move.before not in known]
         if missing:
             waiting += missing
@@ -106,29 +251,28 @@ def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> 
             for move in moves_of[state]
             for rest in known[move.before]
         ]
-        known[state] = _kept(tried, kind) if limit == inf else _within(tried, limit)
-    best = min(known[rules.first], key=lambda f: f.rank if limit == inf else (*f.work, f.peak))
-    moves: list[Move] = []
-    step: Found | None = best
-    while step is not None:
-        if step.move is not None:
-            moves.append(step.move)
+        if state == START:
+            tried = [Found(rules.nibbles(state.full))]
+        if limit < inf:
+            tried = [found._replace(peak=0) for found in tried if found.peak <= limit]
+        known[state] = _kept(tried, kind)
+    best = step = known[first][0]
+    moves = list[Move]()
+    while step.move and step.rest:
+        moves.append(step.move)
         step = step.rest
-    return Best(best.peak, best.accumulated, tuple(reversed(moves)), len(moves_of))
-
-
-def _begun(state: State, rest: Found) -> Found:
-    """The loop's context is complete: it is what its steps, all later, have to hold."""
-    return rest._replace(context=state.context, sums=state.sums, move=None, rest=rest)
+    executed = tuple(move for move in reversed(moves) if move.rule != "begin")
+    return Best(best.peak, best.accumulated, executed, len(moves_of))
 
 
 def _after(rules: Rules, move: Move, state: State, rest: Found) -> Found:
-    in_loop = move.rule != "full"
+    if move.rule == "begin":  # the context is complete: all steps of the loop have to hold it
+        return rest._replace(context=state.context, sums=state.sums, move=move, rest=rest)
     local = rules.needed(move, state, rest.context, rest.sums)
     return Found(
         max(rest.peak, local),
         rest.accumulated + (move.rule == "accumulate"),
-        rest.partial + in_loop,
+        rest.partial + (move.rule != "full"),
         rest.context if state.context else 0,  # a caller outside the loop sees none
         rest.sums if state.context else 0,
         move,
@@ -136,21 +280,10 @@ def _after(rules: Rules, move: Move, state: State, rest: Found) -> Found:
     )
 
 
-def _within(tried: list[Found], limit: float) -> list[Found]:
-    """Of those within a peak, whatever it is, what no other beats in work and context."""
-    kept: list[Found] = []
-    for found in sorted((f for f in tried if f.peak <= limit), key=lambda found: found.work):
-        if not any(other._replace(peak=0).beats(found) for other in kept):
-            kept.append(found)
-    return kept
-
-
 def _kept(tried: list[Found], kind: Search) -> list[Found]:
-    tried = sorted(tried, key=lambda found: found.rank)
-    if kind == "pex":
-        return tried[:1]
-    kept: list[Found] = []
-    for found in tried:
-        if not any(other.beats(found) for other in kept):
+    """The best first."""
+    kept = list[Found]()
+    for found in sorted(tried, key=lambda each: each[:3]):
+        if not (kept and kind == "pex") and not any(other.beats(found) for other in kept):
             kept.append(found)
     return kept

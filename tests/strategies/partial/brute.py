@@ -15,7 +15,8 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.schedules.lower import needed
 from pipeline.search.channels.replay import peak, replay
-from pipeline.search.channels.schedule import Loop, Rule, Schedule, Step
+from pipeline.search.channels.schedule import Loop, Schedule, Step
+from pipeline.search.channels.search import Rule
 
 Memory = frozenset[tuple[str, str]]
 """(tensor, "F" or "P"): to be computed, fully or partially."""

@@ -19,12 +19,19 @@ from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Clear, Compute, Loop, Plan
 from pipeline.schedules.lower import needed
-from pipeline.search.channels.network import Network, kind
 from pipeline.search.channels.replay import replay
-from pipeline.search.channels.rules import Reach, Rules
 from pipeline.search.channels.schedule import Loop as Channels
 from pipeline.search.channels.schedule import Step, loops
-from pipeline.search.channels.search import Best, Search, TooManyStates, search
+from pipeline.search.channels.search import (
+    Best,
+    Reach,
+    Rules,
+    Search,
+    TooManyStates,
+    kind,
+    search,
+)
+from pipeline.search.view.whole import View
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from tests.codegen.int8.support import frames
@@ -47,13 +54,16 @@ def proved(graph: Graph, strategy: Partial) -> tuple[float, int]:
     return found.pmu_bytes, found.arena_bytes
 
 
+def view_of(graph: Graph) -> View:
+    return View.of(graph.tensors, graph.input, needed(graph), graph.output)
+
+
 @pytest.mark.parametrize("seed", quick(9, range(120), ci=21))
 def test_random_networks_are_exact(seed: int) -> None:
     """32 bits are ordinary execution byte for byte; the arena is the peak that was searched for,
     and what alignment costs."""
     graph, channels = nets.loopable(seed, 8), (0, 1, 3)[seed % 3]
-    network = Network.of(graph, graph.input, needed(graph), 32)
-    best = search(Rules(network, channels or 1), "exact", 10**6)
+    best = search(Rules(view_of(graph), 32, channels or 1), "exact", 10**6)
     peak, arena = proved(graph, Partial(channels=channels))
     aligned = 3 * best.accumulated  # what addresses of 32-bit accumulators may cost
     assert peak <= best.peak / 2 <= arena <= best.peak / 2 + aligned
@@ -193,8 +203,7 @@ MISSED = 172
 def found(
     graph: Graph, bits: int, kind: Search = "exact", reach: Reach = "orders", most: int = 10**6
 ) -> Best:
-    network = Network.of(graph, graph.input, needed(graph), bits)
-    return search(Rules(network, reach=reach), kind, most)
+    return search(Rules(view_of(graph), bits, reach=reach), kind, most)
 
 
 @pytest.mark.parametrize("first", quick(1, range(0, 1300, 25), ci=2))
@@ -297,5 +306,6 @@ def test_schedules_replay_at_any_width(name: str) -> None:
 def test_squeeze_in_place_is_what_makes_efficientnets_row() -> None:
     """307,200 B; without overwriting what is squeezed it would be 313,600."""
     graph = network("EfficientNet-B0 160")
-    compact = Network.of(graph, graph.input, needed(graph), 8)
-    assert any(node.over for node in compact.nodes if "multiply" in node.op.name)
+    view = view_of(graph)
+    tasks = zip(view.operators, view.tasks, strict=True)
+    assert any(task.over for op, task in tasks if "multiply" in op.name)

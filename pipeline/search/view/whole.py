@@ -1,0 +1,180 @@
+"""A network tensor by tensor: what reads what, when each is live, what an order of tasks holds.
+
+Tensors and tasks (operators) are numbered; task n makes tensor n + 1. Sets of them are bit masks.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple, Self
+
+from pipeline.graph.operator import Operator, Tensors
+
+AT_END = 1 << 30
+"""When what is kept is read last: later than any task."""
+
+
+class Span(NamedTuple):
+    """Tasks ``first`` to ``stop`` (exclusive)."""
+
+    first: int
+    stop: int
+
+
+class Task(NamedTuple):
+    """One operator.
+
+    Attributes:
+        reads: the activations it reads, each once.
+        over: those of ``reads`` whose place the output may take if they die here.
+        scratch: nibbles that its kernel needs beside them while it runs.
+    """
+
+    reads: tuple[int, ...]
+    over: tuple[int, ...] = ()
+    scratch: int = 0
+
+
+class State(NamedTuple):
+    """Masks of the tasks done, the tensors live and the tasks that can run; nibbles live."""
+
+    done: int
+    live: int
+    open: int
+    cells: int
+
+
+@dataclass(frozen=True)
+class View:
+    """
+    Attributes:
+        sizes: nibbles of every tensor; the first is there before all tasks.
+        tasks: in an order in which they can run; all are needed.
+        kept: tensors that are live after the last task.
+        operators: what the tasks are; ``names`` of the tensors; ``tensors``: all by name.
+    """
+
+    sizes: tuple[int, ...]
+    tasks: tuple[Task, ...]
+    kept: tuple[int, ...]
+    operators: tuple[Operator, ...] = ()
+    names: tuple[str, ...] = ()
+    tensors: Tensors = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, tensors: Tensors, start: str, operators: Sequence[Operator], *kept: str) -> Self:
+        """``operators`` in their order after ``start`` has been given, with the tensors ``kept``
+        live at the end."""
+        names = (start, *(op.output for op in operators))
+        number = {name: n for n, name in enumerate(names)}
+
+        def numbers(each: Sequence[str]) -> tuple[int, ...]:
+            return tuple(number[name] for name in dict.fromkeys(each))
+
+        return cls(
+            tuple(tensors[name].nibbles for name in names),
+            tuple(Task(numbers(op.inputs), numbers(op.overwritable(tensors))) for op in operators),
+            numbers(kept),
+            tuple(operators),
+            names,
+            tensors,
+        )
+
+    # --- in the order given: live intervals, by name
+
+    @cached_property
+    def made(self) -> dict[str, int]:
+        """The task that makes each tensor; -1 of the first."""
+        return {name: n - 1 for n, name in enumerate(self.names)}
+
+    @cached_property
+    def read_last(self) -> dict[str, int]:
+        """The task that reads each tensor last, or makes it, if none does."""
+        found = self.made | {name: n for n, op in enumerate(self.operators) for name in op.inputs}
+        return found | {self.names[n]: AT_END for n in self.kept}
+
+    def live(self, number: int) -> list[str]:
+        """Tensors that are there before task ``number``, and needed."""
+        return [name for name, made in self.made.items() if made < number <= self.read_last[name]]
+
+    def nibbles(self, number: int) -> int:
+        """Of what is live before task ``number``."""
+        return sum(self.tensors[name].nibbles for name in self.live(number))
+
+    def dying(self, span: Span) -> list[str]:
+        """Tensors that are there before ``span`` or made in it, and not needed after it."""
+        return [
+            name
+            for name, made in self.made.items()
+            if made < span.stop and span.first <= self.read_last[name] < span.stop
+        ]
+
+    # --- in any order: states, as masks
+
+    @cached_property
+    def reads(self) -> tuple[int, ...]:
+        """For each task the mask of the tensors it reads."""
+        return tuple(sum(1 << tensor for tensor in task.reads) for task in self.tasks)
+
+    @cached_property
+    def readers(self) -> tuple[int, ...]:
+        """For each tensor the mask of the tasks that read it; of what is kept, one more."""
+        masks = [0] * len(self.sizes)
+        for number, task in enumerate(self.tasks):
+            for tensor in task.reads:
+                masks[tensor] |= 1 << number
+        for tensor in self.kept:
+            masks[tensor] |= 1 << len(self.tasks)
+        return tuple(masks)
+
+    @cached_property
+    def reader_numbers(self) -> tuple[tuple[int, ...], ...]:
+        everything = (1 << len(self.tasks)) - 1
+        return tuple(tuple(members(mask & everything)) for mask in self.readers)
+
+    @cached_property
+    def ancestors(self) -> tuple[int, ...]:
+        """For each tensor the mask of those it is computed from, directly or not."""
+        found = [0]
+        for task in self.tasks:
+            mask = 0
+            for tensor in task.reads:
+                mask |= found[tensor] | 1 << tensor
+            found.append(mask)
+        return tuple(found)
+
+    @property
+    def first(self) -> State:
+        open_ = sum(1 << number for number, needed in enumerate(self.reads) if not needed & ~1)
+        return State(0, 1, open_, self.sizes[0])
+
+    def run(self, state: State, number: int) -> tuple[int, State]:
+        """Nibbles live while the task runs, in place if it can be, and the state after it."""
+        task, made = self.tasks[number], number + 1
+        done, live = state.done | 1 << number, state.live | 1 << made
+        during = cells = state.cells + self.sizes[made]
+        for tensor in task.reads:
+            if not self.readers[tensor] & ~done:
+                live, cells = live & ~(1 << tensor), cells - self.sizes[tensor]
+                if tensor in task.over:
+                    during = state.cells
+        open_ = state.open & ~(1 << number)
+        for reader in self.reader_numbers[made]:
+            if not self.reads[reader] & ~live:  # an input of a task to come is live once it exists
+                open_ |= 1 << reader
+        return during + task.scratch, State(done, live, open_, cells)
+
+    def peak(self, order: Sequence[int]) -> int:
+        """The most nibbles that are live at once when the tasks run in ``order``."""
+        state, most = self.first, self.sizes[0]
+        for number in order:
+            during, state = self.run(state, number)
+            most = max(most, during)
+        return most
+
+
+def members(mask: int) -> Iterator[int]:
+    """Yield the numbers of the bits that are set, in ascending order."""
+    while mask:
+        yield (mask & -mask).bit_length() - 1
+        mask &= mask - 1
