@@ -20,7 +20,7 @@ from pipeline.plan.calibrate import step_for
 from pipeline.quantize.int8_rounded import Rounded, RoundedLayer
 from pipeline.schedules.draft import step_before_calibration
 from pipeline.schedules.lower import needed
-from pipeline.search.channels.schedule import loops
+from pipeline.search.moves.channels import loops
 from pipeline.strategies.partial import Partial
 
 
@@ -39,12 +39,12 @@ class Accumulator:
 
 def accumulators(graph: Graph, strategy: Partial) -> dict[str, Accumulator]:
     """By the names of their tensors, those of ``strategy`` for ``graph`` that round."""
-    _, schedule = strategy.scheduled(graph, graph.input, needed(graph))
+    _, schedule = strategy.move(graph, graph.input, needed(graph)).proposed()
     bits = strategy.accumulator_bits
     return {
         tensor: Accumulator(bits, loop.at_once)
         for loop in loops(schedule)
-        for tensor in loop.made_by("accumulate")
+        for tensor in loop.accumulated
         if step_before_calibration(tensor, graph, bits) == 0
     }
 

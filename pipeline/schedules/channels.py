@@ -2,9 +2,6 @@
 and what they become is added to sums or put beside each other.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,22 +35,30 @@ class Channels:
     var: str
     channels: int
     at_once: int
-    passes: tuple[Pass, ...]
+    passes: tuple[Pass, ...] = ()
     whole: tuple[str, ...] = ()
 
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        return tuple(each.op for each in self.passes)
+
+    @property
+    def accumulated(self) -> list[str]:
+        """Tensors that are summed up."""
+        return [each.op.output for each in self.passes if each.rule == "accumulate"]
+
     def steps(self, draft: Draft) -> list[Step]:
-        makers: Mapping[str, Operator] = {p.op.output: p.op for p in self.passes}
-        sums = {p.op.output: draft.sums(p.op.output) for p in self.passes if p.rule == "accumulate"}
+        sums = {name: draft.sums(name) for name in self.accumulated}
         for name in self.whole:
             draft.hold(name)
+        makers = {op.output: op for op in self.operators}
         opened = [draft.clear(makers[name], whole(acc)) for name, acc in sums.items()]
-        body = [self._one(each, draft) for each in self.passes]
-        count = -(-self.channels // self.at_once)
-        closed: list[Step] = []
-        for name, acc in sums.items():
-            out = draft.hold(name, over=acc.name)
-            closed.append(draft.finish(makers[name], whole(acc), whole(out)))
-        return [*opened, Loop(self.var, count, tuple(body)), *closed]
+        body = tuple(self._one(each, draft) for each in self.passes)
+        closed = [
+            draft.finish(makers[name], whole(acc), whole(draft.hold(name, over=acc.name)))
+            for name, acc in sums.items()
+        ]
+        return [*opened, Loop(self.var, -(-self.channels // self.at_once), body), *closed]
 
     def _one(self, each: Pass, draft: Draft) -> Step:
         op, shape = each.op, draft.graph.tensors[each.op.output].shape

@@ -1,7 +1,5 @@
 """An operator alone: all of its output at once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipeline.graph.operator import Operator
@@ -15,6 +13,10 @@ class Whole:
 
     op: Operator
     over: str = ""
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        return (self.op,)
 
     def steps(self, draft: Draft) -> list[Step]:
         over = draft.home[self.over] if self.over else ""

@@ -1,10 +1,8 @@
-"""What a core's kernels make in the place of what it is made of, so that more channels pass through
-a loop at once, and fewer sums are rounded, within the peak that the published rules need.
+"""Write channels over those that they are made of, where kernels of the core can, so that more of
+them pass through a loop at once, and fewer sums are rounded, within the published rules' peak.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from pipeline.graph.graph import Graph
@@ -13,8 +11,8 @@ from pipeline.graph.tensor import Tensor
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, Part, takes_place
 from pipeline.plan.maps import packed
-from pipeline.search.channels.schedule import Loop, Schedule, Step, read_by
-from pipeline.search.channels.widths import apart
+from pipeline.schedules.channels import Channels, Pass
+from pipeline.search.channels.replay import Schedule
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,31 @@ class Places:
         form = Form(op, self.graph, parts, overlaps=over, in_place=True)
         return takes_place(form, self.hardware)
 
+    def wider(self, schedule: Schedule, widest: Callable[[Schedule], Schedule]) -> Schedule:
+        """Each loop in as few passes as its room allows, what a kernel can in another's place.
+
+        Args:
+            schedule: with as many channels at once as fit where nothing takes another's place.
+            widest: the same of any schedule.
+        """
+        roomy = widest([_over(n) if isinstance(n, Channels) else n for n in schedule])
+        return [
+            next(self._ways(part, other), part)
+            if isinstance(part, Channels) and isinstance(other, Channels)
+            else part
+            for part, other in zip(schedule, roomy, strict=True)
+        ]
+
+    def _ways(self, part: Channels, other: Channels) -> Iterator[Channels]:
+        """``other`` with the most channels that its kernels take and sums are added evenly of, more
+        than ``part`` has; then ``part``, evenly."""
+        ops = [each.op for each in other.passes if each.over]
+        for at_once in _even(other):
+            if at_once > part.at_once and all(self.able(op, at_once) for op in ops):
+                yield replace(other, at_once=at_once)
+        for at_once in _even(part):
+            yield replace(part, at_once=at_once)
+
 
 def _part(tensor: Tensor, at_once: int) -> Part:
     """All pixels of so many channels, in a ring."""
@@ -46,76 +69,34 @@ def _part(tensor: Tensor, at_once: int) -> Part:
     return Part(sizes, packed(sizes, bits).strides, bits, rings=(0, 0, ring))
 
 
-def whole(plan: Schedule, makers: Mapping[str, Operator], places: Places, end: str) -> Schedule:
-    """``plan`` with operators that run alone in the place of what dies there; the tensor ``end`` is
-    needed to the end."""
-    found: list[Step | Loop] = []
-    for number, part in enumerate(plan):
-        if isinstance(part, Step) and places.able(makers[part.tensor]):
-            source = makers[part.tensor].inputs[0]
-            if source not in {end, *read_by(plan[number + 1 :], makers)}:
-                part = replace(part, over=source)
-        found.append(part)
-    return tuple(found)
-
-
-def candidates(loop: Loop, makers: Mapping[str, Operator]) -> Loop:
+def _over(loop: Channels) -> Channels:
     """``loop`` with everything that continues one ring, read by nothing else, in its place."""
-    written = set(loop.made_by("concatenate"))
-    rings = set(loop.made_by("generate", "continue")) - written
-    reads = [name for step in loop.steps if not step.view for name in makers[step.tensor].inputs]
+    rings = {p.op.output for p in loop.passes if p.rule != "accumulate"} - {*loop.whole}
+    reads = [name for op in loop.operators for name in op.inputs]
 
-    def one(step: Step) -> Step:
-        source = makers[step.tensor].inputs[0] if not step.view else ""
-        able = step.rule == "continue" and step.tensor not in written
+    def one(each: Pass) -> Pass:
+        source = each.op.inputs[0]
+        able = each.rule == "continue" and each.op.output in rings
         single = source in rings and reads.count(source) == 1
-        return replace(step, over=source) if able and single else step
+        return replace(each, over=source) if able and single else each
 
-    return replace(loop, steps=tuple(map(one, loop.steps)))
-
-
-def wider(
-    plan: Schedule,
-    widest: Callable[[Schedule], Schedule],
-    makers: Mapping[str, Operator],
-    places: Places,
-) -> Schedule:
-    """Each loop in as few passes as its room allows, what a kernel can in another's place.
-
-    Args:
-        plan: with as many channels at once as fit where nothing takes another's place.
-        widest: the same of any schedule.
-    """
-    roomy = widest(tuple(candidates(p, makers) if isinstance(p, Loop) else p for p in plan))
-    found: list[Step | Loop] = []
-    for part, other in zip(plan, roomy, strict=True):
-        if isinstance(part, Loop) and isinstance(other, Loop):
-            found.append(next(_ways(part, other, makers, places), part))
-        else:
-            found.append(part)
-    return tuple(found)
+    return replace(loop, passes=tuple(map(one, loop.passes)))
 
 
-def _ways(
-    part: Loop, other: Loop, makers: Mapping[str, Operator], places: Places
-) -> Iterator[Loop]:
-    """``other`` with the most channels that its kernels take and sums are added evenly of, more
-    than ``part`` has; then ``part``, evenly."""
-    for at_once in _even(other):
-        ops = [makers[step.tensor] for step in other.steps if step.over]
-        if at_once > part.at_once and all(places.able(op, at_once) for op in ops):
-            yield replace(other, at_once=at_once)
-    for at_once in _even(part):
-        yield replace(apart(part), at_once=at_once)
-
-
-def _even(loop: Loop) -> Iterator[int]:
+def _even(loop: Channels) -> Iterator[int]:
     """Channels at once, the most first: of loops that add sums up, those alone that divide all,
     unless that more than doubles the passes."""
-    most = loop.at_once
-    numbers = range(most, 0, -1)
-    if loop.made_by("accumulate"):
-        even = [n for n in numbers if loop.channels % n == 0 and 2 * n > most]
-        yield from even or numbers
-    else:
-        yield from numbers
+    numbers = range(loop.at_once, 0, -1)
+    even = [n for n in numbers if loop.channels % n == 0 and 2 * n > loop.at_once]
+    yield from (loop.accumulated and even) or numbers
+
+
+def at_most(schedule: Schedule, channels: int) -> Schedule:
+    """No loop with more than ``channels`` at once; with fewer, none takes another's place: kernels
+    that do so are for the numbers that were asked for."""
+    return [
+        replace(n, at_once=channels, passes=tuple(replace(each, over="") for each in n.passes))
+        if isinstance(n, Channels) and n.at_once > channels
+        else n
+        for n in schedule
+    ]

@@ -261,8 +261,7 @@ def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> 
     while step.move and step.rest:
         moves.append(step.move)
         step = step.rest
-    executed = tuple(move for move in reversed(moves) if move.rule != "begin")
-    return Best(best.peak, best.accumulated, executed, len(moves_of))
+    return Best(best.peak, best.accumulated, tuple(reversed(moves)), len(moves_of))
 
 
 def _after(rules: Rules, move: Move, state: State, rest: Found) -> Found:

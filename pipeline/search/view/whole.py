@@ -80,6 +80,11 @@ class View:
             tensors,
         )
 
+    def reordered(self, order: Sequence[int]) -> "View":
+        """The same where the tasks are given in ``order``."""
+        operators = [self.operators[number] for number in order]
+        return View.of(self.tensors, self.names[0], operators, *(self.names[n] for n in self.kept))
+
     # --- in the order given: live intervals, by name
 
     @cached_property

@@ -6,17 +6,19 @@ says. Shares no code with the search.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
+from pipeline.schedules.channels import Channels, Pass
 from pipeline.schedules.lower import needed
-from pipeline.search.channels.replay import peak, replay
-from pipeline.search.channels.schedule import Loop, Schedule, Step
+from pipeline.schedules.whole import Whole
+from pipeline.search.channels.replay import Replay, Schedule
 from pipeline.search.channels.search import Rule
+from pipeline.search.view.whole import View
 
 Memory = frozenset[tuple[str, str]]
 """(tensor, "F" or "P"): to be computed, fully or partially."""
@@ -43,6 +45,9 @@ class Brute:
 
     def __post_init__(self) -> None:
         self.operators = needed(self.graph)
+        tensors, output = self.graph.tensors, self.graph.output
+        view = View.of(tensors, self.graph.input, self.operators, output)
+        self.replay = Replay(view, self.accumulator_bits)
         self.makers = {op.output: op for op in self.operators}
         for op in self.operators:
             before = (self.seen.get(name, set()) | {name} for name in op.inputs)
@@ -111,27 +116,30 @@ class Brute:
         self.derivations += 1
         plan = self.schedule(history)
         try:
-            loads = replay(plan, self.graph, self.graph.input, self.operators,
-                           self.accumulator_bits)  # fmt: skip
+            held = self.replay.peak(plan)
         except ThimbleError:
             return
         sums = sum(rule == "accumulate" for rule, _ in history)
         first = self.graph.tensors[self.graph.input].bytes
-        self.best = min(self.best, (max(peak(plan, loads) / 2, first), sums))
+        self.best = min(self.best, (max(held / 2, first), sums))
 
     def schedule(self, history: Derivation) -> Schedule:
-        parts: list[Step | Loop] = []
-        fresh = True
+        parts, fresh = list[Whole | Channels](), True
         for rule, name in reversed(history):
             if rule is None:
                 fresh = True
-            elif rule == "full":
-                parts.append(Step(rule, name))
-            elif fresh:
-                parts.append(Loop(self.channels(name), 1, (Step(rule, name),)))
+                continue
+            if rule == "full":
+                parts.append(Whole(self.makers[name]))
+                continue
+            if fresh:
+                parts.append(Channels("channel", self.channels(name), 1))
                 fresh = False
-            else:
-                loop = parts[-1]
-                assert isinstance(loop, Loop)
-                parts[-1] = Loop(loop.channels, 1, (*loop.steps, Step(rule, name)))
-        return tuple(parts)
+            loop = parts[-1]
+            assert isinstance(loop, Channels)
+            if rule == "concatenate":
+                parts[-1] = replace(loop, whole=(*loop.whole, name))
+            elif rule != "slice":
+                passes = (*loop.passes, Pass(rule, self.makers[name]))
+                parts[-1] = replace(loop, passes=passes)
+        return parts

@@ -18,10 +18,10 @@ from pipeline.plan.cost import cost
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Clear, Compute, Loop, Plan
+from pipeline.schedules.channels import Channels
 from pipeline.schedules.lower import needed
-from pipeline.search.channels.replay import replay
-from pipeline.search.channels.schedule import Loop as Channels
-from pipeline.search.channels.schedule import Step, loops
+from pipeline.schedules.whole import Whole
+from pipeline.search.channels.replay import Replay
 from pipeline.search.channels.search import (
     Best,
     Reach,
@@ -31,6 +31,7 @@ from pipeline.search.channels.search import (
     kind,
     search,
 )
+from pipeline.search.moves.channels import loops
 from pipeline.search.view.whole import View
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
@@ -84,11 +85,11 @@ def test_published_networks_are_exact(name: str, network: Any, peak: int) -> Non
 def test_loops_are_as_wide_as_the_peak_allows() -> None:
     graph = nets.ds_cnn((64,) * 5)
     operators, start = needed(graph), graph.input
-    best, found = Partial().scheduled(graph, start, operators)
-    loads = replay(found, graph, start, operators, 32)
+    best, found = Partial().move(graph, start, operators).proposed()
+    loads = Replay(view_of(graph), 32).loads(found)
     for place, part in enumerate(found):
         if isinstance(part, Channels) and part.at_once < part.channels:
-            held = max(x.fixed + (part.at_once + 1) * x.channel for x in loads if x.loop == place)
+            held = max(x.fixed + (part.at_once + 1) * x.channel for x in loads if x.region == place)
             assert held > best.peak
     assert any(part.at_once > 1 for part in loops(found))
 
@@ -167,19 +168,19 @@ def test_kinds_of_operators() -> None:
 def test_replay_refuses_wrong_schedules() -> None:
     graph = FIGURE_1
     operators = needed(graph)
-    _, right = Partial(accumulator_bits=8).scheduled(graph, graph.input, operators)
+    _, right = Partial(accumulator_bits=8).move(graph, graph.input, operators).proposed()
     (number, loop) = next((n, p) for n, p in zip(count(), right) if isinstance(p, Channels))
     broken = (
-        (replace(loop, steps=loop.steps[:-1]),),  # nothing uses what it makes
-        (replace(loop, steps=loop.steps[::-1]),),
+        (replace(loop, passes=loop.passes[:-1]),),  # nothing uses what it makes
+        (replace(loop, passes=loop.passes[::-1]),),
         (loop, loop),
         (replace(loop, channels=143),),
-        (Step("full", loop.steps[0].tensor), loop),
+        (Whole(loop.passes[0].op), loop),
     )
     for part in broken:
         wrong = (*right[:number], *part, *right[number + 1 :])
         with pytest.raises(ThimbleError):
-            replay(wrong, graph, graph.input, operators, 8)
+            Replay(view_of(graph), 8).loads(wrong)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +300,7 @@ def test_schedules_replay_at_any_width(name: str) -> None:
     runs twice or never."""
     graph, operators = network(name), needed(network(name))
     for bits in WIDTHS:
-        _, schedule = Partial(accumulator_bits=bits).scheduled(graph, graph.input, operators)  # type: ignore[arg-type]
+        _, schedule = Partial(accumulator_bits=bits).move(graph, graph.input, operators).proposed()  # type: ignore[arg-type]
         assert schedule
 
 

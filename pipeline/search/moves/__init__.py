@@ -1,0 +1,1 @@
+"""Moves: one file a form of regions, which proposes them for a network."""

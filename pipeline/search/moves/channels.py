@@ -1,0 +1,138 @@
+"""Propose loops over channels (Liberis & Lane, "Pex", 2023): no operator runs twice, and what would
+be the largest tensors never exist whole.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.schedules.channels import Channels, Pass
+from pipeline.schedules.lower import Laid
+from pipeline.schedules.whole import Whole
+from pipeline.search.channels.in_place import Places, at_most
+from pipeline.search.channels.replay import Replay, Schedule
+from pipeline.search.channels.search import Best, Move, Rules, Search, TooManyStates, search
+from pipeline.search.order import least_peak
+from pipeline.search.view.whole import AT_END, View
+
+MOST_STATES = 10_000
+
+
+@dataclass(frozen=True)
+class ByChannels:
+    """
+    Attributes:
+        search: ``pex`` is Algorithm 1 as published; ``exact`` finds the least peak of all
+            sequences of its rules, and with it the fewest accumulating layers.
+        accumulator_bits: of an element of a tensor that is accumulated in a loop.
+        channels: computed at once in every loop; 0: in each as many as don't raise the peak.
+    """
+
+    view: View
+    search: Search
+    accumulator_bits: int
+    channels: int
+
+    def proposed(self) -> tuple[Best, Schedule]:
+        """What the search found, and the schedule with its channels at once, replayed."""
+        view, best = self._best()
+        found, replay = schedule(view, best.moves, self.channels or 1), self._replay
+        if (held := max(replay.peak(found), view.sizes[0])) != best.peak:
+            raise ThimbleError(
+                f"strategy=partial planned {best.peak / 2:g} B, but its schedule holds "
+                f"{held / 2:g} B: please report it"
+            )
+        return best, found if self.channels else replay.widest(found, best.peak)
+
+    def in_place(self, found: Schedule, peak: int, graph: Graph, hardware: Hardware) -> Schedule:
+        """``found``, or the schedule within ``peak`` nibbles that rounds fewer sums because kernels
+        of the board work in place, which the published rules know of sums alone."""
+        if self.channels or self.search == "pex":
+            return found
+        places = Places(graph, hardware)
+
+        def wide(each: Schedule) -> Schedule:
+            return self._replay.widest(each, peak)
+
+        tasks = (
+            task._replace(over=task.reads) if places.able(op) else task
+            for task, op in zip(self.view.tasks, self.view.operators, strict=True)
+        )
+        rules = Rules(replace(self.view, tasks=tuple(tasks)), self.accumulator_bits)
+        sums = len(accumulated(found))
+        try:
+            fewest = search(rules, "exact", MOST_STATES, peak) if sums else None
+        except TooManyStates:
+            fewest = None
+        if fewest and fewest.accumulated < sums:
+            found = wide(schedule(rules.view, fewest.moves, 1))
+        return places.wider(found, wide)
+
+    @property
+    def _replay(self) -> Replay:
+        return Replay(self.view, self.accumulator_bits)
+
+    def _best(self) -> tuple[View, Best]:
+        """Over all orders; where those are too many, in the order that is best without loops; where
+        even that is too much, without loops."""
+        view = self.view
+        rules = Rules(view, self.accumulator_bits, self.channels or 1)
+        try:
+            return view, search(rules, self.search, MOST_STATES)
+        except TooManyStates:
+            view = view.reordered(least_peak(view).tasks)
+        try:
+            rules = replace(rules, view=view, reach="given")
+            return view, search(rules, self.search, MOST_STATES)
+        except TooManyStates:
+            return view, search(replace(rules, reach="whole"), "pex", MOST_STATES)
+
+
+def schedule(view: View, moves: Sequence[Move], at_once: int) -> Schedule:
+    """``moves`` as regions: an operator alone takes the place of an input that dies there."""
+    found, last = list[Whole | Channels](), dict[str, int]()
+    for n, move in enumerate(moves):
+        if move.rule in ("full", "continue", "generate", "accumulate"):
+            last |= dict.fromkeys(view.operators[move.tensor - 1].inputs, n)
+    last |= {view.names[each]: AT_END for each in view.kept}
+    for n, move in enumerate(moves):
+        name, op = view.names[move.tensor], view.operators[move.tensor - 1]
+        if move.rule == "full":
+            over = (view.names[each] for each in view.tasks[move.tensor - 1].over)
+            found.append(Whole(op, next((each for each in over if last[each] == n), "")))
+            continue
+        if move.rule == "begin":  # with a slice, or with a layer that generates its channels
+            channels = view.tensors[view.names[moves[n + 1].tensor]].shape[-1]
+            found.append(Channels(f"channel{len(found)}", channels, at_once))
+            continue
+        loop = found[-1]
+        assert isinstance(loop, Channels)
+        if move.rule == "concatenate":
+            found[-1] = replace(loop, whole=(*loop.whole, name))
+        elif move.rule != "slice":
+            found[-1] = replace(loop, passes=(*loop.passes, Pass(move.rule, op)))
+    return found
+
+
+def loops(found: Schedule) -> list[Channels]:
+    return [region for region in found if isinstance(region, Channels)]
+
+
+def accumulated(found: Schedule) -> list[str]:
+    """Tensors that are accumulated in loops."""
+    return [name for loop in loops(found) for name in loop.accumulated]
+
+
+def narrowed(found: Schedule, laid: Callable[[Schedule], Laid]) -> Laid:
+    """``found`` laid, with fewer channels at once where that makes the arena smaller: what is held
+    at once may fit the peak and still not pack into it."""
+    best = laid(found)
+    channels = max((loop.at_once for loop in loops(found)), default=1)
+    while best.cells > best.bound and channels > 1:
+        channels //= 2
+        other = laid(at_most(found, channels))
+        if other.cells < best.cells:
+            best = other
+    return best
