@@ -2,17 +2,16 @@
 
 An image that streams in is pooled on the way and never exists: one row of sums is enough, and none
 where each value is pooled alone. Any other first operator needs the image in memory, and then it
-counts, but for a convolution row by row (``arriving_rows``).
+counts, but for a convolution over a ring that holds the rows that its window covers.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, prod
-from typing import Final
+from typing import Final, Self
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
+from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.tensor import Tensor
 from pipeline.hardware import Hardware, Memory
@@ -21,8 +20,6 @@ from pipeline.schedules.bounds import Box, Range, all_of, part
 from pipeline.schedules.draft import Draft
 
 STREAM: Final = "stream"
-
-NONE = Lin()
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class Arriving:
     sums: str = ""
 
     @classmethod
-    def of(cls, graph: Graph, hardware: Hardware) -> Arriving:
+    def of(cls, graph: Graph, hardware: Hardware) -> Self:
         image, streams = graph.tensors[graph.input], hardware.streams_input
         readers = [op for op in graph.operators if graph.input in op.inputs]
         op = readers[0] if len(readers) == 1 else None
@@ -95,7 +92,7 @@ class Arriving:
         if self.pool is None or not self.sums:
             return []
         made = (Range(row, 1), *all_of(self.start.shape[1:]))
-        clear = draft.clear(self.pool, part(self._sums(draft), made))
+        clear = draft.clear(self.pool, part(draft.buffer(self.sums), made))
         before = self.pool.kernel[0] - 1
         if not before:
             return [clear]
@@ -110,22 +107,110 @@ class Arriving:
             return [draft.compute(self.pool, kept, box)]
         add = self._added(draft, box, Lin(self.pool.kernel[0] - 1))
         unit = (1, 1, self.start.shape[2])
-        sums = part(self._sums(draft), box)
+        sums = part(draft.buffer(self.sums), box)
         return [add, draft.finish(self.pool, sums, part(kept, box), unit)]
-
-    def _sums(self, draft: Draft) -> Buffer:
-        return draft.buffer(self.sums)
 
     def _added(self, draft: Draft, made: Box, row: Lin) -> Step:
         """Row ``row`` of the windows of ``made``, which is in one row."""
         assert self.pool is not None
         (height, width), (y, x, channels) = self.pool.kernel, made
-        image = Range(_times(y.low, height, row), 1), Range(_times(x.low, width), width * x.size)
+        image = (
+            Range(_times(y.low, height, row), 1),
+            Range(_times(x.low, width, Lin()), width * x.size),
+        )
         read: Box = (*image, channels)
-        return draft.add(self.pool, self._sums(draft), made, {self.image.name: read})
+        return draft.add(self.pool, draft.buffer(self.sums), made, {self.image.name: read})
 
 
-def _times(index: Index, factor: int, more: Lin = NONE) -> Index:
+@dataclass(frozen=True)
+class ArrivingRows:
+    """A convolution over the input while it arrives. A pixel of the output is made as soon as the
+    last of its window is there: the image never exists as a whole, and nothing of the convolution
+    is left when its last row has arrived.
+
+    Attributes:
+        given: the input, or what a pool makes of each of its values: what the convolution reads.
+        convolution: makes ``start``, the first tensor held whole.
+        ring: rows that its window covers.
+        lead: columns that have to be there before those that a row's first pixel waits for.
+        place: where ``start`` lies, once that is known.
+    """
+
+    given: Arriving
+    convolution: Conv2d
+    start: Tensor
+    ring: int
+    lead: int
+    place: Buffer | None = None
+
+    @classmethod
+    def of(cls, given: Arriving, graph: Graph) -> Self | None:
+        """None where the input is there from the start or the greatest of it is looked for first,
+        where it is no convolution's alone, and where that begins or ends with rows of padding, has
+        windows in padding alone, or skips rows."""
+        readers = [op for op in graph.operators if given.start.name in op.inputs]
+        op = readers[0] if len(readers) == 1 else None
+        greatest = given.sums and not isinstance(given.pool, AveragePool2d)
+        if not given.streams or greatest or not isinstance(op, Conv2d):
+            return None
+        kernel = graph.tensors[op.parameters[0]].shape[1:3]
+        ring, across = ((k - 1) * d + 1 for k, d in zip(kernel, op.dilation, strict=True))
+        lead = across - op.padding[2] - op.stride[1]
+        last = (graph.tensors[op.output].shape[1] - 1) * op.stride[1] - op.padding[2]
+        if any(op.padding[:2]) or lead < 0 or last >= given.start.shape[1]:
+            return None
+        if not op.stride[0] <= ring < given.start.shape[0]:
+            return None
+        return cls(given, op, graph.tensors[op.output], ring, lead)
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        return (*self.given.operators, self.convolution)
+
+    @property
+    def beside(self) -> dict[str, int]:
+        """The ring, behind sums that make it."""
+        read = self.given.start
+        ring = {read.name: self.ring * prod(read.shape[1:]) * read.dtype.bits // 4}
+        return {**self.given.beside, **ring}
+
+    def steps(self, draft: Draft) -> list[Step]:
+        """Each pixel as soon as its window is there: the line never waits for more than one."""
+        self.given.opened(draft)
+        rows, columns, depth = self.given.start.shape
+        kept = draft.hold(self.given.start.name, (self.ring, columns, depth))
+        assert self.place is not None
+        out = replace(self.place, memory=draft.hardware.activation_memory)
+        draft.put(out)
+        (height, width, channels), (down, right) = self.start.shape, self.convolution.stride
+
+        def take(row: Index, left: Index, some: int) -> list[Step]:
+            box = Range(row, 1), Range(left, some), Range(0, depth)
+            return self.given.taken(draft, kept, box) if some > 0 else []
+
+        def whole(count: int, first: int, *coef: tuple[str, int]) -> list[Step]:
+            rows = (Lin(first + n, coef) if coef else first + n for n in range(count))
+            both = ((*self.given.begun(draft, row), *take(row, 0, columns)) for row in rows)
+            return [step for each in both for step in each]
+
+        before, here = self.ring - down, ("row", down)
+        newest = Lin(self.ring - 1, (here,))
+        done, end = before + height * down, self.lead + width * right
+        pixel = Range(Lin(0, (("row", 1),)), 1), Range(Lin(0, (("column", 1),)), 1)
+        made = draft.compute(self.convolution, out, (*pixel, Range(0, channels)))
+        each = (
+            *whole(down - 1, before, here),
+            *self.given.begun(draft, newest),
+            *take(newest, 0, self.lead),
+            Loop(
+                "column", width, (*take(newest, Lin(self.lead, (("column", right),)), right), made)
+            ),
+            *take(newest, end, columns - end),
+        )
+        return [*whole(before, 0), Loop("row", height, each), *whole(rows - done, done)]
+
+
+def _times(index: Index, factor: int, more: Lin) -> Index:
     """``index * factor + more``."""
     line = Lin(index) if isinstance(index, int) else index
     scaled = tuple((name, by * factor) for name, by in line.coef)

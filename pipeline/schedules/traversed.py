@@ -1,17 +1,17 @@
 """A chain in place: every tensor lies where a search put it, and outputs overwrite dead inputs."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Self
 
 import numpy as np
 
 from pipeline.graph.operator import Operator
+from pipeline.graph.tensor import Box as GraphBox
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.vocabulary import Buffer, Step
-from pipeline.schedules.bounds import Box
+from pipeline.schedules.bounds import Box, ranges
 from pipeline.schedules.draft import Draft
 
 
@@ -26,6 +26,17 @@ class Run:
     made: Box
     order: Sequence[tuple[int, ...]] = ()
 
+    @classmethod
+    def of(
+        cls, op: Operator, sources: tuple[Buffer, ...], target: Buffer, box: GraphBox,
+        order: Iterable[tuple[int, int]] = (),
+    ) -> Self:  # fmt: skip
+        """The rows, columns and channels ``box``, pixels in ``order`` (relative to it); of a vector
+        its elements are pixels of one row."""
+        image = len(target.shape) == 3
+        places = tuple((y, x, 0) if image else (x,) for y, x in order)
+        return cls(op, sources, target, ranges(box if image else box[1:2]), places)
+
 
 @dataclass(frozen=True)
 class Turn:
@@ -34,6 +45,37 @@ class Turn:
     source: Buffer
     target: Buffer
     box: Box
+
+
+class Cells:
+    """The nibbles of each buffer's elements."""
+
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        self.known: dict[str, IntArray] = {}
+        self.taken = np.zeros(max((buffer.extent[1] for buffer in buffers), default=0), dtype=bool)
+
+    def shared(self, source: Buffer, read: Box, target: Buffer, made: Box) -> bool:
+        """Whether a step writes a cell of ``source`` that it reads."""
+        if not source.meets(target):
+            return False
+        cells = self._of(source, read)
+        for some in cells:
+            self.taken[some] = True
+        found = any(self.taken[some].any() for some in self._of(target, made))
+        for some in cells:
+            self.taken[some] = False
+        return found
+
+    def _of(self, buffer: Buffer, box: Box) -> list[slice] | list[IntArray]:
+        """Of elements in one piece all cells at once, else the first of each, the second, …"""
+        sides = [side.clipped(n).ends for side, n in zip(box, buffer.shape, strict=True)]
+        if (first := buffer.run(tuple(sides))) is not None:
+            elements = prod(stop - start for start, stop in sides)
+            return [slice(first, first + elements * buffer.nibbles)]
+        if buffer.name not in self.known:
+            self.known[buffer.name] = buffer.addresses(buffer.box)
+        every = self.known[buffer.name][tuple(slice(*ends) for ends in sides)]
+        return [every + nibble for nibble in range(buffer.nibbles)]
 
 
 @dataclass(frozen=True)
@@ -71,34 +113,3 @@ def _step(draft: Draft, cells: Cells, run: Run | Turn) -> Step:
     firsts = range(0, run.made[-1].size, unit[-1])  # a pixel's channels one after the other
     order = tuple((*at[:-1], channel) for at in run.order for channel in firsts)
     return replace(step, order=order)
-
-
-class Cells:
-    """The nibbles of each buffer's elements."""
-
-    def __init__(self, buffers: Sequence[Buffer]) -> None:
-        self.known: dict[str, IntArray] = {}
-        self.taken = np.zeros(max((buffer.extent[1] for buffer in buffers), default=0), dtype=bool)
-
-    def shared(self, source: Buffer, read: Box, target: Buffer, made: Box) -> bool:
-        """Whether a step writes a cell of ``source`` that it reads."""
-        if not source.meets(target):
-            return False
-        cells = self._of(source, read)
-        for some in cells:
-            self.taken[some] = True
-        found = any(self.taken[some].any() for some in self._of(target, made))
-        for some in cells:
-            self.taken[some] = False
-        return found
-
-    def _of(self, buffer: Buffer, box: Box) -> list[slice] | list[IntArray]:
-        """Of elements in one piece all cells at once, else the first of each, the second, …"""
-        sides = [side.clipped(n).ends for side, n in zip(box, buffer.shape, strict=True)]
-        if (first := buffer.run(tuple(sides))) is not None:
-            elements = prod(stop - start for start, stop in sides)
-            return [slice(first, first + elements * buffer.nibbles)]
-        if buffer.name not in self.known:
-            self.known[buffer.name] = buffer.addresses(buffer.box)
-        every = self.known[buffer.name][tuple(slice(*ends) for ends in sides)]
-        return [every + nibble for nibble in range(buffer.nibbles)]

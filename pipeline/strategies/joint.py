@@ -16,10 +16,10 @@ from pipeline.kernels import lacks, modelled_cycles
 from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Notes, needed, room
-from pipeline.search.chains.flow import Flow
 from pipeline.search.joint.least import Found, least, within
 from pipeline.search.swap.best import Aim
 from pipeline.search.swap.resident import CODE_BYTES
+from pipeline.search.view.pixels import PixelView
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
@@ -123,8 +123,8 @@ class Joint(Strategy):
         def lacks_c(plan: Plan) -> bool:
             return bool(lacks(plan, graph, hardware))
 
-        flow = Flow(tuple(needed(graph)), graph.tensors, graph.input, graph.output)
-        if flow.least_nibbles < 2 * _peak_bytes(best):
+        view = PixelView.of(graph.tensors, graph.input, needed(graph), graph.output)
+        if view.least_nibbles < 2 * _peak_bytes(best):
             others.append(Herringbone())
         for other in others:
             try:

@@ -11,11 +11,10 @@ from pipeline.hardware import Hardware
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Affine, Plan
 from pipeline.strategies.base import LAYOUTS
-from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.replace import Replace
 from tests.codegen.support import Native, agrees
-from tests.strategies.chains import Chain, board, mnist
+from tests.strategies.chains import Chain, InPlace, board, mnist
 from tests.strategies.proving import exact
 from tests.tiers import quick
 
@@ -60,7 +59,7 @@ CHAINS: dict[str, Callable[[], Chain]] = {
 }
 
 
-def planned(chain: Chain, strategy: ChainStrategy, hardware: Hardware | None = None) -> Plan:
+def planned(chain: Chain, strategy: InPlace, hardware: Hardware | None = None) -> Plan:
     graph = chain.graph()
     plan = strategy.plan(graph, hardware or board())
     verify(plan, graph)

@@ -19,16 +19,15 @@ from pipeline.plan.interpret import interpret
 from pipeline.plan.serialize import load, save
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Affine, Compute, Loop, Plan
-from pipeline.search.chains.layer import Layer
+from pipeline.search.view.pixels import Layer
 from pipeline.strategies.base import LAYOUTS, Layout, Strategy
-from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.replace import Replace
 from tests.codegen.cortex_m.support import core
 from tests.comparing import equal
 from tests.graphs import Net
-from tests.strategies.chains import IN_PLACE, STRATEGIES, Chain, board, drawn, mnist
+from tests.strategies.chains import IN_PLACE, STRATEGIES, Chain, InPlace, board, drawn, mnist
 from tests.strategies.peaks import arena_nibbles, orders_of, pmu_nibbles, runs
 from tests.strategies.proving import as_c, exact
 from tests.tiers import quick
@@ -106,7 +105,7 @@ def test_image_in_memory_counts() -> None:
 
 
 @pytest.mark.parametrize("strategy", IN_PLACE)
-def test_one_piece_is_for_chains(strategy: type[ChainStrategy]) -> None:
+def test_one_piece_is_for_chains(strategy: type[InPlace]) -> None:
     with pytest.raises(ThimbleError, match=r"\(Add\) with strategy.layout=cont") as error:
         strategy("contiguous").plan(residual(5, 5, 4), board())
     assert "\n" not in str(error.value)

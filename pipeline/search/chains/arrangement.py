@@ -1,16 +1,12 @@
 """What a layout decides: where every tensor of a chain lives, and the steps that fill them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-from pipeline.plan.vocabulary import Buffer
-from pipeline.schedules.traversed import Run, Turn
-from pipeline.search.chains.layer import Layer
-from pipeline.search.chains.traversals import Peels
+import numpy as np
 
-Traversal = tuple[Layer, Peels]
-"""A layer and the order its output pixels are computed in."""
+from pipeline.graph.tensor import IntArray, Tensor
+from pipeline.plan.vocabulary import Affine, Buffer, Table, packed
+from pipeline.schedules.traversed import Run, Turn
 
 
 @dataclass(frozen=True)
@@ -30,6 +26,27 @@ class Arrangement:
     runs: tuple[Run | Turn, ...]
 
 
-def fits_beside(layer: Layer, nibbles: int) -> bool:
-    """Input and output fit whole: then order and overlap do not matter."""
-    return layer.inputs.total + layer.outputs.total <= nibbles
+def at(tensor: Tensor, base: int) -> Buffer:
+    """``tensor``, row-major in one piece from nibble ``base``; the schedule names the memory."""
+    bits = tensor.dtype.bits
+    address = packed(tensor.shape, bits, base)
+    return Buffer(tensor.name, tensor.name, "", tensor.shape, bits, address)
+
+
+def buffer(tensor: Tensor, elements: IntArray, name: str = "") -> Buffer:
+    """``tensor``, its elements at the given nibbles (tensor's shape).
+
+    The map is affine if one fits, else a table.
+    """
+    address = _affine(elements) or Table.of(elements)
+    return Buffer(name or tensor.name, tensor.name, "", tensor.shape, tensor.dtype.bits, address)
+
+
+def _affine(elements: IntArray) -> Affine | None:
+    base = int(elements.flat[0])
+    strides, line = [], np.asarray(base)
+    for axis, extent in enumerate(elements.shape):
+        ahead = elements[tuple(int(d == axis and extent > 1) for d in range(elements.ndim))]
+        strides.append(int(ahead) - base)
+        line = line[..., None] + strides[-1] * np.arange(extent)
+    return Affine(base, tuple(strides)) if np.array_equal(line, elements) else None

@@ -1,79 +1,84 @@
-"""Which order each operator of a flow takes: of those that fit the arena that all need, the one
-with the fewest cycles."""
+"""Which order each operator takes: of those that fit the arena that all need, the one with the
+fewest cycles."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Protocol
+from math import inf
 
-from pipeline.search.chains.flow import Flow, Span
-from pipeline.search.chains.items import Item
-from pipeline.search.chains.tiny import Tiny
-from pipeline.search.chains.weaves import Weave, can_weave
+import numpy as np
 
-Orders = Callable[[Flow, int, bool], Iterator[Item]]
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.hardware import Hardware
+from pipeline.kernels import Form, Part, cycles_of_step, offers
+from pipeline.schedules.bounds import Box, all_of, needs
+from pipeline.search.chains.weaves import Way, by_rows, can_weave, pixel_by_pixel, tiny
+from pipeline.search.view.pixels import Order, PixelView
+from pipeline.search.view.whole import Span
+
+Orders = Callable[[PixelView, int, bool], Iterator[Order]]
 """Of an operator, by its number, the fastest first; slow ones where memory is tight only."""
-
-Cycles = Callable[[Sequence[Item]], float]
-"""Modelled, of some items one after the other."""
-
-
-class Way(Protocol):
-    """To run a part of a flow; ``peak`` in nibbles."""
-
-    @property
-    def peak(self) -> int: ...
-
-    def within(self, nibbles: int) -> tuple[Item, ...]:
-        """In steps as large as fit; it is known to fit."""
 
 
 @dataclass(frozen=True)
-class InTurn:
-    """One operator after the other."""
+class Cycles:
+    """How long orders take one after the other by what kernels declare, wherever elements come to
+    lie: as if all steps were at the first corner."""
 
-    items: tuple[Item, ...]
+    graph: Graph
+    hardware: Hardware
+    known: dict[tuple[str, Box], float] = field(default_factory=dict)
 
-    @property
-    def peak(self) -> int:
-        return max(item.peak for item in self.items)
+    def __call__(self, orders: Sequence[Order]) -> float:
+        """Infinitely many, where there is no kernel for a step."""
+        return sum(map(self._of, orders))
 
-    def within(self, nibbles: int) -> tuple[Item, ...]:
-        return self.items
+    def _of(self, order: Order) -> float:
+        (lows, highs), found = order.boxes, 0.0
+        sizes = np.column_stack([lows[:, 0], highs[:, 1:3] - lows[:, 1:3] + 1])
+        kinds, times = np.unique(sizes, axis=0, return_counts=True)
+        for (number, high, wide), count in zip(kinds.tolist(), times.tolist(), strict=True):
+            op, tensors = order.view.operators[number], order.view.tensors
+            *image, channels = tensors[op.output].shape
+            made = all_of((high, wide, channels // order.groups) if image else (wide,))
+            if (op.name, made) not in self.known:
+                self.known[op.name, made] = self._step(op, made)
+            found += count * self.known[op.name, made]
+        return found
+
+    def _step(self, op: Operator, made: Box) -> float:
+        tensors = self.graph.tensors
+        boxes = needs(op, tensors, made) | {op.output: made}
+        parts = {
+            each: Part(tuple(side.size for side in box), (), tensors[each].dtype.bits, "table")
+            for each, box in boxes.items()
+            if each not in self.graph.constants
+        }
+        form = Form(op, self.graph, parts)
+        able = offers(form, self.hardware)
+        return cycles_of_step(able[0], form, self.hardware) if able else inf
 
 
-@dataclass
 class Choice:
-    """Ways to run a part of a flow.
+    """Ways to run a part of a network, of which as few are looked at as can be.
 
     Attributes:
-        floor: nibbles that none can be below: what is live before, or after.
-        first: row-major; nothing is faster.
-        others: not looked at yet; ``slow``: only where none of these is small enough.
-        found: those that were, with their peaks.
+        found: those that were; the first is row-major, and nothing is faster.
     """
 
-    floor: int
-    first: InTurn
-    others: Iterator[Way]
-    slow: Iterator[Way] = field(default_factory=lambda: iter(()))
-    found: list[tuple[Way, int]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._look(self.first)
-
-    @classmethod
-    def of(cls, flow: Flow, number: int, orders: Orders, tight: bool) -> Choice:
-        """Of one operator."""
-        ways = (InTurn((item,)) for item in orders(flow, number, tight))
-        return cls(_floor(flow, Span(number, number + 1)), next(ways), ways)
+    def __init__(
+        self, view: PixelView, span: Span, first: Way, others: Iterator[Way],
+        slow: Iterable[Way] = (),
+    ) -> None:  # fmt: skip
+        """``slow``: only where none of ``others`` is small enough."""
+        self.floor = max(view.nibbles(end) for end in span)  # what is live before, or after
+        self.found, self.others, self.slow = [first], others, slow
 
     @property
     def least(self) -> int:
         """Nibbles."""
-        return min(peak for _, peak in self.found)
+        return min(way.peak for way in self.found)
 
     def below(self, nibbles: int) -> bool:
         """Looks at more until one takes less; False where none does."""
@@ -81,29 +86,25 @@ class Choice:
             way = next(chain(self.others, self.slow), None) if self.floor < nibbles else None
             if way is None:
                 return False
-            self._look(way)
+            self.found.append(way)
         return True
 
-    def within(self, nibbles: int, cycles: Cycles) -> tuple[Item, ...]:
+    def within(self, nibbles: int, cycles: Cycles) -> tuple[Order, ...]:
         """Of those that fit the one with the fewest cycles, of equals the first."""
-        if self.found[0][1] <= nibbles:
-            return self.first.items
-        for way in self.others:
-            self._look(way)
-        fit = [way.within(nibbles) for way, peak in self.found if peak <= nibbles]
+        if self.found[0].peak <= nibbles:
+            return self.found[0].within(nibbles)
+        self.found += self.others
+        fit = [way.within(nibbles) for way in self.found if way.peak <= nibbles]
         return fit[0] if len(fit) == 1 else min(fit, key=cycles)
 
-    def _look(self, way: Way) -> None:
-        self.found.append((way, way.peak))
 
-
-def chosen(flow: Flow, orders: Orders, cycles: Cycles, tight: bool = False) -> list[Item]:
+def chosen(view: PixelView, orders: Orders, cycles: Cycles, tight: bool = False) -> list[Order]:
     """Of the ways with the least peak of all those that go on with more than the row-major order
     only where that is what needs most; ``tight``: however slow."""
-    return _smallest([_choice(flow, span, orders, cycles, tight) for span in flow.spans()], cycles)
+    return _smallest([_choice(view, span, orders, cycles, tight) for span in view.spans()], cycles)
 
 
-def _smallest(choices: Sequence[Choice], cycles: Cycles) -> list[Item]:
+def _smallest(choices: Sequence[Choice], cycles: Cycles) -> list[Order]:
     """Each as fast as the one that needs most lets it be."""
     while choices:
         most = max(choice.least for choice in choices)
@@ -111,29 +112,33 @@ def _smallest(choices: Sequence[Choice], cycles: Cycles) -> list[Item]:
         if any(choice.floor == most for choice in full) or not all(
             choice.below(most) for choice in full
         ):
-            return [item for choice in choices for item in choice.within(most, cycles)]
+            return [order for choice in choices for order in choice.within(most, cycles)]
     return []
 
 
-def _choice(flow: Flow, span: Span, orders: Orders, cycles: Cycles, tight: bool) -> Choice:
+def _choice(view: PixelView, span: Span, orders: Orders, cycles: Cycles, tight: bool) -> Choice:
     """Layer by layer, each as fast as can be; as small as can be; woven, pixel by pixel, by
     columns, from the last one and, if tiny, in any order only where memory is ``tight``."""
-    layers = [Choice.of(flow, number, orders, tight) for number in range(*span)]
+    layers = list[Choice]()
+    for number in range(*span):
+        ways = (_in_turn(order) for order in orders(view, number, tight))
+        layers.append(Choice(view, Span(number, number + 1), next(ways), ways))
     if len(layers) == 1:
         return layers[0]
-    fastest = InTurn(tuple(item for layer in layers for item in layer.first.items))
+    fastest = [order for layer in layers for order in layer.found[0].within(0)]
 
     def others() -> Iterator[Way]:
-        smallest = InTurn(tuple(_smallest(layers, cycles)))
+        smallest = _smallest(layers, cycles)
         if smallest != fastest:
-            yield smallest
-        yield from weaves
+            yield _in_turn(*smallest)
+        if able:
+            yield from by_rows(view, span)
 
-    able = can_weave(flow, span)
-    weaves = Weave.by_rows(flow, span) if able else iter(())
-    slow: Iterator[Way] = chain(Weave.pixel_by_pixel(flow, span), Tiny.of(flow, span))
-    return Choice(_floor(flow, span), fastest, others(), slow if able and tight else iter(()))
+    able = can_weave(view, span)
+    slow = chain(pixel_by_pixel(view, span), tiny(view, span)) if able and tight else ()
+    return Choice(view, span, _in_turn(*fastest), others(), slow)
 
 
-def _floor(flow: Flow, span: Span) -> int:
-    return max(flow.nibbles(end) for end in span)
+def _in_turn(*orders: Order) -> Way:
+    """One operator after the other."""
+    return Way(max(order.peak for order in orders), lambda nibbles: orders)

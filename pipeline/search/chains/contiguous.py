@@ -6,26 +6,54 @@ does when rows are peeled. In the end an in-place permutation brings the outputs
 order (section 4.2). Layers alternate between the ends: every other one runs mirrored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from math import lcm
 
-from pipeline.graph.tensor import Tensor, beside
+import numpy as np
+
+from pipeline.graph.tensor import IntArray, Tensor, beside
 from pipeline.placement.blocks import WORD, round_up
-from pipeline.plan.vocabulary import Buffer
+from pipeline.plan.vocabulary import Affine, Buffer
 from pipeline.schedules.bounds import ranges
 from pipeline.schedules.traversed import Run, Turn
-from pipeline.search.chains.arrangement import Arrangement, Traversal, fits_beside
-from pipeline.search.chains.layer import Layer, PixelBox, Pixels
+from pipeline.search.chains.arrangement import Arrangement, buffer
 from pipeline.search.chains.traversals import Axis, Peels, ranks
-from pipeline.search.chains.two_ends import Ends, needed_nibbles
+from pipeline.search.view.pixels import Layer, PixelBox, Pixels, read_at
+
+Traversal = tuple[Layer, Peels]
+"""A layer and the order its output pixels are computed in."""
 
 
 def mirrored(layers: int) -> list[bool]:
     """Of each layer of a chain whether it runs mirrored; the last one does not."""
     return [(layers - 1 - n) % 2 == 1 for n in range(layers)]
+
+
+def needed_nibbles(layer: Layer, peels: Peels, mirrored: bool = False) -> int:
+    """The smallest arena: outputs never reach the lowest input that is still to be read.
+
+    A pixel's outputs are written while the inputs that die with it still count (section 3.2).
+    """
+    given, made = layer.inputs, layer.outputs
+    axes = {line.axis for line in peels}
+    if len(axes) == 2:
+        # of a peelable layer: the rest of the input is a rectangle, kept in the direction of the
+        # peel, of which every pixel kills the next one of that side
+        height, width, gone = given.rows, given.columns, list[IntArray]()
+        for line in peels:
+            gone.append(given.number - height * width + np.arange(len(line.along)))
+            height, width = (height - 1, width) if line.axis == "row" else (height, width - 1)
+        dead = np.concatenate(gone)
+    else:
+        turn = -1 if mirrored else 1
+        order = ranks(*made[:2], peels)[::turn, ::turn]
+        last = read_at(layer.op, layer.operand, layer.tensors, order)[::turn, ::turn]
+        last = last.T if axes == {"column"} else last  # the input lies as it is gone through
+        dead = np.searchsorted(np.maximum.accumulate(last.reshape(-1)), np.arange(made.number))
+    written = np.arange(1, made.number + 1) * made.each
+    return int((written - dead * given.each).max()) + given.total
 
 
 def arrange(start: Tensor, beside: int, chain: Sequence[Traversal]) -> Arrangement:
@@ -37,86 +65,121 @@ def arrange(start: Tensor, beside: int, chain: Sequence[Traversal]) -> Arrangeme
         tops.append((layer.outputs if turn else layer.inputs).nibbles_per_element)
     above = 0 if len(chain) % 2 else round_up(first.total, WORD) if beside else first.total
     nibbles = round_up(max(first.total + beside, above + beside, *needs), lcm(*tops))
-    buffers = [_packed(Ends(nibbles, len(chain) % 2 == 0), start, nibbles - first.total)]
-    runs: list[Run | Turn] = []
+    ends = Ends(nibbles, len(chain) % 2 == 0)
+    buffers, runs = [ends.packed(start, nibbles - first.total)], list[Run | Turn]()
     for (layer, peels), turn in zip(chain, turned, strict=True):
-        more, added = _layer(Ends(nibbles, turn), layer, peels, buffers[-1])
-        buffers, runs = buffers + more, runs + added
+        Ends(nibbles, turn).lay(layer, peels, buffers, runs)
     return Arrangement(nibbles, tuple(buffers), above, tuple(runs))
 
 
-def _layer(
-    ends: Ends, layer: Layer, peels: Peels, source: Buffer
-) -> tuple[list[Buffer], list[Run | Turn]]:
-    """Buffers and runs of one layer; the last buffer is its output, row-major."""
-    target = _packed(ends, layer.target, 0)
-    if fits_beside(layer, ends.nibbles):
-        return [target], [layer.run(source, target, layer.outputs.box)]
-    buffers, runs = list[Buffer](), list[Run | Turn]()
-    written, unordered = _written(ends, layer, peels, target)
-    top, left, facing = 0, 0, "row"
-    for axis, group in groupby(peels, lambda line: line.axis):
-        lines = tuple(group)
-        if axis != facing:
-            facing = axis
-            name = beside(layer.tensors, source.tensor, f"{len(buffers) + 1}")
-            turned = _turned(ends, layer, top, left, facing, name)
-            box = (top, layer.inputs.rows), (left, layer.inputs.columns)
-            runs.append(_move(ends, layer.inputs, box, source, turned))
-            buffers.append(turned)
-            source = turned
-        runs.append(_lines(ends, layer, lines, source, written[axis]))
-        top, left = (top + len(lines), left) if axis == "row" else (top, left + len(lines))
-    for buffer in {b.name: b for b in written.values() if b is not target}.values():
-        runs.append(_move(ends, layer.outputs, unordered, buffer, target))
-        buffers.append(buffer)
-    return [*buffers, target], runs
+@dataclass(frozen=True)
+class Ends:
+    """Real places of what is described with inputs at the top, dying from the top left on.
 
+    ``mirrored`` exchanges the ends of the arena and turns every image by 180 degrees; the channels
+    of a pixel keep their order.
+    """
 
-def _written(
-    ends: Ends, layer: Layer, peels: Peels, target: Buffer
-) -> tuple[dict[Axis, Buffer], PixelBox]:
-    """Where rows and columns are written, one after the other from the bottom, and the pixels that
-    are not in row-major order after that."""
-    directions = [axis for axis, _ in groupby(peels, lambda line: line.axis)]
-    pixels, name = layer.outputs, beside(layer.tensors, layer.target.name, "peeled")
-    if directions == ["row"]:
-        return {"row": target}, ((0, 0), (0, 0))
-    if directions == ["row", "column"]:
-        above = sum(line.axis == "row" for line in peels)
-        base = above * (pixels.columns - 1) * pixels.each
-        stride = (pixels.rows - above) * pixels.each
-        columns = ends.strided(name, layer.target, base, pixels.each, stride)
-        return {"row": target, "column": columns}, ((above, pixels.rows), (0, pixels.columns))
-    peeled = ends.table(name, layer.target, ranks(*pixels[:2], peels) * pixels.each)
-    return {"row": peeled, "column": peeled}, pixels.box
+    nibbles: int
+    mirrored: bool
 
+    def lay(
+        self, layer: Layer, peels: Peels, buffers: list[Buffer], runs: list[Run | Turn]
+    ) -> None:
+        """Adds what one layer takes; the last buffer is what it reads, and then its output, both
+        row-major."""
+        source, given, made = buffers[-1], layer.inputs, layer.outputs
+        target, above = self.packed(layer.target, 0), len(buffers)
+        if layer.fit_beside(self.nibbles):
+            whole = (0, made.rows), (0, made.columns), (0, made.channels)
+            runs.append(Run.of(layer.op, (source,), target, whole))
+            buffers.append(target)
+            return
+        written, unordered = self._written(layer, peels, target)
+        top, left, facing = 0, 0, "row"
+        for axis, group in groupby(peels, lambda line: line.axis):
+            lines = tuple(group)
+            if axis != facing:
+                facing = axis
+                name = beside(layer.tensors, source.tensor, f"{len(buffers) - above + 1}")
+                turned = self._turned(layer, top, left, facing, name)
+                rest = (top, given.rows), (left, given.columns)
+                runs.append(self._move(given, rest, source, turned))
+                buffers.append(turned)
+                source = turned
+            runs.append(self._lines(layer, lines, source, written[axis]))
+            top, left = (top + len(lines), left) if axis == "row" else (top, left + len(lines))
+        if unordered:
+            peeled = written["column"]
+            runs.append(self._move(made, unordered, peeled, target))
+            buffers.append(peeled)
+        buffers.append(target)
 
-def _turned(ends: Ends, layer: Layer, top: int, left: int, facing: Axis, name: str) -> Buffer:
-    """What is left of the input at the top of the arena, row after row or column after column."""
-    height, width = layer.inputs.rows - top, layer.inputs.columns - left
-    each = layer.inputs.each
-    row, column = (width * each, each) if facing == "row" else (each, height * each)
-    base = ends.nibbles - height * width * each - top * row - left * column
-    return ends.strided(name, layer.source, base, row, column)
+    def _written(
+        self, layer: Layer, peels: Peels, target: Buffer
+    ) -> tuple[dict[Axis, Buffer], PixelBox | None]:
+        """Where rows and columns are written, one after the other from the bottom, and the pixels
+        that are not in row-major order after that."""
+        directions = [axis for axis, _ in groupby(peels, lambda line: line.axis)]
+        pixels, name = layer.outputs, beside(layer.tensors, layer.target.name, "peeled")
+        if directions == ["row"]:
+            return {"row": target}, None
+        if directions == ["row", "column"]:
+            above = sum(line.axis == "row" for line in peels)
+            base = above * (pixels.columns - 1) * pixels.each
+            stride = (pixels.rows - above) * pixels.each
+            columns = self._strided(name, layer.target, base, pixels.each, stride)
+            return {"row": target, "column": columns}, ((above, pixels.rows), (0, pixels.columns))
+        bases = ranks(*pixels[:2], peels) * pixels.each
+        if self.mirrored:
+            bases = np.flip(self.nibbles - pixels.each - bases)
+        inside = np.arange(0, pixels.each, pixels.nibbles_per_element)
+        cells = (bases[..., None] + inside).reshape(layer.target.shape)
+        peeled = buffer(layer.target, cells, name)
+        return {"row": peeled, "column": peeled}, ((0, pixels.rows), (0, pixels.columns))
 
+    def _turned(self, layer: Layer, top: int, left: int, facing: Axis, name: str) -> Buffer:
+        """What is left of the input at the top of the arena, row after row or column after
+        column."""
+        height, width = layer.inputs.rows - top, layer.inputs.columns - left
+        each = layer.inputs.each
+        row, column = (width * each, each) if facing == "row" else (each, height * each)
+        base = self.nibbles - height * width * each - top * row - left * column
+        return self._strided(name, layer.source, base, row, column)
 
-def _lines(ends: Ends, layer: Layer, lines: Peels, source: Buffer, target: Buffer) -> Run:
-    """Neighbours of one direction, one after the other."""
-    first, last = lines[0], lines[-1]
-    across = (first.index, last.index + 1), (first.start, first.stop)
-    by_rows = first.axis == "row"
-    box = ends.box(layer.outputs, across if by_rows else (across[1], across[0]))
-    sides = [range(stop - low)[:: -1 if ends.mirrored else 1] for low, stop in across]
-    places = [(a, b) if by_rows else (b, a) for a in sides[0] for b in sides[1]]
-    return layer.run(source, target, box, () if places == sorted(places) else places)
+    def _lines(self, layer: Layer, lines: Peels, source: Buffer, target: Buffer) -> Run:
+        """Neighbours of one direction, one after the other."""
+        first, last = lines[0], lines[-1]
+        across = (first.at, last.at + 1), (first.along.start, first.along.stop)
+        by_rows = first.axis == "row"
+        box = self._box(layer.outputs, across if by_rows else (across[1], across[0]))
+        sides = [range(stop - low)[:: -1 if self.mirrored else 1] for low, stop in across]
+        places = [(a, b) if by_rows else (b, a) for a in sides[0] for b in sides[1]]
+        order = () if places == sorted(places) else places
+        return Run.of(layer.op, (source,), target, (*box, (0, layer.outputs.channels)), order)
 
+    def _move(self, pixels: Pixels, box: PixelBox, source: Buffer, target: Buffer) -> Turn:
+        return Turn(source, target, ranges((*self._box(pixels, box), (0, pixels.channels))))
 
-def _move(ends: Ends, pixels: Pixels, box: PixelBox, source: Buffer, target: Buffer) -> Turn:
-    whole = (*ends.box(pixels, box), (0, pixels.channels))
-    return Turn(source, target, ranges(whole))
+    def packed(self, tensor: Tensor, base: int) -> Buffer:
+        pixels = Pixels.of(tensor)
+        return self._strided(tensor.name, tensor, base, pixels.columns * pixels.each, pixels.each)
 
+    def _strided(self, name: str, tensor: Tensor, base: int, row: int, column: int) -> Buffer:
+        """Pixel (y, x) at ``base + y * row + x * column``."""
+        pixels = Pixels.of(tensor)
+        if self.mirrored:
+            ahead = (pixels.rows - 1) * row + (pixels.columns - 1) * column
+            base = self.nibbles - pixels.each - base - ahead
+        strides = (row, column, pixels.nibbles_per_element)
+        address = Affine(base, (column,) if len(tensor.shape) == 1 else strides)
+        return Buffer(name, tensor.name, "", tensor.shape, tensor.dtype.bits, address)
 
-def _packed(ends: Ends, tensor: Tensor, base: int) -> Buffer:
-    pixels = Pixels.of(tensor)
-    return ends.strided(tensor.name, tensor, base, pixels.columns * pixels.each, pixels.each)
+    def _box(self, pixels: Pixels, box: PixelBox) -> PixelBox:
+        if not self.mirrored:
+            return box
+        (top, bottom), (left, right) = box
+        return (
+            (pixels.rows - bottom, pixels.rows - top),
+            (pixels.columns - right, pixels.columns - left),
+        )

@@ -1,108 +1,249 @@
-"""The ways to weave a block: so many pixels of a line at once, in every line as many as fit."""
+"""Ways to run a block of operators pixel by pixel: each makes what the next one needs next, so that
+of what is between the block's ends only that is held.
 
-from __future__ import annotations
+Of a residual block of two 3 × 3 convolutions with images w wide that is 2w + 2 pixels and as many
+as are made at once, beside the block's input, over which the sum is written. A tiny block goes in
+the best of all orders.
+"""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from pipeline.graph.access import Operand
 from pipeline.graph.tensor import IntArray
-from pipeline.search.chains.flow import Flow, Span
-from pipeline.search.chains.items import Item, by_pixel
-from pipeline.search.chains.woven import Way, woven
+from pipeline.plan.reads import read_indices
+from pipeline.search.view.pixels import Order, PixelView, by_pixel, read_at
+from pipeline.search.view.whole import Span
 
-AT_ONCE = (8, 4, 2)
+AT_ONCE = (8, 4, 2, 1)
 """Pixels of a line, besides all."""
 
+NOT_READ = np.iinfo(np.int64).max
 
-def can_weave(flow: Flow, span: Span) -> bool:
+TINY = 15
+"""Pixels, of all operators: there are 2^15 sets."""
+
+
+class Way(NamedTuple):
+    """To run a part of a network.
+
+    Attributes:
+        peak: nibbles.
+        within: its orders, in steps as large as fit in so many nibbles; in ``peak`` it fits.
+    """
+
+    peak: int
+    within: Callable[[int], tuple[Order, ...]]
+
+
+class Weave(NamedTuple):
+    """How a block goes: ``pixels`` of a row at once, row by row; ``by_column``: of a column, column
+    by column; ``from_last``: from the last one of these on, ``backwards``: each from its end."""
+
+    pixels: int
+    by_column: bool = False
+    from_last: bool = False
+    backwards: bool = False
+
+
+def can_weave(view: PixelView, span: Span) -> bool:
     """Several operators on images, of which none needs all of one."""
-    operators = flow.of(span)
+    operators = view.part(span)
     return len(operators) > 1 and all(
-        by_pixel(op, flow.tensors)
-        and all(len(flow.tensors[name].shape) == 3 for name in (op.output, *op.inputs))
-        and not op.reads_all(flow.tensors)
+        by_pixel(op, view.tensors)
+        and all(len(view.tensors[name].shape) == 3 for name in (op.output, *op.inputs))
+        and not op.reads_all(view.tensors)
         for op in operators
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Weave:
-    """Of ``span``, as ``way`` says or with more pixels at once."""
-
-    flow: Flow
-    span: Span
-    way: Way
-
-    @classmethod
-    def by_rows(cls, flow: Flow, span: Span) -> Iterator[Weave]:
-        """The largest steps first."""
-        width = _width(flow, span, Way(1))
-        yield from (cls(flow, span, Way(n)) for n in _at_once(width, 2))
-
-    @classmethod
-    def pixel_by_pixel(cls, flow: Flow, span: Span) -> Iterator[Weave]:
-        """From any corner, by rows and by columns."""
-        for each in product((False, True), repeat=3):
-            yield cls(flow, span, Way(1, *each))
-
-    @cached_property
-    def peak(self) -> int:
-        return self._item(self.way).peak
-
-    def within(self, nibbles: int) -> tuple[Item, ...]:
-        """What is live between two lines does not depend on how these were made: each line is
-        made in the largest steps that fit."""
-        width = _width(self.flow, self.span, self.way)
-        sizes = _at_once(width, self.way.pixels)
-        items = [self._item(self.way._replace(pixels=n)) for n in sizes]
-        return (_mixed(items, self.way.by_column, nibbles),)
-
-    def _item(self, way: Way) -> Item:
-        key, items = (self.span, way), self.flow.items
-        if key not in items:
-            items[key] = woven(self.flow, self.span, way)
-        return items[key]
+def by_rows(view: PixelView, span: Span) -> Iterator[Way]:
+    """The largest steps first."""
+    return (_way(view, span, Weave(n)) for n in _at_once(view, span, False, 2))
 
 
-def _width(flow: Flow, span: Span, way: Way) -> int:
-    """Pixels of a line of what a block makes."""
-    return flow.tensors[flow.operators[span.stop - 1].output].shape[0 if way.by_column else 1]
+def pixel_by_pixel(view: PixelView, span: Span) -> Iterator[Way]:
+    """From any corner, by rows and by columns."""
+    every = product((False, True), repeat=3)
+    return (_way(view, span, Weave(1, *each)) for each in every)
 
 
-def _at_once(width: int, least: int) -> list[int]:
-    """Pixels of such a line, ``least`` or more."""
-    return [width, *(n for n in (*AT_ONCE, 1) if least <= n < width)]
+def _way(view: PixelView, span: Span, weave: Weave) -> Way:
+    return Way(woven(view, span, weave).peak, partial(_within, view, span, weave))
 
 
-def _mixed(items: Sequence[Item], by_column: bool, nibbles: int) -> Item:
-    """Each line as the first of ``items`` makes it that takes no more there; the last one fits."""
-    if items[0].peak <= nibbles:
-        return items[0]
-    lines = [_lines(item, by_column) for item in items]
-    before = items[0].flow.nibbles(items[0].span.first)
-    peaks = [
-        before + np.maximum.reduceat(item.grown, firsts)
-        for item, firsts in zip(items, lines, strict=True)
-    ]
+def _at_once(view: PixelView, span: Span, by_column: bool, least: int) -> list[int]:
+    """Pixels of a line of what a block makes, ``least`` or more."""
+    line = view.pixels(view.operators[span.stop - 1].output)[0 if by_column else 1]
+    return [line, *(n for n in AT_ONCE if least <= n < line)]
+
+
+def _within(view: PixelView, span: Span, weave: Weave, nibbles: int) -> tuple[Order, ...]:
+    """Each line in the largest steps that fit: what is live between two lines does not depend on
+    how these were made."""
+    sizes = _at_once(view, span, weave.by_column, weave.pixels)
+    orders = [woven(view, span, weave._replace(pixels=n)) for n in sizes]
+    if orders[0].peak <= nibbles:
+        return (orders[0],)
+    lines, peaks = list[list[IntArray]](), list[IntArray]()
+    for order in orders:
+        # from the first unit of each line of what is made, with all that is made for it
+        times = np.flatnonzero(order.units[:, 0] == span.stop - 1)
+        line = order.units[times, 2 if weave.by_column else 1]
+        firsts = np.concatenate([[0], times[:-1][np.diff(line) != 0] + 1])
+        peaks.append(view.nibbles(span.first) + np.maximum.reduceat(order.grown, firsts))
+        begins = np.isin(np.arange(len(order.units)), order.starts)
+        lines.append(np.split(np.column_stack([order.units, begins]), firsts[1:]))
     taken = np.argmax(np.array(peaks) <= nibbles, axis=0).tolist()
-    orders, begins = list[IntArray](), list[IntArray]()
-    for line, n in enumerate(taken):
-        item = items[n]
-        begin = np.zeros(item.units, dtype=bool)
-        begin[item.starts] = True
-        some = slice(*[*lines[n], item.units][line : line + 2])
-        orders.append(item.order[some])
-        begins.append(begin[some])
-    starts = np.flatnonzero(np.concatenate(begins))
-    return Item(items[0].flow, items[0].span, np.concatenate(orders), starts)
+    units = np.concatenate([lines[n][line] for line, n in enumerate(taken)])
+    return (Order(view, span, units[:, :4], np.flatnonzero(units[:, 4])),)
 
 
-def _lines(item: Item, by_column: bool) -> IntArray:
-    """The first unit of each line of what ``item`` makes, with all that is made for it."""
-    times = np.flatnonzero(item.order[:, 0] == item.span.stop - 1)
-    line = item.order[times, 2 if by_column else 1]
-    return np.concatenate([[0], times[:-1][np.diff(line) != 0] + 1])
+def woven(view: PixelView, span: Span, weave: Weave) -> Order:
+    """The last operator makes some pixels at once; what it needs for that is made just before: of
+    several inputs those that the view has later first. Made once."""
+    if (span, weave) not in view.known:
+        view.known[span, weave] = _woven(view, span, weave)
+    return view.known[span, weave]
+
+
+def _woven(view: PixelView, span: Span, weave: Weave) -> Order:
+    last = span.stop - 1
+    height, width = view.pixels(view.operators[last].output)[:2]
+    chunk = np.arange(height if weave.by_column else width) // weave.pixels
+    chunks = np.broadcast_to(chunk[:, None] if weave.by_column else chunk, (height, width))
+    steps = {last: _Steps.of(np.zeros((height, width), dtype=np.int64), chunks, weave)}
+    for number in reversed(range(span.first, last)):
+        wanted = _wanted(view, number, steps)
+        made = _Steps.of(wanted, np.zeros_like(wanted), weave)
+        for n, each in steps.items():  # each of ``made`` comes just before the one that wants it
+            later = each.time + np.searchsorted(made.before, each.time, "right")
+            steps[n] = each._replace(time=later)
+        steps[number] = made._replace(time=made.time + made.before[made.time])
+    units = np.concatenate([made.units(number) for number, made in steps.items()])
+    time = np.concatenate([made.time for made in steps.values()])
+    turn = np.argsort(time, kind="stable")
+    return Order(view, span, units[turn], np.flatnonzero(np.diff(time[turn], prepend=-1)))
+
+
+class _Steps(NamedTuple):
+    """That make some pixels of a tensor.
+
+    Attributes:
+        rows, columns, time: of each pixel, and which step makes it, of those of all operators.
+        before: of each step the one that wants it.
+    """
+
+    rows: IntArray
+    columns: IntArray
+    time: IntArray
+    before: IntArray
+
+    @classmethod
+    def of(cls, wanted: IntArray, chunks: IntArray, weave: Weave) -> Self:
+        """Of pixels that are ``wanted`` by a step each, (h, w): neighbours of a line, and of a
+        chunk, together."""
+        rows, columns = np.nonzero(wanted != NOT_READ)
+        line, along = (columns, rows) if weave.by_column else (rows, columns)
+        wants = wanted[rows, columns]
+        keys = (-along if weave.backwards else along), (-line if weave.from_last else line), wants
+        turn = np.lexsort(keys)
+        rows, columns = rows[turn], columns[turn]
+        gap = np.abs(np.diff(along[turn])) > (0 if weave.pixels == 1 else 1)
+        parts = line[turn], wants[turn], chunks[rows, columns]
+        new = np.any([gap, *(np.diff(each) != 0 for each in parts)], axis=0)
+        first = np.concatenate([[True], new])[: len(rows)]  # none where windows lie in padding
+        return cls(rows, columns, np.cumsum(first) - 1, wants[turn][first])
+
+    def units(self, number: int) -> IntArray:
+        zero = np.zeros_like(self.time)
+        return np.stack([zero + number, self.rows, self.columns, zero], axis=1)
+
+
+def _wanted(view: PixelView, number: int, steps: dict[int, _Steps]) -> IntArray:
+    """The first of ``steps`` that reads each pixel of what operator ``number`` makes; (h, w)."""
+    output = view.operators[number].output
+    found = np.full(view.pixels(output)[:2], NOT_READ)
+    for reader, made in steps.items():
+        op = view.operators[reader]
+        times = np.full(view.pixels(op.output)[:2], NOT_READ)
+        times[made.rows, made.columns] = made.time
+        for operand in op.reads(view.tensors):
+            if operand.tensor == output:
+                found = np.minimum(found, read_at(op, operand, view.tensors, times, last=False))
+    return found
+
+
+# --- the best of all orders
+
+
+def tiny(view: PixelView, span: Span) -> Iterator[Way]:
+    """The best of all orders of the pixels of a block that can be woven; none where it has many.
+
+    Of a set of pixels that are made, what is live does not depend on their order: the least peak
+    of all orders is a path through sets, each with a pixel more, found by dynamic programming.
+    """
+    if sum(view.pixels(op.output).number for op in view.part(span)) > TINY:
+        return
+    reads = _reads(view, span)
+    pixels, best = list(reads), _best(view, span, reads)
+    made, turn = len(best) - 1, list[tuple[int, ...]]()
+    while made:  # from the last pixel back: the one without which least has been live
+        ways = [(int(best[made & ~(1 << n)]), n) for n in range(len(pixels)) if made >> n & 1]
+        _, number = min(ways)
+        turn.append((*pixels[number], 0))
+        made &= ~(1 << number)
+    order = Order(view, span, np.array(turn[::-1]), np.arange(len(turn)))
+    yield Way(order.peak, lambda nibbles: (order,))
+
+
+Pixel = tuple[int, int, int]
+"""Which operator makes it, -1 for what is there at first; row and column."""
+
+
+def _reads(view: PixelView, span: Span) -> dict[Pixel, set[Pixel]]:
+    """What each pixel is made of; of what the last operator needs."""
+    last, found = span.stop - 1, dict[Pixel, set[Pixel]]()
+    wanted = {(last, y, x) for y, x in np.ndindex(view.pixels(view.operators[last].output)[:2])}
+    for number in reversed(range(*span)):
+        op = view.operators[number]
+        for pixel in sorted(each for each in wanted if each[0] == number):
+            box, found[pixel] = tuple((n, n + 1) for n in pixel[1:]), set()
+            for each in op.reads(view.tensors):
+                if each.tensor in view.made:
+                    inside = [(0, extent) for extent in view.pixels(each.tensor)[:2]]
+                    spatial = Operand(each.tensor, each.windows[:2])
+                    rows, columns = read_indices(spatial, box, tuple(inside))
+                    found[pixel] |= set(product([view.made[each.tensor]], rows, columns))
+            wanted |= found[pixel]
+    return found
+
+
+def _best(view: PixelView, span: Span, reads: dict[Pixel, set[Pixel]]) -> IntArray:
+    """The least peak with which each set of pixels can have been made; nibbles."""
+    bit = {pixel: 1 << n for n, pixel in enumerate(reads)}
+    sets = np.arange(1 << len(bit))
+    live, can_be = np.zeros(len(sets), dtype=np.int64), np.ones(len(sets), dtype=bool)
+    readers = dict.fromkeys(bit, 0)
+    for pixel, read in reads.items():
+        for each in read:
+            readers[each] = readers.get(each, 0) | bit[pixel]
+    dying = view.dying(span)
+    for pixel, needs in readers.items():
+        name = view.names[pixel[0] + 1]
+        there = sets & bit[pixel] > 0 if pixel in bit else True
+        dead = (sets & needs == needs) & (name in dying)
+        live += view.pixels(name).each * (there & ~dead)
+        if pixel in bit:
+            can_be &= there | (sets & needs == 0)
+    best = np.where(can_be, live, NOT_READ)
+    counts = np.bitwise_count(sets)
+    for count in range(1, len(bit) + 1):
+        some = sets[(counts == count) & can_be]
+        before = [np.where(some & each > 0, best[some & ~each], NOT_READ) for each in bit.values()]
+        best[some] = np.maximum(best[some], np.min(before, axis=0))
+    return best

@@ -18,7 +18,6 @@ from pipeline.kernels.int8 import word
 from pipeline.kernels.lacks import lacks
 from pipeline.plan.forms import forms
 from pipeline.plan.vocabulary import Compute, Plan, Track
-from pipeline.strategies.chain import ChainStrategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
@@ -28,7 +27,7 @@ from tests.codegen.int8.support import apart
 from tests.codegen.int8.test_plans import chain
 from tests.codegen.support import checked, on_board, write
 from tests.graphs import Net
-from tests.strategies.chains import IN_PLACE
+from tests.strategies.chains import IN_PLACE, InPlace
 from tests.strategies.peaks import pmu_nibbles
 from tests.strategies.test_chains import residual
 from tests.targets.conftest import load_hardware, needs_avr
@@ -265,7 +264,7 @@ def test_portable_kernels(name: str, tmp_path: Path) -> None:
 @needs_avr
 @pytest.mark.ci
 @pytest.mark.parametrize("strategy", quick(1, IN_PLACE[::-1], ci=0))
-def test_portable_branches_in_place(strategy: type[ChainStrategy], tmp_path: Path) -> None:
+def test_portable_branches_in_place(strategy: type[InPlace], tmp_path: Path) -> None:
     """A residual block pixel by pixel, beside whose input 2w + 4 pixels are held."""
     graph = residual(6, 5, 3)
     plan = strategy().plan(graph, UNO)

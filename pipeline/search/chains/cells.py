@@ -1,42 +1,61 @@
-"""The nibbles of an arena, free or taken."""
-
-from __future__ import annotations
+"""The nibbles of an arena, free or taken, and where the pixels of a tensor lie in it."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.graph.tensor import IntArray
 from pipeline.placement.blocks import round_up
-from pipeline.search.chains.layer import Pixels
+from pipeline.search.view.pixels import Pixels
 
 WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 """As wide as so many marks."""
+
+Place = int | IntArray
+"""The first nibble of a pixel, or where it is in several pieces the address of each element."""
 
 
 class Full(Exception):
     """No aligned cells for an element: with mixed widths free nibbles are not all alike."""
 
 
-@dataclass
+class Places:
+    """
+    Attributes:
+        channels: of a pixel, or of a group of them; ``width``: nibbles of an element.
+        of: each pixel's.
+    """
+
+    def __init__(self, pixels: Pixels, groups: int, elements: IntArray | None = None) -> None:
+        """``elements``: the address of each; without them all are still to be put."""
+        self.channels, self.width = pixels.channels // groups, pixels.nibbles_per_element
+        self.of: list[Place] = [0] * (pixels.number * groups)
+        if elements is not None:
+            cells = elements.reshape(len(self.of), -1)
+            self.of = cells[:, 0].tolist()
+            for n in np.flatnonzero((np.diff(cells, axis=1) != self.width).any(axis=1)).tolist():
+                self.of[n] = cells[n]
+
+    @property
+    def elements(self) -> IntArray:
+        """The address of each element, (pixels, channels)."""
+        apart = {n: place for n, place in enumerate(self.of) if not isinstance(place, int)}
+        first = np.array([place if isinstance(place, int) else 0 for place in self.of])
+        found = first[:, None] + np.arange(self.channels) * self.width
+        for n, place in apart.items():
+            found[n] = place
+        return found
+
+
 class Cells:
     """An arena of ``size`` nibbles. ``next`` is where the last search ended."""
 
-    size: int
-
-    def __post_init__(self) -> None:
-        self.marks = bytearray(b"\1" * self.size)
+    def __init__(self, size: int) -> None:
+        self.size, self.next = size, 0
+        self.marks = bytearray(b"\1" * size)
         self.free = np.frombuffer(self.marks, dtype=bool)  # the same bytes
-        self.next = 0
-
-    def only(self, taken: Iterable[tuple[IntArray, int]]) -> None:
-        """Take these elements, each so many nibbles wide, and free all others."""
-        self.free[:] = True
-        for elements, width in taken:
-            self.claim(elements, width)
 
     def block(self, pixels: Pixels) -> int | None:
         """Room for all the pixels in one aligned piece."""
@@ -54,32 +73,20 @@ class Cells:
             found = round_up(found, align)
         return None
 
-    def taker(self, pixel: Pixels, channels: int) -> Callable[[], int | IntArray]:
-        """Each call takes a place for so many elements of a pixel: from which nibble on, or, in
-        several pieces, the addresses of all, shape (channels,).
+    def take(self, channels: int, width: int) -> Place:
+        """A place for so many elements of a pixel.
 
         Goes round the arena, so that outputs follow the trail of dying inputs: first a run that
         starts on a byte (unless pixels of odd size would leave holes), then any run, then pieces.
         """
-        width = pixel.nibbles_per_element
         each = channels * width
-        aligns = (width,) if each % 2 else (max(2, width), width)
-        marks, free, taken, first = self.marks, b"\1" * each, bytes(each), aligns[0]
-
-        def take() -> int | IntArray:
-            found = marks.find(free, -(-self.next // first) * first)
-            if found < 0 or found % first:  # as often as not the very next
-                found = next((n for n in runs() if n is not None), -1)
-            if found < 0:
-                return self.pieces(channels, width)
-            self.next = found + each
-            marks[found : found + each] = taken
-            return found
-
-        def runs() -> Iterator[int | None]:
-            return (self.run(each, align, start) for align in aligns for start in (self.next, 0))
-
-        return take
+        for align in (width,) if each % 2 else (max(2, width), width):
+            for start in (self.next, 0):
+                if (found := self.run(each, align, start)) is not None:
+                    self.next = found + each
+                    self.marks[found : self.next] = bytes(each)
+                    return found
+        return self.pieces(channels, width)
 
     def pieces(self, count: int, width: int) -> IntArray:
         """``count`` elements in as few runs as possible: large runs whole, then the best fit."""
@@ -97,7 +104,9 @@ class Cells:
             order.pop()  # if another was chosen, it was the last one needed
         if count:
             raise Full
-        return self.claim(np.sort(np.concatenate(chosen)), width)
+        found = np.sort(np.concatenate(chosen))
+        self.mark(found, width, free=False)
+        return found
 
     def _usable(self, width: int) -> npt.NDArray[np.bool_]:
         """Whether all nibbles of each place for an element are free, (size // width,)."""
@@ -106,14 +115,17 @@ class Cells:
             return np.asarray(cells.view(WORDS[width]) == int.from_bytes(b"\1" * width, "little"))
         return np.asarray(cells.reshape(-1, width).all(axis=1))
 
-    def claim(self, elements: IntArray, width: int) -> IntArray:
-        self._mark(elements, width, free=False)
-        return elements
+    def release(self, places: Places, pixels: Iterable[int]) -> None:
+        size, marks, of = places.channels * places.width, self.marks, places.of
+        free = b"\1" * size
+        for pixel in pixels:
+            place = of[pixel]
+            if isinstance(place, int):
+                marks[place : place + size] = free
+            else:
+                self.mark(place, places.width, free=True)
 
-    def release(self, elements: IntArray, width: int) -> None:
-        self._mark(elements, width, free=True)
-
-    def _mark(self, elements: IntArray, width: int, free: bool) -> None:
+    def mark(self, elements: IntArray, width: int, free: bool) -> None:
         cells = elements.reshape(-1)
         if len(cells) and (np.diff(cells) == width).all():
             self.free[cells[0] : cells[-1] + width] = free

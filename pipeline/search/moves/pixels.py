@@ -1,0 +1,205 @@
+"""In place, pixel by pixel: one operator after the other, each overwriting what it has used up, and
+blocks with branches together. What follows the last layer, such as a softmax, lies beside."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import accumulate
+from typing import Literal
+
+import numpy as np
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.hardware import Hardware
+from pipeline.placement.blocks import WORD, round_up
+from pipeline.plan.vocabulary import Plan
+from pipeline.schedules.arriving import Arriving, ArrivingRows
+from pipeline.schedules.lower import Region, laid_at, needed, room
+from pipeline.schedules.traversed import Traversed
+from pipeline.schedules.whole import Whole
+from pipeline.search.chains import contiguous, slots
+from pipeline.search.chains.arrangement import Arrangement, at
+from pipeline.search.chains.cells import Cells
+from pipeline.search.chains.choose import Cycles, chosen
+from pipeline.search.chains.peeling import least, turned_once
+from pipeline.search.chains.traversals import (
+    Peels,
+    columns,
+    herringbone,
+    ordered,
+    rows,
+    single_transpose,
+)
+from pipeline.search.view.pixels import Layer, Order, PixelView
+
+Form = Literal["replace", "single_transpose", "herringbone"]
+"""What differs is the order of a convolution's outputs (sections 3.4.1 to 3.4.3 of the paper)."""
+
+
+def in_place(
+    graph: Graph, hardware: Hardware, form: Form, layout: str = "slots", convolve: bool = False
+) -> Plan:
+    """
+    Args:
+        convolve: the first convolution is done while the image streams in, of which only a ring of
+            rows is held.
+
+    Raises:
+        ThimbleError: for a layout of chains where there is none, for tensors without pixels, and
+            where nothing can be convolved as it arrives.
+    """
+    if graph.output == graph.input or graph.output in graph.constants:
+        raise ThimbleError(f"{graph.name} has nothing to compute: try another network")
+    arriving = Arriving.of(graph, hardware)
+    first = _convolved(arriving, graph, hardware) if convolve else arriving
+    operators, after = _parts(graph, first.operators, form, layout)
+    end = operators[-1].output if operators else first.start.name
+    view = PixelView.of(graph.tensors, first.start.name, operators, end)
+    besides, nibbles = first.beside, sum(first.beside.values())
+    if layout == "slots":
+        orders, cycles = partial(_orders, form), Cycles(graph, hardware)
+        in_order = not isinstance(first, ArrivingRows) or first.start.dtype.bits > 4
+        best = slots.arrange(view, nibbles, chosen(view, orders, cycles), in_order)
+        if best.nibbles > room(graph, hardware):
+            tight = chosen(view, orders, cycles, tight=True)
+            if max(order.peak for order in tight) < best.nibbles:
+                ways = best, slots.arrange(view, nibbles, tight, in_order)
+                best = min(ways, key=lambda found: found.nibbles)
+    else:
+        found = (contiguous.arrange(first.start, nibbles, way) for way in _ways(form, view))
+        best = min(found, key=lambda each: each.nibbles)
+    if isinstance(first, ArrivingRows):
+        first = replace(first, place=best.buffers[0])
+    regions: list[Region] = [first, Traversed(best.buffers, best.runs), *map(Whole, after)]
+    places, nibbles = _beside(best, after, graph)
+    places |= dict(zip(besides, accumulate(besides.values(), initial=best.beside), strict=False))
+    return laid_at(regions, graph, hardware, nibbles, places).plan(f"{form}/{layout}")
+
+
+def _convolved(arriving: Arriving, graph: Graph, hardware: Hardware) -> ArrivingRows:
+    found = ArrivingRows.of(arriving, graph)
+    if found is None:
+        raise ThimbleError(
+            "strategy.convolve_arriving: the input has to stream in "
+            "(hardware.streams_input=true), and a convolution without rows of padding to read "
+            f"it, or what an average pool makes of it; {graph.name} on {hardware.name} has no "
+            "such one: leave strategy.convolve_arriving out"
+        )
+    return found
+
+
+def _parts(
+    graph: Graph, arrived: Sequence[Operator], form: Form, layout: str
+) -> tuple[Sequence[Operator], Sequence[Operator]]:
+    """What runs in place, and the operators behind the last layer, such as a softmax of a few
+    values, each of which reads what the one before it made."""
+    operators = [op for op in needed(graph) if op not in arrived]
+    behind = len(operators)
+    while behind > 1 and not operators[behind - 1].slides:
+        if set(operators[behind - 1].inputs) != {operators[behind - 2].output}:
+            break
+        behind -= 1
+    tensor = operators[0].inputs[0] if operators[:behind] else graph.input
+    for op in operators[:behind] if layout == "contiguous" else []:
+        if not op.slides or set(op.inputs) != {tensor}:
+            raise ThimbleError(
+                f"strategy {form} cannot plan {op.name} ({type(op).__name__}) with "
+                "strategy.layout=contiguous, which is for chains of convolutions, pooling and "
+                "dense layers: try strategy.layout=slots"
+            )
+        tensor = op.output
+    for op in operators[:behind]:
+        for name in (*op.inputs, op.output):
+            if len(graph.tensors[name].shape) not in (1, 3):
+                raise ThimbleError(
+                    f"strategy {form} cannot plan {op.name} ({type(op).__name__}): it "
+                    f"plans vectors and images of pixels, and {name} is "
+                    f"{graph.tensors[name].shape}; try strategy=joint"
+                )
+    return operators[:behind], operators[behind:]
+
+
+def _orders(form: Form, view: PixelView, number: int, tight: bool) -> Iterator[Order]:
+    """Of an operator, in slots: row-major wherever that fits the arena that others need at least,
+    since it is fastest, but in the paper's order where peeling pays (``Layer.peelable``). Channel
+    by channel, where each is made of one, only where memory is ``tight``: no fast kernel does that.
+    """
+    layer = view.layer(number)
+    height, width = layer.outputs[:2]
+    peelable = layer.op.slides and layer.peelable
+    by_rows, by_columns = rows(height, width), columns(height, width)
+    match form:
+        case "single_transpose" if peelable:
+            yield ordered(view, number, _turned_once(layer))
+        case "herringbone" if peelable:
+            yield ordered(view, number, herringbone(height, width))
+        case _:
+            yield ordered(view, number, by_rows)
+    if form == "replace" or not layer.op.slides or len(layer.target.shape) != 3:
+        return
+    if form == "single_transpose":
+        if not peelable:
+            yield ordered(view, number, _turned_once(layer))
+        return
+    if not peelable:
+        yield ordered(view, number, by_columns)
+        yield ordered(view, number, least(layer))
+    if layer.inputs.nibbles_per_element == 1 < layer.outputs.nibbles_per_element:
+        yield from (ordered(view, number, least(layer, half=half)) for half in (0, 1))
+    if tight and layer.groups > 1:
+        for peels in (by_rows, by_columns, least(layer, layer.groups)):
+            yield ordered(view, number, peels, layer.groups)
+
+
+def _turned_once(layer: Layer) -> Peels:
+    """The switch is found by trying all, because eq. 4's r* holds only for layout ``contiguous``.
+    Among equals the latest is taken: least is transposed, or nothing."""
+    height, width = layer.outputs[:2]
+    peaks = turned_once(layer, rows_first=width <= height)
+    return single_transpose(height, width, len(peaks) - 1 - int(np.argmin(peaks[::-1])))
+
+
+def _ways(form: Form, view: PixelView) -> list[list[contiguous.Traversal]]:
+    """Ways through a whole chain in one piece: the first with the smallest arena is planned.
+
+    Columns, of what cannot be peeled, have to make the whole chain's arena smaller: permuting takes
+    time.
+    """
+    layers = [view.layer(number) for number in range(len(view.operators))]
+    options = [_options(form, layer) for layer in layers]
+    best = [
+        (layer, min(each, key=lambda peels: contiguous.needed_nibbles(layer, peels, turn)))
+        for layer, each, turn in zip(layers, options, contiguous.mirrored(len(layers)), strict=True)
+    ]
+    first = [(layer, each[0]) for layer, each in zip(layers, options, strict=True)]
+    return [first, best] if form == "herringbone" else [best]
+
+
+def _options(form: Form, layer: Layer) -> list[Peels]:
+    height, width = layer.outputs[:2]
+    by_rows, by_columns = rows(height, width), columns(height, width)
+    if not layer.peelable:
+        return [by_rows, by_columns] if form == "herringbone" else [by_rows]
+    if form == "herringbone":
+        return [herringbone(height, width)]
+    switches = range(max(height, width), -1, -1) if form == "single_transpose" else ()
+    return [single_transpose(height, width, n) for n in switches] or [by_rows]
+
+
+def _beside(
+    chain: Arrangement, after: Sequence[Operator], graph: Graph
+) -> tuple[dict[str, int], int]:
+    """Where what ``after`` makes of the chain's output lies, each apart from what it is made of,
+    and the nibbles of all."""
+    places, nibbles, before = dict[str, int](), chain.nibbles, chain.buffers[-1]
+    for op in after:
+        tensor = graph.tensors[op.output]
+        cells = Cells(nibbles)
+        cells.free[before.cells(before.box).reshape(-1)] = False
+        place = cells.run(tensor.nibbles, WORD)
+        places[tensor.name] = place = round_up(nibbles, WORD) if place is None else place
+        nibbles = max(nibbles, place + tensor.nibbles)
+        before = at(tensor, place)
+    return places, nibbles

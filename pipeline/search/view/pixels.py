@@ -1,0 +1,279 @@
+"""A network pixel by pixel: when each is made in an order of some operators, and when it dies."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from pipeline.graph.access import Operand, Window
+from pipeline.graph.operator import Operator, Tensors
+from pipeline.graph.tensor import IntArray, Tensor
+from pipeline.kernels.int4 import crops
+from pipeline.plan.reads import NEVER, read_times
+from pipeline.search.view.whole import Span, View
+
+PixelBox = tuple[tuple[int, int], tuple[int, int]]
+"""Ranges of rows and of columns."""
+
+
+class Pixels(NamedTuple):
+    """A tensor as a grid of pixels. A vector of n elements is one row of n pixels."""
+
+    rows: int
+    columns: int
+    channels: int
+    nibbles_per_element: int
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> Self:
+        height, width, channels = (1, tensor.size, 1) if len(tensor.shape) == 1 else tensor.shape
+        return cls(height, width, channels, max(1, tensor.dtype.bits // 4))
+
+    @property
+    def number(self) -> int:
+        return self.rows * self.columns
+
+    @property
+    def each(self) -> int:
+        """Nibbles of a pixel: the paper's f, counted in nibbles instead of channels."""
+        return self.channels * self.nibbles_per_element
+
+    @property
+    def total(self) -> int:
+        return self.number * self.each
+
+
+class Layer(NamedTuple):
+    """An operator that slides over one tensor; its unit is one pixel of what it makes."""
+
+    op: Operator
+    tensors: Tensors
+
+    @property
+    def source(self) -> Tensor:
+        return self.tensors[self.op.inputs[0]]
+
+    @property
+    def target(self) -> Tensor:
+        return self.tensors[self.op.output]
+
+    @property
+    def inputs(self) -> Pixels:
+        return Pixels.of(self.source)
+
+    @property
+    def outputs(self) -> Pixels:
+        return Pixels.of(self.target)
+
+    @property
+    def groups(self) -> int:
+        """Channels of the input that share no output: then channels may be made one by one."""
+        apart = self.op.depthwise(self.tensors) or (
+            not self.op.weighted and self.op.channel_wise(self.tensors)
+        )
+        return self.inputs.channels if apart else 1
+
+    @property
+    def operand(self) -> Operand:
+        """How the activation is read."""
+        return self.op.terms(self.tensors)[0].operands[0]
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """Along rows and columns."""
+        return self.operand.windows[:2]
+
+    @property
+    def peelable(self) -> bool:
+        """The paper's restricted case (section 3), where peeling a side of the output kills a side
+        of the input: square kernel, stride 1, valid padding, and channels that grow."""
+        side = self.windows[0].count
+        return (
+            self.windows == (Window(0, side), Window(1, side))
+            and side > 1
+            and self.target.shape[:2] == tuple(n - side + 1 for n in self.source.shape[:2])
+            and self.outputs.each > self.inputs.each
+        )
+
+    def fit_beside(self, nibbles: int) -> bool:
+        """Input and output fit whole: then order and overlap do not matter."""
+        return self.inputs.total + self.outputs.total <= nibbles
+
+
+@dataclass(frozen=True)
+class PixelView(View):
+    """
+    Attributes:
+        known: orders that were looked at.
+    """
+
+    known: dict[Hashable, "Order"] = field(default_factory=dict, compare=False, repr=False)
+
+    def layer(self, number: int) -> Layer:
+        return Layer(self.operators[number], self.tensors)
+
+    def pixels(self, tensor: str) -> Pixels:
+        return Pixels.of(self.tensors[tensor])
+
+    def part(self, span: Span) -> tuple[Operator, ...]:
+        return self.operators[slice(*span)]
+
+    def spans(self) -> list[Span]:
+        """Parts between which one tensor is live: a layer, a block with branches, or a depthwise
+        convolution with the 1 × 1 ones around it."""
+        between = (n for n in range(len(self.operators) + 1) if len(self.live(n)) == 1)
+        found = list[Span]()
+        for first, stop in pairwise(sorted({0, *between, len(self.operators)})):
+            if found and stop - first == 1 and self._goes_on(found[-1]):
+                first = found.pop().first
+            found.append(Span(first, stop))
+        return found
+
+    def _goes_on(self, before: Span) -> bool:
+        """Whether the next layer belongs to a part: a depthwise one to a 1 × 1, and that to a
+        depthwise one."""
+        kinds = [self._kind(op) for op in self.part(before)]
+        both = kinds[-1], self._kind(self.operators[before.stop])
+        return (both == ("1x1", "depthwise") and len(kinds) == 1) or (
+            both == ("depthwise", "1x1") and kinds.count("depthwise") == 1
+        )
+
+    def _kind(self, op: Operator) -> str:
+        if op.slides and op.depthwise(self.tensors):
+            return "depthwise"
+        windows = op.terms(self.tensors)[0].operands[0].windows[:2]
+        alone = all(window.axis is not None and window.count == 1 for window in windows)
+        return "1x1" if alone and op.mixes_channels(self.tensors) else ""
+
+    @property
+    def least_nibbles(self) -> int:
+        """Of what is live between parts: in place they need no less."""
+        return max((self.nibbles(end) for span in self.spans() for end in span), default=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """
+    Attributes:
+        units: (n, 4): the operator, the row and the column of each pixel in turn, and which of
+            its groups of channels.
+        starts: the first unit of each step.
+        groups: of channels, made one after the other, each from one of the input.
+    """
+
+    view: PixelView
+    span: Span
+    units: IntArray
+    starts: IntArray
+    groups: int = 1
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        return self.view.part(self.span)
+
+    @property
+    def output(self) -> str:
+        return self.operators[-1].output
+
+    @property
+    def layer(self) -> Layer | None:
+        """If it is one operator that slides over what one tensor has, all channels at once."""
+        alone = len(self.operators) == len(self.starts) == 1 and self.operators[0].slides
+        return self.view.layer(self.span.first) if alone else None
+
+    @cached_property
+    def boxes(self) -> tuple[IntArray, IntArray]:
+        """Of each step the least and the greatest of what ``units`` has, (steps, 4) each."""
+        lows, highs = (f.reduceat(self.units, self.starts) for f in (np.minimum, np.maximum))
+        return lows, highs
+
+    @property
+    def peak(self) -> int:
+        """The most nibbles live at once when any output may lie in any free nibble."""
+        return self.view.nibbles(self.span.first) + max(0, int(self.grown.max()))
+
+    @cached_property
+    def grown(self) -> IntArray:
+        """Nibbles more than at first that are live as each unit is stored.
+
+        A unit reads all its inputs before it writes, so the inputs that die with unit n are free
+        already when its outputs are stored. The paper (section 3.2) frees them after the write; its
+        peak is up to k fin higher. Of halves of bytes that bytes are written over, both have to
+        be dead: counted of the first tensor, which lies row-major; the others lie as they may.
+        """
+        sizes = [self.view.pixels(op.output).each // self.groups for op in self.operators]
+        written = np.array(sizes)[self.units[:, 0] - self.span.first]
+        freed = np.zeros(len(self.units) + 1, dtype=np.int64)
+        for name, last in self.last.items():
+            each, times = self.view.pixels(name).each // self.groups, last.reshape(-1)
+            if name == self.view.names[0] and self.by_byte:
+                halves = np.repeat(times, each)
+                each, times = 2, np.maximum(halves[: len(halves) // 2 * 2 : 2], halves[1::2])
+                freed[halves[-1] + 1 :][:1] += len(halves) % 2
+            freed += each * np.bincount(times + 1, minlength=len(freed))[: len(freed)]
+        return np.cumsum(written) - np.cumsum(freed)[1:]
+
+    @property
+    def by_byte(self) -> bool:
+        """Whether it makes bytes, or more, of halves of bytes."""
+        widths = [self.view.pixels(op.output).nibbles_per_element for op in self.operators]
+        return self.view.pixels(self.operators[0].inputs[0]).nibbles_per_element == 1 < min(widths)
+
+    @cached_property
+    def ranks(self) -> dict[str, IntArray]:
+        """When each pixel is made, shape (h, w, groups); NEVER where nothing needs it."""
+        found = dict[str, IntArray]()
+        for number, op in enumerate(self.operators, self.span.first):
+            found[op.output] = self._grid(op.output)
+            times = np.flatnonzero(self.units[:, 0] == number)
+            found[op.output][tuple(self.units[times, 1:].T)] = times
+        return found
+
+    def _grid(self, tensor: str) -> IntArray:
+        return np.full((*self.view.pixels(tensor)[:2], self.groups), NEVER)
+
+    @cached_property
+    def last(self) -> dict[str, IntArray]:
+        """When each pixel of what dies is read last, shape (h, w, groups), or can be overwritten if
+        it is made and not read; NEVER (-1) where it was there before and is not read; the number
+        of units where not before the end."""
+        end, tensors = len(self.units), self.view.tensors
+        found = {name: self._grid(name) for name in self.view.dying(self.span)}
+        for op in self.operators:
+            for operand in op.reads(tensors):
+                if (last := found.get(operand.tensor)) is None:
+                    continue
+                if not by_pixel(op, tensors):
+                    last[:] = 0 if operand.tensor in op.overwritable(tensors) else end
+                    continue
+                for group in range(self.groups):
+                    read = read_at(op, operand, tensors, self.ranks[op.output][..., group])
+                    np.maximum(last[..., group], read, out=last[..., group])
+        for name in found.keys() & self.ranks.keys():
+            ranks, last = self.ranks[name], found[name]
+            last[ranks == NEVER] = end
+            last[:] = np.where(last == NEVER, ranks + 1, last)
+        return found
+
+
+def read_at(
+    op: Operator, operand: Operand, tensors: Tensors, times: IntArray, last: bool = True
+) -> IntArray:
+    """When each pixel of an operand is read last, or first, by an operator that makes its own at
+    ``times`` (h', w'); NEVER (-1), or a number larger than any, where it is not read. -> (h, w)."""
+    source = tensors[operand.tensor]
+    times = times if len(tensors[op.output].shape) == 3 else times[0]
+    box = tuple((0, extent) for extent in times.shape)
+    axes = 2 if len(source.shape) == 3 else 1
+    spatial = Operand(operand.tensor, operand.windows[:axes])
+    grid = [np.arange(extent) for extent in source.shape[:axes]]
+    return read_times(spatial, box, times, grid, last).reshape(Pixels.of(source)[:2])
+
+
+def by_pixel(op: Operator, tensors: Tensors) -> bool:
+    """Whether pixels are made one after the other, each of what it needs; of others all are made at
+    once, over an input that they may take the place of or apart."""
+    return op.slides or op.element_wise or crops(op, tensors)
