@@ -14,12 +14,12 @@ import numpy as np
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.search.chains.layer import Layer
-from pipeline.search.chains.least import least
-from pipeline.search.chains.liveness import peak_nibbles
-from pipeline.search.chains.traversals import ranks, rows
+from pipeline.search.chains.peeling import least
+from pipeline.search.chains.traversals import rows
+from pipeline.search.view.pixels import Layer
 from tests.search.every_order import units_of
 from tests.search.in_place import Judged, compare, several
+from tests.search.liveness import peak_nibbles
 from tests.strategies.chains import Chain
 
 SURE = ("square", "non-square kernels", "unequal strides", "1x1")
@@ -86,8 +86,8 @@ def judged(kind: str, number: int) -> Judged:
     op = chain.operators[0]
     assert isinstance(op, Conv2d)
     layer = Layer(op, chain.tensors)
-    size = layer.outputs[:2]
-    found, by_rows = (peak_nibbles(layer, ranks(*size, p)) for p in (least(layer), rows(*size)))
+    ways = least(layer), rows(*layer.outputs[:2])
+    found, by_rows = (peak_nibbles(layer, peels) for peels in ways)
     return Judged(found, best_staircase(chain), by_rows)
 
 

@@ -8,21 +8,17 @@ from hypothesis import strategies as st
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.fit import roomy
-from pipeline.search.chains.flow import Flow, Span
-from pipeline.search.chains.free_cells import Cells, Full
-from pipeline.search.chains.layer import Layer
-from pipeline.search.chains.least import _least, least, turned_once
-from pipeline.search.chains.liveness import peak_nibbles
-from pipeline.search.chains.rectangle import Rectangle, peeling
-from pipeline.search.chains.side import Side
-from pipeline.search.chains.tiny import MOST, Tiny
-from pipeline.search.chains.traversals import columns, ranks, rows, single_transposes
-from pipeline.search.chains.weaves import Weave
-from pipeline.search.chains.woven import Way, woven
+from pipeline.search.chains.cells import Cells, Full
+from pipeline.search.chains.peeling import Rectangle, _least, least, peeling, turned_once
+from pipeline.search.chains.traversals import columns, ranks, rows, single_transpose
+from pipeline.search.chains.weaves import TINY, Weave, by_rows, pixel_by_pixel, tiny, woven
+from pipeline.search.view.pixels import Layer, PixelView
+from pipeline.search.view.whole import Span
 from pipeline.strategies.herringbone import Herringbone
 from tests.graphs import Net
 from tests.search import in_place, staircases
 from tests.search.in_place import KINDS, drawn
+from tests.search.liveness import peak_nibbles
 from tests.strategies.chains import Chain, board
 from tests.strategies.peaks import arena_nibbles
 from tests.strategies.proving import exact
@@ -48,9 +44,9 @@ def test_no_order_is_better(kind: str) -> None:
             continue  # both halves of a byte have to be dead
         order = ranks(*layer.outputs[:2], least(layer))
         assert sorted(order.reshape(-1)) == list(range(layer.outputs.number))
-        found = peak_nibbles(layer, order)
+        found = peak_nibbles(layer, least(layer))
         assert found == optimum, number
-        better += found < peak_nibbles(layer, ranks(*layer.outputs[:2], rows(*layer.outputs[:2])))
+        better += found < peak_nibbles(layer, rows(*layer.outputs[:2]))
     assert better or kind in ("1x1", *PIXELS[:2])
 
 
@@ -58,8 +54,8 @@ def test_parts_that_share_nothing_one_after_the_other() -> None:
     """Every second row and column: four images in one, of which one after the other is shorter."""
     chain = Chain((6, 6, 2)).conv("y", 3, 3, dilation=(2, 2))
     layer = layer_of(chain)
-    found = [pixel for line in least(layer) for pixel in line.pixels()]
-    parts = [(y % 2, x % 2) for y, x in found]
+    order = np.argsort(ranks(*layer.outputs[:2], least(layer)), axis=None)
+    parts = [(int(n) // 2 % 2, int(n) % 2) for n in order]
     assert parts == sorted(parts, key=parts.index) and len(set(parts)) == 4
 
 
@@ -67,7 +63,7 @@ def test_wide_images_go_by_columns_and_long_ones_by_rows() -> None:
     for height, width in ((5, 20), (20, 5)):
         layer = layer_of(Chain((height, width, 4)).conv("y", 4, 3, padding=(1, 1, 1, 1)))
         by = (rows if width < height else columns)(height, width)
-        peaks = [peak_nibbles(layer, ranks(height, width, order)) for order in (by, least(layer))]
+        peaks = [peak_nibbles(layer, order) for order in (by, least(layer))]
         assert peaks[0] == peaks[1] < layer.inputs.total + (min(height, width) + 2) * 4
 
 
@@ -77,48 +73,54 @@ def test_where_rows_turn_into_columns_takes_what_is_counted(kind: str) -> None:
         layer = layer_of(next(in_place.several(kind, number)))
         height, width = layer.outputs[:2]
         counted = [
-            peak_nibbles(layer, ranks(height, width, order))
-            for order in single_transposes(height, width)
+            peak_nibbles(layer, single_transpose(height, width, switch))
+            for switch in range(max(height, width) + 1)
         ]
-        assert turned_once(layer, width <= height).tolist()[::-1] == counted
+        assert turned_once(layer, width <= height).tolist() == counted
 
 
 def test_each_line_of_a_block_is_made_in_the_largest_steps_that_fit() -> None:
     """12 x 12 pixels: rows beyond the first few free more than they make."""
     chain = Chain((12, 12, 8), "int8")
     chain.conv("d", 8, 3, "int8", 8, padding=(1, 1, 1, 1)).conv("y", 4, 1, "int8")
-    flow, span = Flow(tuple(chain.operators), chain.tensors, "image", "y"), Span(0, 2)
-    by_row, *_, by_pairs = Weave.by_rows(flow, span)
+    view, span = view_of(chain)
+    by_row, *_, by_pairs = by_rows(view, span)
     (rows_only,), (mixed,) = by_row.within(by_row.peak), by_pairs.within(by_pairs.peak)
-    alone = woven(flow, span, Way(2))
+    alone = woven(view, span, Weave(2))
     assert mixed.peak == alone.peak < rows_only.peak
     assert len(rows_only.starts) < len(mixed.starts) < len(alone.starts)
-    assert sorted(map(tuple, mixed.order)) == sorted(map(tuple, alone.order))
+    assert sorted(map(tuple, mixed.units)) == sorted(map(tuple, alone.units))
     assert by_pairs.within(rows_only.peak) == (rows_only,)
 
 
 def test_large_rectangles_are_peeled_at_each_corner(monkeypatch: pytest.MonkeyPatch) -> None:
     """As good as from all sides, from wherever padding is: below, above, or nowhere."""
-    even = Side(np.array([[a <= b <= a + 2 for b in range(9)] for a in range(7)]))
-    padded = Side(even.reads[:, :8])
-    assert even.even and not padded.even
-    for sides in ((even, even), (padded, even), (padded.flipped, padded), (even, padded.flipped)):
-        every, least_of_all = Rectangle(*sides, 4, 7).cuts()
-        monkeypatch.setattr("pipeline.search.chains.rectangle.MOST", 0)
-        cuts, found = peeling(*sides, 4, 7)
-        assert found == least_of_all and len({(cut.by_row, cut.at_end) for cut in cuts}) <= 2
-        assert sum(cut.thickness for cut in every) >= 7
+    even = np.array([[a <= b <= a + 2 for b in range(9)] for a in range(7)])
+    padded = even[:, :8]
+    flipped = padded[::-1, ::-1]
+    for rows_read, columns_read in (
+        (even, even),
+        (padded, even),
+        (flipped, padded),
+        (even, flipped),
+    ):
+        every = Rectangle(rows_read, columns_read, 4, 7)
+        monkeypatch.setattr("pipeline.search.chains.peeling.MOST", 0)
+        found, cuts, turned = peeling(rows_read, columns_read, 4, 7)
+        assert found == every.least and not any(cut.at_end for cut in cuts)
+        assert turned[0] <= (rows_read is not even) and turned[1] <= (columns_read is not even)
+        assert sum(cut.thickness for cut in every.cuts()) >= 7
 
 
 def test_what_is_peeled_at_a_corner_takes_what_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.search.chains.rectangle.MOST", 0)
+    monkeypatch.setattr("pipeline.search.chains.peeling.MOST", 0)
     for number in range(20):
         layer = layer_of(staircases.drawn("same padding, strides", number))
         _least.cache_clear()
         size = layer.outputs[:2]
         order = ranks(*size, least(layer))
         assert sorted(order.reshape(-1)) == list(range(layer.outputs.number))
-        assert peak_nibbles(layer, order) <= peak_nibbles(layer, ranks(*size, rows(*size)))
+        assert peak_nibbles(layer, least(layer)) <= peak_nibbles(layer, rows(*size))
     _least.cache_clear()
 
 
@@ -158,17 +160,17 @@ def block() -> Graph:
     return net.graph()
 
 
-def flow_of(chain: Chain) -> tuple[Flow, Span]:
-    flow = Flow(tuple(chain.operators), chain.tensors, "image", "y")
-    return flow, Span(0, len(chain.operators))
+def view_of(chain: Chain) -> tuple[PixelView, Span]:
+    view = PixelView.of(chain.tensors, "image", chain.operators, "y")
+    return view, Span(0, len(chain.operators))
 
 
 def test_an_order_that_no_weave_has() -> None:
     graph = block()
-    flow = Flow(tuple(graph.operators), graph.tensors, graph.input, graph.output)
-    (tiny,) = Tiny.of(flow, Span(0, 3))
-    weaves = [each.peak for each in Weave.pixel_by_pixel(flow, Span(0, 3))]
-    assert (tiny.peak, min(weaves)) == (72, 84)
+    view = PixelView.of(graph.tensors, graph.input, graph.operators, graph.output)
+    (found,) = tiny(view, Span(0, 3))
+    weaves = [each.peak for each in pixel_by_pixel(view, Span(0, 3))]
+    assert (found.peak, min(weaves)) == (72, 84)
     plan = Herringbone().plan(graph, board(streams=False, sram_bytes=1))
     assert arena_nibbles(plan) == 72
     assert exact(roomy(plan), graph).report.recomputed == {}
@@ -184,12 +186,12 @@ def test_where_there_is_room_steps_are_larger() -> None:
 def test_each_pixel_once_and_no_weave_is_better(kind: str) -> None:
     for number in range(20):
         chain, _ = in_place.drawn(kind, number)
-        flow, span = flow_of(chain)
-        for tiny in Tiny.of(flow, span):
-            (item,) = tiny.within(tiny.peak)
-            assert len(set(map(tuple, item.order.tolist()))) == len(item.order) == item.units
-            if not item.by_byte:  # counted by pixels, of which halves of bytes may be left
-                assert tiny.peak <= min(way.peak for way in Weave.pixel_by_pixel(flow, span))
+        view, span = view_of(chain)
+        for found in tiny(view, span):
+            (order,) = found.within(found.peak)
+            assert len(set(map(tuple, order.units.tolist()))) == len(order.units)
+            if not order.by_byte:  # counted by pixels, of which halves of bytes may be left
+                assert found.peak <= min(way.peak for way in pixel_by_pixel(view, span))
 
 
 def test_what_nothing_needs_is_not_made() -> None:
@@ -197,14 +199,14 @@ def test_what_nothing_needs_is_not_made() -> None:
     chain = (
         Chain((1, 3, 2), "uint8").conv("d", 3, 1, "uint8").conv("y", 4, 1, "uint8", stride=(2, 3))
     )
-    ((item,),) = (tiny.within(tiny.peak) for tiny in Tiny.of(*flow_of(chain)))
-    assert item.order[:, 0].tolist() == [0, 1]
+    ((order,),) = (found.within(found.peak) for found in tiny(*view_of(chain)))
+    assert order.units[:, 0].tolist() == [0, 1]
 
 
 def test_larger_blocks_are_woven() -> None:
-    for side, few in ((MOST, False), (MOST // 2, True)):
+    for side, few in ((TINY, False), (TINY // 2, True)):
         chain = Chain((1, side, 2), "uint8").conv("d", 3, 1, "uint8").conv("y", 4, 1, "uint8")
-        assert bool(list(Tiny.of(*flow_of(chain)))) == few
+        assert bool(list(tiny(*view_of(chain)))) == few
 
 
 # --- free nibbles: elements go into as few runs as there can be

@@ -9,26 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.plan.vocabulary import Plan
-from pipeline.search.chains.layer import Layer
-from pipeline.search.chains.least import least
-from pipeline.search.chains.liveness import freed, peak_nibbles
-from pipeline.search.chains.traversals import (
-    Axis,
-    Peels,
-    columns,
-    herringbone,
-    peel,
-    ranks,
-    rows,
-)
-from pipeline.search.chains.two_ends import needed_nibbles
-from pipeline.strategies.chain import ChainStrategy
+from pipeline.search.chains.contiguous import needed_nibbles
+from pipeline.search.chains.peeling import least
+from pipeline.search.chains.traversals import Axis, columns, herringbone, peel, rows
+from pipeline.search.view.pixels import Layer
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.replace import Replace
 from tests.search.every_order import Unit, given_to, least_and_stored_first, units_of
 from tests.search.every_order import peak as peak_of
+from tests.search.liveness import freed, peak_nibbles
 from tests.strategies import closed_forms as forms
-from tests.strategies.chains import IN_PLACE, Chain, board
+from tests.strategies.chains import IN_PLACE, Chain, InPlace, board
 from tests.strategies.peaks import Pixel, arena_nibbles, orders_of, pmu_nibbles
 from tests.strategies.proving import exact
 from tests.tiers import quick
@@ -65,7 +56,7 @@ def layer_of(chain: Chain) -> Layer:
     return Layer(chain.operators[0], chain.tensors)
 
 
-def planned(strategy: ChainStrategy, chain: Chain) -> Plan:
+def planned(strategy: InPlace, chain: Chain) -> Plan:
     return strategy.plan(chain.graph(), board(streams=False))
 
 
@@ -87,11 +78,6 @@ def best(chain: Chain) -> tuple[int, int]:
     """Of all orders of the outputs: written after dying inputs are freed, and before."""
     op = chain.operators[0]
     return least_and_stored_first(units_of(op, chain.tensors), given_to(op, chain.tensors))
-
-
-def peak(chain: Chain, peels: Peels) -> int:
-    layer = layer_of(chain)
-    return peak_nibbles(layer, ranks(*layer.outputs[:2], peels))
 
 
 @several
@@ -170,8 +156,9 @@ def test_herringbone_is_the_best_of_all_orders(kernel: int) -> None:
     for h, w in product(range(1, 5), range(1, 5)):
         for channels in CHANNELS:
             chain = one_layer((h, w, kernel, *channels))
-            peels = Herringbone().traversal(layer_of(chain))
-            found = peak(chain, peels), needed_nibbles(layer_of(chain), peels)
+            layer = layer_of(chain)
+            peels = (herringbone if layer.peelable else rows)(h, w)
+            found = peak_nibbles(layer, peels), needed_nibbles(layer, peels)
             assert found == best(chain), (h, w, channels)
 
 
@@ -196,7 +183,8 @@ def test_it_is_so_with_padding_and_strides(case: str) -> None:
             chain = Chain((height, width, fin)).conv("y", fout, **CASES[case])  # type: ignore[arg-type]
             h, w = chain.tensors["y"].shape[:2]
             found = arena_nibbles(planned(Herringbone(), chain))
-            by_rows, by_columns = peak(chain, rows(h, w)), peak(chain, columns(h, w))
+            layer = layer_of(chain)
+            by_rows, by_columns = (peak_nibbles(layer, by(h, w)) for by in (rows, columns))
             assert best(chain)[0] == found <= min(by_rows, by_columns), (height, width, fin, fout)
             better += found < by_rows
     assert better
@@ -246,8 +234,8 @@ def ruled(layer: Layer, x0: float) -> int:
     side = height if axis == "row" else width
     first = [axis] * min(side, floor(x0) if x0 >= 0 else ceil(-x0))
     rest = (height - len(first), width) if axis == "row" else (height, width - len(first))
-    peels = peel(height, width, [*first, *(line.axis for line in herringbone(*rest))])
-    return peak_nibbles(layer, ranks(height, width, peels))
+    axes = [*first, *(line.axis for line in herringbone(*rest))]
+    return peak_nibbles(layer, peel(height, width, lambda top, left: axes[top + left]))
 
 
 def test_the_debt_of_a_row_and_of_a_column() -> None:
@@ -258,9 +246,8 @@ def test_the_debt_of_a_row_and_of_a_column() -> None:
             across = kernel[::-1], stride[::-1]
             for size, sides in (((5, x), (kernel, stride)), ((x, 5), across)):
                 layer = exactly(size, kernel, stride, fin, fout)
-                axes: list[Axis] = ["row"] * 5 if size[0] == 5 else ["column"] * 5
-                order = ranks(*size, peel(*size, axes))
-                dead = freed(layer, order)[1:].reshape(5, x).sum(axis=1)[2]
+                dead = freed(layer, (rows if size[0] == 5 else columns)(*size))
+                dead = dead[1:].reshape(5, x).sum(axis=1)[2]
                 debt = x * fout - int(dead) * fin
                 assert debt == forms.row_debt(x, *sides, fin, fout), (kernel, stride, size)
                 wrong += debt != forms.printed_row_debt(x, *sides, fin, fout)
@@ -279,6 +266,6 @@ def test_the_rule_goes_the_other_way_and_the_search_is_as_good() -> None:
             assert mended <= printed, (kernel, stride, fin, fout)
             better += mended < printed
         if number % 12 == 5:
-            found = peak_nibbles(layer, ranks(9, 9, least(layer)))
+            found = peak_nibbles(layer, least(layer))
             assert found <= min(printed, mended), (kernel, stride)
     assert better == 11

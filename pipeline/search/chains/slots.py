@@ -5,6 +5,7 @@ the most that is ever live, because one free nibble is as good as another: nothi
 """
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def _place(nibbles: int, start: Buffer, above: int, orders: Sequence[Order]) -> 
     elements: Elements = {start.name: start.addresses(start.box)}
     arena.next = start.extent[1]
     buffers = {start.name: start}
-    for order, after in zip(orders, [*orders[1:], None], strict=True):
+    for order, after in zip_longest(orders, orders[1:]):
         view = order.view
         arena.free[:] = True
         for name in view.live(order.span.first):
