@@ -1,10 +1,11 @@
-"""What has to be placed: blocks of cells that live for some steps."""
-
-from __future__ import annotations
+"""What has to be placed: profiles of cells that live for some steps, and which of them may overlap
+where.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 WORD = 8
@@ -12,15 +13,11 @@ WORD = 8
 
 
 class Block(NamedTuple):
-    """``size`` cells, at a multiple of ``align``, from step ``first`` to step ``last``."""
+    """``size`` cells from step ``first`` to step ``last``."""
 
     size: int
     first: int
     last: int
-    align: int = 1
-
-    def meets(self, other: Block) -> bool:
-        return self.first <= other.last and other.first <= self.last
 
 
 @dataclass(frozen=True)
@@ -75,26 +72,80 @@ class Overlap(NamedTuple):
     def shared(self, profiles: Sequence[Profile]) -> int:
         """The most cells that both can have in common."""
         over, under = (profiles[n].parts[part].size for n, part in (self.over, self.under))
-        return shared(over, under, self.low, self.high)
+        # one lies in the other from ``least`` to ``most``; as near to that as is allowed
+        least, most = sorted((0, under - over))
+        apart = min(self.low, most), max(self.high, least)
+        return max(0, over + under - min(max(d + over, under) - min(d, 0) for d in apart))
 
 
-def shared(over: int, under: int, low: int, high: int) -> int:
-    """The most cells that blocks of two sizes can have in common; see ``Overlap``."""
-    # one lies in the other from ``least`` to ``most``; as near to that as is allowed
-    least, most = sorted((0, under - over))
-    apart = min(low, most), max(high, least)
-    return max(0, over + under - min(max(d + over, under) - min(d, 0) for d in apart))
+def load(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> int:
+    """The most cells held at once, what may be shared counted once: no arena is smaller."""
+    change: dict[int, int] = {}
+
+    def during(first: int, last: int, cells: int) -> None:
+        change[first] = change.get(first, 0) + cells
+        change[last + 1] = change.get(last + 1, 0) - cells
+
+    for profile in profiles:
+        for part in profile.parts:
+            during(part.first, part.last, part.size)
+    shares: dict[tuple[Place, int, int], int] = {}
+    for each in overlaps:
+        over, under = (profiles[n].parts[part] for n, part in (each.over, each.under))
+        first, last = max(over.first, under.first), min(over.last, under.last)
+        if first <= last:  # over one of several, whichever saves most
+            key = each.over, first, last
+            shares[key] = max(shares.get(key, 0), each.shared(profiles))
+    for (_, first, last), share in shares.items():
+        during(first, last, -share)
+    return max(accumulate(change[step] for step in sorted(change)), default=0)
 
 
-def load(blocks: Sequence[Block]) -> int:
-    """The most cells that live at once: no arena is smaller."""
-    return max(
-        (
-            sum(b.size for b in blocks if b.first <= at <= b.last)
-            for at in {b.first for b in blocks}
-        ),
-        default=0,
-    )
+Conflict = tuple[int, int, int]
+"""The number of another profile, and the open interval of addresses, counted from its, at which a
+profile would meet it."""
+
+Interference = list[list[Conflict]]
+"""For each profile its conflicts."""
+
+
+def interference(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> Interference:
+    found: Interference = [[] for _ in profiles]
+
+    def apart(one: Place, other: Place, low: int, high: int) -> None:
+        """``one`` less ``other`` is not between ``low`` and ``high``."""
+        offset = offsets[other] - offsets[one]
+        if one[0] != other[0] and low < high:
+            found[one[0]].append((other[0], offset + low, offset + high))
+            found[other[0]].append((one[0], -offset - high, -offset - low))
+
+    offsets, parts = dict[Place, int](), list[tuple[int, int, int, Place]]()
+    for n, profile in enumerate(profiles):
+        for number, (offset, part) in enumerate(profile.placed):
+            offsets[n, number] = offset
+            parts.append((part.first, part.last, part.size, (n, number)))
+    relaxed = {(each.over, each.under) for each in overlaps}
+    living: list[tuple[int, int, Place]] = []
+    for first, last, size, one in sorted(parts):
+        living = [each for each in living if each[0] >= first]
+        for _, below, other in living:
+            if (one, other) not in relaxed and (other, one) not in relaxed:
+                apart(one, other, -size, below)
+        living.append((last, size, one))
+    for each in overlaps:
+        apart(*each)
+    return [_merged(conflicts) for conflicts in found]
+
+
+def _merged(conflicts: list[Conflict]) -> list[Conflict]:
+    """With one profile, in as few intervals as possible."""
+    found: list[Conflict] = []
+    for other, low, high in sorted(conflicts):
+        if found and found[-1][0] == other and low < found[-1][2]:
+            found[-1] = other, found[-1][1], max(high, found[-1][2])
+        else:
+            found.append((other, low, high))
+    return found
 
 
 def round_up(number: int, multiple: int) -> int:

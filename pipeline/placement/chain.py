@@ -4,13 +4,12 @@ What outlives a part lies as low or as high as what it was made from leaves it; 
 over these places has the smallest arena.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from pipeline.placement.blocks import Profile, round_up
-from pipeline.placement.fit import Fitted, Wall, squeaky
+from pipeline.placement.blocks import Interference, Profile, round_up
+from pipeline.placement.fit import RANKS, Fitted, first_fit, squeaky
 
 TRIES = 5
 """Limits to aim at: from the bound on, each half as far from the best arena so far."""
@@ -26,12 +25,11 @@ WAYS = 256
 ENOUGH = 128
 """An arena that is above the bound by less than a part in so many is small enough."""
 
-Places = tuple[tuple[int, int], ...]
-"""Numbers of profiles and their addresses."""
+ORDERS = RANKS[1], RANKS[0], RANKS[2]
 
 
 def chained(
-    profiles: Sequence[Profile], walls: Sequence[Sequence[Wall]], turns: Sequence[int], bound: int
+    profiles: Sequence[Profile], conflicts: Interference, turns: Sequence[int], bound: int
 ) -> Fitted:
     """The least top found.
 
@@ -42,7 +40,7 @@ def chained(
     align = max((profile.align for profile in profiles), default=1)
     limit, best = round_up(bound, align), None
     for number in range(TRIES):
-        found = _Chain(profiles, walls, turns, limit, by_turns=number > 0).place()
+        found = _Chain(profiles, conflicts, turns, limit, by_turns=number > 0).place()
         if best is None or found.top < best.top:
             best = found
         if best.top <= max(limit, bound + bound // ENOUGH):
@@ -52,75 +50,67 @@ def chained(
     return best
 
 
+@dataclass(frozen=True)
 class _Chain:
-    def __init__(
-        self,
-        profiles: Sequence[Profile],
-        walls: Sequence[Sequence[Wall]],
-        turns: Sequence[int],
-        limit: int,
-        by_turns: bool,
-    ) -> None:
-        self.profiles, self.walls, self.limit = profiles, walls, limit
-        self.by_turns = by_turns
-        self.end = max((profile.last for profile in profiles), default=0)
-        self.parts = list(pairwise((-1, *turns, self.end)))
+    profiles: Sequence[Profile]
+    conflicts: Interference
+    turns: Sequence[int]
+    limit: int
+    by_turns: bool
 
     def place(self) -> Fitted:
-        given = [n for n, profile in enumerate(self.profiles) if profile.first == 0]
-        states: dict[Places, Fitted] = {(): Fitted(0, {})}
-        for number, (begin, stop) in enumerate(self.parts):
-            here = {n for n, p in enumerate(self.profiles) if begin < p.first <= stop}
-            kept = [n for n, p in enumerate(self.profiles) if p.first <= stop < p.last]
-            ends = [n for n in here if n in kept or self._result(n) or (not number and n in given)]
-            inner = sorted(here - set(ends))
-            following: dict[Places, Fitted] = {}
-            for places, before in states.items():
-                for fixed in islice(self._ends(sorted(ends), dict(places)), WAYS):
-                    limit = max(self.limit, before.top)
-                    rounds = ROUNDS if len(inner) <= MANY else ROUNDS // 2
-                    found = squeaky(
-                        self.profiles, inner, self.walls, fixed, limit, rounds, self.by_turns
-                    )
-                    key = tuple((n, found.addresses[n]) for n in kept)
-                    top = max(before.top, found.top)
-                    if key not in following or top < following[key].top:
-                        following[key] = Fitted(top, before.addresses | found.addresses)
-            states = dict(sorted(following.items(), key=lambda way: way[1].top)[:WAYS])
-        return min(states.values(), key=lambda found: found.top)
+        numbered = list(enumerate(self.profiles))
+        end = max((profile.last for profile in self.profiles), default=0)
+        ways, stay = [Fitted(0, {})], list[int]()
+        for begin, stop in pairwise((-1, *self.turns, end)):
+            here = [n for n, p in numbered if begin < p.first <= stop]
+            # given, outliving the part, or, in one piece, the result of the last one
+            ends = [
+                n
+                for n in here
+                if (p := self.profiles[n]).first == 0
+                or p.last > stop
+                or (p.last == end and len(p.parts) > 1)
+            ]
+            inner = [n for n in here if n not in ends]
+            rounds = ROUNDS if len(inner) <= MANY else ROUNDS // 2
+            after = [n for n, p in numbered if p.first <= stop < p.last]
+            found: dict[tuple[int, ...], Fitted] = {}
+            for before in ways:
+                limit = max(self.limit, before.top)
+                kept = {n: before.addresses[n] for n in stay}
+                for fixed in islice(self._ends(ends, kept), WAYS):
+                    top, at = squeaky(
+                        self.profiles, self.conflicts, inner, fixed, limit, rounds, ORDERS,
+                        self.by_turns,
+                    )  # fmt: skip
+                    key, top = tuple(at[n] for n in after), max(before.top, top)
+                    if key not in found or top < found[key].top:
+                        found[key] = Fitted(top, before.addresses | at)
+            ways, stay = sorted(found.values(), key=lambda way: way.top)[:WAYS], after
+        return ways[0]
 
-    def _result(self, n: int) -> bool:
-        """Of the last part, in one piece."""
-        profile = self.profiles[n]
-        return profile.last == self.end and len(profile.parts) > 1
-
-    def _ends(self, tensors: Sequence[int], fixed: dict[int, int]) -> Iterator[Mapping[int, int]]:
+    def _ends(self, tensors: Sequence[int], fixed: dict[int, int]) -> Iterator[dict[int, int]]:
         """Places of what outlives a part; what is given lies at the top."""
         if not tensors:
             yield fixed
             return
         first, *rest = tensors
-        lowest, highest = self._lowest(first, fixed), self._highest(first, fixed)
-        given = self.profiles[first].first == 0
-        for at in sorted({highest} if given else {lowest, highest}):
+        highest = self._highest(first, fixed)
+        ways = {highest}
+        if self.profiles[first].first:
+            ways |= {first_fit(self.profiles, self.conflicts, [first], fixed)[first]}
+        for at in sorted(ways):
             if at >= 0:
                 yield from self._ends(rest, {**fixed, first: at})
-
-    def _walls(self, n: int, fixed: Mapping[int, int]) -> list[tuple[int, int]]:
-        return [(fixed[m] + low, fixed[m] + high) for m, low, high in self.walls[n] if m in fixed]
-
-    def _lowest(self, n: int, fixed: Mapping[int, int]) -> int:
-        at, align = 0, self.profiles[n].align
-        for low, high in sorted(self._walls(n, fixed)):
-            if low < at < high:
-                at = round_up(high, align)
-        return at
 
     def _highest(self, n: int, fixed: Mapping[int, int]) -> int:
         """Within the limit; below 0 where there is none."""
         align = self.profiles[n].align
         at = (self.limit - self.profiles[n].size) // align * align
-        for low, high in sorted(self._walls(n, fixed), key=lambda wall: -wall[1]):
+        fixing = [each for each in self.conflicts[n] if each[0] in fixed]
+        taken = [(fixed[m] + low, fixed[m] + high) for m, low, high in fixing]
+        for low, high in sorted(taken, key=lambda each: -each[1]):
             if low < at < high:
                 at = low // align * align
         return at

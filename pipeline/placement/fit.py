@@ -4,24 +4,20 @@ Those that end above a limit are served earlier in the next round, at a place of
 wheel optimization": Joslin & Clements 1999).
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
-from pipeline.placement.blocks import Profile
+from pipeline.placement.blocks import Interference, Profile, round_up
 
-Wall = tuple[int, int, int]
-"""The number of another profile, and the open interval of addresses, counted from its, at which a
-profile would meet it."""
-
-Rank = Callable[[Profile], tuple[int, ...]]
+Rank = Callable[[Profile], tuple[int, int]]
 
 RANKS: tuple[Rank, ...] = (
-    lambda p: (p.first, -p.size),
     lambda p: (-p.size, p.first),
+    lambda p: (p.first, -p.size),
     lambda p: (-p.area, p.first),
+    lambda p: (p.first - p.last, -p.size),
+    lambda p: (-p.last, -p.size),
 )
 
 
@@ -34,11 +30,11 @@ class Fitted(NamedTuple):
 
 def first_fit(
     profiles: Sequence[Profile],
+    interference: Interference,
     served: Sequence[int],
-    walls: Sequence[Sequence[Wall]],
     fixed: Mapping[int, int],
 ) -> dict[int, int]:
-    """Those ``served``, in this order, each at the lowest address that ``walls`` leave it, beside
+    """Those ``served``, in this order, each at the lowest address at which it meets none, beside
     those that are ``fixed``."""
     at: list[int | None] = [None] * len(profiles)
     addresses = dict(fixed)
@@ -46,40 +42,42 @@ def first_fit(
         at[n] = address
     for n in served:
         align, base = profiles[n].align, 0
-        taken = [(a + low, a + high) for m, low, high in walls[n] if (a := at[m]) is not None]
-        taken.sort()
-        for low, high in taken:
+        taken = [
+            (a + low, a + high) for m, low, high in interference[n] if (a := at[m]) is not None
+        ]
+        for low, high in sorted(taken):
             if low >= base:
                 break
             if high > base:
-                base = -(-high // align) * align
+                base = round_up(high, align)
         at[n] = addresses[n] = base
     return addresses
 
 
 def squeaky(
     profiles: Sequence[Profile],
-    inner: Sequence[int],
-    walls: Sequence[Sequence[Wall]],
+    interference: Interference,
+    inner: Collection[int],
     fixed: Mapping[int, int],
     limit: int,
     rounds: int,
-    by_turns: bool,
+    ranks: Sequence[Rank] = RANKS,
+    by_turns: bool = False,
 ) -> Fitted:
-    """The lowest top found of ``inner`` beside those that are ``fixed``: within ``limit`` it is low
-    enough. Deterministic.
+    """The lowest top found in ``rounds`` for each of ``ranks``, of ``inner`` beside those that are
+    ``fixed``: within ``limit`` it is low enough. Deterministic.
 
     Args:
         by_turns: those that end above the limit are served earlier after every other round only;
             after the others just those that have to be lower for a lower top.
     """
     chance, best = Random(0), None
-    for rank in RANKS:
+    for rank in ranks:
         served = sorted(inner, key=lambda n: rank(profiles[n]))
         for number in range(rounds):
-            addresses = first_fit(profiles, served, walls, fixed)
+            addresses = first_fit(profiles, interference, served, fixed)
             tops = {n: at + profiles[n].size for n, at in addresses.items()}
-            top = max(tops.values())
+            top = max(tops.values(), default=0)
             if best is None or top < best.top:
                 best = Fitted(top, addresses)
             if best.top <= limit:

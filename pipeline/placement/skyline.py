@@ -7,12 +7,10 @@ heuristic for the orthogonal stock-cutting problem, 2004, made exhaustive). A st
 lives as the limit allows cannot waste a cell, which prunes most.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipeline.placement.blocks import Block
+from pipeline.placement.blocks import Profile
 
 
 class _Node(NamedTuple):
@@ -27,10 +25,10 @@ class _Node(NamedTuple):
 
 
 def fill(
-    blocks: Sequence[Block], limit: int, nodes: int
+    blocks: Sequence[Profile], limit: int, nodes: int
 ) -> tuple[tuple[int, ...] | None, int, bool]:
-    """Addresses within ``limit`` cells or None, the nodes looked at, and whether the answer is
-    certain: ``nodes`` sufficed."""
+    """Addresses of ``blocks``, profiles of one part, within ``limit`` cells or None, the nodes
+    looked at, and whether the answer is certain: ``nodes`` sufficed."""
     crowds = _crowds(blocks)
     over = [sum(1 << at for at, crowd in enumerate(crowds) if crowd >> n & 1)
             for n in range(len(blocks))]  # fmt: skip
@@ -72,7 +70,7 @@ def fill(
     return None, nodes, False
 
 
-def _crowds(blocks: Sequence[Block]) -> list[int]:
+def _crowds(blocks: Sequence[Profile]) -> list[int]:
     """The sets of blocks that live together, as masks, without those that are part of another."""
     sets = {
         sum(1 << n for n, b in enumerate(blocks) if b.first <= at <= b.last)
@@ -97,7 +95,9 @@ def _lift(node: _Node, unfinished: list[int], ground: list[int], low: int) -> _N
     return node._replace(heights=tuple(heights), slack=tuple(slack), closed=0)
 
 
-def _put(node: _Node, n: int, block: Block, span: list[int], low: int, limit: int) -> _Node | None:
+def _put(
+    node: _Node, n: int, block: Profile, span: list[int], low: int, limit: int
+) -> _Node | None:
     address = -(-low // block.align) * block.align
     heights, slack = list(node.heights), list(node.slack)
     for at in span:

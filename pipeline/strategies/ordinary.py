@@ -4,8 +4,6 @@ The order with the least peak, element-wise operators in place where an input di
 that need no more than that peak.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,9 +14,8 @@ from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import KEPT, Plan
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.lower import Laid, Region, lay, needed, room, with_room
-from pipeline.schedules.whole import Whole
+from pipeline.search.moves.whole import EFFORT, in_order
 from pipeline.search.quicker import quickest
-from pipeline.search.whole import EFFORT, in_order
 from pipeline.strategies.base import ANY, Strategy
 
 
@@ -54,8 +51,8 @@ class Ordinary(Strategy):
                 "once it is read; set hardware.streams_input=false, or leave preserve_input out"
             )
         operators = [op for op in needed(graph) if op is not arriving.pool]
-        found = in_order(graph, hardware, arriving, operators, self.preserve_input)
-        regions: list[Region] = [arriving, *(Whole(op, over) for op, over in found.operators)]
+        order, proved = in_order(graph, hardware, arriving, operators, self.preserve_input)
+        regions: list[Region] = [arriving, *order]
 
         def laid(asked: Mapping[str, str], scratch: bool = True) -> Laid:
             return lay(
@@ -71,6 +68,5 @@ class Ordinary(Strategy):
         best = with_room(lambda scratch: laid({}, scratch))
         if self.objective != "memory" and best.draft.scratch:
             best = quickest(graph, hardware, operators, laid, cells, best)
-        proved = (("order_proved", found.order.proved), ("arena_proved", found.proved))
         kept = ((KEPT, True),) if self.preserve_input else ()
         return best.plan(self.name, (*proved, *kept))

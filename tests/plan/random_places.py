@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pipeline.graph.graph import Graph
-from pipeline.placement.blocks import Block
-from pipeline.placement.pack import first_fit
+from pipeline.placement.blocks import Block, Profile, interference
+from pipeline.placement.fit import first_fit
 from pipeline.plan.vocabulary import Affine, Blocks, Buffer, Compute, Rows, Table, packed
 from tests.plan.mutations import Dice
 from tests.plan.reference import Footprint
@@ -86,10 +86,11 @@ def placed(draft: Draft, row: list[Action], feet: list[Footprint]) -> list[Actio
         for each in held:
             first, last = (-1, end) if apart else lives[each.name]
             size = each.extent[1] + loose * draft.pick(0, 0, 2, 4)
-            blocks.append(Block(size, first, last, min(each.bits // 4, 2)))
+            blocks.append(Profile((Block(size, first, last),), min(each.bits // 4, 2)))
         served = draft.shuffled([*range(len(held))]) if draft.chance(0.7) else range(len(held))
-        for buffer, base in zip(held, first_fit(blocks, served), strict=True):
-            draft.buffers[buffer.name] = _moved(buffer, base)
+        bases = first_fit(blocks, interference(blocks), served, {})
+        for n, buffer in enumerate(held):
+            draft.buffers[buffer.name] = _moved(buffer, bases[n])
     if draft.frames == 1 and draft.chance(0.4):
         _over_an_input(draft, row, lives)
     return row

@@ -12,15 +12,16 @@ import pytest
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.placement.blocks import Block, load
-from pipeline.placement.pack import first_fit, pack
+from pipeline.placement.blocks import Block, Profile, interference, load
+from pipeline.placement.fit import first_fit
+from pipeline.placement.place import place
 from pipeline.placement.skyline import fill
 from pipeline.plan.cost import Cost, cost
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
+from pipeline.search.moves.whole import ordered
 from pipeline.search.order import least_peak
 from pipeline.search.view.whole import Task, View
-from pipeline.search.whole import place
 from pipeline.strategies.ordinary import Ordinary
 from tests.strategies import nets
 from tests.strategies.brute import fits, optimum
@@ -206,17 +207,21 @@ def test_wide_graphs_are_planned_in_time() -> None:
     assert found.peak == max(4 + 9 + 9 + sum(range(1, 7)), 18 + sum(range(1, 8)))
 
 
-def random_blocks(seed: int, number: int) -> list[Block]:
+def block(size: int, first: int, last: int, align: int = 1) -> Profile:
+    return Profile((Block(size, first, last),), align)
+
+
+def random_blocks(seed: int, number: int) -> list[Profile]:
     rng = np.random.default_rng(seed)
     first = rng.integers(0, number, number)
     last = first + rng.integers(0, 4, number)
     sizes = rng.integers(1, 7, number)
-    return [Block(*map(int, each)) for each in zip(sizes, first, last, strict=True)]
+    return [block(*map(int, each)) for each in zip(sizes, first, last, strict=True)]
 
 
-def apart(blocks: list[Block], addresses: tuple[int, ...]) -> bool:
+def apart(blocks: list[Profile], addresses: tuple[int, ...]) -> bool:
     return all(
-        not a.meets(b) or x + a.size <= y or y + b.size <= x
+        a.first > b.last or b.first > a.last or x + a.size <= y or y + b.size <= x
         for (a, x), (b, y) in combinations(list(zip(blocks, addresses, strict=True)), 2)
     )
 
@@ -226,7 +231,7 @@ def test_packings_are_as_small_as_exhaustive_search_finds(seed: int) -> None:
     """By the skyline search also below the bound and where the bound cannot be met."""
     blocks = random_blocks(seed, 3 + seed % 7)
     lives = [(b.size, b.first, b.last) for b in blocks]
-    found = pack(blocks, 1_000_000)
+    found = place(blocks, effort=1_000_000)
     assert apart(blocks, found.addresses) and found.proved
     assert found.cells == max(a + b.size for a, b in zip(found.addresses, blocks, strict=True))
     assert fits(lives, found.cells)
@@ -243,17 +248,18 @@ def test_where_first_fit_misses_the_bound_the_search_does_not() -> None:
     for seed in range(200):
         blocks = random_blocks(seed, 14)
         by_size = sorted(range(len(blocks)), key=lambda n: -blocks[n].size)
-        addresses = first_fit(blocks, by_size)
+        found = first_fit(blocks, interference(blocks), by_size, {})
+        addresses = tuple(found[n] for n in range(len(blocks)))
         assert apart(blocks, addresses)
         missed += max(a + b.size for a, b in zip(addresses, blocks, strict=True)) > load(blocks)
-        assert pack(blocks, 1_000_000).cells == load(blocks)
+        assert place(blocks, effort=1_000_000).cells == load(blocks)
     assert missed > 20
 
 
 def test_alignment_is_kept_and_can_cost_more_than_the_bound() -> None:
     """Three sizes are odd or aligned to 2: 12 cells live at once do not fit into 12."""
-    blocks = [Block(2, 0, 0), Block(1, 0, 1, 2), Block(5, 1, 2, 2), Block(6, 0, 1, 2)]
-    found = pack(blocks, 1_000_000)
+    blocks = [block(2, 0, 0), block(1, 0, 1, 2), block(5, 1, 2, 2), block(6, 0, 1, 2)]
+    found = place(blocks, effort=1_000_000)
     assert apart(blocks, found.addresses)
     assert all(a % b.align == 0 for a, b in zip(found.addresses, blocks, strict=True))
     assert (found.cells, found.proved) == (13, True)
@@ -263,6 +269,6 @@ def test_alignment_is_kept_and_can_cost_more_than_the_bound() -> None:
 def test_extra_blocks_share_the_arena() -> None:
     """Sums that live before the first task lie where tensors come later."""
     view = View((4, 6), (Task((0,)),), (1,))
-    found = place(view, (1, 1), [Block(5, 0, 0)])
-    assert (found.cells, found.bound, found.proved) == (10, 10, True)
-    assert place(view, (1, 1), [Block(8, 0, 0)]).cells == 12
+    found = ordered(view, (1, 1), [block(5, 0, 0)])
+    assert (found.cells, found.order.bound, found.proved) == (10, 10, True)
+    assert ordered(view, (1, 1), [block(8, 0, 0)]).cells == 12

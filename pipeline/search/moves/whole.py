@@ -1,0 +1,147 @@
+"""Propose whole tensors, one operator after the other: when each runs, and which outputs take an
+input's place.
+
+The least peak first, then the smallest arena. Where the first order with every output in place
+cannot be packed into its own peak, other choices of places and other orders with that peak are
+tried, until one can or all have been.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.hardware import Hardware
+from pipeline.kernels import Form, scratch_bytes
+from pipeline.placement.blocks import WORD, Block, Profile, load, round_up
+from pipeline.placement.place import place
+from pipeline.schedules.arriving import Arriving
+from pipeline.schedules.lower import Notes, room
+from pipeline.schedules.whole import Whole
+from pipeline.search.order import Order, least_peak
+from pipeline.search.view.whole import State, View, members
+
+EFFORT = 1_000_000
+"""Of the search over orders and places: steps of about a microsecond."""
+
+Choice = tuple[int | None, ...]
+"""For each task of an order, the input whose place its output takes."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """
+    Attributes:
+        over: for each task in ``order`` the tensor whose place its output takes, or None.
+        cells: of the smallest arena that was found.
+        proved: no order with this peak, whatever is done in place, has a smaller arena.
+    """
+
+    order: Order
+    over: Choice
+    cells: int
+    proved: bool
+
+
+def in_order(
+    graph: Graph,
+    hardware: Hardware,
+    arriving: Arriving,
+    operators: Sequence[Operator],
+    keep_input: bool = False,
+) -> tuple[list[Whole], Notes]:
+    """The best order of ``operators`` after the input has arrived; all of them are needed."""
+    start = arriving.start.name
+    view = View.of(graph.tensors, start, operators, graph.output, *[start] * keep_input)
+    aligns = [
+        max(2 * hardware.alignment_bytes, graph.tensors[name].dtype.bits // 4)
+        for name in view.names
+    ]
+    view = replace(view, sizes=tuple(map(round_up, view.sizes, aligns)))
+    sums = [Profile((Block(each, 0, 0),), WORD) for each in arriving.beside.values()]
+    scratch = [2 * scratch_bytes(Form.whole(op, graph), hardware) for op in operators]
+    tasks = (task._replace(scratch=n) for task, n in zip(view.tasks, scratch, strict=True))
+    found = ordered(replace(view, tasks=tuple(tasks)), aligns, sums)
+    if found.cells > room(graph, hardware):
+        found = ordered(view, aligns, sums)
+    regions = [
+        Whole(operators[number], "" if over is None else view.names[over])
+        for number, over in zip(found.order.tasks, found.over, strict=True)
+    ]
+    return regions, (("order_proved", found.order.proved), ("arena_proved", found.proved))
+
+
+def ordered(view: View, aligns: Sequence[int], extra: Sequence[Profile] = ()) -> Ordered:
+    """Order and places for ``view``; each tensor's address is a multiple of its ``aligns``.
+
+    Step 0 is before the first task; ``extra`` profiles live by these steps.
+    """
+    order = least_peak(view)
+    starts = [Profile((Block(view.sizes[0], 0, 0),)), *extra]
+    peak, best, complete, effort = max(order.peak, load(starts)), None, True, EFFORT
+    for tasks, over in _variants(view, order, peak):
+        if effort <= 0:
+            complete = False
+            break
+        profiles = [*_profiles(view, aligns, tasks, over), *extra]
+        if load(profiles) > peak:
+            continue
+        placed = place(profiles, effort=effort // 2)
+        effort -= placed.effort + 20 * len(profiles)
+        complete &= placed.proved
+        if best is None or placed.cells < best.cells:
+            best = Ordered(replace(order, tasks=tasks), over, placed.cells, False)
+        if best.cells == peak:
+            break
+    assert best is not None
+    proved = order.proved and (complete or best.cells == peak)
+    return replace(best, proved=proved)
+
+
+def _variants(view: View, order: Order, peak: int) -> Iterator[tuple[tuple[int, ...], Choice]]:
+    """Orders whose peak is no higher with all choices of places; the order found, all in place,
+    comes first."""
+    yield from ((order.tasks, over) for over in _choices(view, order.tasks))
+    for tasks in _orders(view, view.first, (), peak):
+        if tasks != order.tasks:
+            yield from ((tasks, over) for over in _choices(view, tasks))
+
+
+def _orders(
+    view: View, state: State, tasks: tuple[int, ...], peak: int
+) -> Iterator[tuple[int, ...]]:
+    if not state.open:
+        yield tasks
+    for number in members(state.open):
+        during, after = view.run(state, number)
+        if during <= peak:
+            yield from _orders(view, after, (*tasks, number), peak)
+
+
+def _choices(view: View, tasks: tuple[int, ...]) -> Iterator[Choice]:
+    done, options = 0, list[tuple[int | None, ...]]()
+    for number in tasks:
+        done |= 1 << number
+        over = (t for t in view.tasks[number].over if not view.readers[t] & ~done)
+        options.append((*over, None))
+    return product(*options)
+
+
+def _profiles(
+    view: View, aligns: Sequence[int], tasks: tuple[int, ...], over: Choice
+) -> list[Profile]:
+    """What lives when: tensors in one place are one, and each task's scratch."""
+    home, first, last, align = {0: 0}, {0: 0}, {0: 0}, {0: aligns[0]}
+    scratch = list[Profile]()
+    for step, (number, taken) in enumerate(zip(tasks, over, strict=True), 1):
+        made = number + 1
+        at = home[made] = made if taken is None else home[taken]
+        first.setdefault(at, step)
+        align[at] = max(align.get(at, 1), aligns[made])
+        last |= {home[tensor]: step for tensor in (made, *view.tasks[number].reads)}
+        if cells := view.tasks[number].scratch:
+            scratch.append(Profile((Block(cells, step, step),), WORD))
+    last |= {home[tensor]: len(tasks) for tensor in view.kept}
+    found = [Profile((Block(view.sizes[t], first[t], last[t]),), align[t]) for t in first]
+    return [*found, *scratch]
