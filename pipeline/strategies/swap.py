@@ -14,7 +14,7 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import laid_at, room
 from pipeline.search.swap import best, swapnn
 from pipeline.search.swap.layers import chain, layers, timed
-from pipeline.search.swap.tiles import tilings
+from pipeline.search.swap.tiling import tiling
 from pipeline.strategies.base import Objective, Strategy
 
 
@@ -61,7 +61,7 @@ class Swap(Strategy):
 
     def counts(self, graph: Graph) -> dict[str, int]:
         """The tasks of ``swapnn`` for one frame, without a plan: figure 7 of the paper."""
-        cut = tilings(chain(graph), self.buffer_bytes)
+        cut = [tiling(layer, self.buffer_bytes) for layer in chain(graph)]
         return {
             "io_tasks": sum(each.io_tasks for each in cut),
             "compute_tasks": sum(each.compute_tasks for each in cut),

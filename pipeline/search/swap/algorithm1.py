@@ -9,59 +9,41 @@ A tile's weights depend on its input; its compute tasks on both; the write on al
 the input tiles of a layer on all writes of the layer before.
 """
 
-from __future__ import annotations
-
-import heapq
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Literal, NamedTuple
 
 from pipeline.errors import ThimbleError
-from pipeline.search.swap.cuts import Cut
+from pipeline.search.swap.tiling import Tiling
 
 Kind = Literal["input", "weight", "compute", "write"]
-POOLS = ("input", "weight", "write")
+KINDS: dict[str, tuple[Kind, ...]] = {"io": ("input", "weight", "write"), "cpu": ("compute",)}
+"""Of the tasks of each track."""
 
 
 class Task(NamedTuple):
-    """Number ``weight`` of the tasks of its kind of an input tile: (row, column, part) of the grid.
+    """Number ``number`` of the tasks of its kind of an input tile, compared as Algorithm 1 does:
+    what stands first decides.
 
-    Compared as Algorithm 1 does: what stands first decides.
+    Attributes:
+        place: (row, column, part) of the tile in the layer's grid.
+        after: tasks of the other track that are finished before it starts: those that made it
+            READY, and those that freed the buffer it takes.
+        input, weight, output: the turns of the buffers that it uses, see ``Pool``.
     """
 
     frame: int
     layer: int
     tile: int
     kind: Kind
-    weight: int = 0
-
-
-@dataclass
-class Tile:
-    """An input tile while Algorithm 1 runs: its compute tasks to come (the in-degree counter of its
-    write), and the turns of the buffers that it holds."""
-
-    row: int
-    column: int
-    part: int
-    computes: int
+    number: int
+    place: tuple[int, int, int]
+    after: int = 0
     input: int = -1
+    weight: int = -1
     output: int = -1
-
-
-class Chosen(NamedTuple):
-    """A task in the order in which it starts, and the buffers it uses: the turn of each, which
-    modulo the pool's size is its place; -1 where it uses none."""
-
-    task: Task
-    row: int
-    column: int
-    part: int
-    input: int
-    weight: int
-    output: int
 
 
 class Pool:
@@ -70,67 +52,66 @@ class Pool:
 
     def __init__(self, size: int) -> None:
         self.size, self.last = size, -1
-        self.free = deque(range(size))
+        self.free = deque((place, 0) for place in range(size))
 
-    def take(self) -> int:
-        place = self.free.popleft()
+    def take(self) -> tuple[int, int]:
+        """A turn, and the number of the task that gave the buffer back; 0: it is new."""
+        place, giver = self.free.popleft()
         self.last += 1 + (place - self.last - 1) % self.size
-        return self.last
+        return self.last, giver
 
-    def give(self, turn: int) -> None:
-        self.free.append(turn % self.size)
-
-
-Times = Callable[[Task, Cut, int, int, int], float]
-"""Microseconds of a task of a tile at (row, column, part)."""
+    def give(self, turn: int, giver: int) -> None:
+        self.free.append((turn % self.size, giver))
 
 
 class Algorithm1:
     """
+    Args:
+        pools: numbers of buffers for input, weight and output tiles.
+        us: microseconds that a task takes.
+
     Raises:
         ThimbleError: from ``run``, when no task can go on.
     """
 
     def __init__(
-        self, cuts: Sequence[Cut], frames: int, pools: tuple[int, int, int], times: Times
-    ) -> None:
-        self.cuts, self.frames, self.times = cuts, frames, times
-        self.pools = dict(zip(POOLS, map(Pool, pools), strict=True))
+        self, tilings: Sequence[Tiling], frames: int, pools: tuple[int, int, int],
+        us: Callable[[Task], float],
+    ) -> None:  # fmt: skip
+        self.tilings, self.us = tilings, us
+        self.inputs, self.weights, self.outputs = map(Pool, pools)
         self.ready: dict[Kind, list[Task]] = {"input": [], "weight": [], "compute": [], "write": []}
-        self.orders: dict[str, list[Chosen]] = {"io": [], "cpu": []}
-        self.tiles: dict[tuple[int, int], list[Tile]] = {}
-        self.writes: dict[tuple[int, int], int] = {}
-        self.inside: dict[tuple[int, int, int, int], int] = {}
+        self.orders: dict[str, list[Task]] = {"io": [], "cpu": []}
         self.busy_us = {"io": 0.0, "cpu": 0.0}
-        self.left = 0
+        self.computes: dict[tuple[int, ...], int] = {}  # to come, of each tile
+        self.writes: dict[tuple[int, int], int] = {}  # to come, of each frame's layer
+        self.held: dict[tuple[int, ...], int] = {}  # output buffers, by tile
         for frame in range(frames):
             self.open(frame, 0)
 
     def open(self, frame: int, layer: int) -> None:
         """The layer before is written: all input tiles of this one are READY."""
-        if layer == len(self.cuts):
+        if layer == len(self.tilings):
             return
-        cut = self.cuts[layer]
-        grid = product(range(len(cut.rows)), range(len(cut.columns)), range(len(cut.parts)))
-        computes = max(1, len(cut.weights))
-        tiles = [Tile(row, column, part, computes) for row, column, part in grid]
-        self.tiles[frame, layer] = tiles
-        self.writes[frame, layer] = len(tiles)
-        self.left += len(tiles)
-        for number in range(len(tiles)):
-            self.push(Task(frame, layer, number, "input"))
+        tiling = self.tilings[layer]
+        rows, columns, parts = map(len, (tiling.rows, tiling.columns, tiling.parts))
+        places = list(product(range(rows), range(columns), range(parts)))
+        self.writes[frame, layer] = len(places)
+        for tile, place in enumerate(places):
+            self.computes[frame, layer, tile] = max(1, len(tiling.weight_tiles))
+            self.push(Task(frame, layer, tile, "input", 0, place))
 
     def push(self, task: Task) -> None:
-        heapq.heappush(self.ready[task.kind], task)
+        insort(self.ready[task.kind], task)
 
     def run(self) -> float:
-        """Microseconds until all is done; the orders are in ``orders``."""
+        """Microseconds until all is done; the tasks of each track as they start are ``orders``."""
         now, running = 0.0, dict[str, tuple[float, Task]]()
-        while self.left or running:
+        while self.writes:
             for track in ("io", "cpu"):
                 if track not in running and (task := self.select(track)):
-                    tile = self.tile(task)
-                    took = self.times(task, self.cuts[task.layer], tile.row, tile.column, tile.part)
+                    took = self.us(task)
+                    self.orders[track].append(task)
                     self.busy_us[track] += took
                     running[track] = now + took, task
             if not running:
@@ -140,84 +121,63 @@ class Algorithm1:
                 )
             track = min(running, key=lambda name: (running[name][0], name != "io"))
             now, task = running.pop(track)
-            self.finish(task)
+            self.finish(task, len(self.orders[track]))
         return now
-
-    def tile(self, task: Task) -> Tile:
-        return self.tiles[task.frame, task.layer][task.tile]
 
     def select(self, track: str) -> Task | None:
         """The first READY task that gets its buffer, which is SELECTED."""
-        if track == "cpu":
-            return self.select_compute()
-        able = [
-            ready[0]
-            for kind, ready in self.ready.items()
-            if ready and (kind == "write" or (kind != "compute" and self.pools[kind].free))
-        ]
+        able = list[Task]()
+        for kind in KINDS[track]:
+            ready = self.ready[kind]
+            able += filter(self.gets, ready if kind == "compute" else ready[:1])
         if not able:
             return None
         task = min(able)
-        heapq.heappop(self.ready[task.kind])
-        tile, weight = self.tile(task), -1
+        self.ready[task.kind].remove(task)
         if task.kind == "input":
-            tile.input = self.pools["input"].take()
-        elif task.kind == "weight":
-            weight = self.inside[*task[:3], task.weight] = self.pools["weight"].take()
-        self.choose("io", task, tile, weight)
+            turn, giver = self.inputs.take()
+            return task._replace(input=turn, after=giver)
+        if task.kind == "weight":
+            turn, giver = self.weights.take()
+            return task._replace(weight=turn, after=giver)
+        if task.kind == "compute":
+            owner, giver = self.owner(task), 0
+            if owner not in self.held:
+                self.held[owner], giver = self.outputs.take()
+            return task._replace(output=self.held[owner], after=max(task.after, giver))
         return task
 
-    def select_compute(self) -> Task | None:
-        ready, passed, found = self.ready["compute"], list[Task](), None
-        while ready and found is None:
-            task = heapq.heappop(ready)
-            owner = self.owner(task)
-            if owner.output < 0 and self.pools["write"].free:
-                owner.output = self.pools["write"].take()
-            if owner.output < 0:
-                passed.append(task)
-                continue
-            found, tile = task, self.tile(task)
-            tile.output = owner.output
-            self.choose("cpu", task, tile, self.inside.get((*task[:3], task.weight), -1))
-        for task in passed:
-            heapq.heappush(ready, task)
-        return found
+    def gets(self, task: Task) -> bool:
+        """Whether there is a buffer for it."""
+        if task.kind == "compute":
+            return self.owner(task) in self.held or bool(self.outputs.free)
+        pool = {"input": self.inputs, "weight": self.weights}.get(task.kind)
+        return pool is None or bool(pool.free)
 
-    def choose(self, track: str, task: Task, tile: Tile, weight: int) -> None:
-        place = tile.row, tile.column, tile.part
-        self.orders[track].append(Chosen(task, *place, tile.input, weight, tile.output))
-
-    def owner(self, task: Task) -> Tile:
+    def owner(self, task: Task) -> tuple[int, ...]:
         """The tile that holds the output buffer: parts of one sum share the first one's."""
-        cut = self.cuts[task.layer]
-        if cut.tiling.layer.channelwise or len(cut.parts) == 1:
-            return self.tile(task)
-        return self.tiles[task.frame, task.layer][task.tile - task.tile % len(cut.parts)]
+        part = task.place[2] if self.tilings[task.layer].summed else 0
+        return task.frame, task.layer, task.tile - part
 
-    def finish(self, task: Task) -> None:
-        """Free its buffers and release its successors."""
-        cut, tile = self.cuts[task.layer], self.tile(task)
-        if task.kind == "input":
-            for number in range(len(cut.weights)):
-                self.push(task._replace(kind="weight", weight=number))
-            if not cut.weights:
-                self.push(task._replace(kind="compute"))
-        elif task.kind == "weight":
-            self.push(task._replace(kind="compute"))
+    def finish(self, task: Task, number: int) -> None:
+        """Free its buffers and release its successors; it is the track's task ``number``."""
+        tiling, tile = self.tilings[task.layer], task[:3]
+        if task.kind == "input" and tiling.weight_tiles:
+            for n in range(len(tiling.weight_tiles)):
+                self.push(task._replace(kind="weight", number=n))
+        elif task.kind in ("input", "weight"):
+            self.push(task._replace(kind="compute", after=number))
         elif task.kind == "compute":
-            if cut.weights:
-                self.pools["weight"].give(self.inside.pop((*task[:3], task.weight)))
-            tile.computes -= 1
-            if not tile.computes:
-                self.pools["input"].give(tile.input)
-                self.push(task._replace(kind="write", weight=0))
+            if tiling.weight_tiles:
+                self.weights.give(task.weight, number)
+            self.computes[tile] -= 1
+            if not self.computes[tile]:
+                self.inputs.give(task.input, number)
+                self.push(task._replace(kind="write", number=0, after=number))
         else:
-            self.left -= 1
-            last = cut.tiling.layer.channelwise or tile.part == len(cut.parts) - 1
-            if last:
-                self.pools["write"].give(tile.output)
-            key = task.frame, task.layer
-            self.writes[key] -= 1
-            if not self.writes[key]:
+            if not tiling.summed or task.place[2] == len(tiling.parts) - 1:
+                self.outputs.give(task.output, number)
+            self.writes[tile[:2]] -= 1
+            if not self.writes[tile[:2]]:
+                del self.writes[tile[:2]]
                 self.open(task.frame, task.layer + 1)

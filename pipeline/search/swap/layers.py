@@ -114,11 +114,12 @@ class TiledLayer:
     def target_bytes(self) -> int:
         return prod(self.shape)
 
-    def reads(self, rows: int, columns: int) -> tuple[int, int]:
+    def reads(self, rows: int, columns: int) -> tuple[int, ...]:
         """Rows and columns of the first source that so many rows and columns of the target read."""
-        assert self.windows is not None
-        high, wide = self.windows
-        return reach(high, 0, rows).size, reach(wide, 0, columns).size
+        if self.windows is None:
+            return self.source_shape[:-1]
+        steps = zip(self.windows, (rows, columns), strict=True)
+        return tuple(reach(window, 0, size).size for window, size in steps)
 
 
 @dataclass(frozen=True)

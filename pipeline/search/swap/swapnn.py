@@ -4,20 +4,27 @@ Each task ends with a signal of its track and waits, before it starts, for the t
 track that it depends on: the counters alone make the plan right, whatever the times become.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import NamedTuple
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates
-from pipeline.schedules.swapped import Job, Swapped
-from pipeline.search.swap.algorithm1 import Algorithm1, Chosen, Task
-from pipeline.search.swap.cuts import Cut, cut
-from pipeline.search.swap.emit import Emitter, Pools
+from pipeline.schedules.swapped import Act, Job, Kind, Swapped, Window
+from pipeline.search.swap.algorithm1 import Algorithm1, Task
 from pipeline.search.swap.layers import Proposal, TiledLayer, homes
-from pipeline.search.swap.tiles import tiling
+from pipeline.search.swap.tiling import Range, Ranges, Tiling, longest, tiling
+
+
+class Pools(NamedTuple):
+    """Numbers of buffers; they lie in memory in this order."""
+
+    buffer_bytes: int
+    input: int
+    weight: int
+    output: int
 
 
 def pools(sram_bytes: int, buffer_bytes: int, shares: tuple[int, int, int]) -> Pools:
@@ -37,98 +44,198 @@ def pools(sram_bytes: int, buffer_bytes: int, shares: tuple[int, int, int]) -> P
             "pool that the tiles which hold the outputs wait for; try [1,2,1]"
         )
     number = max(number, *(-(-total // share) for share in shares))
-    sizes = [number * share // total for share in shares]
-    return Pools(buffer_bytes, sizes[0], sizes[1], sizes[2])
+    return Pools(buffer_bytes, *(number * share // total for share in shares))
 
 
-@dataclass
-class Frozen:
-    """The orders as jobs that wait for each other."""
+class Piece(NamedTuple):
+    """Weights of a tile in one window: ``box`` of them, for output channels ``made``; ``partial``:
+    only a part of what these need, so that sums are kept."""
 
-    emitters: list[Emitter]
-    orders: dict[str, list[Chosen]]
-    pools: Pools
+    window: Window
+    made: Range
+    box: Ranges
+    partial: bool
 
-    def __post_init__(self) -> None:
-        self.io = {chosen.task: n for n, chosen in enumerate(self.orders["io"], 1)}
-        self.used: dict[tuple[str, int], int] = {}
-        self.computed: dict[tuple[int, int, int], int] = {}
-        self.written: dict[int, int] = {}
-        for n, chosen in enumerate(self.orders["cpu"], 1):
-            self.used["input", chosen.input] = n
-            self.used["weight", chosen.weight] = n
-            self.computed[chosen.task[:3]] = n
-        for n, chosen in enumerate(self.orders["io"], 1):
-            if chosen.task.kind == "write":
-                self.written[chosen.output] = n  # of several parts, the last
-        self.turns: dict[tuple[str, int], int] = {}
 
-    def released(self, pool: str, turn: int, size: int) -> int:
-        """The number of the task that released the buffer which ``turn`` takes; 0: it is new."""
-        before = self.turns.get((pool, turn % size))
-        self.turns[pool, turn % size] = turn
-        if before is None:
-            return 0
-        return self.written[before] if pool == "output" else self.used[pool, before]
+def volume(box: Ranges) -> int:
+    return prod(max(0, stop - start) for start, stop in box)
 
-    def moving(self) -> Iterator[Job]:
-        for chosen in self.orders["io"]:
-            task = chosen.task
-            if task.kind == "input":
-                after = self.released("input", chosen.input, self.pools.input)
-            elif task.kind == "weight":
-                after = self.released("weight", chosen.weight, self.pools.weight)
-            else:
-                after = self.computed[task[:3]]
-            yield Job(after, tuple(self.emitters[task.layer].moves(chosen)))
 
-    def computing(self) -> Iterator[Job]:
-        opened = set[int]()
-        for chosen in self.orders["cpu"]:
-            task, after = chosen.task, 0
-            if task.weight == 0:
-                after = self.io[task._replace(kind="input")]
-            if self.emitters[task.layer].cut.weights:
-                after = self.io[task._replace(kind="weight")]
-            if chosen.output not in opened:
-                opened.add(chosen.output)
-                after = max(after, self.released("output", chosen.output, self.pools.output))
-            yield Job(after, tuple(self.emitters[task.layer].computes(chosen)))
+class Emitter:
+    """One layer: its windows, and what its tasks move and compute.
+
+    Raises:
+        ThimbleError: where an input tile, or the sums of an output tile, need more than a buffer.
+    """
+
+    def __init__(self, tiling: Tiling, graph: Graph, pools: Pools) -> None:
+        layer = self.layer = tiling.layer
+        self.tiling, self.graph, self.pools = tiling, graph, pools
+        self.windows: dict[str, Window] = {}
+        self.axes = slice(
+            0 if layer.windows else 2, None
+        )  # a dense layer's target has channels only
+        room, inputs, weights, outputs = pools
+        depth = longest(tiling.parts)
+        held = [longest(tiling.rows), longest(tiling.columns)]
+        channels = depth if layer.channelwise else layer.channels
+        if (needed := prod(tiling.window) * depth) > room:
+            raise ThimbleError(
+                f"{layer.name}: {needed} B of {layer.source} are read at once; "
+                f"strategy.buffer_bytes={room} is too small: use strategy.scheduler=best"
+            )
+        self.add("in", layer.source, 0, (*tiling.window, depth), inputs)
+        base = (inputs + weights) * room
+        self.add("out", layer.target, base, (*held, channels)[self.axes], outputs)
+        if number := tiling.sums:
+            above = 0 if tiling.summed else -(-prod((*held, channels)) // 4) * 4
+            if above + 4 * number > room:
+                raise ThimbleError(
+                    f"{layer.name}: {4 * number} B of sums don't fit beside an output tile; try "
+                    f"another strategy.buffer_bytes than {room}"
+                )
+            shared = longest(tile.shared for tile in tiling.weight_tiles)
+            sizes = (*held, channels if tiling.summed else shared)[self.axes]
+            self.add("sums", layer.target, base + above, sizes, outputs, bits=32)
+        for period in {tile.period for tile in tiling.weight_tiles}:
+            tiles = [tile for tile in tiling.weight_tiles if tile.period == period]
+            _, *inner, last = graph.tensors[layer.weight].shape
+            rows, high, wide = (
+                longest(getattr(tile, axis) for tile in tiles)
+                for axis in ("rows", "shared", "columns")
+            )
+            base, whole = inputs * room, (rows, *inner, depth if tiling.summed else last)
+            for kind, sizes in (("rows", whole), ("shared", (high, *inner, wide))):
+                if all(sizes):
+                    self.add(f"{kind}{period or ''}", layer.weight, base, sizes, weights)
+                base += prod(sizes)
+
+    def add(
+        self, kind: str, tensor: str, base: int, sizes: Sequence[int], copies: int, bits: int = 8
+    ) -> None:
+        name, room = self.graph.beside(self.layer.name, kind), self.pools.buffer_bytes
+        held = self.graph.tensors[tensor]
+        self.windows[kind] = Window(name, held, base, tuple(sizes), bits, copies, room)
+
+    # --- boxes
+
+    def made(self, task: Task, channels: Range) -> Ranges:
+        """Of the target."""
+        row, column, _ = task.place
+        made: Ranges = (self.tiling.rows[row], self.tiling.columns[column], channels)
+        return made[self.axes]
+
+    def channels(self, task: Task, rows: Range | None = None) -> Range:
+        """Of output channels ``rows``, or of all, those that the tile makes."""
+        rows = rows or (0, self.layer.channels)
+        if not self.layer.channelwise:
+            return rows
+        low, high = self.tiling.parts[task.place[2]]
+        return max(low, rows[0]), max(low, rows[0], min(high, rows[1]))
+
+    def weights(self, task: Task) -> Iterator[Piece]:
+        """What the tile has whole (or the input part's share of it), and what it shares."""
+        tile, summed = self.tiling.weight_tiles[task.number], self.tiling.summed
+        _, *inner, last = self.graph.tensors[self.layer.weight].shape
+        start, end = part = self.tiling.parts[task.place[2]] if summed else (0, last)
+        shared = min(start + tile.columns[0], end), min(start + tile.columns[1], end)
+        kinds = ("rows", tile.rows, part, summed), ("shared", tile.shared, shared, True)
+        for kind, made, some, in_part in kinds:
+            if volume((made, some)):
+                box = (made, *((0, extent) for extent in inner), some)
+                yield Piece(self.windows[f"{kind}{tile.period or ''}"], made, box, in_part)
+
+    # --- tasks
+
+    def last(self, task: Task) -> bool:
+        """The output tile is complete after this input tile."""
+        return not self.tiling.summed or task.place[2] == len(self.tiling.parts) - 1
+
+    def moves(self, task: Task) -> Iterator[tuple[Window, int, Ranges]]:
+        """Of an IO task: into or out of which copy of which window, what."""
+        if task.kind == "input":
+            yield self.windows["in"], task.input, self.tiling.read(*task.place)
+        elif task.kind == "weight":
+            yield from ((each.window, task.weight, each.box) for each in self.weights(task))
+        elif self.last(task):
+            yield self.windows["out"], task.output, self.made(task, self.channels(task))
+
+    def moving(self, task: Task) -> Iterator[Act]:
+        kind: Kind = "store" if task.kind == "write" else "load"
+        for held, copy, box in self.moves(task):
+            yield Act(kind, held.name, copy, held.box(box), task.frame)
+
+    def computing(self, task: Task) -> Iterator[Act]:
+        """Of a compute task. Where input tiles are parts of the source's channels, all of it is in
+        sums, from the first part to the last."""
+        tiles, summed, act = self.tiling.weight_tiles, self.tiling.summed, partial(self.act, task)
+        if not tiles:
+            yield act("make", self.channels(task))
+            return
+        tile, every = tiles[task.number], self.channels(task)
+        if summed and task.place[2] == task.number == 0:
+            yield act("clear", every)
+        for piece in self.weights(task):
+            made = self.channels(task, piece.made)
+            if not volume((made,)):
+                continue
+            if piece.partial and tile.opens and not summed:
+                yield act("clear", made)
+            yield act("add" if piece.partial else "make", made, piece)
+            if piece.partial and tile.closes and not summed:
+                yield act("finish", made)
+        if summed and self.last(task) and task.number == len(tiles) - 1:
+            yield act("finish", every)
+
+    def act(self, task: Task, kind: Kind, made: Range, piece: Piece | None = None) -> Act:
+        held = self.windows["sums" if kind in ("clear", "add") else "out"]
+        given, some = list[tuple[str, int]](), None
+        if kind in ("make", "add"):
+            given.append((self.windows["in"].name, task.input))
+        if kind == "finish":
+            given.append((self.windows["sums"].name, task.output))
+        if piece:
+            given.append((piece.window.name, task.weight))
+            some = piece.window.box(piece.box)[-1] if piece.partial else None
+        box = held.box(self.made(task, made))
+        return Act(
+            kind, held.name, task.output, box, task.frame, self.layer.name, tuple(given), some
+        )
 
 
 def schedule(
-    graph: Graph,
-    chain: Sequence[TiledLayer],
-    sizes: Pools,
-    frames: int,
-    rates: Rates,
+    graph: Graph, chain: Sequence[TiledLayer], sizes: Pools, frames: int, rates: Rates
 ) -> Proposal:
     """
     Raises:
-        ThimbleError: as ``cut`` and ``Algorithm1`` do.
+        ThimbleError: as ``Tiling``, ``Emitter`` and ``Algorithm1`` do.
     """
-    cuts = [cut(tiling(layer, sizes.buffer_bytes)) for layer in chain]
-    emitters = [Emitter(each, graph, sizes) for each in cuts]
+    tilings = [tiling(layer, sizes.buffer_bytes) for layer in chain]
+    emitters = [Emitter(each, graph, sizes) for each in tilings]
 
-    def took(task: Task, cut: Cut, row: int, column: int, part: int) -> float:
+    def us(task: Task) -> float:
         """As the paper does: all compute tasks of a layer take the same time."""
         if task.kind == "compute":
-            return rates.compute_us(cut.tiling.layer.work / cut.computes)
-        size = emitters[task.layer].size(Chosen(task, row, column, part, 0, 0, 0))
+            cut = tilings[task.layer]
+            tiles = len(cut.rows) * len(cut.columns) * len(cut.parts)
+            return rates.compute_us(cut.layer.work / (tiles * max(1, len(cut.weight_tiles))))
+        size = sum(volume(box) for _, _, box in emitters[task.layer].moves(task))
         return rates.move_us(size, task.kind == "write")
 
-    run = Algorithm1(cuts, frames, sizes[1:], took)
+    run = Algorithm1(tilings, frames, sizes[1:], us)
     expected_us = run.run()
-    frozen = Frozen(emitters, run.orders, sizes)
+    io, cpu = run.orders["io"], run.orders["cpu"]
+    computing = [Job(task.after, tuple(emitters[task.layer].computing(task))) for task in cpu]
+    moving = [Job(task.after, tuple(emitters[task.layer].moving(task))) for task in io]
     windows = tuple(each for emitter in emitters for each in emitter.windows.values())
-    region = Swapped(*homes(chain), windows, tuple(frozen.computing()), tuple(frozen.moving()))
     notes = (
         ("scheduler", "swapnn"),
         ("buffer_bytes", sizes.buffer_bytes),
-        ("io_tasks", len(run.orders["io"])),
-        ("compute_tasks", len(run.orders["cpu"])),
+        ("io_tasks", len(io)),
+        ("compute_tasks", len(cpu)),
         ("expected_makespan_us", expected_us),
         ("expected_cpu_us", run.busy_us["cpu"]),
         ("expected_io_us", run.busy_us["io"]),
     )
+    region = Swapped(*homes(chain), windows, computing, moving)
     return Proposal(region, sizes.buffer_bytes * sum(sizes[1:]), notes)

@@ -32,7 +32,7 @@ from pipeline.search.swap.resident import (
     weights_stay_bytes,
 )
 from pipeline.search.swap.search import Search, Share, least_bytes
-from pipeline.search.swap.tiles import tilings
+from pipeline.search.swap.tiling import tiling
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.swap import Swap, card_share, searched
@@ -125,7 +125,7 @@ def test_counts_are_those_of_the_rule() -> None:
     """Each input tile has its own read and write; pooling computes once an input tile, others once
     a weight tile."""
     counts = Swap(buffer_bytes=16384).counts(alexnet())
-    found = tilings(layers(alexnet()), 16384)
+    found = [tiling(layer, 16384) for layer in layers(alexnet())]
     pooled = sum(each.inputs for each in found if not each.weights)
     tiles = sum(each.inputs for each in found)
     assert counts == {"io_tasks": 7229, "compute_tasks": 7229 - 2 * tiles + pooled}

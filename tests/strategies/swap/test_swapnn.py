@@ -13,9 +13,8 @@ from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.vocabulary import Plan, PlanError
 from pipeline.search.swap import swapnn
 from pipeline.search.swap.algorithm1 import Algorithm1
-from pipeline.search.swap.cuts import cut, sums
 from pipeline.search.swap.layers import chain, layers
-from pipeline.search.swap.tiles import tiling, tilings
+from pipeline.search.swap.tiling import tiling
 from tests.graphs import Net
 from tests.strategies.swap.nets import (
     SECONDS,
@@ -41,7 +40,7 @@ def test_numbers_of_io_tasks(network: Callable[[], Graph], at_16: int, at_128: i
     """Recomputed from the paper's rule; its own figure 7 says 85,024 and 2,248 for VGG16."""
     chain = layers(network())
     for buffer_bytes, number in ((16 * KIB, at_16), (128 * KIB, at_128)):
-        assert sum(each.io_tasks for each in tilings(chain, buffer_bytes)) == number
+        assert sum(tiling(layer, buffer_bytes).io_tasks for layer in chain) == number
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -50,12 +49,12 @@ def test_tiles_are_the_rules_and_hold_every_weight_once(
     network: Callable[[], Graph], buffer_kib: int
 ) -> None:
     room = buffer_kib * KIB
-    for each in tilings(layers(network()), room):
-        found, layer = cut(each), each.layer
-        assert len(found.rows) * len(found.columns) * len(found.parts) == each.inputs
-        assert len(found.weights) == each.weights
+    for layer in layers(network()):
+        found = tiling(layer, room)
+        assert len(found.rows) * len(found.columns) * len(found.parts) == found.inputs
+        assert len(found.weight_tiles) == found.weights
         held = 0
-        for tile in found.weights:
+        for tile in found.weight_tiles:
             depth = layer.row_bytes // layer.source_shape[-1]
             whole = (tile.rows[1] - tile.rows[0]) * layer.row_bytes
             some = (tile.shared[1] - tile.shared[0]) * (tile.columns[1] - tile.columns[0]) * depth
@@ -64,7 +63,7 @@ def test_tiles_are_the_rules_and_hold_every_weight_once(
         if len(found.parts) == 1:
             assert held == layer.weight_bytes
             pixels = prod(max(b - a for a, b in axis) for axis in (found.rows, found.columns))
-            assert pixels * layer.channels + 4 * sums(found) <= room
+            assert pixels * layer.channels + 4 * found.sums <= room
 
 
 def test_a_pixel_larger_than_a_buffer_is_refused() -> None:
@@ -160,7 +159,7 @@ def test_pools_that_deadlock_or_are_empty_are_refused() -> None:
         swapnn.pools(1 << 20, 1 << 14, (2, 1, 1))
     with pytest.raises(ThimbleError, match="every pool needs buffers"):
         swapnn.pools(1 << 20, 1 << 14, (0, 2, 1))
-    cuts = [cut(each) for each in tilings(layers(random_chain(3)), 512)]
+    cuts = [tiling(layer, 512) for layer in layers(random_chain(3))]
     with pytest.raises(ThimbleError, match="Algorithm 1 deadlocks"):
         Algorithm1(cuts, 1, (1, 2, 0), lambda *_: 1.0).run()
 

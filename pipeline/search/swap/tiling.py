@@ -1,0 +1,210 @@
+"""SwapNN's tiles: square, with halo, every one strictly smaller than a buffer (its section 3.2).
+
+An input tile is the part of the source that a square of the target reads; weight tiles do not
+depend on it, and are read again for each input tile. So a layer has ``inputs * (2 + weights)`` IO
+tasks: its input tiles, the weight tiles for each of them, and the output tiles. The rule says how
+many tiles there are; where they lie is this project's: boxes of equal size.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise, takewhile
+from math import prod
+from typing import NamedTuple
+
+from pipeline.errors import ThimbleError
+from pipeline.search.swap.layers import TiledLayer
+
+Range = tuple[int, int]
+Ranges = tuple[Range, ...]
+"""From where to where along each axis."""
+FINEST = 600
+"""The most tiles that share rows of weights."""
+
+
+class WeightTile(NamedTuple):
+    """Output channels ``rows`` of the weights; and of channels ``shared`` the part ``columns`` of
+    their last axis. A tile that ``opens`` is the first with its shared rows, one that ``closes``
+    the last: the others hold the rest of these rows. Tiles of one ``period`` are alike in size."""
+
+    rows: Range
+    shared: Range
+    columns: Range
+    opens: bool
+    closes: bool
+    period: int
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How a layer is cut.
+
+    Attributes:
+        side: rows and columns of an output tile.
+    """
+
+    layer: TiledLayer
+    buffer_bytes: int
+    side: int
+
+    @cached_property
+    def grid(self) -> tuple[int, int, int]:
+        """Output tiles along rows and columns; parts of the source's channels, where the smallest
+        input tile does not fit a buffer."""
+        rows, columns, _ = self.layer.shape
+        least = prod(self.layer.reads(1, 1)) * self.layer.source_shape[-1]
+        parts = -(-least // (self.buffer_bytes - 1))
+        return -(-rows // self.side), -(-columns // self.side), parts
+
+    @property
+    def inputs(self) -> int:
+        return prod(self.grid)
+
+    @property
+    def weights(self) -> int:
+        """Weight tiles; 0 without weights."""
+        return -(-self.layer.weight_bytes // (self.buffer_bytes - 1))
+
+    @property
+    def io_tasks(self) -> int:
+        return self.inputs * (2 + self.weights)
+
+    @property
+    def compute_tasks(self) -> int:
+        return self.inputs * max(1, self.weights)
+
+    @cached_property
+    def rows(self) -> Ranges:
+        """Of the target, for each place of the grid."""
+        return even(self.layer.shape[0], self.grid[0])
+
+    @cached_property
+    def columns(self) -> Ranges:
+        return even(self.layer.shape[1], self.grid[1])
+
+    @cached_property
+    def parts(self) -> Ranges:
+        """Of the source's channels."""
+        depth = self.layer.source_shape[-1]
+        return even(depth, min(self.grid[2], depth))
+
+    @cached_property
+    def window(self) -> tuple[int, ...]:
+        """Rows and columns of an input tile; all of one size, so that some reach further than what
+        is computed from them."""
+        reads = self.layer.reads(self.side, self.side)
+        return tuple(map(min, reads, self.layer.source_shape[:-1]))
+
+    def read(self, row: int, column: int, part: int) -> Ranges:
+        """What the input tile holds of the source."""
+        if self.layer.windows is None:
+            return (*((0, extent) for extent in self.window), self.parts[part])
+        made, extents = (self.rows[row], self.columns[column]), self.layer.source_shape
+        places = zip(self.layer.windows, made, self.window, extents, strict=False)
+        lows = [max(0, min(w.span(*out)[0], extent - size)) for w, out, size, extent in places]
+        held = ((low, low + size) for low, size in zip(lows, self.window, strict=True))
+        return (*held, self.parts[part])
+
+    @property
+    def summed(self) -> bool:
+        """Input tiles are parts of what an output element is made of."""
+        return len(self.parts) > 1 and not self.layer.channelwise
+
+    @property
+    def sums(self) -> int:
+        """Accumulators that an output tile needs at once."""
+        shared = longest(tile.shared for tile in self.weight_tiles)
+        pixels = longest(self.rows) * longest(self.columns)
+        return pixels * (self.layer.channels if self.summed else shared)
+
+    @cached_property
+    def weight_tiles(self) -> tuple[WeightTile, ...]:
+        """In the order in which they are read.
+
+        Raises:
+            ThimbleError: when the weights of an output channel need more room than there is.
+        """
+        tiles, start = list[WeightTile](), 0
+        for rows, number, period in self._groups() if self.weights else ():
+            own, end = rows // number, start + rows
+            rest = start + own * number, end
+            for n, columns in enumerate(even(longest(self.parts), number)):
+                first, ends = start + n * own, (n == 0, n == number - 1)
+                tiles.append(WeightTile((first, first + own), rest, columns, *ends, period))
+            start = end
+        return tuple(tiles)
+
+    def _groups(self) -> list[tuple[int, int, int]]:
+        """So many rows of weights make so many tiles, of a period: whole rows, pieces of one row
+        each, or, where neither gives the rule's number, rows that several tiles share."""
+        layer, room, number, depth = (
+            self.layer,
+            self.buffer_bytes,
+            self.weights,
+            longest(self.parts),
+        )
+        channels, row = layer.channels, layer.row_bytes // layer.source_shape[-1] * depth
+
+        def whole_rows(number: int) -> list[tuple[int, int, int]]:
+            return [(stop - start, 1, 0) for start, stop in even(channels, number)]
+
+        def fits(rows: int, tiles: int) -> bool:
+            whole, shared = divmod(rows, tiles)
+            size = whole * row + shared * -(-depth // tiles) * (row // depth)
+            return tiles <= depth and size <= room
+
+        if number <= channels and whole_rows(number)[0][0] * layer.row_bytes <= room:
+            return whole_rows(number)
+        pieces, more = divmod(number, channels)
+        if pieces and -(-depth // pieces) * (row // depth) <= room:
+            each = [pieces + (n < more) for n in range(channels)]
+            return [(1, tiles, int(tiles == 1)) for tiles in each]
+        for sharing in range(2, min(FINEST, number, depth) + 1):
+            period = next((n for n in range(sharing * room // row, 0, -1) if fits(n, sharing)), 0)
+            periods = min(channels // period, (number - 1) // sharing) if period else 0
+            left, tiles = channels - periods * period, number - periods * sharing
+            if period and left and fits(left, tiles):
+                return [(period, sharing, 0)] * periods + [(left, tiles, int(left < period))]
+        if row > room:
+            raise ThimbleError(
+                f"{layer.name}: {number} weight tiles of less than {room} B cannot be cut; try "
+                "another strategy.buffer_bytes"
+            )
+        return whole_rows(-(-channels // (room // row)))
+
+
+def tiling(layer: TiledLayer, buffer_bytes: int) -> Tiling:
+    """
+    Raises:
+        ThimbleError: when the smallest output tile, one pixel, is as large as a buffer.
+    """
+    limit = buffer_bytes - 1
+    rows, columns, channels = layer.shape
+    if limit < channels:
+        raise ThimbleError(
+            f"{layer.name}: one pixel of {layer.target} has {channels} B, but tiles are "
+            f"smaller than strategy.buffer_bytes={buffer_bytes}; try larger buffers"
+        )
+
+    def fits(side: int) -> bool:
+        read = prod(layer.reads(side, side)) * layer.source_shape[-1]
+        return read <= limit and side * side * channels <= limit
+
+    sides = takewhile(fits, range(1, max(rows, columns) + 1))
+    return Tiling(layer, buffer_bytes, max(sides, default=1))
+
+
+def longest(ranges: Iterable[Range]) -> int:
+    return max((stop - start for start, stop in ranges), default=0)
+
+
+def even(extent: int, number: int) -> Ranges:
+    """``number`` ranges: all of one size but for the last where that comes out, else of sizes that
+    differ by one, the longer ones first."""
+    size = -(-extent // number)
+    if -(-extent // size) == number:
+        return tuple((n * size, min(n * size + size, extent)) for n in range(number))
+    size, more = divmod(extent, number)
+    ends = [n * size + min(n, more) for n in range(number + 1)]
+    return tuple(pairwise(ends))
