@@ -79,7 +79,7 @@ class Algorithm1:
         us: Callable[[Task], float],
     ) -> None:  # fmt: skip
         self.tilings, self.us = tilings, us
-        self.inputs, self.weights, self.outputs = map(Pool, pools)
+        self.pools = dict(zip(("input", "weight", "output"), map(Pool, pools), strict=True))
         self.ready: dict[Kind, list[Task]] = {"input": [], "weight": [], "compute": [], "write": []}
         self.orders: dict[str, list[Task]] = {"io": [], "cpu": []}
         self.busy_us = {"io": 0.0, "cpu": 0.0}
@@ -126,33 +126,31 @@ class Algorithm1:
 
     def select(self, track: str) -> Task | None:
         """The first READY task that gets its buffer, which is SELECTED."""
-        able = list[Task]()
-        for kind in KINDS[track]:
-            ready = self.ready[kind]
-            able += filter(self.gets, ready if kind == "compute" else ready[:1])
+        able = [task for kind in KINDS[track] if (task := self.first(kind))]
         if not able:
             return None
         task = min(able)
         self.ready[task.kind].remove(task)
-        if task.kind == "input":
-            turn, giver = self.inputs.take()
-            return task._replace(input=turn, after=giver)
-        if task.kind == "weight":
-            turn, giver = self.weights.take()
-            return task._replace(weight=turn, after=giver)
+        if task.kind == "write":
+            return task
         if task.kind == "compute":
             owner, giver = self.owner(task), 0
             if owner not in self.held:
-                self.held[owner], giver = self.outputs.take()
+                self.held[owner], giver = self.pools["output"].take()
             return task._replace(output=self.held[owner], after=max(task.after, giver))
-        return task
+        turn, giver = self.pools[task.kind].take()
+        if task.kind == "input":
+            return task._replace(input=turn, after=giver)
+        return task._replace(weight=turn, after=giver)
 
-    def gets(self, task: Task) -> bool:
-        """Whether there is a buffer for it."""
-        if task.kind == "compute":
-            return self.owner(task) in self.held or bool(self.outputs.free)
-        pool = {"input": self.inputs, "weight": self.weights}.get(task.kind)
-        return pool is None or bool(pool.free)
+    def first(self, kind: Kind) -> Task | None:
+        """Of the READY tasks of a kind, all of which need the same but where computing goes on with
+        an output buffer that is held."""
+        ready = self.ready[kind]
+        if kind == "compute" and not self.pools["output"].free:
+            return next((task for task in ready if self.owner(task) in self.held), None)
+        full = kind in self.pools and not self.pools[kind].free
+        return ready[0] if ready and not full else None
 
     def owner(self, task: Task) -> tuple[int, ...]:
         """The tile that holds the output buffer: parts of one sum share the first one's."""
@@ -169,14 +167,14 @@ class Algorithm1:
             self.push(task._replace(kind="compute", after=number))
         elif task.kind == "compute":
             if tiling.weight_tiles:
-                self.weights.give(task.weight, number)
+                self.pools["weight"].give(task.weight, number)
             self.computes[tile] -= 1
             if not self.computes[tile]:
-                self.inputs.give(task.input, number)
+                self.pools["input"].give(task.input, number)
                 self.push(task._replace(kind="write", number=0, after=number))
         else:
             if not tiling.summed or task.place[2] == len(tiling.parts) - 1:
-                self.outputs.give(task.output, number)
+                self.pools["output"].give(task.output, number)
             self.writes[tile[:2]] -= 1
             if not self.writes[tile[:2]]:
                 del self.writes[tile[:2]]

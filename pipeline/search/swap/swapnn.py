@@ -72,6 +72,7 @@ class Emitter:
         layer = self.layer = tiling.layer
         self.tiling, self.graph, self.pools = tiling, graph, pools
         self.windows: dict[str, Window] = {}
+        self.known: dict[tuple[int, int], tuple[Piece, ...]] = {}
         self.axes = slice(
             0 if layer.windows else 2, None
         )  # a dense layer's target has channels only
@@ -133,13 +134,19 @@ class Emitter:
         low, high = self.tiling.parts[task.place[2]]
         return max(low, rows[0]), max(low, rows[0], min(high, rows[1]))
 
-    def weights(self, task: Task) -> Iterator[Piece]:
+    def weights(self, task: Task) -> tuple[Piece, ...]:
         """What the tile has whole (or the input part's share of it), and what it shares."""
-        tile, summed = self.tiling.weight_tiles[task.number], self.tiling.summed
+        key = task.number, task.place[2] if self.tiling.summed else 0
+        if key not in self.known:
+            self.known[key] = tuple(self._weights(*key))
+        return self.known[key]
+
+    def _weights(self, number: int, part: int) -> Iterator[Piece]:
+        tile, summed = self.tiling.weight_tiles[number], self.tiling.summed
         _, *inner, last = self.graph.tensors[self.layer.weight].shape
-        start, end = part = self.tiling.parts[task.place[2]] if summed else (0, last)
+        start, end = some = self.tiling.parts[part] if summed else (0, last)
         shared = min(start + tile.columns[0], end), min(start + tile.columns[1], end)
-        kinds = ("rows", tile.rows, part, summed), ("shared", tile.shared, shared, True)
+        kinds = ("rows", tile.rows, some, summed), ("shared", tile.shared, shared, True)
         for kind, made, some, in_part in kinds:
             if volume((made, some)):
                 box = (made, *((0, extent) for extent in inner), some)

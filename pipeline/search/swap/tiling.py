@@ -106,7 +106,7 @@ class Tiling:
         held = ((low, low + size) for low, size in zip(lows, self.window, strict=True))
         return (*held, self.parts[part])
 
-    @property
+    @cached_property
     def summed(self) -> bool:
         """Input tiles are parts of what an output element is made of."""
         return len(self.parts) > 1 and not self.layer.channelwise
