@@ -135,6 +135,7 @@ class Swapped:
         fixed: constants that stay in the program's memory.
         windows: what is there of them, and of sums, in memory.
         computing, moving: the jobs of the two tracks.
+        bytes: of memory that the windows lie in.
     """
 
     stored: tuple[str, ...]
@@ -142,6 +143,7 @@ class Swapped:
     windows: tuple[Window, ...]
     computing: Sequence[Job]
     moving: Sequence[Job]
+    bytes: int = 0
 
     def steps(self, draft: Draft) -> list[Step]:
         storage = draft.hardware.storage

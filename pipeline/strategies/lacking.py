@@ -12,7 +12,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import needed, room
-from pipeline.search.swap.layers import layers
+from pipeline.search.view.tiles import layers
 
 
 def lacking(

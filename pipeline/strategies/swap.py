@@ -1,7 +1,5 @@
 """Strategy ``swap``: tiles move between memory and a card while others are computed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -11,10 +9,11 @@ from pipeline.hardware import Hardware
 from pipeline.kernels import alone
 from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan
-from pipeline.schedules.lower import laid_at, room
+from pipeline.schedules.lower import Notes, laid_at, room
+from pipeline.schedules.swapped import Swapped
 from pipeline.search.swap import best, swapnn
-from pipeline.search.swap.layers import chain, layers, timed
 from pipeline.search.swap.tiling import tiling
+from pipeline.search.view.tiles import chain, layers, timed
 from pipeline.strategies.base import Objective, Strategy
 
 
@@ -54,10 +53,7 @@ class Swap(Strategy):
         pools = swapnn.pools(left(graph, hardware), self.buffer_bytes, self.pools)
         chained = timed(chain(graph), alone.alone_us(graph, hardware), rates)
         found = swapnn.schedule(graph, chained, pools, frames, rates)
-        laid = laid_at(
-            [found.region], graph, hardware, 2 * found.bytes, {}, frames, kept(graph, hardware)
-        )
-        return alone.timed(laid.plan(self.name, found.notes), graph, hardware)
+        return laid(self.name, *found, graph, hardware, frames)
 
     def counts(self, graph: Graph) -> dict[str, int]:
         """The tasks of ``swapnn`` for one frame, without a plan: figure 7 of the paper."""
@@ -105,22 +101,23 @@ def searched(name: str, graph: Graph, hardware: Hardware, frames: int, aim: best
     Raises:
         ThimbleError: for a network that cannot be cut into tiles.
     """
-    available, rates, line_bytes = (
-        left(graph, hardware),
-        Rates.of(hardware),
-        hardware.card.line_bytes,
-    )
+    available, rates = left(graph, hardware), Rates.of(hardware)
     us = alone.alone_us(graph, hardware)
     in_flash = alone.alone_us(graph, hardware, windows=False) if aim.flash_bytes else {}
     taking = timed(layers(graph), us, rates, in_flash)
-    found = best.search(graph, taking, available, frames, rates, line_bytes, aim)
-    laid = laid_at(
-        [found.region], graph, hardware, 2 * found.bytes, {}, frames, kept(graph, hardware)
-    )
-    besides = hardware.sram_bytes - available
-    stays = {key: int(n) + besides for key, n in found.notes if key in best.STAYS}
-    notes = tuple({**dict(found.notes), **stays}.items())
-    return alone.timed(laid.plan(name, notes), graph, hardware)
+    line_bytes, besides = hardware.card.line_bytes, hardware.sram_bytes - available
+    region, notes = best.search(graph, taking, available, frames, rates, line_bytes, aim)
+    stays = {key: int(n) + besides for key, n in notes if key in best.STAYS}
+    return laid(name, region, tuple((dict(notes) | stays).items()), graph, hardware, frames)
+
+
+def laid(
+    name: str, region: Swapped, notes: Notes, graph: Graph, hardware: Hardware, frames: int
+) -> Plan:
+    """The plan of ``region`` at the addresses that it has."""
+    size, taken = 2 * region.bytes, kept(graph, hardware)
+    found = laid_at([region], graph, hardware, size, {}, frames, taken).plan(name, notes)
+    return alone.timed(found, graph, hardware)
 
 
 def card_share(hardware: Hardware) -> float:

@@ -32,7 +32,7 @@ from pipeline.kernels.int8 import COSTS
 from pipeline.kernels.work import products
 from pipeline.plan.rates import KERNELS_US, Rates, note_us, noted_us
 from pipeline.plan.vocabulary import Compute, Plan, PlanError
-from pipeline.search.swap.layers import TiledLayer, layers, timed
+from pipeline.search.view.tiles import TiledLayer, layers, timed
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.joint import Joint

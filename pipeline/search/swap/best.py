@@ -1,12 +1,10 @@
 """The scheduler ``best``: segments found by search, their transfers by list scheduling."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates
@@ -14,18 +12,12 @@ from pipeline.plan.tried import Tried
 from pipeline.schedules.lower import Notes
 from pipeline.schedules.swapped import Swapped
 from pipeline.search.swap.build import Builder, layout
-from pipeline.search.swap.layers import Proposal, TiledLayer, homes
 from pipeline.search.swap.lower_bounds import lower_bound
-from pipeline.search.swap.queues import QUEUES, Scheduled, frozen, schedule
-from pipeline.search.swap.resident import (
-    NEVER,
-    choices,
-    maps_stay_bytes,
-    staying,
-    weights_stay_bytes,
-)
-from pipeline.search.swap.search import Search, Share, least_bytes, tail
-from pipeline.search.swap.segments import GRAIN, Place, Segment
+from pipeline.search.swap.queues import Scheduled, frozen, schedule
+from pipeline.search.swap.resident import NEVER, choices, maps_stay_bytes, weights_stay_bytes
+from pipeline.search.swap.search import Search, Share, least_bytes
+from pipeline.search.swap.segments import GRAIN, Place, Segment, aligned
+from pipeline.search.view.tiles import TiledLayer, homes, staying
 
 SHARES = (
     *(Share(lead) for lead in (1.0, 0.35, 0.1, 0.03)),
@@ -37,10 +29,10 @@ TASKS = 60_000
 """Of all schedules with other weight tiles that are tried."""
 PAIRS = 12
 """Of the tiles of two segments, those that are tried."""
-
+TOGETHER = 32768
+"""Bytes of a weight tile that is used for several frames."""
 SMALLER = 0.6
 """Of SRAM, that plans of one frame are tried in, too."""
-
 STAYS = ("maps_stay_bytes", "weights_stay_bytes")
 """Notes: SRAM from which on feature maps, or weights, are not swapped any more."""
 SPARED = 0.005
@@ -74,14 +66,13 @@ class Found(NamedTuple):
         whole_us = self.scheduled.makespan_us
         return Tried(whole_us / frames, read_us / frames, write_us / frames, self.written_bytes)
 
-    def fewer(self, other: Found) -> bool:
+    def fewer(self, other: Self) -> bool:
         """Cheaper, or as good with less for the card to do."""
         near = self.price <= (1 + SPARED) * other.price and self.io_us < other.io_us
         return near or self.price < other.price
 
 
-@dataclass(frozen=True)
-class Aim:
+class Aim(NamedTuple):
     """
     Attributes:
         io: how many microseconds one of the card's counts, besides those of the makespan.
@@ -96,14 +87,9 @@ LATENCY = Aim()
 
 
 def search(
-    graph: Graph,
-    chain: tuple[TiledLayer, ...],
-    sram_bytes: int,
-    frames: int,
-    rates: Rates,
-    line_bytes: int = 1,
-    aim: Aim = LATENCY,
-) -> Proposal:
+    graph: Graph, chain: tuple[TiledLayer, ...], sram_bytes: int, frames: int, rates: Rates,
+    line_bytes: int = 1, aim: Aim = LATENCY,
+) -> tuple[Swapped, Notes]:  # fmt: skip
     """Where nothing fits, what does in as much memory as every layer needs: its size is the
     answer.
 
@@ -120,18 +106,18 @@ def search(
         found = tries.found()
     segments = [each for part, _ in found[0].parts for each in part]
     for weights in choices(segments, rates, aim.flash_bytes):
-        others = replace(tries, layers=staying(chain, weights)).found()
+        less = replace(tries, layers=staying(chain, weights))
+        others = less.found()
         if others and others[0].fewer(found[0]):
-            tries, found = replace(tries, layers=staying(chain, weights)), others
+            tries, found = less, others
     best = tries.retiled(found[0])
     on_chip = {name for layer in tries.layers if not layer.weight for name in layer.fixed}
     in_flash = sum(layer.weight_bytes for layer in chain if layer.weight in on_chip)
     windows = tuple(best.builder.windows.values())
     jobs = frozen(best.builder.queues, best.scheduled.io)
-    region = Swapped(*homes(tries.layers), windows, *jobs)
     bound = lower_bound(chain, graph, sram, rates, frames, aim.flash_bytes)
     plain = Search(chain, sram, rates, grain)
-    least = (maps_stay_bytes(plain), weights_stay_bytes(plain, aim.flash_bytes))
+    least = maps_stay_bytes(plain), weights_stay_bytes(plain, aim.flash_bytes)
     notes: Notes = (
         ("scheduler", "best"),
         ("makespan_us", best.scheduled.makespan_us),
@@ -142,7 +128,7 @@ def search(
         *((key, size) for key, size in zip(STAYS, least, strict=True) if size < NEVER),
         ("trade", ";".join(str(each.tried(frames)) for each in (best, *found))),
     )
-    return Proposal(region, sram, notes)
+    return Swapped(*homes(tries.layers), windows, *jobs, sram), notes
 
 
 @dataclass(frozen=True)
@@ -168,22 +154,71 @@ class Tries:
         shares = SHARES if self.frames == 1 else SHARES[:3:2]
         saving = (Share(1.0, self.aim.io, 1.0), Share(0.35, self.aim.io, 0.0))
         shares = (*shares, *saving) if self.aim.io else shares
-        for share, limit in product(
-            shares, limits(self.layers, self.sram, self.frames, self.rates.dma)
-        ):
-            parts = phases(self.search, self.search.within(limit), self.frames, share)
-            if parts is not None and parts not in seen:
+        for share, limit in product(shares, self.limits()):
+            parts = self.phases(limit, share)
+            if parts and parts not in seen:
                 seen.append(parts)
                 found.append(self.built(parts))
         most = (1 + SPARED) * min((each.price for each in found), default=0.0)
-        return sorted(
-            found,
-            key=lambda each: (
-                each.price > most,
-                each.written_bytes * (each.price <= most),
-                each.price,
-            ),
-        )
+
+        def order(each: Found) -> tuple[bool, int, float]:
+            far = each.price > most
+            return far, 0 if far else each.written_bytes, each.price
+
+        return sorted(found, key=order)
+
+    def limits(self) -> tuple[int, ...]:
+        """Bytes that each frame alone may take: all, or less. Of several frames, so that weights of
+        the dense layers can arrive meanwhile; of one, since large segments leave no room to read
+        ahead, which their prices do not know: with DMA, less memory can be faster."""
+        less = int(SMALLER * self.sram) if self.frames == 1 else self.sram // 4
+        can = self.rates.dma if self.frames == 1 else self.tail < len(self.layers)
+        return (self.sram, less) if can else (self.sram,)
+
+    @property
+    def tail(self) -> int:
+        """The number of the first of the dense layers that end the network one after the other."""
+        layers, first = self.layers, len(self.layers)
+        while first and layers[first - 1].windows is None and layers[first - 1].weight:
+            if first < len(layers) and layers[first].source != layers[first - 1].target:
+                break
+            first -= 1
+        return first
+
+    def phases(self, limit: int, share: Share) -> list[Phase]:
+        """What each frame runs through alone, then what all frames do together: the dense layers at
+        the end, whose weights are read once for all of them where there is room for that. Empty
+        where a frame has too little room."""
+        alone = self.search.within(limit)
+        together = self.batch(self.sram - alone.sram_bytes) if self.frames > 1 else []
+        last = len(self.layers) - 1 - len(together)
+        segments = alone.best(0, last, share)
+        if last >= 0 and not segments:
+            return []
+        phases = (segments, alone.sram_bytes), (together, self.sram)
+        return [each for each in phases if each[0]]
+
+    def batch(self, quiet: int) -> list[Segment]:
+        """Dense layers, each for all frames at once; none where one does not fit. Their tiles fill
+        the ``quiet`` bytes that nobody else needs while they arrive, if there are any, else all
+        that is left."""
+        last, result = len(self.layers) - 1, list[Segment]()
+        for number in range(first := self.tail, last + 1):
+            layer, rings = self.layers[number], self.search.ring(number, number, 1)
+            tile = max(1, min(layer.channels, TOGETHER // layer.row_bytes))
+            source: Place = "stored" if number == first else "kept"
+            target: Place = "stored" if number == last else "kept"
+            one = Segment(
+                (layer,), rings, rings.outside, source, target, 0, tile, 1, self.frames, self.grain
+            )
+            free = self.sram - one.needed_bytes
+            if quiet:
+                free = min(free, max(quiet - one.needed_bytes, free // 2))
+            copies = 1 + free // aligned(tile * layer.row_bytes, self.grain)
+            if copies <= 1:
+                return []
+            result.append(replace(one, copies=min(copies, one.tiles)))
+        return result
 
     def built(self, parts: list[Phase]) -> Found:
         builder = Builder(self.graph, self.sram, self.rates, self.grain)
@@ -192,7 +227,7 @@ class Tries:
         tried = [schedule(builder.queues, first, self.rates.dma) for first in (False, True)]
         chosen = min(tried, key=lambda each: each.makespan_us)
         tasks = builder.queues.tasks
-        io_us = sum(task.us for name in QUEUES if name != "compute" for task in tasks[name])
+        io_us = sum(task.us for task in (*tasks["read"], *tasks["write"]))
         steps_us = self.search.step_us * len(tasks["compute"])
         price = chosen.makespan_us + self.aim.io * io_us + steps_us
         return Found(price, io_us, chosen, builder, parts)
@@ -209,10 +244,10 @@ class Tries:
     def improved(self, best: Found, changes: Changes) -> Found:
         """``best`` with what makes it cheaper of the ``changes`` of one segment after the other,
         first those that the card takes longest for, ``TASKS`` at most in all."""
-        left, parts, rates = TASKS, best.parts, self.rates
+        left, parts = TASKS, best.parts
         for place, (segments, room) in enumerate(parts):
-            waits_us = [each.cpu_us(rates) - each.io_us(rates) for each in segments]
-            for n in sorted(range(len(segments)), key=lambda n: waits_us[n]):
+            times = [each.times(self.rates) for each in segments]
+            for n in sorted(range(len(segments)), key=lambda n: times[n].cpu - times[n].io):
                 for new in changes(self.search.within(room), segments, n):
                     left -= sum(map(len, best.builder.queues.tasks.values()))
                     if left < 0:
@@ -225,60 +260,20 @@ class Tries:
 
     def alone(self, search: Search, segments: list[Segment], n: int) -> Iterator[list[Segment]]:
         """Segment ``n`` with other weight tiles."""
-        for other in search.retiled(segments[n]):
-            yield [other]
+        yield from ([other] for other in search.retiled(segments[n]))
 
     def ahead(self, search: Search, segments: list[Segment], n: int) -> Iterator[list[Segment]]:
         """Segment ``n``, where the card takes longer than the core, and the one before with weight
         tiles of which many can be read while that one runs: the most promising first."""
         rates, found = self.rates, list[tuple[float, list[Segment]]]()
-        waits = segments[n].cpu_us(rates) < segments[n].io_us(rates)
-        if not n or self.frames > 1 or segments[n].streamed < 0 or not waits:
+        times = segments[n].times(rates)
+        if not n or self.frames > 1 or segments[n].streamed < 0 or times.cpu >= times.io:
             return
         for before, own in product(search.retiled(segments[n - 1]), search.retiled(segments[n])):
             places = layout([*segments[: n - 1], before, own], search.sram_bytes, self.grain)
             tile_bytes = own.tile * own.layers[own.streamed].row_bytes
             early_us = places[-1].free * rates.move_us(tile_bytes, writes=False)
-            us = max(before.cpu_us(rates), before.io_us(rates) + early_us)
-            found.append((us + max(own.cpu_us(rates), own.io_us(rates) - early_us), [before, own]))
-        for _, pair in sorted(found, key=lambda each: each[0])[:PAIRS]:
-            yield pair
-
-
-def limits(chain: tuple[TiledLayer, ...], sram: int, frames: int, dma: bool) -> tuple[int, ...]:
-    """Bytes that each frame alone may take: all, or less. Of several frames, so that weights of the
-    dense layers can arrive meanwhile; of one, since large segments leave no room to read ahead,
-    which their prices do not know: with DMA, less memory can be faster."""
-    if frames == 1:
-        return (sram, int(SMALLER * sram)) if dma else (sram,)
-    return (sram, sram // 4) if tail(chain) < len(chain) else (sram,)
-
-
-def phases(search: Search, alone: Search, frames: int, share: Share) -> list[Phase] | None:
-    """What each frame runs through alone, then what all frames do together: the dense layers at
-    the end, whose weights are read once for all of them where there is room for that. None where
-    a frame has too little room."""
-    number, sram, least = len(search.layers), search.sram_bytes, alone.sram_bytes
-    first = tail(search.layers) if frames > 1 else number
-    together = list(batch(search, first, frames, sram - least)) if first < number else []
-    last = first - 1 if together else number - 1
-    result = list[Phase]()
-    if last >= 0:
-        segments = alone.best(0, last, share)
-        if not segments:
-            return None
-        result.append((segments, least))
-    return [*result, (together, sram)] if together else result
-
-
-def batch(search: Search, first: int, frames: int, quiet: int) -> Iterator[Segment]:
-    """``quiet``: bytes that nobody else needs while the weights arrive; 0: none."""
-    last, result = len(search.layers) - 1, list[Segment]()
-    for number in range(first, last + 1):
-        source: Place = "stored" if number == first else "kept"
-        target: Place = "stored" if number == last else "kept"
-        segment = search.batched(number, source, target, frames, quiet)
-        if segment is None:
-            return
-        result.append(segment)
-    yield from result
+            (first, then) = (each.times(rates) for each in (before, own))
+            us = max(first.cpu, first.io + early_us) + max(then.cpu, then.io - early_us)
+            found.append((us, [before, own]))
+        yield from (pair for _, pair in sorted(found, key=lambda each: each[0])[:PAIRS])

@@ -1,26 +1,21 @@
 """Segments as a program: what is read, computed and written, where, in which order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from math import prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.tensor import Tensor
 from pipeline.plan.rates import Rates
-from pipeline.schedules.bounds import Box, Range, all_of
-from pipeline.schedules.swapped import Act, Window
-from pipeline.search.swap.layers import Source, TiledLayer, rows_of
+from pipeline.schedules.bounds import Range, all_of
+from pipeline.schedules.swapped import Act, Kind, Window
 from pipeline.search.swap.queues import Queues, Span
-from pipeline.search.swap.segments import GRAIN, Rows, Segment, aligned, ring_bytes
+from pipeline.search.swap.segments import GRAIN, Ring, Segment, Turn, aligned
+from pipeline.search.view.tiles import Rows
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """A window whose first axis is a ring of ``rows``; a vector of activations is one row."""
 
     window: Window
@@ -28,26 +23,26 @@ class Held:
     row_bytes: int
 
     def spans(self, rows: Rows, copy: int = 0) -> Iterator[Span]:
-        window = self.window
+        window, (low, high) = self.window, rows
         base = window.base_bytes + copy % window.copies * window.copy_bytes
-        low, high = rows
-        if high - low >= self.rows:
-            yield base, base + self.rows * self.row_bytes
-            return
         start, stop = low % self.rows, (high - 1) % self.rows + 1
         parts = [(start, stop)] if start < stop else [(start, self.rows), (0, stop)]
+        if high - low >= self.rows:
+            parts = [(0, self.rows)]
         for first, last in parts:
             yield base + first * self.row_bytes, base + last * self.row_bytes
 
-    def box(self, rows: Rows, channels: Rows | None = None) -> Box:
+    def act(
+        self, kind: Kind, rows: Rows, frame: int, copy: int, channels: Rows | None = None,
+        op: str = "", given: tuple[tuple[str, int], ...] = (),
+    ) -> Act:  # fmt: skip
         """Of a feature map: whole rows, or some channels of them; of weights: output channels."""
-        shape = self.window.tensor.shape
-        box = list(all_of(shape))
-        if len(shape) > 1:
+        box = list(all_of(self.window.tensor.shape))
+        if len(box) > 1:
             box[0] = Range(rows[0], rows[1] - rows[0])
         if channels:
             box[-1] = Range(channels[0], channels[1] - channels[0])
-        return tuple(box)
+        return Act(kind, self.window.name, copy, tuple(box), frame, op, given)
 
 
 @dataclass
@@ -69,12 +64,12 @@ class Builder:
     def run(self, segments: Sequence[Segment], frames: Sequence[int], sram_bytes: int) -> None:
         """The segments one after the other for each frame, or once for those in a batch, in the
         first ``sram_bytes``."""
-        places = zip(segments, layout(segments, sram_bytes, self.grain), strict=True)
+        places = layout(segments, sram_bytes, self.grain)
+        runs = [_Run(self, *each) for each in zip(segments, places, strict=True)]
         if segments[0].batch > 1:
-            for segment, place in places:
-                _Run(self, segment, place).frames(frames)
+            for run in runs:
+                run.frames(frames)
             return
-        runs = [_Run(self, *each) for each in places]
         for run, after in pairwise(runs):
             run.after = after
         for frame in frames:
@@ -82,8 +77,7 @@ class Builder:
                 run.frames([frame])
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """Byte addresses of a segment's source and target, and of what it needs besides.
 
     Attributes:
@@ -102,14 +96,15 @@ def layout(segments: Sequence[Segment], sram_bytes: int, grain: int) -> list[Lay
     result, low = list[Layout](), True
     end = sram_bytes // grain * grain
     for number, segment in enumerate(segments):
+        ends = segment.source_ring, segment.target_ring
+        source_bytes, target_bytes = map(segment.ring_bytes, ends)
         if segment.source == "kept" and result:
             source, low = result[-1].target, not low
         else:
             low = number % 2 == 0
-            source = 0 if low else end - segment.source_bytes
-        target = end - segment.target_bytes if low else 0
-        bottom = segment.source_bytes if low else segment.target_bytes
-        top = target if low else source
+            source = 0 if low else end - source_bytes
+        target = end - target_bytes if low else 0
+        bottom, top = (source_bytes, target) if low else (target_bytes, source)
         inner = bottom if number % 2 else top - segment.inner_bytes
         free = _free(segment, inner, segments[number - 1], result[-1]) if result else (0, 0)
         result.append(Layout(source, target, inner, *free))
@@ -121,12 +116,12 @@ def _free(segment: Segment, inner: int, before: Segment, place: Layout) -> tuple
     streams: the first of them, how many."""
     if segment.streamed < 0 or segment.batch > 1:
         return 0, 0
-    base = inner + segment.inner_bytes - sum(
-        segment.weight_bytes(n) for n in range(segment.streamed, len(segment.layers))
-    )  # fmt: skip
-    step = segment.weight_bytes(segment.streamed) // segment.copies
-    spans = [(place.target, before.target_bytes), (place.inner, before.inner_bytes)]
-    spans += [] if before.source_dies else [(place.source, before.source_bytes)]
+    sizes = [segment.weight_bytes(n) for n in range(segment.streamed, len(segment.layers))]
+    base, step = inner + segment.inner_bytes - sum(sizes), sizes[0] // segment.copies
+    spans = [(place.inner, before.inner_bytes)]
+    spans.append((place.target, before.ring_bytes(before.target_ring)))
+    if not before.source_dies:
+        spans.append((place.source, before.ring_bytes(before.source_ring)))
     longest = first = run = 0
     for copy in range(segment.copies):
         low = base + copy * step
@@ -141,54 +136,42 @@ class _Run:
     """One segment at its place."""
 
     def __init__(self, builder: Builder, segment: Segment, place: Layout) -> None:
-        self.builder, self.segment = builder, segment
+        self.builder, self.segment, self.place = builder, segment, place
         self.rates, self.queues = builder.rates, builder.queues
-        self.tensors = builder.graph.tensors
-        self.place = place
         self.tile = place.first - 1
         self.after: _Run | None = None
-        first, last = segment.outside[0], segment.layers[-1].target
-        self.maps = {
-            first.tensor: self.map(first.tensor, place.source, segment.source_rows),
-            last: self.map(last, place.target, segment.target_rows),
-        }
+        ends = (segment.source_ring, place.source), (segment.target_ring, place.target)
+        self.maps = {ring.tensor: self.hold_map(ring, base) for ring, base in ends}
         base = place.inner
-        for source, rows, channels in segment.between:
-            self.maps[source.tensor] = self.map(source.tensor, base, rows, channels)
-            base += ring_bytes(source, rows, channels, segment.grain)
-        self.weights: list[Held | None] = []
+        for ring in segment.between:
+            self.maps[ring.tensor] = self.hold_map(ring, base)
+            base += segment.ring_bytes(ring)
+        self.weights = list[Held | None]()
         for n, layer in enumerate(segment.layers):
-            self.weights.append(self.held_weights(n, layer, base) if layer.weight else None)
+            rows, copies, held = layer.channels, 1, None
+            if n == segment.streamed:
+                rows, copies = min(segment.tile, rows), segment.copies
+            if layer.weight:
+                sizes = (rows, *builder.graph.tensors[layer.weight].shape[1:])
+                held = self.hold(layer.weight, base, sizes, rows, layer.row_bytes, copies)
+            self.weights.append(held)
             base += segment.weight_bytes(n)
 
-    def add(
-        self, tensor: Tensor, base: int, sizes: Sequence[int], copies: int, step: int
-    ) -> Window:
+    def hold(
+        self, tensor: str, base: int, sizes: tuple[int, ...], rows: int, row_bytes: int, copies: int
+    ) -> Held:
         # residents are one window, whichever segment speaks of it
-        name = f"{tensor.name}@{base}.{sizes[0]}"
-        window = Window(name, tensor, base, tuple(sizes), 8, copies, step)
+        name, step = f"{tensor}@{base}.{sizes[0]}", aligned(rows * row_bytes, self.segment.grain)
+        window = Window(name, self.builder.graph.tensors[tensor], base, sizes, 8, copies, step)
         self.builder.windows[name] = window
-        return window
+        return Held(window, rows, row_bytes)
 
-    def map(self, name: str, base: int, rows: int, channels: int = 0) -> Held:
-        """``channels``: so many of them; 0: all."""
-        tensor, batch = self.tensors[name], self.segment.batch
-        *image, depth = tensor.shape
-        sizes = (*image, channels or depth)
-        each = prod(sizes) // rows_of(tensor.shape)
+    def hold_map(self, ring: Ring, base: int) -> Held:
+        *image, _ = self.builder.graph.tensors[ring.tensor].shape
         if len(image) == 2:
-            sizes = (rows, *sizes[1:])
-        step = aligned(rows * each, self.segment.grain)
-        return Held(self.add(tensor, base, sizes, batch, step), rows, each)
-
-    def held_weights(self, n: int, layer: TiledLayer, base: int) -> Held:
-        tensor, segment = self.tensors[layer.weight], self.segment
-        streamed = n == segment.streamed
-        rows = min(segment.tile, layer.channels) if streamed else layer.channels
-        copies, sizes = segment.copies if streamed else 1, (rows, *tensor.shape[1:])
-        step = aligned(rows * layer.row_bytes, segment.grain)
-        window = self.add(tensor, base, sizes, copies, step)
-        return Held(window, rows, layer.row_bytes)
+            image[0] = ring.rows
+        sizes = (*image, ring.channels)
+        return self.hold(ring.tensor, base, sizes, ring.rows, ring.row_bytes, self.segment.batch)
 
     # --- steps
 
@@ -196,124 +179,95 @@ class _Run:
         segment = self.segment
         if segment.all_held:
             self.tile = self.place.first - 1  # every tile has its own place: it may be there still
-        if segment.batch > 1:
-            self.read_ahead(segment.layers[0])
-        for place, turn in enumerate(segment.rings.turns):
+        if segment.batch > 1:  # before the frames, for which they would have to wait
+            for number in range(min(segment.copies, segment.tiles)):
+                self.read_weights(0, number, number)
+        for at, turn in enumerate(segment.rings.turns):
             for source in segment.arrives:
-                rows = segment.rings.arrivals[source.tensor][place]
-                for number, frame in enumerate(frames):
-                    self.arrive(source, rows, frame, number)
+                for copy, frame in enumerate(frames):
+                    rows = segment.rings.arrivals[source.tensor][at]
+                    self.move("load", source.tensor, rows, frame, copy)
             for n, layer in enumerate(segment.layers):
-                rows, needed = turn.computes[n], turn.reads[n]
-                if rows[0] >= rows[1]:
+                if turn.computes[n][0] >= turn.computes[n][1] or layer in segment.by_tile:
                     continue
                 if n == segment.streamed:
-                    self.stream(n, layer, rows, needed, frames)
-                elif layer not in segment.by_tile:
-                    if layer.weight:
-                        self.read_weights(n, (0, layer.channels), 0)
-                    for number, frame in enumerate(frames):
-                        self.compute(n, rows, needed, (0, layer.channels), 0, frame, number)
+                    self.stream(n, turn, frames)
+                else:
+                    self.read_weights(n)
+                    for copy, frame in enumerate(frames):
+                        self.compute(n, turn, (0, layer.channels), 0, frame, copy)
             if segment.target != "kept":
-                for number, frame in enumerate(frames):
-                    self.store(turn.computes[-1], frame, number)
+                for copy, frame in enumerate(frames):
+                    self.move("store", segment.target_ring.tensor, turn.computes[-1], frame, copy)
 
-    def arrive(self, source: Source, rows: Rows, frame: int, copy: int) -> None:
-        if rows[0] >= rows[1]:
-            return
-        held = self.maps[source.tensor]
-        load = partial(_moved, "load", held, copy, rows, frame)
-        self.queues.read(
-            self.rates.move_us((rows[1] - rows[0]) * held.row_bytes, False), load,
-            held.spans(rows, copy), (source.tensor, frame, *rows),
-        )  # fmt: skip
-
-    def store(self, rows: Rows, frame: int, copy: int) -> None:
-        layer = self.segment.layers[-1]
-        held = self.maps[layer.target]
-        if rows[0] >= rows[1]:
-            return
-        store = partial(_moved, "store", held, copy, rows, frame)
-        self.queues.write(
-            self.rates.move_us((rows[1] - rows[0]) * held.row_bytes, True), store,
-            held.spans(rows, copy), (layer.target, frame, *rows), layer.shape[0],
-        )  # fmt: skip
-
-    def read_ahead(self, layer: TiledLayer) -> None:
-        """As many tiles as have a place: before the frames, for which they would have to wait."""
-        tile = self.segment.tile
-        for number, low in enumerate(range(0, layer.channels, tile)[: self.segment.copies]):
-            self.read_weights(0, (low, low + tile), number)
-
-    def read_weights(self, n: int, channels: Rows, copy: int) -> None:
-        held, layer = self.weights[n], self.segment.layers[n]
-        assert held is not None
-        size = min(channels[1], layer.channels) - channels[0]
-        us = self.rates.move_us(size * layer.row_bytes, False)
-        load = partial(_moved, "load", held, copy, channels, 0)
-        self.queues.read(
-            us, load, held.spans((0, held.rows), copy), same=(layer.weight, channels[0])
-        )
-
-    def stream(
-        self, n: int, layer: TiledLayer, rows: Rows, needed: Sequence[Rows], frames: Sequence[int]
+    def move(
+        self, kind: Literal["load", "store"], tensor: str, rows: Rows, frame: int, copy: int
     ) -> None:
-        segment = self.segment
-        tile, (turn, *later) = segment.tile, segment.rings.turns
-        by_tile = range(n + 1, n + 1 + len(segment.by_tile))
-        lows = range(0, layer.channels, tile)
-        for place, low in enumerate(lows):
+        if rows[0] >= rows[1]:
+            return
+        held, spans = self.maps[tensor], list(self.maps[tensor].spans(rows, copy))
+        us = self.rates.move_us((rows[1] - rows[0]) * held.row_bytes, kind == "store")
+        act = partial(held.act, kind, rows, frame, copy)
+        card = [(tensor, frame, row) for row in range(*rows)]
+        if kind == "load":
+            self.queues.add("read", us, act, writes=spans, card=card)
+        else:
+            self.queues.add("write", us, act, reads=spans, card=card)
+
+    def read_weights(self, n: int, number: int = 0, copy: int = 0) -> None:
+        """Tile ``number`` of a layer's weights, or all of them."""
+        held, layer, segment = self.weights[n], self.segment.layers[n], self.segment
+        if held is None:
+            return
+        tile = segment.tile if n == segment.streamed else layer.channels
+        rows = number * tile, (number + 1) * tile
+        us = self.rates.move_us((min(rows[1], layer.channels) - rows[0]) * layer.row_bytes, False)
+        act, same = partial(held.act, "load", rows, 0, copy), (layer.weight, rows[0])
+        self.queues.add("read", us, act, writes=held.spans((0, held.rows), copy), same=same)
+
+    def stream(self, n: int, turn: Turn, frames: Sequence[int]) -> None:
+        segment, tile = self.segment, self.segment.tile
+        for number in range(segment.tiles):
             self.tile += 1
-            self.read_weights(n, (low, low + tile), self.tile)
-            for number, frame in enumerate(frames):
-                self.compute(n, rows, needed, (low, low + tile), self.tile, frame, number)
-            for m in by_tile:
-                if segment.layers[m].weight:
-                    self.read_weights(m, (0, layer.channels), 0)
-                made, reads = turn.computes[m], turn.reads[m]
-                self.compute(m, made, reads, (low, low + tile), 0, frames[0], 0)
-            if self.after is not None and not later:
-                self.after.begun(place, len(lows))
+            channels = number * tile, (number + 1) * tile
+            self.read_weights(n, number, self.tile)
+            for copy, frame in enumerate(frames):
+                self.compute(n, turn, channels, self.tile, frame, copy)
+            for m in range(n + 1, n + 1 + len(segment.by_tile)):
+                self.read_weights(m)
+                self.compute(m, turn, channels, 0, frames[0], 0)
+            if self.after is not None and len(segment.rings.turns) == 1:
+                self.after.begun(number, segment.tiles)
 
     def begun(self, number: int, of: int) -> None:
         """Read weight tiles into places that the segment before has no use for, while that makes
         tile ``number`` of ``of``: evenly, so that its own tiles don't wait for all of these."""
         segment, place = self.segment, self.place
         start = place.first if segment.all_held else self.tile + 1
-        if not place.free or start % segment.copies != place.first:
-            return
-        layer, tile = segment.layers[segment.streamed], segment.tile
-        tiles = min(place.free, -(-layer.channels // tile))
-        for n in range(tiles * number // of, tiles * (number + 1) // of):
-            self.read_weights(segment.streamed, (n * tile, (n + 1) * tile), start + n)
+        if place.free and start % segment.copies == place.first:
+            tiles = min(place.free, segment.tiles)
+            for n in range(tiles * number // of, tiles * (number + 1) // of):
+                self.read_weights(segment.streamed, n, start + n)
 
-    def compute(
-        self, n: int, rows: Rows, needed: Sequence[Rows], channels: Rows, tile: int, frame: int,
-        copy: int,
-    ) -> None:  # fmt: skip
-        layer, weights = self.segment.layers[n], self.weights[n]
-        target, depth = self.maps[layer.target], layer.channels
-        spans = list[Span]()
-        for source, reads in zip(layer.sources, needed, strict=True):
+    def compute(self, n: int, turn: Turn, channels: Rows, tile: int, frame: int, copy: int) -> None:
+        layer, weights, rows = self.segment.layers[n], self.weights[n], turn.computes[n]
+        spans, depth = list[Span](), layer.channels
+        for source, reads in zip(layer.sources, turn.reads[n], strict=True):
             if reads[0] < reads[1]:
                 spans += self.maps[source.tensor].spans(reads, copy)
         if weights is not None:
             spans += weights.spans((0, weights.rows), tile)
-        made = (rows[1] - rows[0]) / layer.shape[0]
+        made = (rows[1] - rows[0]) / layer.rows
         share = made * (min(channels[1], depth) - channels[0]) / depth
-        make = partial(self.made, n, rows, channels, tile, frame, copy)
-        self.queues.compute(
-            self.rates.compute_us(layer.work * share), make, spans, target.spans(rows, copy)
-        )
+        self.queues.add(
+            "compute", self.rates.compute_us(layer.work * share),
+            partial(self.made, n, rows, channels, tile, frame, copy),
+            spans, self.maps[layer.target].spans(rows, copy),
+        )  # fmt: skip
 
     def made(self, n: int, rows: Rows, channels: Rows, tile: int, frame: int, copy: int) -> Act:
         layer, weights = self.segment.layers[n], self.weights[n]
-        target = self.maps[layer.target]
         given = [(self.maps[source.tensor].window.name, copy) for source in layer.sources]
         given += [(weights.window.name, tile)] if weights is not None else []
-        box = target.box(rows, channels)
-        return Act("make", target.window.name, copy, box, frame, layer.name, tuple(given))
-
-
-def _moved(kind: Literal["load", "store"], held: Held, copy: int, rows: Rows, frame: int) -> Act:
-    return Act(kind, held.window.name, copy, held.box(rows), frame)
+        target = self.maps[layer.target]
+        return target.act("make", rows, frame, copy, channels, layer.name, tuple(given))

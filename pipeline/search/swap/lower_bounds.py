@@ -1,7 +1,5 @@
 """What no schedule can be faster than, with these rates and this much SRAM."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -10,7 +8,7 @@ from typing import NamedTuple
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.schedules.bounds import taps
-from pipeline.search.swap.layers import Source, TiledLayer
+from pipeline.search.view.tiles import Source, TiledLayer
 
 
 @dataclass(frozen=True)

@@ -6,36 +6,33 @@ earlier. So reads run ahead as far as their places are free. What the card does 
 or the next write – is tried by list scheduling; the order that results is frozen.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from pipeline.graph.tensor import IntArray
 from pipeline.schedules.swapped import Act, Job
 
 Queue = Literal["read", "compute", "write"]
 QUEUES: tuple[Queue, ...] = ("read", "compute", "write")
 Span = tuple[int, int]
 """Bytes of SRAM: from, to."""
+OTHERS: dict[Queue, tuple[tuple[Queue, ...], tuple[Queue, ...]]] = {
+    "read": ((), ("compute", "write")),
+    "compute": (("read",), ("read", "write")),
+    "write": (("read", "compute"), ()),
+}
+"""For each queue those of the others that write SRAM, of which what it reads waits, and all of
+them, of which what it writes waits; without those that can have nothing to do with it."""
 
 
-class Needs(NamedTuple):
-    """How many tasks of each queue must be done before a task starts."""
-
-    read: int = 0
-    compute: int = 0
-    write: int = 0
-
-
-class Queued(NamedTuple):
-    """``act`` says what is done: of most schedules that are tried nobody asks."""
+class Task(NamedTuple):
+    """``needs``: how many tasks of each queue must be done before it starts; ``act`` says what is
+    done: of most schedules that are tried nobody asks."""
 
     us: float
-    needs: Needs
+    needs: dict[Queue, int]
     act: Callable[[], Act]
 
 
@@ -49,70 +46,52 @@ class Queues:
 
     sram_bytes: int
     grain: int
-    tasks: dict[Queue, list[Queued]] = field(default_factory=lambda: {name: [] for name in QUEUES})
+    tasks: dict[Queue, list[Task]] = field(default_factory=lambda: {name: [] for name in QUEUES})
 
     def __post_init__(self) -> None:
         size = -(-self.sram_bytes // self.grain)
-        self.loaded = np.zeros(size, dtype=np.int64)  # by the queue read
-        self.used = np.zeros(size, dtype=np.int64)  # read or written by computing
-        self.made = np.zeros(size, dtype=np.int64)  # written by computing
-        self.saved = np.zeros(size, dtype=np.int64)  # read by the queue write
+        # of each place the last task of each queue that wrote it, that used it at all
+        self.wrote, self.used = (
+            {name: np.zeros(size, dtype=np.int64) for name in QUEUES} for _ in range(2)
+        )
         self.holds = np.zeros(size, dtype=np.int64)  # which constants, 0: others
         self.contents: dict[tuple[str, int], int] = {}
-        self.card: dict[tuple[str, int], IntArray] = {}
+        self.card: dict[tuple[str, int, int], int] = {}  # of each row there the task that wrote it
 
-    def read(self, us: float, act: Callable[[], Act], into: Iterable[Span],
-             rows: tuple[str, int, int, int] | None = None,
-             same: tuple[str, int] | None = None) -> None:  # fmt: skip
-        """From the card; ``rows`` (tensor, frame, from, to) are of a feature map. Constants that
-        are there still (``same``) are not read again."""
-        parts = list(self._parts(into))
+    def add(
+        self, queue: Queue, us: float, act: Callable[[], Act], reads: Iterable[Span] = (),
+        writes: Iterable[Span] = (), card: Sequence[tuple[str, int, int]] = (),
+        same: tuple[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        """A task that reads and writes SRAM, and rows (tensor, frame, row) of feature maps on the
+        card. Constants that are there still (``same``) are not read again."""
+        read, written = ([self._part(*span) for span in spans] for spans in (reads, writes))
         content = self.contents.setdefault(same, len(self.contents) + 1) if same else 0
-        if content and all((self.holds[part] == content).all() for part in parts):
+        if content and all((self.holds[part] == content).all() for part in written):
             return
-        number, compute, write = len(self.tasks["read"]) + 1, 0, 0
-        if rows and rows[:2] in self.card:
-            write = int(self.card[rows[:2]][rows[2] : rows[3]].max(initial=0))
-        for part in parts:
-            compute = max(compute, int(self.used[part].max(initial=0)))
-            write = max(write, int(self.saved[part].max(initial=0)))
-            self.loaded[part] = number
+        number, needs = len(self.tasks[queue]) + 1, dict.fromkeys(QUEUES, 0)
+        writers, users = OTHERS[queue]
+        touched = [(name, self.wrote[name], read) for name in writers]
+        touched += [(name, self.used[name], written) for name in users]
+        for name, numbers, parts in touched:
+            latest = (int(numbers[part].max(initial=0)) for part in parts)
+            needs[name] = max([needs[name], *latest])
+        if queue == "write":
+            self.card |= dict.fromkeys(card, number)
+        elif card:
+            needs["write"] = max([needs["write"], *(self.card.get(row, 0) for row in card)])
+        for part in read:
+            self.used[queue][part] = number
+        for part in written:
+            self.used[queue][part] = self.wrote[queue][part] = number
             self.holds[part] = content
-        self.tasks["read"].append(Queued(us, Needs(0, compute, write), act))
+        self.tasks[queue].append(Task(us, needs, act))
 
-    def compute(
-        self, us: float, act: Callable[[], Act], reads: Iterable[Span], writes: Iterable[Span]
-    ) -> None:
-        number, read, write = len(self.tasks["compute"]) + 1, 0, 0
-        for part in self._parts(reads):
-            read = max(read, int(self.loaded[part].max(initial=0)))
-            self.used[part] = number
-        for part in self._parts(writes):
-            read = max(read, int(self.loaded[part].max(initial=0)))
-            write = max(write, int(self.saved[part].max(initial=0)))
-            self.used[part] = self.made[part] = number
-            self.holds[part] = 0
-        self.tasks["compute"].append(Queued(us, Needs(read, 0, write), act))
-
-    def write(self, us: float, act: Callable[[], Act], out: Iterable[Span],
-              rows: tuple[str, int, int, int], extent: int) -> None:  # fmt: skip
-        """To rows of a feature map of ``extent`` rows."""
-        number, compute, read = len(self.tasks["write"]) + 1, 0, 0
-        for part in self._parts(out):
-            compute = max(compute, int(self.made[part].max(initial=0)))
-            read = max(read, int(self.loaded[part].max(initial=0)))
-            self.saved[part] = number
-        known = self.card.setdefault(rows[:2], np.zeros(extent, dtype=np.int64))
-        known[rows[2] : rows[3]] = number
-        self.tasks["write"].append(Queued(us, Needs(read, compute, 0), act))
-
-    def _parts(self, spans: Iterable[Span]) -> Iterator[slice]:
-        for low, high in spans:
-            yield slice(low // self.grain, -(-high // self.grain))
+    def _part(self, low: int, high: int) -> slice:
+        return slice(low // self.grain, -(-high // self.grain))
 
 
-@dataclass(frozen=True)
-class Scheduled:
+class Scheduled(NamedTuple):
     """``io``: the card's queues in the order of their turns."""
 
     makespan_us: float
@@ -133,42 +112,40 @@ def schedule(program: Queues, writes_first: bool, dma: bool = True) -> Scheduled
             return False
         needs = queues[name][at[name]].needs
         return (
-            needs.read <= done["read"]
-            and needs.compute <= done["compute"]
-            and needs.write <= done["write"]
+            needs["read"] <= done["read"]
+            and needs["compute"] <= done["compute"]
+            and needs["write"] <= done["write"]
         )
 
-    def start(engine: str, name: Queue) -> None:
-        running[engine] = now + queues[name][at[name]].us, name
-        at[name] += 1
+    def start(engine: str, *names: Queue) -> Queue | None:
+        """The next task of the first of these queues that can start."""
+        name = next(filter(able, names), None)
+        if name:
+            running[engine] = now + queues[name][at[name]].us, name
+            at[name] += 1
+        return name
 
     while sum(done.values()) < total:
-        if "cpu" not in running and able("compute"):
+        if "cpu" not in running:
             start("cpu", "compute")
-        if "io" not in running and (dma or not running):
-            for name in order:
-                if able(name):
-                    start("io", name)
-                    io.append(name)
-                    break
+        if "io" not in running and (dma or not running) and (name := start("io", *order)):
+            io.append(name)
         engine = min(running, key=lambda key: running[key][0])
-        now, name = running.pop(engine)
-        done[name] += 1
+        now, ended = running.pop(engine)
+        done[ended] += 1
     return Scheduled(now, tuple(io))
 
 
 def frozen(program: Queues, io: Sequence[Queue]) -> tuple[list[Job], list[Job]]:
     """The jobs of the tracks that compute and move."""
-    queues, at = program.tasks, dict.fromkeys(QUEUES, 0)
     place: dict[Queue, list[int]] = {name: [0] for name in QUEUES}
     moving = list[Job]()
     for number, name in enumerate(io, 1):
-        task = queues[name][at[name]]
-        at[name] += 1
+        task = program.tasks[name][len(place[name]) - 1]
         place[name].append(number)
-        moving.append(Job(task.needs.compute, (task.act(),)))
+        moving.append(Job(task.needs["compute"], (task.act(),)))
     computing = [
-        Job(max(place["read"][task.needs.read], place["write"][task.needs.write]), (task.act(),))
-        for task in queues["compute"]
+        Job(max(place[name][task.needs[name]] for name in ("read", "write")), (task.act(),))
+        for task in program.tasks["compute"]
     ]
     return computing, moving

@@ -6,17 +6,15 @@ leaves the card time for the segments around. The prices are estimates: the plan
 shares are simulated, and the fastest is taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pipeline.plan.rates import Rates
-from pipeline.search.swap.layers import Source, TiledLayer
-from pipeline.search.swap.segments import GRAIN, Place, Rings, Segment, aligned
+from pipeline.search.swap.segments import GRAIN, Place, Rings, Segment, Times, aligned
+from pipeline.search.view.tiles import Source, TiledLayer
 
 LONGEST = 10
 """Layers of a segment."""
@@ -31,10 +29,6 @@ ONE_COPY = (1,)
 STEP = 1e-7
 """What a computation counts besides its work, of all work: fewer, larger ones are better if nothing
 else is."""
-TOGETHER = 32768
-"""Bytes of a weight tile that is used for several frames."""
-
-
 PLACES: tuple[Place, ...] = ("stored", "kept", "both")
 """Of what a segment makes."""
 
@@ -50,7 +44,8 @@ class Share(NamedTuple):
     sparing: bool = False
 
 
-Offer = tuple[float, float, float, float, Segment]
+Offer = tuple[Times, float, Segment]
+"""A segment, its times and what its steps cost besides."""
 
 
 class Cut(NamedTuple):
@@ -71,7 +66,7 @@ class Search:
     grain: int = GRAIN
     rings: dict[tuple[int, int, int], Rings] = field(default_factory=dict)
     offers: dict[tuple[int, int, Place, Place], list[Offer]] = field(default_factory=dict)
-    smaller: dict[int, Search] = field(default_factory=dict)
+    smaller: dict[int, Self] = field(default_factory=dict)
 
     @property
     def copies(self) -> Sequence[int]:
@@ -109,92 +104,80 @@ class Search:
                 source: Place = "stored" if place == "stored" else "kept"
                 for target in PLACES:
                     here = self.cheapest(start, stop, source, target, share)
-                    if here is None:
+                    if here is None or (after := rest(stop + 1, target)).price == inf:
                         continue
-                    segment, price = here
-                    after = rest(stop + 1, target)
-                    if after.price == inf:
-                        continue
-                    found = min(
-                        found,
-                        Cut(
-                            after.written + segment.written_bytes * share.sparing,
-                            after.price + price,
-                            after.io_us + segment.io_us(self.rates),
-                            (segment, *after.segments),
-                        ),
-                        key=lambda cut: cut[:3],
+                    price, io_us, segment = here
+                    cut = Cut(
+                        after.written + segment.written_bytes * share.sparing,
+                        after.price + price,
+                        after.io_us + io_us,
+                        (segment, *after.segments),
                     )
+                    found = min(found, cut, key=lambda cut: cut[:3])
             return found
 
         return list(rest(first, "stored").segments)
 
     def cheapest(
         self, first: int, last: int, source: Place, target: Place, share: Share
-    ) -> tuple[Segment, float] | None:
+    ) -> tuple[float, float, Segment] | None:
+        """A segment's price, its transfers' time and itself."""
         key = first, last, source, target
         if key not in self.offers:
-            self.offers[key] = list(self.priced(*key))
-        offers = self.offers[key]
-        if not offers:
-            return None
+            self.offers[key] = [
+                (each.times(self.rates), self.step_us * each.steps, each)
+                for each in self.candidates(*key)
+            ]
         prices = [
-            (busy + share.lead * lead + share.io * io + share.waits * waits, io, number)
-            for number, (busy, lead, io, waits, _) in enumerate(offers)
-        ]
-        price, _, number = min(prices)
-        return offers[number][-1], price
-
-    def priced(self, first: int, last: int, source: Place, target: Place) -> Iterator[Offer]:
-        """(time of the busier engine, lead, transfers, waits, segment)."""
-        for segment in self.candidates(first, last, source, target):
-            yield (
-                segment.busy_us(self.rates) + self.step_us * segment.steps,
-                segment.lead_us(self.rates),
-                segment.io_us(self.rates),
-                segment.waits_us(self.rates),
-                segment,
-            )
+            (t.busy + steps_us + share.lead * t.lead + share.io * t.io + share.waits * t.waits,
+             t.io, number)
+            for number, (t, steps_us, _) in enumerate(self.offers[key])
+        ]  # fmt: skip
+        price, io_us, number = min(prices, default=(inf, inf, -1))
+        return (price, io_us, self.offers[key][number][-1]) if prices else None
 
     def candidates(self, first: int, last: int, source: Place, target: Place) -> Iterator[Segment]:
+        rows = self.layers[last].rows
+        if target == "both" and self.read_until[last] <= last + 1:
+            return
+        for plain in self.plain(first, last, source, target, {*CHUNKS, -(-rows // 2), rows}):
+            for each in places_of_rows(plain):
+                if each.in_whole and each.needed_bytes <= self.sram_bytes:
+                    yield each
+                for n, layer in enumerate(each.layers):
+                    if layer.tiled:
+                        yield from self.streamed(replace(each, streamed=n), self.copies)
+
+    def plain(
+        self, first: int, last: int, source: Place, target: Place, chunks: set[int]
+    ) -> Iterator[Segment]:
+        """Those layers with all weights in SRAM, by chunks of so many rows; none where others need
+        what is made inside, or where a layer that needs all of its source is not alone."""
         layers = self.layers[first : last + 1]
-        if len(layers) > 1 and any(layer.windows is None for layer in layers):
+        if len(layers) > 1 and not all(layer.windows for layer in layers):
             return
         if any(until > last for until in self.read_until[first:last]):
-            return  # others need what is made inside
-        outside = self.outside(first, last, source)
-        if not outside or (target == "both" and self.read_until[last] <= last + 1):
             return
-        rows = layers[-1].shape[0]
-        for chunk in sorted({min(c, rows) for c in (*CHUNKS, -(-rows // 2), rows)}):
+        outside = self.outside(first, last, source)
+        if not outside:
+            return
+        for chunk in sorted({min(chunk, layers[-1].rows) for chunk in chunks}):
             rings = self.ring(first, last, chunk)
-            plain = Segment(
+            yield Segment(
                 layers, rings, outside, source, target, copies=self.copies[0], grain=self.grain
             )
-            for each in places_of_rows(plain):
-                yield from self.fitting(each)
-
-    def fitting(self, plain: Segment) -> Iterator[Segment]:
-        """With all weights in SRAM, or those of one layer in tiles."""
-        first, *_ = plain.layers
-        if (first.windows or not first.weight) and plain.needed_bytes <= self.sram_bytes:
-            yield plain
-        for n, layer in enumerate(plain.layers):
-            if layer.weight and not layer.channelwise:
-                yield from self.streamed(replace(plain, streamed=n), layer, self.copies)
 
     def outside(self, first: int, last: int, place: Place) -> tuple[Source, ...]:
         """What these layers read of others, what is in SRAM first; none where that is not read."""
-        found = self.ring(first, last, self.layers[last].shape[0]).outside
+        found = self.ring(first, last, self.layers[last].rows).outside
         if place == "stored":
             return found
         kept = [source for source in found if source.tensor == self.layers[first - 1].target]
         return (*kept, *(each for each in found if each not in kept)) if kept else ()
 
-    def streamed(
-        self, segment: Segment, layer: TiledLayer, numbers: Sequence[int]
-    ) -> Iterator[Segment]:
+    def streamed(self, segment: Segment, numbers: Sequence[int]) -> Iterator[Segment]:
         """With weight tiles of several sizes, and as many at once, of ``numbers``, as fit."""
+        layer = segment.layers[segment.streamed]
         room = self.sram_bytes - replace(segment, tile=0).needed_bytes
         if room < numbers[0] * aligned(layer.row_bytes, self.grain):
             return
@@ -213,10 +196,9 @@ class Search:
     def retiled(self, segment: Segment) -> Iterator[Segment]:
         """The segment with other weight tiles."""
         if segment.streamed >= 0:
-            numbers = MORE_COPIES if self.rates.dma else ONE_COPY
-            yield from self.streamed(segment, segment.layers[segment.streamed], numbers)
+            yield from self.streamed(segment, MORE_COPIES if self.rates.dma else ONE_COPY)
 
-    def within(self, sram_bytes: int) -> Search:
+    def within(self, sram_bytes: int) -> Self:
         """A search in less memory; the same one for the same memory."""
         if sram_bytes == self.sram_bytes:
             return self
@@ -224,24 +206,6 @@ class Search:
             size = sram_bytes // self.grain * self.grain
             self.smaller[sram_bytes] = replace(self, sram_bytes=size, offers={})
         return self.smaller[sram_bytes]
-
-    def batched(
-        self, number: int, source: Place, target: Place, frames: int, quiet: int
-    ) -> Segment | None:
-        """A dense layer for all frames at once; None where that does not fit. Its tiles fill the
-        ``quiet`` bytes, if there are any, else all that is left."""
-        layer = self.layers[number]
-        rings = self.ring(number, number, 1)
-        plain = Segment(
-            (layer,), rings, rings.outside, source, target, 0, batch=frames, grain=self.grain
-        )
-        tile = max(1, min(layer.channels, TOGETHER // layer.row_bytes))
-        one = replace(plain, tile=tile, copies=1)
-        free = self.sram_bytes - one.needed_bytes
-        if quiet:
-            free = min(free, max(quiet - one.needed_bytes, free // 2))
-        copies = 1 + free // aligned(tile * layer.row_bytes, self.grain)
-        return replace(one, copies=min(copies, -(-layer.channels // tile))) if copies > 1 else None
 
 
 def places_of_rows(segment: Segment) -> Iterator[Segment]:
@@ -256,23 +220,10 @@ def places_of_rows(segment: Segment) -> Iterator[Segment]:
 def least_bytes(layers: Sequence[TiledLayer], grain: int = GRAIN, copies: int = COPIES[0]) -> int:
     """SRAM in which each layer can run alone, row by row, with so many of the smallest tiles of
     weights."""
-    return max(min(_alone(layer, grain, copies)) for layer in layers)
-
-
-def _alone(layer: TiledLayer, grain: int, copies: int) -> Iterator[int]:
-    rings = Rings.of((layer,), 1)
-    whole = Segment((layer,), rings, rings.outside, "stored", "stored", grain=grain)
-    if layer.windows or not layer.weight:
-        yield whole.needed_bytes
-    if layer.weight and not layer.channelwise:
-        yield replace(whole, streamed=0, tile=1, copies=copies).needed_bytes
-
-
-def tail(layers: Sequence[TiledLayer]) -> int:
-    """The number of the first of the dense layers that end the network one after the other."""
-    first = len(layers)
-    while first and layers[first - 1].windows is None and layers[first - 1].weight:
-        if first < len(layers) and layers[first].source != layers[first - 1].target:
-            break
-        first -= 1
-    return first
+    alone = ((layer, Rings.of((layer,), 1)) for layer in layers)
+    return max(
+        Segment(
+            (layer,), rings, rings.outside, "stored", "stored", copies=copies, grain=grain
+        ).least_bytes
+        for layer, rings in alone
+    )

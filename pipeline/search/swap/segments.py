@@ -9,23 +9,19 @@ again. So a chunk of one row is weight-stationary, and one of all rows input-sta
 weight is read once.
 """
 
-from __future__ import annotations
-
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Literal
+from operator import sub
+from typing import Literal, NamedTuple, Self
 
 from pipeline.plan.rates import Rates
-from pipeline.search.swap.layers import Source, TiledLayer
+from pipeline.search.view.tiles import Rows, Source, TiledLayer
 
 Place = Literal["kept", "stored", "both"]
 """In memory, whole; on the card; or, since others read it later, both."""
-
-Rows = tuple[int, int]
-
-
 GRAIN = 16
 """Bytes that are told apart where no cache's lines are longer."""
 
@@ -34,8 +30,7 @@ def aligned(size: int, grain: int) -> int:
     return -(-size // grain) * grain
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """One chunk: of each layer the rows that it computes, and of each of its sources the rows that
     it reads for them."""
 
@@ -46,30 +41,24 @@ class Turn:
 def turns(layers: Sequence[TiledLayer], chunk: int) -> tuple[Turn, ...]:
     makers = {layer.target: n for n, layer in enumerate(layers)}
     done, result = [0] * len(layers), list[Turn]()
-    rows = layers[-1].shape[0]
+    rows = layers[-1].rows
     for start in range(0, rows, chunk):
         wanted = [*done[:-1], min(start + chunk, rows)]
-        computes, reads = [(0, 0)] * len(layers), [tuple[Rows, ...]()] * len(layers)
+        computes = list(zip(done, wanted, strict=True))
+        reads = [tuple[Rows, ...]()] * len(layers)
         for n in reversed(range(len(layers))):
-            layer = layers[n]
             computes[n] = (done[n], wanted[n])
-            done[n] = wanted[n]
-            reads[n] = needed(layer, computes[n])
-            for source, (_, stop) in zip(layer.sources, reads[n], strict=True):
+            reads[n] = layers[n].needed(computes[n])
+            for source, (_, stop) in zip(layers[n].sources, reads[n], strict=True):
                 if source.tensor in makers:
                     maker = makers[source.tensor]
                     wanted[maker] = max(wanted[maker], stop)
+        done = wanted
         result.append(Turn(tuple(computes), tuple(reads)))
     return tuple(result)
 
 
-def needed(layer: TiledLayer, rows: Rows) -> tuple[Rows, ...]:
-    """Rows of each source that rows of the target are made of."""
-    return tuple(source.needed(*rows) for source in layer.sources)
-
-
-@dataclass(frozen=True)
-class Rings:
+class Rings(NamedTuple):
     """Turns of some layers, and how many rows of each tensor are held.
 
     Attributes:
@@ -77,7 +66,6 @@ class Rings:
         arrivals: of each of these, by name, the rows that each turn needs and none before did.
         held: rows of each tensor that they read, by name.
         arriving: the same where the next turn's rows come in meanwhile.
-        chunk, target: rows of what the last one makes, in a turn and in two.
     """
 
     turns: tuple[Turn, ...]
@@ -85,59 +73,72 @@ class Rings:
     arrivals: dict[str, tuple[Rows, ...]]
     held: dict[str, int]
     arriving: dict[str, int]
-    chunk: int
-    target: int
 
     @classmethod
-    def of(cls, layers: Sequence[TiledLayer], chunk: int) -> Rings:
-        all_turns = turns(layers, chunk)
-        sources = {s.tensor: s for layer in layers for s in layer.sources}
-        makers = {layer.target: n for n, layer in enumerate(layers)}
+    def of(cls, layers: Sequence[TiledLayer], chunk: int) -> Self:
+        every, makers = turns(layers, chunk), {layer.target: n for n, layer in enumerate(layers)}
+        sources, places = dict[str, Source](), defaultdict[str, list[tuple[int, int]]](list)
+        for n, layer in enumerate(layers):
+            for k, source in enumerate(layer.sources):
+                sources[source.tensor] = source
+                places[source.tensor].append((n, k))
         arrivals, held, arriving = dict[str, tuple[Rows, ...]](), dict[str, int](), dict[str, int]()
         for name in sources:
-            places = [
-                (n, k)
-                for n, layer in enumerate(layers)
-                for k, each in enumerate(layer.sources)
-                if each.tensor == name
-            ]
-            uses = [[turn.reads[n][k] for turn in all_turns] for n, k in places]
+            uses = [[turn.reads[n][k] for n, k in places[name]] for turn in every]
             if name in makers:  # rows that nobody reads have a place, too
-                uses.append([turn.computes[makers[name]] for turn in all_turns])
-            spans = _spans(uses)
-            before = [0, *(top for _, top in spans)]
-            after = [*(top for _, top in spans[1:]), spans[-1][1]]
-            arrivals[name] = tuple(
-                (max(low, seen), top) for (low, top), seen in zip(spans, before, strict=False)
-            )
-            held[name] = max(1, *(top - low for low, top in spans))
-            arriving[name] = max(
-                1, *(top - low for (low, _), top in zip(spans, after, strict=True))
-            )
-        rows = layers[-1].shape[0]
-        twice = min(rows, 2 * chunk) if len(all_turns) > 1 else rows
+                made = makers[name]
+                uses = [[*use, turn.computes[made]] for use, turn in zip(uses, every, strict=True)]
+            lows, tops = _spans(uses)
+            arrivals[name] = tuple(zip(map(max, lows, [0, *tops]), tops, strict=False))
+            held[name] = max(1, *map(sub, tops, lows))
+            arriving[name] = max(1, *map(sub, [*tops[1:], tops[-1]], lows))
         outside = tuple(source for name, source in sources.items() if name not in makers)
-        return cls(all_turns, outside, arrivals, held, arriving, min(rows, chunk), twice)
+        return cls(every, outside, arrivals, held, arriving)
 
 
-def _spans(uses: Sequence[Sequence[Rows]]) -> list[Rows]:
-    """For each turn from the first row that is used then or later to the last that has been;
-    ``uses``: (turns) of each layer that reads or makes some."""
-    tops = list(
-        accumulate((max(stop for _, stop in each) for each in zip(*uses, strict=True)), max)
-    )
-    lows = [tops[-1]] * len(tops)
-    for each in uses:
-        low = tops[-1]
-        for number, (start, stop) in reversed(list(enumerate(each))):
-            low = start if start < stop else low
-            lows[number] = min(lows[number], low)
-    return list(zip(lows, tops, strict=True))
+def _spans(uses: Sequence[Sequence[Rows]]) -> tuple[list[int], list[int]]:
+    """For each turn the first row that is used then or later, and the end of those that have been;
+    ``uses``: of each turn."""
+    tops = list(accumulate((max(stop for _, stop in each) for each in uses), max))
+    firsts = [min((a for a, b in each if a < b), default=tops[-1]) for each in uses]
+    return list(accumulate(reversed(firsts), min))[::-1], tops
 
 
-def ring_bytes(source: Source, rows: int, channels: int, grain: int) -> int:
-    """Of so many rows of a tensor, with some of its channels."""
-    return aligned(rows * (source.row_bytes * channels // source.shape[-1]), grain)
+class Ring(NamedTuple):
+    """The place of ``rows`` rows of a tensor, with ``channels`` of its channels."""
+
+    tensor: str
+    rows: int
+    channels: int
+    row_bytes: int
+
+    @classmethod
+    def of(cls, source: Source, rows: int, most: int = 1 << 30) -> Self:
+        """With ``most`` channels."""
+        depth = source.shape[-1]
+        channels = min(most, depth)
+        return cls(source.tensor, rows, channels, source.row_bytes * channels // depth)
+
+
+class Times(NamedTuple):
+    """Microseconds of a segment.
+
+    Attributes:
+        cpu: computing.
+        arrives, leaves: reading and writing of feature maps.
+        io: these, and the reading of weights.
+        lead: reading before the first computation, and writing after the last.
+        waits: of computing, for rows without a place of their own.
+        busy: of the engine that takes longer; of both where they take turns.
+    """
+
+    cpu: float
+    arrives: float
+    leaves: float
+    io: float
+    lead: float
+    waits: float
+    busy: float
 
 
 @dataclass(frozen=True)
@@ -170,10 +171,7 @@ class Segment:
     reads_ahead: bool = True
     writes_behind: bool = True
 
-    @cached_property
-    def source_rows(self) -> int:
-        whole = self.source == "kept" or self.batch > 1
-        return self.outside[0].rows if whole else self.arriving[self.outside[0].tensor]
+    # --- what it takes in SRAM
 
     @property
     def arriving(self) -> dict[str, int]:
@@ -181,37 +179,65 @@ class Segment:
         return self.rings.arriving if self.reads_ahead else self.rings.held
 
     @cached_property
-    def target_rows(self) -> int:
-        whole = self.target != "stored" or self.batch > 1
-        if whole:
-            return self.layers[-1].shape[0]
-        return self.rings.target if self.writes_behind else self.rings.chunk
-
-    @property
-    def source_bytes(self) -> int:
-        size = self.source_rows * self.outside[0].row_bytes
-        return aligned(size, self.grain) * self.batch
-
-    @property
-    def target_bytes(self) -> int:
-        layer = self.layers[-1]
-        size = self.target_rows * (layer.target_bytes // layer.shape[0])
-        return aligned(size, self.grain) * self.batch
+    def source_ring(self) -> Ring:
+        source = self.outside[0]
+        whole = self.source == "kept" or self.batch > 1
+        return Ring.of(source, source.rows if whole else self.arriving[source.tensor])
 
     @cached_property
-    def between(self) -> tuple[tuple[Source, int, int], ...]:
-        """What else is read, how many rows of it are held, and how many channels of them: what
-        comes from the card besides the source, and what layers make for others."""
+    def target_ring(self) -> Ring:
+        """Of rows that leave, those of one turn, or of two."""
+        last, turns = self.layers[-1], self.rings.turns
+        whole = self.target != "stored" or self.batch > 1
+        rows = turns[:2][-1 if self.writes_behind else 0].computes[-1][1]
+        return Ring(last.target, last.rows if whole else rows, last.channels, last.target_row_bytes)
+
+    @cached_property
+    def between(self) -> tuple[Ring, ...]:
+        """Of what else is read: what comes from the card besides the source, and what layers make
+        for others."""
         inside = {layer.target for layer in self.layers}
-        found = [
-            (source, self.arriving[source.tensor], source.shape[-1]) for source in self.outside[1:]
-        ]
-        narrow = {s.tensor for layer in self.by_tile for s in layer.sources}
-        reads = {s.tensor: s for layer in self.layers for s in layer.sources if s.tensor in inside}
-        for name, source in reads.items():
-            channels = min(self.tile, source.shape[-1]) if name in narrow else source.shape[-1]
-            found.append((source, self.rings.held[name], channels))
-        return tuple(found)
+        found = {s.tensor: Ring.of(s, self.arriving[s.tensor]) for s in self.outside[1:]}
+        for layer in self.layers:
+            most = self.tile if layer in self.by_tile else 1 << 30
+            for s in layer.sources:
+                if s.tensor in inside:
+                    found[s.tensor] = Ring.of(s, self.rings.held[s.tensor], most)
+        return tuple(found.values())
+
+    def ring_bytes(self, ring: Ring) -> int:
+        return aligned(ring.rows * ring.row_bytes, self.grain) * self.batch
+
+    def weight_bytes(self, n: int) -> int:
+        layer = self.layers[n]
+        if n == self.streamed:
+            size = min(self.tile, layer.channels) * layer.row_bytes
+            return aligned(size, self.grain) * self.copies
+        return aligned(layer.weight_bytes, self.grain)
+
+    @cached_property
+    def inner_bytes(self) -> int:
+        """Besides the source and the target."""
+        weights = sum(self.weight_bytes(n) for n in range(len(self.layers)))
+        return weights + sum(map(self.ring_bytes, self.between))
+
+    @property
+    def needed_bytes(self) -> int:
+        ends = self.source_ring, self.target_ring
+        return self.inner_bytes + sum(map(self.ring_bytes, ends))
+
+    @property
+    def in_whole(self) -> bool:
+        """All of its weights can lie in SRAM: of a dense layer, none but tiles."""
+        return bool(self.layers[0].windows or not self.layers[0].weight)
+
+    @property
+    def least_bytes(self) -> int:
+        """With all weights in SRAM, or those of one layer in the smallest tiles."""
+        ways = [self] * self.in_whole
+        tiled = [n for n, layer in enumerate(self.layers) if layer.tiled]
+        ways += [replace(self, streamed=n, tile=1) for n in tiled]
+        return min(each.needed_bytes for each in ways)
 
     @cached_property
     def by_tile(self) -> tuple[TiledLayer, ...]:
@@ -226,100 +252,64 @@ class Segment:
                 return ()
         return after
 
-    @cached_property
+    @property
     def source_dies(self) -> bool:
         """Nothing reads the source any more once the streamed layer begins."""
         late = {s.tensor for layer in self.layers[self.streamed :] for s in layer.sources}
         once = self.streamed >= 0 and len(self.rings.turns) == 1
         return once and self.outside[0].tensor not in late
 
-    def weight_bytes(self, n: int) -> int:
-        layer = self.layers[n]
-        if n == self.streamed:
-            size = min(self.tile, layer.channels) * layer.row_bytes
-            return aligned(size, self.grain) * self.copies
-        return aligned(layer.weight_bytes, self.grain)
-
-    @cached_property
-    def inner_bytes(self) -> int:
-        """Of SRAM, besides the source and the target."""
-        weights = sum(self.weight_bytes(n) for n in range(len(self.layers)))
-        return weights + sum(ring_bytes(*each, self.grain) for each in self.between)
+    @property
+    def tiles(self) -> int:
+        """Of the streamed layer's weights."""
+        return -(-self.layers[self.streamed].channels // self.tile) if self.streamed >= 0 else 1
 
     @property
     def all_held(self) -> bool:
         """Every weight tile of the streamed layer has a place of its own."""
-        channels = self.layers[self.streamed].channels if self.streamed >= 0 else 0
-        return channels <= self.copies * self.tile
+        return self.streamed < 0 or self.tiles <= self.copies
 
-    @property
-    def needed_bytes(self) -> int:
-        return self.inner_bytes + self.source_bytes + self.target_bytes
+    # --- what it does
 
     @property
     def arrives(self) -> tuple[Source, ...]:
         """What comes from the card."""
         return self.outside if self.source == "stored" else self.outside[1:]
 
-    def cpu_us(self, rates: Rates) -> float:
-        return self.batch * rates.compute_us(sum(layer.work for layer in self.layers))
-
-    def io_us(self, rates: Rates) -> float:
-        number, total = len(self.rings.turns), 0.0
-        for n, layer in enumerate(self.layers):
-            if n == self.streamed:
-                tiles = -(-layer.channels // self.tile)
-                total += number * rates.move_us(layer.weight_bytes, False, tiles)
-            elif layer.weight:
-                total += rates.move_us(layer.weight_bytes, False)
-        return total + self.arrives_us(rates) + self.leaves_us(rates)
-
-    def arrives_us(self, rates: Rates) -> float:
-        """Reading of feature maps."""
-        sizes = [source.rows * source.row_bytes for source in self.arrives]
-        return self.batch * sum(rates.move_us(n, False, len(self.rings.turns)) for n in sizes)
-
     @property
     def written_bytes(self) -> int:
         """To the card, for each frame."""
         return 0 if self.target == "kept" else self.layers[-1].target_bytes
 
-    def leaves_us(self, rates: Rates) -> float:
-        """Writing."""
-        return self.batch * rates.move_us(self.written_bytes, True, len(self.rings.turns))
-
-    def waits_us(self, rates: Rates) -> float:
-        """How long computing waits for rows without a place of their own."""
-        if not rates.dma:
-            return 0.0
-        arrives = 0.0 if self.reads_ahead else self.arrives_us(rates)
-        return arrives + (0.0 if self.writes_behind else self.leaves_us(rates))
-
-    def busy_us(self, rates: Rates) -> float:
-        """Of the engine that takes longer; of both where they take turns."""
-        cpu_us, io_us = self.cpu_us(rates), self.io_us(rates)
-        return max(cpu_us + self.waits_us(rates), io_us) if rates.dma else cpu_us + io_us
-
     @property
     def steps(self) -> int:
         """Computations."""
-        tiles = -(-self.layers[self.streamed].channels // self.tile) if self.streamed >= 0 else 1
         by_tile = 1 + len(self.by_tile)
-        return len(self.rings.turns) * (len(self.layers) - by_tile + tiles * by_tile)
+        return len(self.rings.turns) * (len(self.layers) - by_tile + self.tiles * by_tile)
 
-    def lead_us(self, rates: Rates) -> float:
-        """Reading before the first computation, and writing after the last."""
-        total, turns_ = 0.0, self.rings.turns
+    def times(self, rates: Rates) -> Times:
+        layers, turns = self.layers, self.rings.turns
+        cpu = self.batch * rates.compute_us(sum(layer.work for layer in layers))
+        sizes = [source.rows * source.row_bytes for source in self.arrives]
+        arrives = self.batch * sum(rates.move_us(size, False, len(turns)) for size in sizes)
+        leaves = self.batch * rates.move_us(self.written_bytes, True, len(turns))
+        io = lead = 0.0
         if self.source == "stored":
-            (low, high), *_ = turns_[0].reads[0]
-            total += rates.move_us((high - low) * self.layers[0].sources[0].row_bytes, False)
-        weights = [n for n, layer in enumerate(self.layers) if layer.weight]
-        if weights:
-            first = weights[0]
-            size = self.weight_bytes(first) // (self.copies if first == self.streamed else 1)
-            total += rates.move_us(size, False)
+            (low, high), *_ = turns[0].reads[0]
+            lead += rates.move_us((high - low) * layers[0].sources[0].row_bytes, False)
+        weights = [n for n, layer in enumerate(layers) if layer.weight]
+        for n in weights:
+            streamed = n == self.streamed
+            again, tiles = (len(turns), self.tiles) if streamed else (1, 1)
+            io += again * rates.move_us(layers[n].weight_bytes, False, tiles)
+            if n == weights[0]:
+                size = self.weight_bytes(n) // (self.copies if streamed else 1)
+                lead += rates.move_us(size, False)
         if self.target != "kept":
-            low, high = turns_[-1].computes[-1]
-            layer = self.layers[-1]
-            total += rates.move_us((high - low) * (layer.target_bytes // layer.shape[0]), True)
-        return total
+            low, high = turns[-1].computes[-1]
+            lead += rates.move_us((high - low) * layers[-1].target_row_bytes, True)
+        waits = (0.0 if self.reads_ahead else arrives) + (0.0 if self.writes_behind else leaves)
+        waits *= rates.dma
+        io = io + arrives + leaves
+        busy = max(cpu + waits, io) if rates.dma else cpu + io
+        return Times(cpu, arrives, leaves, io, lead, waits, busy)

@@ -12,10 +12,11 @@ from typing import NamedTuple
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates
+from pipeline.schedules.lower import Notes
 from pipeline.schedules.swapped import Act, Job, Kind, Swapped, Window
 from pipeline.search.swap.algorithm1 import Algorithm1, Task
-from pipeline.search.swap.layers import Proposal, TiledLayer, homes
 from pipeline.search.swap.tiling import Range, Ranges, Tiling, longest, tiling
+from pipeline.search.view.tiles import TiledLayer, homes
 
 
 class Pools(NamedTuple):
@@ -212,7 +213,7 @@ class Emitter:
 
 def schedule(
     graph: Graph, chain: Sequence[TiledLayer], sizes: Pools, frames: int, rates: Rates
-) -> Proposal:
+) -> tuple[Swapped, Notes]:
     """
     Raises:
         ThimbleError: as ``Tiling``, ``Emitter`` and ``Algorithm1`` do.
@@ -235,7 +236,7 @@ def schedule(
     computing = [Job(task.after, tuple(emitters[task.layer].computing(task))) for task in cpu]
     moving = [Job(task.after, tuple(emitters[task.layer].moving(task))) for task in io]
     windows = tuple(each for emitter in emitters for each in emitter.windows.values())
-    notes = (
+    notes: Notes = (
         ("scheduler", "swapnn"),
         ("buffer_bytes", sizes.buffer_bytes),
         ("io_tasks", len(io)),
@@ -244,5 +245,5 @@ def schedule(
         ("expected_cpu_us", run.busy_us["cpu"]),
         ("expected_io_us", run.busy_us["io"]),
     )
-    region = Swapped(*homes(chain), windows, computing, moving)
-    return Proposal(region, sizes.buffer_bytes * sum(sizes[1:]), notes)
+    sram_bytes = sizes.buffer_bytes * sum(sizes[1:])
+    return Swapped(*homes(chain), windows, computing, moving, sram_bytes), notes

@@ -14,7 +14,7 @@ from math import prod
 from typing import NamedTuple
 
 from pipeline.errors import ThimbleError
-from pipeline.search.swap.layers import TiledLayer
+from pipeline.search.view.tiles import TiledLayer
 
 Range = tuple[int, int]
 Ranges = tuple[Range, ...]

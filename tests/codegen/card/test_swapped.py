@@ -15,7 +15,7 @@ from pipeline.kernels import Form, Part, cortex_m
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Finish, Loop, Plan, Signal, Step, Wait
 from pipeline.search.swap.best import Aim
-from pipeline.search.swap.layers import layers
+from pipeline.search.view.tiles import layers
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.swap import Swap, searched
 from tests.codegen.card.support import elements, large, planned, rows, sources, swapped, twice

@@ -17,9 +17,10 @@ from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.hardware import Card, Hardware
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.vocabulary import Plan
-from pipeline.schedules.lower import Laid, laid_at
+from pipeline.schedules.lower import Notes, laid_at
+from pipeline.schedules.swapped import Swapped
 from pipeline.search.swap import best, swapnn
-from pipeline.search.swap.layers import Proposal, layers
+from pipeline.search.view.tiles import layers
 from tests.strategies import chains, nets
 from tests.strategies.proving import exact
 
@@ -142,16 +143,16 @@ def board(sram_bytes: int) -> Hardware:
 
 def best_plan(graph: Graph, sram_bytes: int, frames: int, rates: Rates) -> Plan:
     """Of the scheduler ``best``, for a card of other rates than a board's."""
-    found = best.search(graph, layers(graph), sram_bytes, frames, rates)
-    return laid(found, graph, board(sram_bytes), frames).plan("swap", found.notes)
+    region, notes = best.search(graph, layers(graph), sram_bytes, frames, rates)
+    return laid(region, graph, board(sram_bytes), frames, notes)
 
 
 def swapnn_plan(
     graph: Graph, sram_bytes: int, buffer_bytes: int, frames: int, rates: Rates
 ) -> Plan:
     pools = swapnn.pools(sram_bytes, buffer_bytes, (1, 2, 1))
-    found = swapnn.schedule(graph, layers(graph), pools, frames, rates)
-    return laid(found, graph, board(sram_bytes), frames).plan("swap", found.notes)
+    region, notes = swapnn.schedule(graph, layers(graph), pools, frames, rates)
+    return laid(region, graph, board(sram_bytes), frames, notes)
 
 
 def checked(plan: Plan, graph: Graph, seed: int = 1) -> float:
@@ -162,8 +163,8 @@ def checked(plan: Plan, graph: Graph, seed: int = 1) -> float:
     return sram_bytes
 
 
-def laid(found: Proposal, graph: Graph, hardware: Hardware, frames: int) -> Laid:
-    return laid_at([found.region], graph, hardware, 2 * found.bytes, {}, frames)
+def laid(region: Swapped, graph: Graph, hardware: Hardware, frames: int, notes: Notes) -> Plan:
+    return laid_at([region], graph, hardware, 2 * region.bytes, {}, frames).plan("swap", notes)
 
 
 def random_chain(seed: int) -> Graph:

@@ -13,10 +13,10 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.search.swap import best, search
 from pipeline.search.swap.build import Builder
-from pipeline.search.swap.layers import TiledLayer, layers
 from pipeline.search.swap.queues import QUEUES
 from pipeline.search.swap.search import least_bytes
-from pipeline.search.swap.segments import Rings, Segment, needed, turns
+from pipeline.search.swap.segments import Rings, Segment, turns
+from pipeline.search.view.tiles import TiledLayer, layers
 from tests.strategies.nets import Net, grown, joined
 from tests.strategies.swap.bench import LITTLE, SRAM, on_card
 from tests.strategies.swap.nets import (
@@ -128,8 +128,8 @@ def test_places_are_those_that_a_segment_has_use_for() -> None:
     sizes = [each.needed_bytes for each in search.places_of_rows(stored)]
     source, target = 3 * 12 * 64, 3 * 12 * 96
     assert [sizes[0] - size for size in sizes] == [0, target, source, source + target]
-    ways = [each.busy_us(rates) - stored.cpu_us(rates) for each in search.places_of_rows(stored)]
-    assert ways[3] >= stored.arrives_us(rates) + stored.leaves_us(rates) > 0
+    ways = [each.times(rates) for each in search.places_of_rows(stored)]
+    assert ways[3].busy - ways[3].cpu >= ways[0].arrives + ways[0].leaves > 0
     whole = found.ring(0, 0, 12)
     at_once = Segment(parts, whole, whole.outside, "stored", "stored")
     assert list(search.places_of_rows(at_once)) == [at_once]
@@ -194,7 +194,7 @@ def test_turns_compute_each_needed_row_once_and_in_order(chunk: int) -> None:
             assert low == min(made[n], high)
             made[n] = max(made[n], high)
             if low < high:
-                assert turn.reads[n] == needed(layer, (low, high))
+                assert turn.reads[n] == layer.needed((low, high))
                 assert n == 0 or turn.reads[n][0][1] <= made[n - 1]
     assert made[-1] == parts[-1].shape[0]
 

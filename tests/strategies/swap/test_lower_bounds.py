@@ -4,15 +4,15 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations, product
-from math import inf
+from math import inf, prod
 
 import numpy as np
 import pytest
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates, Transfers
-from pipeline.search.swap.layers import TiledLayer, layers
 from pipeline.search.swap.lower_bounds import before, lower_bound
+from pipeline.search.view.tiles import TiledLayer, layers
 from tests.strategies.swap.nets import Chain, alexnet, best_plan, paper_rates, random_chain
 
 
@@ -52,7 +52,7 @@ def makespan_us(
 ) -> float:
     """Everything as soon as it can be; infinite where rows that are there wait for others."""
     uses, arrived, held = sorted(order), dict[Row, float](), list[Row]()
-    clock, card = 0.0, parts[0].source_bytes * rates.read.byte_us
+    clock, card = 0.0, prod(parts[0].source_shape) * rates.read.byte_us
 
     def use() -> None:
         nonlocal clock
@@ -120,7 +120,7 @@ def made_of(parts: tuple[TiledLayer, ...], element: tuple[int, int, int]) -> flo
         rows, columns, channels = layer.shape
         if number < len(parts) - 1:
             total += layer.work / (rows * columns * channels) * len(wanted)
-        image = layer.source_shape if len(layer.source_shape) == 3 else (1, 1, layer.source_bytes)
+        image = layer.source_shape if len(layer.source_shape) == 3 else (1, 1, *layer.source_shape)
         found = set[tuple[int, int, int]]()
         for row, column, channel in wanted:
             if layer.windows is None:

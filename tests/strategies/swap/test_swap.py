@@ -22,17 +22,16 @@ from pipeline.plan.unrolled import unroll
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.search.swap import best
-from pipeline.search.swap.layers import layers, timed
 from pipeline.search.swap.lower_bounds import lower_bound
 from pipeline.search.swap.resident import (
     CODE_BYTES,
     choices,
     maps_stay_bytes,
-    staying,
     weights_stay_bytes,
 )
 from pipeline.search.swap.search import Search, Share, least_bytes
 from pipeline.search.swap.tiling import tiling
+from pipeline.search.view.tiles import layers, staying, timed
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.swap import Swap, card_share, searched

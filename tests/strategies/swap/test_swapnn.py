@@ -13,8 +13,8 @@ from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.vocabulary import Plan, PlanError
 from pipeline.search.swap import swapnn
 from pipeline.search.swap.algorithm1 import Algorithm1
-from pipeline.search.swap.layers import chain, layers
 from pipeline.search.swap.tiling import tiling
+from pipeline.search.view.tiles import chain, layers
 from tests.graphs import Net
 from tests.strategies.swap.nets import (
     SECONDS,

@@ -1,8 +1,6 @@
-"""A network as layers whose tensors lie on a card."""
+"""A network at the grain of tiles: layers whose tensors lie on a card, and pass through windows."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from types import MappingProxyType
@@ -16,10 +14,11 @@ from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.plan.rates import Rates, work
 from pipeline.schedules.bounds import reach
-from pipeline.schedules.lower import Notes, needed
-from pipeline.schedules.swapped import Swapped
+from pipeline.schedules.lower import needed
 
 SWAPS, ELSE = "strategy=swap takes", "use strategy=auto"
+Rows = tuple[int, int]
+"""From which to which."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +36,14 @@ class Source:
 
     @property
     def rows(self) -> int:
-        return rows_of(self.shape)
+        """A vector is one row."""
+        return self.shape[0] if len(self.shape) > 1 else 1
 
     @property
     def row_bytes(self) -> int:
         return prod(self.shape) // self.rows
 
-    def needed(self, low: int, high: int) -> tuple[int, int]:
+    def needed(self, low: int, high: int) -> Rows:
         """Its rows that the target's rows ``low`` to ``high`` are made of; (0, 0): none."""
         if low >= high:
             return 0, 0
@@ -51,11 +51,6 @@ class Source:
             return 0, self.rows
         start, stop = reach(self.windows[0], low, high - low).clipped(self.rows).ends
         return (start, stop) if start < stop else (0, 0)
-
-
-def rows_of(shape: Sequence[int]) -> int:
-    """Of an image, or of two axes; a vector is one row."""
-    return shape[0] if len(shape) > 1 else 1
 
 
 @dataclass(frozen=True)
@@ -99,20 +94,33 @@ class TiledLayer:
         return self.sources[0].windows
 
     @property
+    def rows(self) -> int:
+        return self.shape[0]
+
+    @property
     def channels(self) -> int:
         return self.shape[2]
+
+    @property
+    def tiled(self) -> bool:
+        """Its weights may come in tiles of output channels."""
+        return bool(self.weight) and not self.channelwise
 
     @property
     def weight_bytes(self) -> int:
         return self.row_bytes * self.channels if self.weight else 0
 
     @property
-    def source_bytes(self) -> int:
-        return prod(self.source_shape)
-
-    @property
     def target_bytes(self) -> int:
         return prod(self.shape)
+
+    @property
+    def target_row_bytes(self) -> int:
+        return self.shape[1] * self.shape[2]
+
+    def needed(self, rows: Rows) -> tuple[Rows, ...]:
+        """Rows of each source that rows of the target are made of."""
+        return tuple(source.needed(*rows) for source in self.sources)
 
     def reads(self, rows: int, columns: int) -> tuple[int, ...]:
         """Rows and columns of the first source that so many rows and columns of the target read."""
@@ -120,19 +128,6 @@ class TiledLayer:
             return self.source_shape[:-1]
         steps = zip(self.windows, (rows, columns), strict=True)
         return tuple(reach(window, 0, size).size for window, size in steps)
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """
-    Attributes:
-        bytes: of memory that the region's windows lie in.
-        notes: what a plan says about it.
-    """
-
-    region: Swapped
-    bytes: int
-    notes: Notes
 
 
 def homes(layers: Sequence[TiledLayer]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -161,14 +156,26 @@ def timed(
 ) -> tuple[TiledLayer, ...]:  # fmt: skip
     """The same layers; of those that are named in ``us`` the work takes so many microseconds, and
     with weights in flash as many as ``in_flash`` says."""
-    return tuple(
-        replace(
-            layer, work=us[layer.name] / rates.work_us,
-            slower=max(1.0, in_flash.get(layer.name, 0.0) / us[layer.name]),
-        )
-        if us.get(layer.name) else layer
-        for layer in layers
-    )  # fmt: skip
+
+    def of(layer: TiledLayer) -> TiledLayer:
+        if not (own_us := us.get(layer.name)):
+            return layer
+        slower = max(1.0, in_flash.get(layer.name, 0.0) / own_us)
+        return replace(layer, work=own_us / rates.work_us, slower=slower)
+
+    return tuple(map(of, layers))
+
+
+def staying(layers: Sequence[TiledLayer], weights: Collection[str]) -> tuple[TiledLayer, ...]:
+    """The same layers, with these weights on the chip."""
+
+    def of(layer: TiledLayer) -> TiledLayer:
+        if layer.weight not in weights or not layer.weight:
+            return layer
+        fixed, work = (layer.weight, *layer.fixed), layer.work * layer.slower
+        return replace(layer, weight="", row_bytes=0, fixed=fixed, work=work)
+
+    return tuple(map(of, layers))
 
 
 def chain(graph: Graph) -> tuple[TiledLayer, ...]:
@@ -195,29 +202,24 @@ def chain(graph: Graph) -> tuple[TiledLayer, ...]:
 
 
 def _layer(op: Operator, graph: Graph) -> TiledLayer:
-    tensors = graph.tensors
+    tensors, target = graph.tensors, graph.tensors[op.output].shape
     weight = op.parameters[0] if op.weighted else ""
     for name in (*op.inputs, op.output, *([weight] if weight else [])):
         if tensors[name].dtype.bits != 8:
             raise ThimbleError(f"{name} is {tensors[name].dtype}, {SWAPS} 8 bits: {ELSE}")
-    if len(tensors[op.output].shape) == 2:
+    if len(target) == 2:
         raise ThimbleError(f"{op.output} has two axes, {SWAPS} images and vectors: {ELSE}")
-    target = tensors[op.output].shape
     own = op.channel_wise(tensors)
     if op.weighted and not (op.mixes_channels(tensors) or op.reads_all(tensors) or own):
         raise ThimbleError(f"{op.name} is in groups of channels, {SWAPS} none such: {ELSE}")
     operands = [o for o in op.reads(tensors) if o.tensor in op.inputs]
     sources = [Source(o.tensor, tensors[o.tensor].shape, _moving(o)) for o in operands]
+    sources.sort(key=lambda source: source.windows is None)
+    shape = (target[0], target[1], target[2]) if len(target) == 3 else (1, 1, target[0])
+    fixed = tuple(name for name in op.parameters if name != weight)
+    row_bytes = prod(tensors[weight].shape[1:]) if weight else 0
     return TiledLayer(
-        op.name,
-        tuple(sorted(sources, key=lambda source: source.windows is None)),
-        op.output,
-        (target[0], target[1], target[2]) if len(target) == 3 else (1, 1, target[0]),
-        own,
-        weight,
-        tuple(name for name in op.parameters if name != weight),
-        prod(tensors[weight].shape[1:]) if weight else 0,
-        work(op, graph),
+        op.name, tuple(sources), op.output, shape, own, weight, fixed, row_bytes, work(op, graph)
     )
 
 
