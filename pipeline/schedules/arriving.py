@@ -113,13 +113,11 @@ class Arriving:
     def _added(self, draft: Draft, made: Box, row: Lin) -> Step:
         """Row ``row`` of the windows of ``made``, which is in one row."""
         assert self.pool is not None
-        (height, width), (y, x, channels) = self.pool.kernel, made
-        image = (
-            Range(_times(y.low, height, row), 1),
-            Range(_times(x.low, width, Lin()), width * x.size),
-        )
-        read: Box = (*image, channels)
-        return draft.add(self.pool, draft.buffer(self.sums), made, {self.image.name: read})
+        (top, _), *across = draft.needs(self.pool, made)[self.image.name]
+        top = top if isinstance(top, Lin) else Lin(top)
+        low = Lin(top.const + row.const, (*top.coef, *row.coef))
+        read = {self.image.name: (Range(low if low.coef else low.const, 1), *across)}
+        return draft.add(self.pool, draft.buffer(self.sums), made, read)
 
 
 @dataclass(frozen=True)
@@ -208,14 +206,6 @@ class ArrivingRows:
             *take(newest, end, columns - end),
         )
         return [*whole(before, 0), Loop("row", height, each), *whole(rows - done, done)]
-
-
-def _times(index: Index, factor: int, more: Lin) -> Index:
-    """``index * factor + more``."""
-    line = Lin(index) if isinstance(index, int) else index
-    scaled = tuple((name, by * factor) for name, by in line.coef)
-    found = Lin(line.const * factor + more.const, (*scaled, *more.coef))
-    return found if found.coef else found.const
 
 
 def arriving(draft: Draft, image: Tensor, name: str = "") -> Buffer:

@@ -80,10 +80,20 @@ class Cells:
 
 @dataclass(frozen=True)
 class Traversed:
-    """``buffers`` have their addresses already; the last run makes the output."""
+    """What a layout decides: where every tensor of a chain lives, and the steps that fill them.
+
+    Attributes:
+        buffers: with their addresses; the first one holds the chain's first tensor.
+        runs: compute the chain from its first tensor; the last makes its last tensor.
+        nibbles: the arena: no buffer of the chain reaches beyond it.
+        beside: an address, a multiple of 8 nibbles, from which the first tensor leaves as many
+            nibbles free as were asked for.
+    """
 
     buffers: tuple[Buffer, ...]
     runs: tuple[Run | Turn, ...]
+    nibbles: int
+    beside: int
 
     def steps(self, draft: Draft) -> list[Step]:
         for buffer in self.buffers:

@@ -2,16 +2,14 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from functools import reduce
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.graph.tensor import IntArray
+from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.placement.blocks import round_up
+from pipeline.plan.vocabulary import Affine, Buffer, Table, packed
 from pipeline.search.view.pixels import Pixels
-
-WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-"""As wide as so many marks."""
 
 Place = int | IntArray
 """The first nibble of a pixel, or where it is in several pieces the address of each element."""
@@ -19,6 +17,25 @@ Place = int | IntArray
 
 class Full(Exception):
     """No aligned cells for an element: with mixed widths free nibbles are not all alike."""
+
+
+def at(tensor: Tensor, base: int) -> Buffer:
+    """``tensor``, row-major in one piece from nibble ``base``; the schedule names the memory."""
+    shape, bits = tensor.shape, tensor.dtype.bits
+    return Buffer(tensor.name, tensor.name, "", shape, bits, packed(shape, bits, base))
+
+
+def buffer(tensor: Tensor, elements: IntArray, name: str = "") -> Buffer:
+    """``tensor``, its elements at the given nibbles (tensor's shape): by an affine map if one fits,
+    else by a table."""
+    base, shape = int(elements.flat[0]), tensor.shape
+    ahead = [
+        tuple(int(d == axis and n > 1) for d in range(len(shape))) for axis, n in enumerate(shape)
+    ]
+    strides = tuple(int(elements[each]) - base for each in ahead)
+    line = base + sum(map(np.multiply, strides, np.indices(shape, sparse=True)))
+    address = Affine(base, strides) if np.array_equal(line, elements) else Table.of(elements)
+    return Buffer(name or tensor.name, tensor.name, "", shape, tensor.dtype.bits, address)
 
 
 class Places:
@@ -90,7 +107,8 @@ class Cells:
 
     def pieces(self, count: int, width: int) -> IntArray:
         """``count`` elements in as few runs as possible: large runs whole, then the best fit."""
-        usable = self._usable(width)
+        places = self.free[: self.size // width * width]
+        usable = reduce(np.logical_and, (places[n::width] for n in range(width)))
         change = np.flatnonzero(usable[1:] != usable[:-1]) + 1
         edges = np.concatenate([[0], change, [len(usable)]])[0 if usable[:1].any() else 1 :]
         begins, lengths = edges[:-1:2], edges[1::2] - edges[:-1:2]
@@ -107,13 +125,6 @@ class Cells:
         found = np.sort(np.concatenate(chosen))
         self.mark(found, width, free=False)
         return found
-
-    def _usable(self, width: int) -> npt.NDArray[np.bool_]:
-        """Whether all nibbles of each place for an element are free, (size // width,)."""
-        cells = self.free[: self.size // width * width]
-        if width in WORDS:  # several marks compared at once
-            return np.asarray(cells.view(WORDS[width]) == int.from_bytes(b"\1" * width, "little"))
-        return np.asarray(cells.reshape(-1, width).all(axis=1))
 
     def release(self, places: Places, pixels: Iterable[int]) -> None:
         size, marks, of = places.channels * places.width, self.marks, places.of

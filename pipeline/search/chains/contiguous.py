@@ -17,18 +17,13 @@ from pipeline.graph.tensor import IntArray, Tensor, beside
 from pipeline.placement.blocks import WORD, round_up
 from pipeline.plan.vocabulary import Affine, Buffer
 from pipeline.schedules.bounds import ranges
-from pipeline.schedules.traversed import Run, Turn
-from pipeline.search.chains.arrangement import Arrangement, buffer
+from pipeline.schedules.traversed import Run, Traversed, Turn
+from pipeline.search.chains.cells import buffer
 from pipeline.search.chains.traversals import Axis, Peels, ranks
 from pipeline.search.view.pixels import Layer, PixelBox, Pixels, read_at
 
-Traversal = tuple[Layer, Peels]
-"""A layer and the order its output pixels are computed in."""
-
-
-def mirrored(layers: int) -> list[bool]:
-    """Of each layer of a chain whether it runs mirrored; the last one does not."""
-    return [(layers - 1 - n) % 2 == 1 for n in range(layers)]
+Traversal = tuple[Layer, Peels, bool]
+"""A layer, the order its output pixels are computed in, and whether it runs mirrored."""
 
 
 def needed_nibbles(layer: Layer, peels: Peels, mirrored: bool = False) -> int:
@@ -56,20 +51,20 @@ def needed_nibbles(layer: Layer, peels: Peels, mirrored: bool = False) -> int:
     return int((written - dead * given.each).max()) + given.total
 
 
-def arrange(start: Tensor, beside: int, chain: Sequence[Traversal]) -> Arrangement:
-    """Lay the chain out from end to end so that the last output lies at the bottom."""
+def arrange(start: Tensor, beside: int, chain: Sequence[Traversal]) -> Traversed:
+    """Lay the chain out from end to end so that the last output lies at the bottom: every other
+    layer runs mirrored, but not the last."""
     first, needs, tops = Pixels.of(start), [0], [1]
-    turned = mirrored(len(chain))
-    for (layer, peels), turn in zip(chain, turned, strict=True):
+    for layer, peels, turn in chain:
         needs.append(needed_nibbles(layer, peels, turn))
         tops.append((layer.outputs if turn else layer.inputs).nibbles_per_element)
     above = 0 if len(chain) % 2 else round_up(first.total, WORD) if beside else first.total
     nibbles = round_up(max(first.total + beside, above + beside, *needs), lcm(*tops))
     ends = Ends(nibbles, len(chain) % 2 == 0)
     buffers, runs = [ends.packed(start, nibbles - first.total)], list[Run | Turn]()
-    for (layer, peels), turn in zip(chain, turned, strict=True):
+    for layer, peels, turn in chain:
         Ends(nibbles, turn).lay(layer, peels, buffers, runs)
-    return Arrangement(nibbles, tuple(buffers), above, tuple(runs))
+    return Traversed(tuple(buffers), tuple(runs), nibbles, above)
 
 
 @dataclass(frozen=True)

@@ -125,9 +125,11 @@ class Rectangle:
         spans = np.indices((len(high), len(wide)), sparse=True)
         ways = zip(self.options[::2], self.options[1::2], strict=True)  # in either direction
         peaks = [(cuts[0], np.minimum(*(self.peak(cut, *spans) for cut in cuts))) for cuts in ways]
-        size = np.where(np.minimum.outer(high, wide) > 0, np.add.outer(high, wide), 0)
-        for both in range(2, int(size.max()) + 1):
-            some = np.nonzero(size == both)
+        size = np.where(np.minimum.outer(high, wide) > 0, np.add.outer(high, wide), 0).ravel()
+        turn = np.argsort(size, kind="stable")
+        ends = np.searchsorted(size[turn], np.arange(2, int(size.max()) + 1))
+        for alike in np.split(turn, ends)[1:]:
+            some = np.divmod(alike, len(wide))
             best[some] = reduce(
                 np.minimum,
                 (np.maximum(peak[some], best[self._after(cut, *some)]) for cut, peak in peaks),
@@ -180,24 +182,20 @@ class Rectangle:
 
 def peeling(
     rows: IntArray, columns: IntArray, fin: int, fout: int
-) -> tuple[int, list[Cut], tuple[bool, bool]]:
-    """The least peak that is found and its cuts; whether they are of rows, and of columns, counted
-    from the last one on. See ``Rectangle``."""
+) -> tuple[int, list[Cut], tuple[int, int]]:
+    """The least peak that is found and its cuts; -1 where they are of rows, or of columns, in
+    reverse, else 1. See ``Rectangle``."""
     high, wide = len(rows), len(columns)
     if high * (high + 1) * wide * (wide + 1) // 4 <= MOST:
         every = Rectangle(rows, columns, fin, fout)
-        return every.least, every.cuts(), (False, False)
-    turns = [(False, True)[: 1 if (x == x[::-1, ::-1]).all() else 2] for x in (rows, columns)]
+        return every.least, every.cuts(), (1, 1)
+    ways = [(1,) if (x == x[::-1, ::-1]).all() else (1, -1) for x in (rows, columns)]
     found = {
-        (up, back): Rectangle(_from_end(rows, up), _from_end(columns, back), fin, fout, True)
-        for up, back in product(*turns)  # what is even is as from the other end
+        (up, back): Rectangle(rows[::up, ::up], columns[::back, ::back], fin, fout, in_corner=True)
+        for up, back in product(*ways)  # what is even is as from the other end
     }
     turn = min(found, key=lambda turn: found[turn].least)
     return found[turn].least, found[turn].cuts(), turn
-
-
-def _from_end(reads: IntArray, turned: bool) -> IntArray:
-    return reads[::-1, ::-1] if turned else reads
 
 
 def peeled(cuts: Sequence[Cut], rows: range, columns: range) -> list[Peel]:
@@ -241,41 +239,41 @@ def _least(
         halves = np.repeat(columns, fin, axis=1)
         halves = np.pad(halves, ((0, 0), (half, (halves.shape[1] + half) % 2)))
         fin, columns = 2, np.asarray(halves.reshape(len(halves), -1, 2).any(axis=2))
-    known = dict[tuple[bytes, ...], tuple[int, list[Cut], tuple[bool, bool]]]()
+    known = dict[tuple[object, ...], tuple[int, list[Cut], tuple[int, int]]]()
     parts = list[tuple[tuple[bool, int], list[Peel]]]()
     for (high, down), (wide, across) in product(_independent(rows), _independent(columns)):
-        key = bytes(down.shape), down.tobytes(), across.tobytes()
+        key = down.shape, across.shape, down.tobytes(), across.tobytes()
         if key not in known:
             known[key] = peeling(down, across, fin, fout)
-        peak, cuts, turned = known[key]
+        peak, cuts, (up, back) = known[key]
         before = down.shape[1] * across.shape[1] * fin
         kept = len(high) * len(wide) * fout - before
-        lines = (x[:: -1 if end else 1] for x, end in zip((high, wide), turned, strict=True))
         order = peak - before if kept <= 0 else kept - (peak - before)
-        parts.append(((kept > 0, order), peeled(cuts, *lines)))
+        parts.append(((kept > 0, order), peeled(cuts, high[::up], wide[::back])))
     parts.sort(key=lambda part: part[0])
     return tuple(peel for _, peels in parts for peel in peels)
 
 
-def turned_once(layer: Layer, rows_first: bool) -> IntArray:
-    """[n] the nibbles that ``layer`` needs where n rows come first and then columns, or the other
-    way round."""
-    each = layer.inputs.each, layer.outputs.each
-    found = _turned(layer.windows, layer.outputs[:2], layer.inputs[:2], *each, rows_first)
-    return np.maximum(found, layer.inputs.total)
+def turned_once(layer: Layer) -> int:
+    """After how many lines along the shorter side ``single_transpose`` has to turn to need least.
+
+    All are tried, because eq. 4's r* holds only for layout ``contiguous``. Among equals the latest
+    is taken: least is transposed, or nothing.
+    """
+    peaks = turned_after(layer)
+    return len(peaks) - 1 - int(np.argmin(peaks[::-1]))
 
 
-@lru_cache(maxsize=512)
-def _turned(
-    windows: tuple[Window, ...], outputs: tuple[int, ...], inputs: tuple[int, ...],
-    fin: int, fout: int, rows_first: bool,
-) -> IntArray:  # fmt: skip
-    rows, columns = _reads(windows, outputs, inputs)
-    rectangle = Rectangle(rows, columns, fin, fout, in_corner=True)
+def turned_after(layer: Layer) -> IntArray:
+    """[n] the nibbles that ``layer`` needs where it turns after n lines."""
+    rows, columns = _reads(layer.windows, layer.outputs[:2], layer.inputs[:2])
+    rectangle = Rectangle(rows, columns, layer.inputs.each, layer.outputs.each, in_corner=True)
     spans = np.indices([len(side.first) for side in rectangle.sides], sparse=True)
     by_rows, by_columns = (rectangle.peak(Cut(1, by_row), *spans) for by_row in (True, False))
-    first, then = (by_rows, by_columns) if rows_first else (by_columns.T, by_rows.T)
-    lines = np.maximum.accumulate(np.append(0, first[:-1, 0]))
+    first, then = (by_rows, by_columns)
+    if layer.outputs.columns > layer.outputs.rows:
+        first, then = by_columns.T, by_rows.T
+    lines = np.maximum.accumulate(np.append(layer.inputs.total, first[:-1, 0]))
     rest = np.append(then[:-1, :-1].max(axis=1), 0)  # at last nothing is left
     return np.asarray(np.maximum(lines, rest))
 

@@ -12,9 +12,8 @@ import numpy as np
 from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.placement.blocks import WORD, round_up
 from pipeline.plan.vocabulary import Buffer
-from pipeline.schedules.traversed import Run
-from pipeline.search.chains.arrangement import Arrangement, at, buffer
-from pipeline.search.chains.cells import Cells, Full, Places
+from pipeline.schedules.traversed import Run, Traversed
+from pipeline.search.chains.cells import Cells, Full, Places, at, buffer
 from pipeline.search.chains.traversals import ordered, rows
 from pipeline.search.view.pixels import Layer, Order, Pixels, PixelView, by_pixel
 
@@ -24,7 +23,7 @@ Elements = dict[str, IntArray]
 
 def arrange(
     view: PixelView, beside: int, orders: Sequence[Order], in_order: bool = True
-) -> Arrangement:
+) -> Traversed:
     """Lay ``orders`` out in the fewest nibbles; the first tensor lies at 0, ``beside`` above it.
 
     Args:
@@ -44,7 +43,7 @@ def arrange(
             nibbles += 1
 
 
-def _place(nibbles: int, start: Buffer, above: int, orders: Sequence[Order]) -> Arrangement:
+def _place(nibbles: int, start: Buffer, above: int, orders: Sequence[Order]) -> Traversed:
     arena, runs = Cells(nibbles), list[Run]()
     elements: Elements = {start.name: start.addresses(start.box)}
     arena.next = start.extent[1]
@@ -58,7 +57,7 @@ def _place(nibbles: int, start: Buffer, above: int, orders: Sequence[Order]) -> 
         elements |= made
         buffers |= {name: buffer(view.tensors[name], made[name]) for name in made}
         runs += _runs(order, buffers)
-    return Arrangement(nibbles, tuple(buffers.values()), above, tuple(runs))
+    return Traversed(tuple(buffers.values()), tuple(runs), nibbles, above)
 
 
 def _made(

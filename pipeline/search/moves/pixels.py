@@ -7,8 +7,6 @@ from functools import partial
 from itertools import accumulate
 from typing import Literal
 
-import numpy as np
-
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -20,8 +18,7 @@ from pipeline.schedules.lower import Region, laid_at, needed, room
 from pipeline.schedules.traversed import Traversed
 from pipeline.schedules.whole import Whole
 from pipeline.search.chains import contiguous, slots
-from pipeline.search.chains.arrangement import Arrangement, at
-from pipeline.search.chains.cells import Cells
+from pipeline.search.chains.cells import Cells, at
 from pipeline.search.chains.choose import Cycles, chosen
 from pipeline.search.chains.peeling import least, turned_once
 from pipeline.search.chains.traversals import (
@@ -72,7 +69,7 @@ def in_place(
         best = min(found, key=lambda each: each.nibbles)
     if isinstance(first, ArrivingRows):
         first = replace(first, place=best.buffers[0])
-    regions: list[Region] = [first, Traversed(best.buffers, best.runs), *map(Whole, after)]
+    regions: list[Region] = [first, best, *map(Whole, after)]
     places, nibbles = _beside(best, after, graph)
     places |= dict(zip(besides, accumulate(besides.values(), initial=best.beside), strict=False))
     return laid_at(regions, graph, hardware, nibbles, places).plan(f"{form}/{layout}")
@@ -127,38 +124,22 @@ def _orders(form: Form, view: PixelView, number: int, tight: bool) -> Iterator[O
     by channel, where each is made of one, only where memory is ``tight``: no fast kernel does that.
     """
     layer = view.layer(number)
-    height, width = layer.outputs[:2]
-    peelable = layer.op.slides and layer.peelable
-    by_rows, by_columns = rows(height, width), columns(height, width)
-    match form:
-        case "single_transpose" if peelable:
-            yield ordered(view, number, _turned_once(layer))
-        case "herringbone" if peelable:
-            yield ordered(view, number, herringbone(height, width))
-        case _:
-            yield ordered(view, number, by_rows)
-    if form == "replace" or not layer.op.slides or len(layer.target.shape) != 3:
+    size, slides, turns = layer.outputs[:2], layer.op.slides, form == "single_transpose"
+    if not (turns and slides and layer.peelable):
+        yield ordered(view, number, _options(form, layer)[0] if slides else rows(*size))
+    if form == "replace" or not slides or len(layer.target.shape) != 3:
         return
-    if form == "single_transpose":
-        if not peelable:
-            yield ordered(view, number, _turned_once(layer))
+    if turns:
+        yield ordered(view, number, single_transpose(*size, turned_once(layer)))
         return
-    if not peelable:
-        yield ordered(view, number, by_columns)
+    if not layer.peelable:
+        yield ordered(view, number, columns(*size))
         yield ordered(view, number, least(layer))
     if layer.inputs.nibbles_per_element == 1 < layer.outputs.nibbles_per_element:
         yield from (ordered(view, number, least(layer, half=half)) for half in (0, 1))
     if tight and layer.groups > 1:
-        for peels in (by_rows, by_columns, least(layer, layer.groups)):
+        for peels in (rows(*size), columns(*size), least(layer, layer.groups)):
             yield ordered(view, number, peels, layer.groups)
-
-
-def _turned_once(layer: Layer) -> Peels:
-    """The switch is found by trying all, because eq. 4's r* holds only for layout ``contiguous``.
-    Among equals the latest is taken: least is transposed, or nothing."""
-    height, width = layer.outputs[:2]
-    peaks = turned_once(layer, rows_first=width <= height)
-    return single_transpose(height, width, len(peaks) - 1 - int(np.argmin(peaks[::-1])))
 
 
 def _ways(form: Form, view: PixelView) -> list[list[contiguous.Traversal]]:
@@ -167,13 +148,12 @@ def _ways(form: Form, view: PixelView) -> list[list[contiguous.Traversal]]:
     Columns, of what cannot be peeled, have to make the whole chain's arena smaller: permuting takes
     time.
     """
-    layers = [view.layer(number) for number in range(len(view.operators))]
-    options = [_options(form, layer) for layer in layers]
-    best = [
-        (layer, min(each, key=lambda peels: contiguous.needed_nibbles(layer, peels, turn)))
-        for layer, each, turn in zip(layers, options, contiguous.mirrored(len(layers)), strict=True)
-    ]
-    first = [(layer, each[0]) for layer, each in zip(layers, options, strict=True)]
+    first, best = list[contiguous.Traversal](), list[contiguous.Traversal]()
+    for number in range(len(view.operators)):
+        layer, mirrored = view.layer(number), (len(view.operators) - number) % 2 == 0
+        options = [(layer, peels, mirrored) for peels in _options(form, layer)]
+        first.append(options[0])
+        best.append(min(options, key=lambda way: contiguous.needed_nibbles(*way)))
     return [first, best] if form == "herringbone" else [best]
 
 
@@ -189,7 +169,7 @@ def _options(form: Form, layer: Layer) -> list[Peels]:
 
 
 def _beside(
-    chain: Arrangement, after: Sequence[Operator], graph: Graph
+    chain: Traversed, after: Sequence[Operator], graph: Graph
 ) -> tuple[dict[str, int], int]:
     """Where what ``after`` makes of the chain's output lies, each apart from what it is made of,
     and the nibbles of all."""

@@ -46,27 +46,13 @@ class Pixels(NamedTuple):
         return self.number * self.each
 
 
-class Layer(NamedTuple):
+class Layer:
     """An operator that slides over one tensor; its unit is one pixel of what it makes."""
 
-    op: Operator
-    tensors: Tensors
-
-    @property
-    def source(self) -> Tensor:
-        return self.tensors[self.op.inputs[0]]
-
-    @property
-    def target(self) -> Tensor:
-        return self.tensors[self.op.output]
-
-    @property
-    def inputs(self) -> Pixels:
-        return Pixels.of(self.source)
-
-    @property
-    def outputs(self) -> Pixels:
-        return Pixels.of(self.target)
+    def __init__(self, op: Operator, tensors: Tensors) -> None:
+        self.op, self.tensors = op, tensors
+        self.source, self.target = tensors[op.inputs[0]], tensors[op.output]
+        self.inputs, self.outputs = Pixels.of(self.source), Pixels.of(self.target)
 
     @property
     def groups(self) -> int:

@@ -19,8 +19,8 @@ from pipeline.kernels import Form, named
 from pipeline.kernels.cortex_m.gathered import GatheredConvolution, window
 from pipeline.kernels.cortex_m.winograd import SPANS, exact, outputs_of_a_side
 from pipeline.plan.vocabulary import Buffer, Plan, Table
+from pipeline.schedules.traversed import Traversed
 from pipeline.search.chains import slots
-from pipeline.search.chains.arrangement import Arrangement
 from pipeline.strategies.base import LAYOUTS, Layout, Strategy
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
@@ -143,7 +143,7 @@ def torn(buffers: Iterable[Buffer], seed: int) -> Iterable[Buffer]:
         yield replace(buffer, map=Table(tuple(cells.reshape(-1).tolist())))
 
 
-def swapped(found: Arrangement, seed: int) -> Arrangement:
+def swapped(found: Traversed, seed: int) -> Traversed:
     """``found`` with torn pixels, in its runs, too."""
     places = dict(zip(found.buffers, torn(found.buffers, seed), strict=True))
     runs = (
