@@ -25,7 +25,7 @@ WAYS = 256
 ENOUGH = 128
 """An arena that is above the bound by less than a part in so many is small enough."""
 
-ORDERS = RANKS[1], RANKS[0], RANKS[2]
+ORDERS = RANKS[1], RANKS[0], RANKS[3]
 
 
 def chained(

@@ -1,7 +1,5 @@
 """Where the constants of a graph lie, and what lies on a card."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from weakref import ref
 
@@ -21,7 +19,8 @@ def constants(
     key = id(graph), memory, base, frozenset(but)
     known = _known.get(key)
     if known is None or known[0]() is not graph:
-        found = _constants(graph, memory, base, but)
+        names = (name for name in graph.constants if name not in but)
+        found = _in_a_row(names, graph, memory, round_up(base, 2), 2)
         known = _known[key] = ref(graph, lambda _: _known.pop(key, None)), found
     return known[1]
 
@@ -30,33 +29,24 @@ _known: dict[tuple[object, ...], tuple[ref[Graph], tuple[Buffer, ...]]] = {}
 """Of graphs that are still there: searches ask again and again."""
 
 
-def _constants(graph: Graph, memory: str, base: int, but: Collection[str]) -> tuple[Buffer, ...]:
-    result = list[Buffer]()
-    for name in graph.constants:
-        if name in but:
-            continue
-        tensor = graph.tensors[name]
-        bits = tensor.dtype.bits
-        base = round_up(base, 2)
-        address = packed(tensor.shape, bits, base)
-        result.append(Buffer(name, name, memory, tensor.shape, bits, address, "constant"))
-        base += tensor.size * (bits // 4)
-    return tuple(result)
-
-
 def stored(
     tensors: Iterable[str], graph: Graph, memory: Memory, frames: int = 1
 ) -> tuple[Buffer, ...]:
     """``tensors`` whole, each from a granule of ``memory`` on; activations once for each frame."""
-    granule, base, result = 2 * memory.granule_bytes, 0, list[Buffer]()
-    for name in tensors:
+    return _in_a_row(tensors, graph, memory.name, 0, 2 * memory.granule_bytes, frames)
+
+
+def _in_a_row(
+    names: Iterable[str], graph: Graph, memory: str, base: int, granule: int, frames: int = 1
+) -> tuple[Buffer, ...]:
+    result = list[Buffer]()
+    for name in names:
         tensor, fixed = graph.tensors[name], name in graph.constants
-        bits, copies = tensor.dtype.bits, 1 if fixed else frames
-        size = round_up(tensor.size * (bits // 4), granule)
+        shape, bits, copies = tensor.shape, tensor.dtype.bits, 1 if fixed else frames
+        size, place = round_up(tensor.nibbles, granule), packed(shape, bits, base)
         result.append(
             Buffer(
-                name, name, memory.name, tensor.shape, bits, packed(tensor.shape, bits, base),
-                "constant" if fixed else "activation",
+                name, name, memory, shape, bits, place, "constant" if fixed else "activation",
                 copies=copies, copy_stride=size if copies > 1 else 0,
             )
         )  # fmt: skip

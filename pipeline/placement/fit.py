@@ -15,8 +15,8 @@ Rank = Callable[[Profile], tuple[int, int]]
 RANKS: tuple[Rank, ...] = (
     lambda p: (-p.size, p.first),
     lambda p: (p.first, -p.size),
-    lambda p: (-p.area, p.first),
     lambda p: (p.first - p.last, -p.size),
+    lambda p: (-p.area, p.first),
     lambda p: (-p.last, -p.size),
 )
 

@@ -1,7 +1,5 @@
 """The first layers of a network patch by patch: what patches share is computed again for each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -35,36 +33,33 @@ class Patches:
     def steps(self, draft: Draft) -> list[Step]:
         if self.apart:
             return self._each(draft)
-        body: list[Step] = []
+        body = list[Step]()
         for op in self.operators:
             name = op.output
             if name == self.end:
                 out = draft.hold(name)
             else:
-                sizes = (*self.held(draft.graph, name), draft.graph.tensors[name].shape[2])
+                held = (max(self._extents(draft.graph, name, axis)) for axis in (0, 1))
+                sizes = (*held, draft.graph.tensors[name].shape[2])
                 out = draft.hold(name, sizes, "tile", within=COLUMN)
             body.append(draft.compute(op, out, self.tiles[name]))
         rows, columns = self.grid
         return [Loop(ROW, rows, (Loop(COLUMN, columns, tuple(body)),))]
 
     def _each(self, draft: Draft) -> list[Step]:
-        found = list[Step]()
-        whole = draft.hold(self.end)
+        found, whole = list[Step](), draft.hold(self.end)
         for patch in product(*map(range, self.grid)):
             env = dict(zip(VARIABLES, patch, strict=True))
             for op in self.operators:
-                box = _box(self.tiles[op.output], env, draft.graph.tensors[op.output].shape)
+                sides = zip(
+                    self.tiles[op.output], draft.graph.tensors[op.output].shape, strict=True
+                )
+                box = tuple(at(part, extent, env) for part, extent in sides)
                 out = whole
                 if op.output != self.end:
                     out = draft.hold_part(op.output, box, f"{patch[0]}.{patch[1]}")
                 found.append(draft.compute(op, out, box))
-        draft.home[self.end] = whole.name
         return found
-
-    def held(self, graph: Graph, tensor: str) -> tuple[int, int]:
-        """Rows and columns of the largest tile of ``tensor``."""
-        rows, columns = (max(self._extents(graph, tensor, axis)) for axis in (0, 1))
-        return rows, columns
 
     def reads(self, graph: Graph) -> bool:
         """Whether each patch of each operator reads something: none lies wholly in the padding,
@@ -91,19 +86,12 @@ class Patches:
     def _extents(self, graph: Graph, tensor: str, axis: int) -> list[int]:
         """How many indices along ``axis`` each patch has of ``tensor``."""
         part, extent = self.tiles[tensor][axis], graph.tensors[tensor].shape[axis]
-        return [clipped(part, {VARIABLES[axis]: patch}, extent) for patch in range(self.grid[axis])]
+        return [at(part, extent, {VARIABLES[axis]: n}).size for n in range(self.grid[axis])]
 
 
-def _box(tile: Box, env: dict[str, int], shape: tuple[int, ...]) -> Box:
-    """Of one patch."""
-    sides = zip(tile, shape, strict=True)
-    return tuple(Range(value(p.low, env), p.size).clipped(extent) for p, extent in sides)
-
-
-def clipped(part: Range, env: dict[str, int], extent: int) -> int:
-    """How many indices of an axis of ``extent`` are in ``part``."""
-    low = value(part.low, env)
-    return max(0, min(low + part.size, extent) - max(low, 0))
+def at(part: Range, extent: int, env: dict[str, int]) -> Range:
+    """``part`` in one pass of the loops, inside of an axis of ``extent``."""
+    return Range(value(part.low, env), part.size).clipped(extent)
 
 
 def tiled(variable: str, size: int) -> Range:

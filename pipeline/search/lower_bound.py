@@ -18,10 +18,7 @@ all channels (of a group) or each its own. Operators that are not followed have 
 become smaller. So do they where what is far before T is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
@@ -37,8 +34,8 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import IntArray
+from pipeline.placement.blocks import WORD
 
-SUM_NIBBLES = 8
 ENDLESS = 1 << 29
 MOST_VERTICES = 20_000
 """Pixels of the operators before a tensor that are looked at."""
@@ -60,16 +57,14 @@ def lower_bound(graph: Graph, operators: Sequence[Operator], streamed: bool) -> 
     Args:
         streamed: the input comes in piece by piece, and is not held.
     """
-    tensors = graph.tensors
     ends = [graph.output] if streamed else [graph.input, graph.output]
-    best = max((Bound(tensors[name].bytes, name) for name in ends), key=lambda one: one.bytes)
+    best = max((Bound(graph.tensors[n].bytes, n) for n in ends), key=lambda one: one.bytes)
     tried = []
     for number, op in enumerate(operators):
-        if pixels(graph, op.output) <= MOST_PIXELS:
-            before = Before.of(graph, operators[: number + 1], streamed)
-            edge = (0, pixels(graph, op.output) - 1)
-            tried.append((min(before.cut(each) for each in edge), number, before))
-    for most, _, before in sorted(tried, key=lambda one: (-one[0], one[1])):
+        if (size := pixels(graph, op.output)) <= MOST_PIXELS:
+            before = Before(graph, operators[: number + 1], streamed)
+            tried.append((min(before.cut(0), before.cut(size - 1)), -number, before))
+    for most, _, before in sorted(tried, key=lambda one: one[:2], reverse=True):
         found = most
         for pixel in range(pixels(graph, before.target)):
             if found / 2 <= best.bytes:
@@ -79,39 +74,31 @@ def lower_bound(graph: Graph, operators: Sequence[Operator], streamed: bool) -> 
     return best
 
 
-@dataclass
 class Before:
-    """The pixels of ``target`` and of some tensors before it.
+    """The pixels of ``target``, which the last of ``operators`` makes, and of some tensors before
+    it: of as many operators, from the last one back, as there may be pixels.
 
     Attributes:
         first: of each tensor the number of its first pixel.
-        edges: of each operator, in their order, (edges, 2): the numbers of who is read and who
+        edges: of each operator, the last one first, (edges, 2): the numbers of who is read and who
             reads.
         capacity: of each pixel, in nibbles.
     """
 
-    graph: Graph
-    target: str
-    streamed: bool
-    first: dict[str, int] = field(default_factory=dict)
-    edges: list[IntArray] = field(default_factory=list)
-    capacity: list[int] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, graph: Graph, operators: Sequence[Operator], streamed: bool) -> Before:
-        """As many of ``operators``, from the last one back, as there may be pixels."""
-        found = cls(graph, operators[-1].output, streamed)
-        found._hold(found.target, isinstance(operators[-1], Weighted))
+    def __init__(self, graph: Graph, operators: Sequence[Operator], streamed: bool) -> None:
+        self.graph, self.streamed, self.target = graph, streamed, operators[-1].output
+        self.first, self.edges = dict[str, int](), list[IntArray]()
+        self.capacity = list[int]()
+        self._hold(self.target, isinstance(operators[-1], Weighted))
         for op in reversed(operators):
-            if op.output not in found.first:
+            if op.output not in self.first:
                 continue
-            more = [name for name in dict.fromkeys(op.inputs) if name not in found.first]
-            if len(found.capacity) + sum(pixels(graph, name) for name in more) > MOST_VERTICES:
+            more = [name for name in dict.fromkeys(op.inputs) if name not in self.first]
+            if len(self.capacity) + sum(pixels(graph, name) for name in more) > MOST_VERTICES:
                 break
             for name in more:
-                found._hold(name)
-            found.edges.append(found._read(op))
-        return found
+                self._hold(name)
+            self.edges.append(self._read(op))
 
     def cut(self, pixel: int) -> int:
         """Nibbles of the least cut between what ``pixel`` of the target is made of and that."""
@@ -140,32 +127,26 @@ class Before:
 
     def _hold(self, name: str, summed: bool = False) -> None:
         tensor, count = self.graph.tensors[name], pixels(self.graph, name)
-        each = SUM_NIBBLES if summed else max(1, tensor.dtype.bits // 4)
+        nibbles = WORD * tensor.size if summed else tensor.nibbles
         self.first[name] = len(self.capacity)
-        self.capacity += [tensor.size // count * each] * count
+        self.capacity += [nibbles // count] * count
 
     def _read(self, op: Operator) -> IntArray:
         """Edges of ``op``; none where it is not followed."""
         graph, found = self.graph, [np.zeros((0, 2), dtype=np.int64)]
+        target = graph.tensors[op.output].shape
         for operand in op.reads(graph.tensors):
-            name = operand.tensor
+            name, source = operand.tensor, graph.tensors[operand.tensor].shape
             if name not in self.first or not follows(op, graph, name):
                 continue
-            if len(graph.tensors[op.output].shape) != 3:  # all of it for each
-                numbers = np.arange(pixels(graph, name))
-                found.append(_edges(numbers, np.zeros_like(numbers), self, name, op.output))
-                continue
-            sides = [
-                _along(
-                    window, graph.tensors[name].shape[axis], graph.tensors[op.output].shape[axis]
-                )
-                for axis, window in enumerate(operand.windows[:2])
-            ]
-            (up, down), (left, across) = sides
-            width, wide = graph.tensors[name].shape[1], graph.tensors[op.output].shape[1]
-            read = (up[:, None] * width + left[None]).reshape(-1)
-            reads = (down[:, None] * wide + across[None]).reshape(-1)
-            found.append(_edges(read, reads, self, name, op.output))
+            read = np.arange(pixels(graph, name))
+            reads = np.zeros_like(read)  # all of it for each
+            if len(target) == 3:
+                sides = zip(operand.windows[:2], source[:2], target[:2], strict=True)
+                (up, down), (left, across) = (_along(*side) for side in sides)
+                read = (up[:, None] * source[1] + left).reshape(-1)
+                reads = (down[:, None] * target[1] + across).reshape(-1)
+            found.append(np.stack([self.first[name] + read, self.first[op.output] + reads], axis=1))
         return np.concatenate(found)
 
 
@@ -197,7 +178,3 @@ def _along(window: Window, extent: int, outs: int) -> tuple[IntArray, IntArray]:
     inside = (read >= 0) & (read < extent)
     reads = np.broadcast_to(np.arange(outs)[:, None], read.shape)
     return read[inside], reads[inside]
-
-
-def _edges(read: IntArray, reads: IntArray, of: Before, name: str, made: str) -> IntArray:
-    return np.stack([of.first[name] + read, of.first[made] + reads], axis=1)

@@ -1,7 +1,5 @@
 """The baseline of Pex: the first layers patch by patch, what overlaps computed again (MCUNetV2)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -12,7 +10,7 @@ from pipeline.kernels import modelled_cycles
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Laid, Region, lay, needed, with_room
 from pipeline.schedules.patches import Patches
-from pipeline.search.patches import least, stages
+from pipeline.search.moves.patches import least, stages
 from pipeline.strategies.base import Strategy
 
 

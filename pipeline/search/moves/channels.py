@@ -56,11 +56,7 @@ class ByChannels:
         def wide(each: Schedule) -> Schedule:
             return self._replay.widest(each, peak)
 
-        tasks = (
-            task._replace(over=task.reads) if places.able(op) else task
-            for task, op in zip(self.view.tasks, self.view.operators, strict=True)
-        )
-        rules = Rules(replace(self.view, tasks=tuple(tasks)), self.accumulator_bits)
+        rules = Rules(self.view.in_place(places.able), self.accumulator_bits)
         sums = len(accumulated(found))
         try:
             fewest = search(rules, "exact", MOST_STATES, peak) if sums else None

@@ -16,8 +16,8 @@ from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.bounds import read
 from pipeline.schedules.channels import ChannelByChannel
 from pipeline.schedules.lower import load_of, needed
-from pipeline.schedules.patches import clipped, tiled
-from pipeline.search.patches import stages
+from pipeline.schedules.patches import at, tiled
+from pipeline.search.moves.patches import stages
 from pipeline.strategies.patch import Patch
 from tests.codegen.cortex_m.support import core
 from tests.codegen.int8.support import host
@@ -63,7 +63,7 @@ def test_halo_is_clipped_to_the_image() -> None:
     """3x3 on 8 rows, 4 patches of 2 rows: 3, 4, 4 and 3 rows of the input."""
     rows = read(Window(0, 3, 1, -1), (tiled("n", 2),), (8,), 8)
     assert rows == (Lin(-1, (("n", 2),)), 4)
-    assert [clipped(rows, {"n": patch}, 8) for patch in range(4)] == [3, 4, 4, 3]
+    assert [at(rows, 8, {"n": patch}).size for patch in range(4)] == [3, 4, 4, 3]
 
 
 def two_layers(size: int, stride: int = 1) -> Graph:

@@ -1,26 +1,25 @@
-"""Which first part of a network runs in patches, and how the rest follows.
+"""Propose patches for the first part of a network, and how the rest follows.
 
 Seen from its end, where patches are apart, every tensor before it is needed in larger, overlapping
 tiles: the halo, which is computed again for each patch (Lin et al., MCUNetV2, 2021).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from functools import partial
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator
+from pipeline.graph.operator import Operator, Tensors
 from pipeline.hardware import Hardware
-from pipeline.plan.vocabulary import Lin, value
+from pipeline.plan.vocabulary import Lin
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.bounds import Box, Range, all_of, hull, needs
 from pipeline.schedules.channels import ChannelByChannel
 from pipeline.schedules.draft import Chosen
 from pipeline.schedules.lower import Region, load_of
-from pipeline.schedules.patches import VARIABLES, Patches, tiled
+from pipeline.schedules.patches import VARIABLES, Patches, at, tiled
 from pipeline.schedules.whole import Whole
-from pipeline.search.order import least_peak
-from pipeline.search.view.whole import View
+from pipeline.search.order import floor, least_peak
+from pipeline.search.view.whole import Span, View
 
 Grid = tuple[int, int]
 
@@ -75,7 +74,7 @@ def settled(tile: Box, graph: Graph, name: str, grid: Grid) -> Box:
     """``tile`` without the loop along an axis of one patch: it is all that it is there."""
     pairs = zip(VARIABLES, grid, tile[:2], graph.tensors[name].shape[:2], strict=True)
     sides = (
-        part if patches > 1 else Range(value(part.low, {variable: 0}), part.size).clipped(extent)
+        part if patches > 1 else at(part, extent, {variable: 0})
         for variable, patches, part, extent in pairs
     )
     return (*sides, *tile[2:])
@@ -88,80 +87,46 @@ def least(
     and all regions."""
     chosen: Chosen = {}
     arriving = Arriving.of(graph, hardware)
-    limits = [load_of([arriving, each], graph, hardware, each.end, chosen) for each in stages]
-    bounds = [
-        max(limit, _rest_at_least(graph, stage, operators))
-        for limit, stage in zip(limits, stages, strict=True)
-    ]
+    tried = list[tuple[int, int, int, View]]()
+    for n, stage in enumerate(stages):
+        after = [op for op in operators if op not in stage.operators]
+        rest = View.of(graph.tensors, stage.end, after, graph.output)
+        limit = load_of([arriving, stage], graph, hardware, stage.end, chosen)
+        bound = floor(rest.in_place(partial(_depthwise, tensors=graph.tensors)))
+        tried.append((max(limit, bound), n, limit, rest))
     best: tuple[tuple[int, int, int], list[Region]] | None = None
-    for n in sorted(range(len(stages)), key=lambda n: bounds[n]):
-        if best and bounds[n] > best[0][0]:
+    for bound, n, limit, rest in sorted(tried, key=lambda each: each[:2]):
+        if best and bound > best[0][0]:
             break
-        regions = whole_network(graph, hardware, stages[n], operators, limits[n])
-        load = load_of(regions, graph, hardware, chosen=chosen)
-        key = load, stages[n].macs(graph), n
+        regions: list[Region] = [arriving, stages[n], *_whole(rest, limit)]
+        key = load_of(regions, graph, hardware, chosen=chosen), stages[n].macs(graph), n
         if best is None or key < best[0]:
             best = key, regions
     assert best is not None
     return stages[best[0][2]], best[1]
 
 
-def _rest_at_least(graph: Graph, stage: Patches, operators: Sequence[Operator]) -> int:
-    """Nibbles that the operators behind ``stage`` hold at least: what they read and make, of one
-    that may take the place of its input the larger."""
-    found = _nibbles(graph, stage.end)
-    for op in operators:
-        if op in stage.operators:
-            continue
-        given = set(op.inputs) - set(graph.constants)
-        read = [_nibbles(graph, name) for name in given]
-        made = _nibbles(graph, op.output)
-        in_place = op.overwritable(graph.tensors) or _depthwise(op, graph)
-        found = max(found, sum(read), made, 0 if in_place else sum(read) + made)
-    return found
+def _whole(rest: View, limit: int) -> list[Region]:
+    """The operators behind patches whole, in the order with the least peak.
 
-
-def whole_network(
-    graph: Graph,
-    hardware: Hardware,
-    stage: Patches,
-    operators: Sequence[Operator],
-    limit: int,
-) -> list[Region]:
-    """``stage``, then the other operators whole, in the order with the least peak.
-
-    A depthwise convolution that would then need more than the stage, ``limit`` nibbles, and than
+    A depthwise convolution that would then need more than the patches, ``limit`` nibbles, and than
     every operator that cannot do otherwise runs in the place of its input, channel by channel, as
     in the inference engine that patches were published with.
     """
-    rest = [op for op in operators if op not in stage.operators]
-    if rest:
-        order = least_peak(View.of(graph.tensors, stage.end, rest, graph.output)).tasks
-        rest = [rest[number] for number in order]
-    last = {name: n for n, op in enumerate(rest) for name in op.inputs} | {graph.output: len(rest)}
-    ways, held = list[tuple[Whole, int, bool]](), {stage.end}
-    for n, op in enumerate(rest):
-        dying = [name for name in op.inputs if last[name] == n]
-        over = next((name for name in op.overwritable(graph.tensors) if name in dying), "")
-        each = not over and _depthwise(op, graph) and op.inputs[0] in dying
-        whole = sum(_nibbles(graph, name) for name in held - {over} | {op.output})
-        ways.append((Whole(op, over), whole, each))
-        held = {name for name in held if last[name] > n} | {op.output}
+    rest, ways = rest.reordered(least_peak(rest).tasks), list[tuple[Whole, int, bool]]()
+    for n, op in enumerate(rest.operators):
+        dying = rest.dying(Span(n, n + 1))
+        over = next((name for name in op.overwritable(rest.tensors) if name in dying), "")
+        each = not over and _depthwise(op, rest.tensors) and op.inputs[0] in dying
+        live = {*rest.live(n), op.output} - {over}
+        ways.append((Whole(op, over), sum(rest.tensors[name].nibbles for name in live), each))
     limit = max([limit, *(whole for _, whole, each in ways if not each)])
-    return [
-        Arriving.of(graph, hardware),
-        stage,
-        *(ChannelByChannel(way.op) if each and whole > limit else way for way, whole, each in ways),
-    ]
+    return [ChannelByChannel(way.op) if each and n > limit else way for way, n, each in ways]
 
 
-def _nibbles(graph: Graph, name: str) -> int:
-    return graph.tensors[name].size * max(1, graph.tensors[name].dtype.bits // 4)
-
-
-def _depthwise(op: Operator, graph: Graph) -> bool:
+def _depthwise(op: Operator, tensors: Tensors) -> bool:
     """It keeps its input's shape and width, and channel c is made of channel c alone."""
-    if not op.weighted or not op.channel_wise(graph.tensors):
+    if not op.weighted or not op.channel_wise(tensors):
         return False
-    source, target = graph.tensors[op.inputs[0]], graph.tensors[op.output]
+    source, target = tensors[op.inputs[0]], tensors[op.output]
     return (source.shape, source.dtype.bits) == (target.shape, target.dtype.bits)
