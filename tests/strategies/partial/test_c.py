@@ -16,7 +16,7 @@ from pipeline.plan.cost import cost
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Loop, Plan
 from pipeline.schedules.lower import needed
-from pipeline.search.channels.in_place import Places
+from pipeline.search.moves.channels import Places
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
