@@ -17,6 +17,7 @@ from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Notes, needed, room
 from pipeline.search.joint.least import Found, least, within
+from pipeline.search.moves.whole import one_by_one
 from pipeline.search.swap.best import Aim
 from pipeline.search.swap.resident import CODE_BYTES
 from pipeline.search.view.pixels import PixelView
@@ -145,8 +146,7 @@ class Joint(Strategy):
         if smallest is not None:
             times = self.arena_limit_times_least
             limit = min(limit, int(times * _arena_nibbles(smallest, hardware)))
-        ordinary = Ordinary(objective=self.objective)
-        whole = self._named(ordinary.within(graph, hardware, limit), "ordinary")
+        whole = self._named(one_by_one(graph, hardware, fast=True, cells=limit), "ordinary")
         fits = _arena_nibbles(whole, hardware) <= limit
         most = SURE * modelled_cycles(whole, graph, hardware) if fits else inf
         if found := within(graph, hardware, needed(graph), limit, most):

@@ -12,10 +12,9 @@ from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving
-from pipeline.schedules.lower import Laid, lay, needed, with_room
-from pipeline.search.channels.replay import Schedule
+from pipeline.schedules.lower import needed
 from pipeline.search.channels.search import Search
-from pipeline.search.moves.channels import ByChannels, accumulated, loops, narrowed
+from pipeline.search.moves.channels import ByChannels
 from pipeline.search.view.whole import View
 from pipeline.strategies.base import ANY, Strategy
 
@@ -50,29 +49,7 @@ class Partial(Strategy):
         arriving = Arriving.of(graph, hardware)
         operators = [op for op in needed(graph) if op is not arriving.pool]
         move = self.move(graph, arriving.start.name, operators)
-        best, found = move.proposed()
-        fast = move.in_place(found, best.peak, graph, hardware)
-        ways = {True: fast, False: found}  # kernels that work in place have scratch
-
-        def laid(scratch: bool) -> Laid:
-            def each(found: Schedule) -> Laid:
-                bits = self.accumulator_bits
-                regions = [arriving, *found]
-                return lay(regions, graph, hardware, accumulator_bits=bits, scratch=scratch)
-
-            return narrowed(ways[scratch], each)
-
-        chosen = with_room(laid)
-        found = ways[chosen.draft.scratch]
-        return chosen.plan(
-            self.name,
-            (
-                ("accumulate_layers", len(accumulated(found))),
-                ("accumulator_bits", self.accumulator_bits),
-                ("loops", len(loops(found))),
-                ("search_states", best.states),
-            ),
-        )
+        return move.plan(graph, hardware, arriving)
 
     def move(self, graph: Graph, start: str, operators: Sequence[Operator]) -> ByChannels:
         view = View.of(graph.tensors, start, operators, graph.output)

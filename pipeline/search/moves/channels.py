@@ -16,8 +16,10 @@ from pipeline.graph.tensor import Tensor
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, Part, takes_place
 from pipeline.plan.maps import packed
+from pipeline.plan.vocabulary import Plan
+from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.channels import Channels, Pass
-from pipeline.schedules.lower import Laid
+from pipeline.schedules.lower import Laid, lay, with_room
 from pipeline.schedules.whole import Whole
 from pipeline.search.channels.replay import Replay, Schedule
 from pipeline.search.channels.search import Best, Move, Rules, Search, TooManyStates, search
@@ -41,6 +43,29 @@ class ByChannels:
     search: Search
     accumulator_bits: int
     channels: int
+
+    def plan(self, graph: Graph, hardware: Hardware, arriving: Arriving) -> Plan:
+        best, found = self.proposed()
+        fast = self.in_place(found, best.peak, graph, hardware)
+        ways = {True: fast, False: found}  # kernels that work in place have scratch
+
+        def laid(scratch: bool) -> Laid:
+            def each(found: Schedule) -> Laid:
+                bits = self.accumulator_bits
+                regions = [arriving, *found]
+                return lay(regions, graph, hardware, accumulator_bits=bits, scratch=scratch)
+
+            return narrowed(ways[scratch], each)
+
+        chosen = with_room(laid)
+        found = ways[chosen.draft.scratch]
+        notes = (
+            ("accumulate_layers", len(accumulated(found))),
+            ("accumulator_bits", self.accumulator_bits),
+            ("loops", len(loops(found))),
+            ("search_states", best.states),
+        )
+        return chosen.plan("partial", notes)
 
     def proposed(self) -> tuple[Best, Schedule]:
         """What the search found, and the schedule with its channels at once, replayed."""

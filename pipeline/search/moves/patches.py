@@ -5,17 +5,20 @@ tiles: the halo, which is computed again for each patch (Lin et al., MCUNetV2, 2
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
+from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, Tensors
 from pipeline.hardware import Hardware
-from pipeline.plan.vocabulary import Lin
+from pipeline.kernels import modelled_cycles
+from pipeline.plan.vocabulary import Lin, Plan
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.bounds import Box, Range, all_of, hull, needs
 from pipeline.schedules.channels import ChannelByChannel
 from pipeline.schedules.draft import Chosen
-from pipeline.schedules.lower import Region, load_of
+from pipeline.schedules.lower import Laid, Region, lay, load_of, needed, with_room
 from pipeline.schedules.patches import VARIABLES, Patches, at, tiled
 from pipeline.schedules.whole import Whole
 from pipeline.search.order import floor, least_peak
@@ -24,7 +27,7 @@ from pipeline.search.view.whole import Span, View
 Grid = tuple[int, int]
 
 
-def stages(graph: Graph, start: str, operators: Sequence[Operator], grid: Grid) -> list[Patches]:
+def ends(graph: Graph, start: str, operators: Sequence[Operator], grid: Grid) -> list[Patches]:
     """One for each tensor at which the part that runs in patches can end: an image of at least as
     many pixels a side as there are patches, through which everything passes."""
     found, before = list[Patches](), dict[str, set[str]]()
@@ -80,11 +83,51 @@ def settled(tile: Box, graph: Graph, name: str, grid: Grid) -> Box:
     return (*sides, *tile[2:])
 
 
+def in_patches(graph: Graph, hardware: Hardware, grid: Grid, until: str = "") -> Plan:
+    """A plan whose first part, to the tensor ``until`` or where the whole network's peak is least,
+    runs in rows and columns of ``grid`` patches.
+
+    Raises:
+        ThimbleError: where the image streams in, or nothing can run so.
+    """
+    if hardware.streams_input:
+        raise ThimbleError(
+            f"strategy=patch reads the image again and again; on {hardware.name} it streams "
+            "in: try strategy=auto"
+        )
+    stage, regions = least(graph, hardware, grid, until)
+    each = [replace(r, apart=True) if r == stage else r for r in regions]
+
+    def laid(regions: Sequence[Region]) -> Laid:
+        return with_room(lambda scratch: lay(regions, graph, hardware, scratch=scratch))
+
+    plans = (laid(way).plan("patch") for way in (regions, each))
+    best = min(plans, key=lambda plan: modelled_cycles(plan, graph, hardware))
+    once = sum(op.macs(graph.tensors) for op in stage.operators)
+    again = stage.macs(graph) - once
+    notes = (
+        ("patch_stage_end", stage.end),
+        ("patch_stage_overhead_pct", round(100 * again / max(1, once), 2)),
+        ("patch_overhead_pct", round(100 * again / max(1, graph.macs), 2)),
+    )
+    return replace(best, notes=notes)
+
+
 def least(
-    graph: Graph, hardware: Hardware, stages: Sequence[Patches], operators: Sequence[Operator]
+    graph: Graph, hardware: Hardware, grid: Grid, until: str = ""
 ) -> tuple[Patches, list[Region]]:
-    """That of ``stages`` with which the whole network's peak is least, then with the least work,
-    and all regions."""
+    """The stage with which the whole network's peak is least, then with the least work, and all
+    regions."""
+    operators = needed(graph)
+    stages = ends(graph, graph.input, operators, grid)
+    if until:
+        stages = [stage for stage in stages if stage.end == until]
+    if not stages:
+        where = f"until {until}" if until else "for any of its first layers"
+        raise ThimbleError(
+            f"strategy=patch: {graph.name} cannot run in {grid[0]}x{grid[1]} patches "
+            f"{where}: try strategy=auto, or fewer strategy.rows and .columns"
+        )
     chosen: Chosen = {}
     arriving = Arriving.of(graph, hardware)
     tried = list[tuple[int, int, int, View]]()

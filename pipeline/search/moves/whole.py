@@ -6,20 +6,22 @@ cannot be packed into its own peak, other choices of places and other orders wit
 tried, until one can or all have been.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, scratch_bytes
 from pipeline.placement.blocks import WORD, Block, Profile, load, round_up
 from pipeline.placement.place import place
+from pipeline.plan.vocabulary import KEPT, Plan
 from pipeline.schedules.arriving import Arriving
-from pipeline.schedules.lower import Notes, room
+from pipeline.schedules.lower import Laid, Region, lay, needed, room, with_room
 from pipeline.schedules.whole import Whole
 from pipeline.search.order import Order, least_peak
+from pipeline.search.quicker import quickest
 from pipeline.search.view.whole import State, View, members
 
 EFFORT = 1_000_000
@@ -44,19 +46,40 @@ class Ordered:
     proved: bool
 
 
-def in_order(
+def one_by_one(
     graph: Graph,
     hardware: Hardware,
-    arriving: Arriving,
-    operators: Sequence[Operator],
+    *,
     keep_input: bool = False,
-) -> tuple[list[Whole], Notes]:
-    """The best order of ``operators`` after the input has arrived; all of them are needed."""
-    start = arriving.start.name
-    view = View.of(graph.tensors, start, operators, graph.output, *[start] * keep_input)
+    fast: bool = False,
+    cells: int | None = None,
+) -> Plan:
+    """A plan of whole tensors for any graph.
+
+    Args:
+        keep_input: nothing is written over the input, so that it need not be given anew.
+        fast: kernels that trade flash and scratch for speed run what they are faster at, as far as
+            flash and ``cells`` nibbles of the arena, all if not said, suffice.
+
+    Raises:
+        ThimbleError: where nothing is to be computed, or an input that streams in is to be kept.
+    """
+    if graph.output == graph.input or graph.output in graph.constants:
+        raise ThimbleError(
+            f"{graph.name} has nothing to compute: its output {graph.output} is "
+            f"{'its input' if graph.output == graph.input else 'a constant'}"
+        )
+    arriving = Arriving.of(graph, hardware)
+    if keep_input and arriving.streams:
+        raise ThimbleError(
+            "strategy.preserve_input: on this board the input streams in and is gone "
+            "once it is read; set hardware.streams_input=false, or leave preserve_input out"
+        )
+    operators = [op for op in needed(graph) if op is not arriving.pool]
+    kept = (graph.output, *[arriving.start.name] * keep_input)
+    view = View.of(graph.tensors, arriving.start.name, operators, *kept)
     aligns = [
-        max(2 * hardware.alignment_bytes, graph.tensors[name].dtype.bits // 4)
-        for name in view.names
+        max(2 * hardware.alignment_bytes, graph.tensors[n].dtype.bits // 4) for n in view.names
     ]
     view = replace(view, sizes=tuple(map(round_up, view.sizes, aligns)))
     sums = [Profile((Block(each, 0, 0),), WORD) for each in arriving.beside.values()]
@@ -65,11 +88,22 @@ def in_order(
     found = ordered(replace(view, tasks=tuple(tasks)), aligns, sums)
     if found.cells > room(graph, hardware):
         found = ordered(view, aligns, sums)
-    regions = [
-        Whole(operators[number], "" if over is None else view.names[over])
-        for number, over in zip(found.order.tasks, found.over, strict=True)
-    ]
-    return regions, (("order_proved", found.order.proved), ("arena_proved", found.proved))
+    regions: list[Region] = [arriving]
+    for number, over in zip(found.order.tasks, found.over, strict=True):
+        regions.append(Whole(operators[number], "" if over is None else view.names[over]))
+
+    def laid(asked: Mapping[str, str], scratch: bool = True) -> Laid:
+        return lay(
+            regions, graph, hardware, keep_input=keep_input, scratch=scratch, effort=EFFORT,
+            asked=asked,
+        )  # fmt: skip
+
+    best = with_room(lambda scratch: laid({}, scratch))
+    if fast and best.draft.scratch:
+        most = room(graph, hardware) if cells is None else cells
+        best = quickest(graph, hardware, operators, laid, most, best)
+    proved = ("order_proved", found.order.proved), ("arena_proved", found.proved)
+    return best.plan("ordinary", (*proved, *[(KEPT, True)] * keep_input))
 
 
 def ordered(view: View, aligns: Sequence[int], extra: Sequence[Profile] = ()) -> Ordered:

@@ -17,7 +17,7 @@ from pipeline.schedules.bounds import read
 from pipeline.schedules.channels import ChannelByChannel
 from pipeline.schedules.lower import load_of, needed
 from pipeline.schedules.patches import at, tiled
-from pipeline.search.moves.patches import stages
+from pipeline.search.moves.patches import ends, least
 from pipeline.strategies.patch import Patch
 from tests.codegen.cortex_m.support import core
 from tests.codegen.int8.support import host
@@ -51,9 +51,9 @@ def test_mobilenet_runs_exactly() -> None:
 @pytest.mark.ci
 def test_every_other_end_is_worse() -> None:
     graph = nets.mobilenet_v2(224, weights=False)
-    ends = stages(graph, graph.input, needed(graph), (4, 4))
+    found = ends(graph, graph.input, needed(graph), (4, 4))
     arriving = Arriving.of(graph, BOARD)
-    held = {stage.end: load_of([arriving, stage], graph, BOARD, stage.end) // 2 for stage in ends}
+    held = {stage.end: load_of([arriving, stage], graph, BOARD, stage.end) // 2 for stage in found}
     chosen = str(dict(Patch().plan(graph, BOARD).notes)["patch_stage_end"])
     assert held[chosen] == min(held.values()) == 320_960
     assert sum(value == 320_960 for value in held.values()) == 1
@@ -110,7 +110,7 @@ def test_random_networks_run_exactly(seed: int) -> None:
         assert "cannot run in" in str(error)
         return
     report = exact(plan, graph).report
-    stage, regions = Patch(rows=grid[0], columns=grid[1]).regions(graph, BOARD)
+    stage, regions = least(graph, BOARD, grid)
     once = sum(op.macs(graph.tensors) for op in stage.operators)
     assert report.macs_executed == graph.macs + stage.macs(graph) - once
     assert cost(plan, graph, BOARD).pmu_bytes <= load_of(regions, graph, BOARD) / 2
@@ -141,7 +141,7 @@ def test_depthwise_in_its_inputs_place() -> None:
     plan = Patch(rows=2, columns=2, until="conv2d1").plan(graph, BOARD)
     exact(plan, graph)
     assert cost(plan, graph, BOARD).pmu_bytes == 6 * 6 * (64 + 8) > 24 * 24
-    _, regions = Patch(rows=2, columns=2, until="conv2d1").regions(graph, BOARD)
+    _, regions = least(graph, BOARD, (2, 2), "conv2d1")
     assert [r.op.name for r in regions if isinstance(r, ChannelByChannel)] == ["conv2d3"]
 
 
@@ -152,7 +152,7 @@ def test_what_is_enlarged_ends_the_part_in_patches() -> None:
     net.rearrange((14, 14, 8), repeats=(2, 2, 1))
     after = net.conv(4, (3, 3))
     graph = net.graph()
-    assert [stage.end for stage in stages(graph, graph.input, needed(graph), (2, 2))] == [before]
+    assert [stage.end for stage in ends(graph, graph.input, needed(graph), (2, 2))] == [before]
     exact(Patch(rows=2, columns=2).plan(graph, BOARD), graph)
     with pytest.raises(ThimbleError, match=f"until {after}"):
         Patch(rows=2, columns=2, until=after).plan(graph, BOARD)
@@ -182,7 +182,7 @@ def test_no_patch_lies_wholly_in_the_padding() -> None:
     padded = net.conv(3, (1, 1))
     net.conv(2, stride=(2, 2))
     graph = net.graph()
-    ends = [stage.end for stage in stages(graph, graph.input, graph.operators, (4, 4))]
-    assert padded not in ends and ends == [graph.output]
+    found = [stage.end for stage in ends(graph, graph.input, graph.operators, (4, 4))]
+    assert padded not in found and found == [graph.output]
     plan = Patch().plan(graph, BOARD)
     exact(plan, graph)
