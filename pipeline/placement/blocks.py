@@ -110,6 +110,7 @@ Interference = list[list[Conflict]]
 
 
 def interference(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> Interference:
+    """Return where each profile may not begin beside others that live with it."""
     found: Interference = [[] for _ in profiles]
 
     def apart(one: Place, other: Place, low: int, high: int) -> None:

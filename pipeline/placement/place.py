@@ -39,7 +39,8 @@ def place(
     effort: int = EFFORT,
     turns: Sequence[int] | None = None,
 ) -> Placed:
-    """
+    """Find addresses in an arena as small as can be.
+
     Args:
         effort: of the exact search, steps of about a microsecond.
         turns: the last steps of parts that few profiles outlive; where they are given, part is
