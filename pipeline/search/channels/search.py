@@ -24,7 +24,6 @@ from pipeline.graph.operator import Operator, Tensors
 from pipeline.search.view.whole import View, members
 
 Kind = Literal["channelwise", "aggregating", "other"]
-Reach = Literal["orders", "given", "whole"]
 Rule = Literal["full", "continue", "generate", "accumulate", "slice", "concatenate", "begin"]
 Search = Literal["pex", "exact"]
 
@@ -71,14 +70,13 @@ class Rules:
     Attributes:
         accumulator_bits: of one element while contributions are added to it.
         at_once: channels at a time.
-        reach: all ``orders``; only the ``given`` one, which keeps networks with many branches
-            small; or that and only ``whole`` operators.
+        given: operators keep their order, which keeps networks with many branches small.
     """
 
     view: View
     accumulator_bits: int = 32
     at_once: int = 1
-    reach: Reach = "orders"
+    given: bool = False
 
     def __post_init__(self) -> None:
         view, each = self.view, self.accumulator_bits // 4
@@ -100,7 +98,7 @@ class Rules:
             return [Move("begin", 0, State(state.full))]
         wanted = state.full | state.part
         chosen, found = wanted, list[Move]()
-        if self.reach != "orders":
+        if self.given:
             chosen = 1 << ((state.part or wanted).bit_length() - 1)
         for tensor in members(chosen):
             bit = 1 << tensor
@@ -111,7 +109,7 @@ class Rules:
                 found.append(Move("concatenate", tensor, _concatenate(state, bit)))
             if tensor and self._evaluable(state, tensor):
                 found += self._computed(state, tensor)
-        return [move for move in found if self.reach != "whole" or move.rule == "full"]
+        return found
 
     def _computed(self, state: State, tensor: int) -> list[Move]:
         """Moves that execute an operator."""

@@ -8,6 +8,7 @@ the peak of those rules.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -22,7 +23,7 @@ from pipeline.schedules.channels import Channels, Pass
 from pipeline.schedules.lower import Laid, lay, with_room
 from pipeline.schedules.whole import Whole
 from pipeline.search.channels.replay import Replay, Schedule
-from pipeline.search.channels.search import Best, Move, Rules, Search, TooManyStates, search
+from pipeline.search.channels.search import START, Best, Move, Rules, Search, TooManyStates, search
 from pipeline.search.order import least_peak
 from pipeline.search.view.whole import AT_END, View
 
@@ -49,15 +50,11 @@ class ByChannels:
         fast = self.in_place(found, best.peak, graph, hardware)
         ways = {True: fast, False: found}  # kernels that work in place have scratch
 
-        def laid(scratch: bool) -> Laid:
-            def each(found: Schedule) -> Laid:
-                bits = self.accumulator_bits
-                regions = [arriving, *found]
-                return lay(regions, graph, hardware, accumulator_bits=bits, scratch=scratch)
+        def laid(each: Schedule, scratch: bool) -> Laid:
+            regions, bits = [arriving, *each], self.accumulator_bits
+            return lay(regions, graph, hardware, accumulator_bits=bits, scratch=scratch)
 
-            return narrowed(ways[scratch], each)
-
-        chosen = with_room(laid)
+        chosen = with_room(lambda scratch: narrowed(ways[scratch], partial(laid, scratch=scratch)))
         found = ways[chosen.draft.scratch]
         notes = (
             ("accumulate_layers", len(accumulated(found))),
@@ -83,11 +80,7 @@ class ByChannels:
         of the board work in place, which the published rules know of sums alone."""
         if self.channels or self.search == "pex":
             return found
-        places = Places(graph, hardware)
-
-        def wide(each: Schedule) -> Schedule:
-            return self._replay.widest(each, peak)
-
+        places, wide = Places(graph, hardware), partial(self._replay.widest, limit=peak)
         rules = Rules(self.view.in_place(places.able), self.accumulator_bits)
         sums = len(accumulated(found))
         try:
@@ -105,17 +98,16 @@ class ByChannels:
     def _best(self) -> tuple[View, Best]:
         """Over all orders; where those are too many, in the order that is best without loops; where
         even that is too much, without loops."""
-        view = self.view
-        rules = Rules(view, self.accumulator_bits, self.channels or 1)
+        rules = Rules(self.view, self.accumulator_bits, self.channels or 1)
         try:
-            return view, search(rules, self.search, MOST_STATES)
+            return self.view, search(rules, self.search, MOST_STATES)
         except TooManyStates:
-            view = view.reordered(least_peak(view).tasks)
+            view = self.view.reordered(least_peak(self.view).tasks)
         try:
-            rules = replace(rules, view=view, reach="given")
-            return view, search(rules, self.search, MOST_STATES)
+            return view, search(replace(rules, view=view, given=True), self.search, MOST_STATES)
         except TooManyStates:
-            return view, search(replace(rules, reach="whole"), "pex", MOST_STATES)
+            moves = tuple(Move("full", tensor, START) for tensor in range(1, len(view.names)))
+            return view, Best(view.peak(range(len(moves))), 0, moves, len(moves) + 1)
 
 
 def schedule(view: View, moves: Sequence[Move], at_once: int) -> Schedule:

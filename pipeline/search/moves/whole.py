@@ -8,7 +8,7 @@ tried, until one can or all have been.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -114,7 +114,10 @@ def ordered(view: View, aligns: Sequence[int], extra: Sequence[Profile] = ()) ->
     order = least_peak(view)
     starts = [Profile((Block(view.sizes[0], 0, 0),)), *extra]
     peak, best, complete, effort = max(order.peak, load(starts)), None, True, EFFORT
-    for tasks, over in _variants(view, order, peak):
+    others = (tasks for tasks in _orders(view, view.first, (), peak) if tasks != order.tasks)
+    # the order found, with every output in place, comes first
+    orders = chain([order.tasks], others)
+    for tasks, over in ((each, over) for each in orders for over in _choices(view, each)):
         if effort <= 0:
             complete = False
             break
@@ -133,18 +136,10 @@ def ordered(view: View, aligns: Sequence[int], extra: Sequence[Profile] = ()) ->
     return replace(best, proved=proved)
 
 
-def _variants(view: View, order: Order, peak: int) -> Iterator[tuple[tuple[int, ...], Choice]]:
-    """Orders whose peak is no higher with all choices of places; the order found, all in place,
-    comes first."""
-    yield from ((order.tasks, over) for over in _choices(view, order.tasks))
-    for tasks in _orders(view, view.first, (), peak):
-        if tasks != order.tasks:
-            yield from ((tasks, over) for over in _choices(view, tasks))
-
-
 def _orders(
     view: View, state: State, tasks: tuple[int, ...], peak: int
 ) -> Iterator[tuple[int, ...]]:
+    """Those that go on from ``state`` after ``tasks``, with no more than ``peak``."""
     if not state.open:
         yield tasks
     for number in members(state.open):
@@ -154,6 +149,7 @@ def _orders(
 
 
 def _choices(view: View, tasks: tuple[int, ...]) -> Iterator[Choice]:
+    """Of inputs that die, all that outputs may take the places of, or none."""
     done, options = 0, list[tuple[int | None, ...]]()
     for number in tasks:
         done |= 1 << number
