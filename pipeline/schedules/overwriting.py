@@ -1,7 +1,5 @@
 """Check whether a kernel may write over what it reads, where both have their places already."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from math import prod

@@ -5,8 +5,6 @@ are chosen by what they save for a byte of flash, most first, as long as the est
 the board; what has no room for its scratch is given up, the largest scratch first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -49,10 +47,7 @@ def quickest(
     """
     able = [each for each in _options(graph, hardware, operators) if 2 * each.scratch <= cells]
     left = hardware.flash_bytes - estimated_bytes(graph, hardware, operators)
-    while usual.cells <= cells and able:
-        chosen = chosen_of(able, left)
-        if not chosen:
-            break
+    while usual.cells <= cells and (chosen := chosen_of(able, left)):
         again = laid({each.output: each.kernel for each in chosen})
         if again.cells <= cells:
             return again
