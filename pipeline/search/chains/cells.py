@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from functools import reduce
 
 import numpy as np
 
@@ -36,6 +35,15 @@ def buffer(tensor: Tensor, elements: IntArray, name: str = "") -> Buffer:
     line = base + sum(map(np.multiply, strides, np.indices(shape, sparse=True)))
     address = Affine(base, strides) if np.array_equal(line, elements) else Table.of(elements)
     return Buffer(name or tensor.name, tensor.name, "", shape, tensor.dtype.bits, address)
+
+
+def in_one_piece(tensor: Tensor, base: int, place: IntArray | None = None) -> IntArray:
+    """The address of each element, (tensor's shape): from ``base``, pixel n as number ``place[n]``,
+    or n."""
+    pixels = Pixels.of(tensor)
+    place = np.arange(pixels.number) if place is None else place
+    inside = np.arange(0, pixels.each, pixels.nibbles_per_element)
+    return (base + place[:, None] * pixels.each + inside).reshape(tensor.shape)
 
 
 class Places:
@@ -107,8 +115,8 @@ class Cells:
 
     def pieces(self, count: int, width: int) -> IntArray:
         """``count`` elements in as few runs as possible: large runs whole, then the best fit."""
-        places = self.free[: self.size // width * width]
-        usable = reduce(np.logical_and, (places[n::width] for n in range(width)))
+        places = self.free[: self.size // width * width].view(f"u{width}")  # many marks at once
+        usable = places == int.from_bytes(b"\1" * width)
         change = np.flatnonzero(usable[1:] != usable[:-1]) + 1
         edges = np.concatenate([[0], change, [len(usable)]])[0 if usable[:1].any() else 1 :]
         begins, lengths = edges[:-1:2], edges[1::2] - edges[:-1:2]

@@ -9,7 +9,6 @@ from math import inf
 import numpy as np
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, Part, cycles_of_step, offers
 from pipeline.schedules.bounds import Box, all_of, needs
@@ -43,21 +42,18 @@ class Cycles:
             *image, channels = tensors[op.output].shape
             made = all_of((high, wide, channels // order.groups) if image else (wide,))
             if (op.name, made) not in self.known:
-                self.known[op.name, made] = self._step(op, made)
+                boxes = needs(op, tensors, made) | {op.output: made}
+                parts = {
+                    each: Part(tuple(r.size for r in box), (), tensors[each].dtype.bits, "table")
+                    for each, box in boxes.items()
+                    if each not in self.graph.constants
+                }
+                form = Form(op, self.graph, parts)
+                able = offers(form, self.hardware)
+                takes = cycles_of_step(able[0], form, self.hardware) if able else inf
+                self.known[op.name, made] = takes
             found += count * self.known[op.name, made]
         return found
-
-    def _step(self, op: Operator, made: Box) -> float:
-        tensors = self.graph.tensors
-        boxes = needs(op, tensors, made) | {op.output: made}
-        parts = {
-            each: Part(tuple(side.size for side in box), (), tensors[each].dtype.bits, "table")
-            for each, box in boxes.items()
-            if each not in self.graph.constants
-        }
-        form = Form(op, self.graph, parts)
-        able = offers(form, self.hardware)
-        return cycles_of_step(able[0], form, self.hardware) if able else inf
 
 
 class Choice:

@@ -18,7 +18,7 @@ from pipeline.placement.blocks import WORD, round_up
 from pipeline.plan.vocabulary import Affine, Buffer
 from pipeline.schedules.bounds import ranges
 from pipeline.schedules.traversed import Run, Traversed, Turn
-from pipeline.search.chains.cells import buffer
+from pipeline.search.chains.cells import buffer, in_one_piece
 from pipeline.search.chains.traversals import Axis, Peels, ranks
 from pipeline.search.view.pixels import Layer, PixelBox, Pixels, read_at
 
@@ -95,10 +95,13 @@ class Ends:
         for axis, group in groupby(peels, lambda line: line.axis):
             lines = tuple(group)
             if axis != facing:
-                facing = axis
+                # what is left of the input, at the top, row after row or column after column
+                facing, rest = axis, ((top, given.rows), (left, given.columns))
+                high, wide = (given.rows - top) * given.each, (given.columns - left) * given.each
+                row, column = (wide, given.each) if facing == "row" else (given.each, high)
+                base = self.nibbles - high * (given.columns - left) - top * row - left * column
                 name = beside(layer.tensors, source.tensor, f"{len(buffers) - above + 1}")
-                turned = self._turned(layer, top, left, facing, name)
-                rest = (top, given.rows), (left, given.columns)
+                turned = self._strided(name, layer.source, base, row, column)
                 runs.append(self._move(given, rest, source, turned))
                 buffers.append(turned)
                 source = turned
@@ -125,22 +128,11 @@ class Ends:
             stride = (pixels.rows - above) * pixels.each
             columns = self._strided(name, layer.target, base, pixels.each, stride)
             return {"row": target, "column": columns}, ((above, pixels.rows), (0, pixels.columns))
-        bases = ranks(*pixels[:2], peels) * pixels.each
+        base, place = 0, ranks(*pixels[:2], peels).reshape(-1)
         if self.mirrored:
-            bases = np.flip(self.nibbles - pixels.each - bases)
-        inside = np.arange(0, pixels.each, pixels.nibbles_per_element)
-        cells = (bases[..., None] + inside).reshape(layer.target.shape)
-        peeled = buffer(layer.target, cells, name)
+            base, place = self.nibbles - pixels.each, -place[::-1]
+        peeled = buffer(layer.target, in_one_piece(layer.target, base, place), name)
         return {"row": peeled, "column": peeled}, ((0, pixels.rows), (0, pixels.columns))
-
-    def _turned(self, layer: Layer, top: int, left: int, facing: Axis, name: str) -> Buffer:
-        """What is left of the input at the top of the arena, row after row or column after
-        column."""
-        height, width = layer.inputs.rows - top, layer.inputs.columns - left
-        each = layer.inputs.each
-        row, column = (width * each, each) if facing == "row" else (each, height * each)
-        base = self.nibbles - height * width * each - top * row - left * column
-        return self._strided(name, layer.source, base, row, column)
 
     def _lines(self, layer: Layer, lines: Peels, source: Buffer, target: Buffer) -> Run:
         """Neighbours of one direction, one after the other."""

@@ -296,7 +296,9 @@ def _independent(reads: IntArray) -> list[tuple[range, IntArray]]:
     are; and what they read of their inputs."""
     group, found = np.arange(len(reads)), list[tuple[range, IntArray]]()
     for readers in reads.T[reads.any(axis=0)]:
-        group[np.isin(group, group[readers])] = group[readers].min()
+        first = np.arange(len(group))
+        first[group[readers]] = group[readers].min()
+        group = first[group]
     for each in np.unique(group):
         members = np.flatnonzero(group == each)
         step = int(members[1] - members[0]) if len(members) > 1 else 1

@@ -9,11 +9,11 @@ from itertools import zip_longest
 
 import numpy as np
 
-from pipeline.graph.tensor import IntArray, Tensor
+from pipeline.graph.tensor import IntArray
 from pipeline.placement.blocks import WORD, round_up
 from pipeline.plan.vocabulary import Buffer
 from pipeline.schedules.traversed import Run, Traversed
-from pipeline.search.chains.cells import Cells, Full, Places, at, buffer
+from pipeline.search.chains.cells import Cells, Full, Places, at, buffer, in_one_piece
 from pipeline.search.chains.traversals import ordered, rows
 from pipeline.search.view.pixels import Layer, Order, Pixels, PixelView, by_pixel
 
@@ -35,7 +35,7 @@ def arrange(
     nibbles = max(above + beside, *(order.peak for order in orders), 0)
     first = at(start, 0)
     if not in_order and orders and start.name in orders[0].last and not _fits(orders[0], nibbles):
-        first = buffer(start, _packed(start, 0, _deaths(orders[0], start.name)))
+        first = buffer(start, in_one_piece(start, 0, _deaths(orders[0], start.name)))
     while True:
         try:
             return _place(nibbles, first, above, orders)
@@ -71,16 +71,16 @@ def _made(
             if name in order.last:
                 return order, {target.name: elements[name].reshape(target.shape)}
         if (base := arena.block(Pixels.of(target))) is not None:  # as its kernels want it
-            return order, {target.name: _packed(target, base)}
+            return order, {target.name: in_one_piece(target, base)}
     if layer is None:
         return order, _follow(arena, order, elements)
     row_major = ordered(order.view, order.span.first, rows(*layer.outputs[:2]))
     read = after is not None and any(target.name in each.inputs for each in after.operators)
     if after is not None and read and not _fits(after, arena.size):
         if (base := arena.block(layer.outputs)) is not None:
-            return row_major, {target.name: _packed(target, base, _deaths(after, target.name))}
+            return row_major, {target.name: in_one_piece(target, base, _deaths(after, target.name))}
     elif (base := _room(arena, row_major, layer, elements)) is not None:
-        return row_major, {target.name: _packed(target, base)}
+        return row_major, {target.name: in_one_piece(target, base)}
     return order, _follow(arena, order, elements)
 
 
@@ -148,14 +148,6 @@ def _deaths(order: Order, name: str) -> IntArray:
     number = order.view.pixels(name).number
     last = order.last[name][..., -1].reshape(-1) if name in order.last else np.zeros(number)
     return np.argsort(np.argsort(last, kind="stable"))
-
-
-def _packed(tensor: Tensor, base: int, place: IntArray | None = None) -> IntArray:
-    """A tensor in one piece from ``base``, pixel n as number ``place[n]``, or n."""
-    pixels = Pixels.of(tensor)
-    place = np.arange(pixels.number) if place is None else place
-    inside = np.arange(0, pixels.each, pixels.nibbles_per_element)
-    return (base + place[:, None] * pixels.each + inside).reshape(tensor.shape)
 
 
 def _room(arena: Cells, order: Order, layer: Layer, elements: Elements) -> int | None:

@@ -106,12 +106,8 @@ def _within(view: PixelView, span: Span, weave: Weave, nibbles: int) -> tuple[Or
 def woven(view: PixelView, span: Span, weave: Weave) -> Order:
     """The last operator makes some pixels at once; what it needs for that is made just before: of
     several inputs those that the view has later first. Made once."""
-    if (span, weave) not in view.known:
-        view.known[span, weave] = _woven(view, span, weave)
-    return view.known[span, weave]
-
-
-def _woven(view: PixelView, span: Span, weave: Weave) -> Order:
+    if (span, weave) in view.known:
+        return view.known[span, weave]
     last = span.stop - 1
     height, width = view.pixels(view.operators[last].output)[:2]
     chunk = np.arange(height if weave.by_column else width) // weave.pixels
@@ -127,7 +123,9 @@ def _woven(view: PixelView, span: Span, weave: Weave) -> Order:
     units = np.concatenate([made.units(number) for number, made in steps.items()])
     time = np.concatenate([made.time for made in steps.values()])
     turn = np.argsort(time, kind="stable")
-    return Order(view, span, units[turn], np.flatnonzero(np.diff(time[turn], prepend=-1)))
+    starts = np.flatnonzero(np.diff(time[turn], prepend=-1))
+    order = view.known[span, weave] = Order(view, span, units[turn], starts)
+    return order
 
 
 class _Steps(NamedTuple):

@@ -126,7 +126,7 @@ def _orders(form: Form, view: PixelView, number: int, tight: bool) -> Iterator[O
     layer = view.layer(number)
     size, slides, turns = layer.outputs[:2], layer.op.slides, form == "single_transpose"
     if not (turns and slides and layer.peelable):
-        yield ordered(view, number, _options(form, layer)[0] if slides else rows(*size))
+        yield ordered(view, number, next(_options(form, layer)) if slides else rows(*size))
     if form == "replace" or not slides or len(layer.target.shape) != 3:
         return
     if turns:
@@ -157,15 +157,16 @@ def _ways(form: Form, view: PixelView) -> list[list[contiguous.Traversal]]:
     return [first, best] if form == "herringbone" else [best]
 
 
-def _options(form: Form, layer: Layer) -> list[Peels]:
-    height, width = layer.outputs[:2]
-    by_rows, by_columns = rows(height, width), columns(height, width)
-    if not layer.peelable:
-        return [by_rows, by_columns] if form == "herringbone" else [by_rows]
-    if form == "herringbone":
-        return [herringbone(height, width)]
-    switches = range(max(height, width), -1, -1) if form == "single_transpose" else ()
-    return [single_transpose(height, width, n) for n in switches] or [by_rows]
+def _options(form: Form, layer: Layer) -> Iterator[Peels]:
+    size = layer.outputs[:2]
+    if form == "single_transpose" and layer.peelable:
+        yield from (single_transpose(*size, n) for n in range(max(size), -1, -1))
+    elif form == "herringbone" and layer.peelable:
+        yield herringbone(*size)
+    else:
+        yield rows(*size)
+        if form == "herringbone":
+            yield columns(*size)
 
 
 def _beside(
