@@ -3,7 +3,7 @@ after the other, and of each rows and columns off all four sides, a few at a tim
 direction, until nothing is left."""
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -86,8 +86,8 @@ class Rectangle:
         an output pixel. ``in_corner``: nothing is cut off the lower and the right end."""
         self.sides = Side(rows, in_corner), Side(columns, in_corner)
         self.fin, self.fout = fin, fout
-        ends, both = (False,) if in_corner else (False, True), (False, True)
-        options = product(range(1, THICKEST + 1), (True, False), ends, both)
+        ends = (False,) if in_corner else (False, True)
+        options = product(range(1, THICKEST + 1), (True, False), ends)
         self.options = [Cut(*option) for option in options]
         self.known = dict[Cut, tuple[IntArray, IntArray]]()
 
@@ -100,41 +100,40 @@ class Rectangle:
     @property
     def least(self) -> int:
         """The least peak: what is live once an output is written, of what they read and made."""
-        return int(self._best[self.whole])
+        return int(self._best[0][self.whole])
 
     def cuts(self) -> list[Cut]:
-        """Those of the least peak, the first of ``options`` where several are as good."""
-        found = list[Cut]()
-        row, column = self.whole
+        """Those of the least peak, of several as good the first of ``options``, forwards."""
+        (best, first), found, (row, column) = self._best, list[Cut](), self.whole
         while self.sides[0].length[row] and self.sides[1].length[column]:
-            peaks = [
-                max(self.peak(cut, row, column), self._best[self._after(cut, row, column)])
-                for cut in self.options
-            ]
-            found.append(self.options[int(np.argmin(peaks))])
-            row, column = self._after(found[-1], row, column)
+            cut = self.options[first[row, column]]
+            backwards = bool(self.peak(cut, row, column) > best[row, column])
+            found.append(cut._replace(backwards=backwards))
+            row, column = self._after(cut, row, column)
         return found
 
     @cached_property
-    def _best(self) -> IntArray:
-        """The least peak of what is left, by spans of rows and of columns; those with the least
-        height and width together first, since a cut leaves less."""
+    def _best(self) -> tuple[IntArray, IntArray]:
+        """The least peak of what is left, by spans of rows and of columns, and which of ``options``
+        begins there; those with the least height and width together first, since a cut leaves less.
+        """
         high, wide = (side.length for side in self.sides)
         best = np.full((len(high) + 1, len(wide) + 1), NEVER)  # the last ones are none
         best[:-1, :-1] = 0
+        first = np.zeros_like(best)
         spans = np.indices((len(high), len(wide)), sparse=True)
-        ways = zip(self.options[::2], self.options[1::2], strict=True)  # in either direction
-        peaks = [(cuts[0], np.minimum(*(self.peak(cut, *spans) for cut in cuts))) for cuts in ways]
+        peaks = list[tuple[Cut, IntArray]]()
+        for cut in self.options:
+            ways = (self.peak(cut._replace(backwards=way), *spans) for way in (False, True))
+            peaks.append((cut, np.minimum(*ways)))
         size = np.where(np.minimum.outer(high, wide) > 0, np.add.outer(high, wide), 0).ravel()
         turn = np.argsort(size, kind="stable")
         ends = np.searchsorted(size[turn], np.arange(2, int(size.max()) + 1))
         for alike in np.split(turn, ends)[1:]:
             some = np.divmod(alike, len(wide))
-            best[some] = reduce(
-                np.minimum,
-                (np.maximum(peak[some], best[self._after(cut, *some)]) for cut, peak in peaks),
-            )
-        return best
+            after = [np.maximum(peak[some], best[self._after(cut, *some)]) for cut, peak in peaks]
+            best[some], first[some] = np.min(after, axis=0), np.argmin(after, axis=0)
+        return best, first
 
     def _after(self, cut: Cut, row: Spans, column: Spans) -> tuple[Spans, Spans]:
         """The spans that ``cut`` leaves."""
