@@ -5,29 +5,15 @@ done; a job begins once the other track has done so many of its own. These count
 keeps the tracks in step, so a plan is right whatever the times become.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import repeat
 from math import prod
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import Tensor
-from pipeline.plan.vocabulary import (
-    Affine,
-    Buffer,
-    Clear,
-    Compute,
-    Finish,
-    Index,
-    Move,
-    Signal,
-    Slice,
-    Step,
-    Wait,
-)
+from pipeline.plan.vocabulary import Affine, Buffer, Index, Signal, Slice, Step, Wait
 from pipeline.schedules.bounds import Box, Needs, Range, added, part
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.roll import rolled
@@ -109,7 +95,7 @@ class Act(NamedTuple):
         lows, copies = (low for low, _ in self.box), (copy for _, copy in self.given)
         return self.frame, self.copy, *lows, *copies, *some
 
-    def at(self, positions: Iterator[Any]) -> Act:
+    def at(self, positions: Iterator[Any]) -> Self:
         """The same elsewhere."""
         return self._replace(
             frame=next(positions),
@@ -195,12 +181,13 @@ def _step(act: Act, draft: Draft) -> Step:
     buffer, box, copies = (
         draft.buffer(act.window),
         act.box,
-        {act.window: act.copy, **dict(act.given)},
+        {act.window: act.copy} | dict(act.given),
     )
     if not act.op:
         stored = draft.elsewhere[buffer.tensor]
+        copies[stored.name] = act.frame
         ends = (stored, buffer) if act.kind == "load" else (buffer, stored)
-        return _of_frame(draft.move(*ends, box), act.frame, copies | {stored.name: act.frame})
+        return _of_frame(draft.move(*ends, box), act.frame, copies)
     op, tensors = draft.graph.operator(act.op), draft.graph.tensors
     for name in dict(act.given):
         draft.home[draft.buffer(name).tensor] = name
@@ -220,18 +207,12 @@ def _step(act: Act, draft: Draft) -> Step:
 
 
 def _of_frame(step: Step, frame: Index, copies: Mapping[str, Index]) -> Step:
-    """``step`` of a frame, in those copies of its buffers."""
+    """``step`` of a frame, all its slices in those copies of their buffers."""
 
-    def of(piece: Slice) -> Slice:
-        return replace(piece, copy=copies.get(piece.buffer, 0))
+    def of(field: Any) -> Any:
+        if isinstance(field, Slice):
+            return replace(field, copy=copies.get(field.buffer, 0))
+        return tuple(map(of, field)) if isinstance(field, tuple) else field
 
-    match step:
-        case Compute():
-            return replace(step, out=of(step.out), ins=tuple(map(of, step.ins)), frame=frame)
-        case Clear():
-            return replace(step, acc=of(step.acc), frame=frame)
-        case Finish():
-            return replace(step, acc=of(step.acc), out=of(step.out), frame=frame)
-        case Move():
-            return replace(step, src=of(step.src), dst=of(step.dst), frame=frame)
-    return step
+    found = {each.name: of(getattr(step, each.name)) for each in fields(step)}
+    return replace(step, **found | {"frame": frame})

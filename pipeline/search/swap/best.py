@@ -11,9 +11,9 @@ from pipeline.plan.rates import Rates
 from pipeline.plan.tried import Tried
 from pipeline.schedules.lower import Notes
 from pipeline.schedules.swapped import Swapped
-from pipeline.search.swap.build import Builder, layout
+from pipeline.search.swap.build import add, layout
 from pipeline.search.swap.lower_bounds import lower_bound
-from pipeline.search.swap.queues import Scheduled, frozen, schedule
+from pipeline.search.swap.queues import Queues, Scheduled, frozen, schedule
 from pipeline.search.swap.resident import NEVER, choices, maps_stay_bytes, weights_stay_bytes
 from pipeline.search.swap.search import Search, Share, least_bytes
 from pipeline.search.swap.segments import GRAIN, Place, Segment, aligned
@@ -51,7 +51,7 @@ class Found(NamedTuple):
     price: float
     io_us: float
     scheduled: Scheduled
-    builder: Builder
+    program: Queues
     parts: list[Phase]
 
     @property
@@ -61,7 +61,7 @@ class Found(NamedTuple):
 
     def tried(self, frames: int) -> Tried:
         """Of an inference."""
-        tasks = self.builder.queues.tasks
+        tasks = self.program.tasks
         read_us, write_us = (sum(task.us for task in tasks[name]) for name in ("read", "write"))
         whole_us = self.scheduled.makespan_us
         return Tried(whole_us / frames, read_us / frames, write_us / frames, self.written_bytes)
@@ -113,8 +113,8 @@ def search(
     best = tries.retiled(found[0])
     on_chip = {name for layer in tries.layers if not layer.weight for name in layer.fixed}
     in_flash = sum(layer.weight_bytes for layer in chain if layer.weight in on_chip)
-    windows = tuple(best.builder.windows.values())
-    jobs = frozen(best.builder.queues, best.scheduled.io)
+    windows = tuple(best.program.windows.values())
+    jobs = frozen(best.program, best.scheduled.io)
     bound = lower_bound(chain, graph, sram, rates, frames, aim.flash_bytes)
     plain = Search(chain, sram, rates, grain)
     least = maps_stay_bytes(plain), weights_stay_bytes(plain, aim.flash_bytes)
@@ -221,16 +221,15 @@ class Tries:
         return result
 
     def built(self, parts: list[Phase]) -> Found:
-        builder = Builder(self.graph, self.sram, self.rates, self.grain)
+        program = Queues(self.sram, self.grain)
         for part, room in parts:
-            builder.run(part, range(self.frames), room)
-        tried = [schedule(builder.queues, first, self.rates.dma) for first in (False, True)]
+            add(program, self.graph, self.rates, part, range(self.frames), room)
+        tried = [schedule(program, first, self.rates.dma) for first in (False, True)]
         chosen = min(tried, key=lambda each: each.makespan_us)
-        tasks = builder.queues.tasks
-        io_us = sum(task.us for task in (*tasks["read"], *tasks["write"]))
-        steps_us = self.search.step_us * len(tasks["compute"])
+        io_us = sum(task.us for name in ("read", "write") for task in program.tasks[name])
+        steps_us = self.search.step_us * len(program.tasks["compute"])
         price = chosen.makespan_us + self.aim.io * io_us + steps_us
-        return Found(price, io_us, chosen, builder, parts)
+        return Found(price, io_us, chosen, program, parts)
 
     def retiled(self, best: Found) -> Found:
         """``best`` with the weight tiles that make the cheapest schedule. How far reads run ahead
@@ -249,7 +248,7 @@ class Tries:
             times = [each.times(self.rates) for each in segments]
             for n in sorted(range(len(segments)), key=lambda n: times[n].cpu - times[n].io):
                 for new in changes(self.search.within(room), segments, n):
-                    left -= sum(map(len, best.builder.queues.tasks.values()))
+                    left -= sum(map(len, best.program.tasks.values()))
                     if left < 0:
                         return best
                     changed = [*segments[: n + 1 - len(new)], *new, *segments[n + 1 :]], room

@@ -1,9 +1,9 @@
 """Segments as a program: what is read, computed and written, where, in which order."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from math import prod
 from typing import Literal, NamedTuple
 
 from pipeline.graph.graph import Graph
@@ -11,70 +11,54 @@ from pipeline.plan.rates import Rates
 from pipeline.schedules.bounds import Range, all_of
 from pipeline.schedules.swapped import Act, Kind, Window
 from pipeline.search.swap.queues import Queues, Span
-from pipeline.search.swap.segments import GRAIN, Ring, Segment, Turn, aligned
+from pipeline.search.swap.segments import Ring, Segment, Turn
 from pipeline.search.view.tiles import Rows
 
 
-class Held(NamedTuple):
-    """A window whose first axis is a ring of ``rows``; a vector of activations is one row."""
-
-    window: Window
-    rows: int
-    row_bytes: int
-
-    def spans(self, rows: Rows, copy: int = 0) -> Iterator[Span]:
-        window, (low, high) = self.window, rows
-        base = window.base_bytes + copy % window.copies * window.copy_bytes
-        start, stop = low % self.rows, (high - 1) % self.rows + 1
-        parts = [(start, stop)] if start < stop else [(start, self.rows), (0, stop)]
-        if high - low >= self.rows:
-            parts = [(0, self.rows)]
-        for first, last in parts:
-            yield base + first * self.row_bytes, base + last * self.row_bytes
-
-    def act(
-        self, kind: Kind, rows: Rows, frame: int, copy: int, channels: Rows | None = None,
-        op: str = "", given: tuple[tuple[str, int], ...] = (),
-    ) -> Act:  # fmt: skip
-        """Of a feature map: whole rows, or some channels of them; of weights: output channels."""
-        box = list(all_of(self.window.tensor.shape))
-        if len(box) > 1:
-            box[0] = Range(rows[0], rows[1] - rows[0])
-        if channels:
-            box[-1] = Range(channels[0], channels[1] - channels[0])
-        return Act(kind, self.window.name, copy, tuple(box), frame, op, given)
+def spans(window: Window, rows: Rows, copy: int) -> Iterator[Span]:
+    """Where rows lie: a window's first axis is a ring of them; a vector of activations is one."""
+    base = window.base_bytes + copy % window.copies * window.copy_bytes
+    ring, *row = window.sizes if len(window.sizes) > 1 else (1, *window.sizes)
+    start, stop, row_bytes = rows[0] % ring, (rows[1] - 1) % ring + 1, prod(row)
+    parts = [(start, stop)] if start < stop else [(start, ring), (0, stop)]
+    if rows[1] - rows[0] >= ring:
+        parts = [(0, ring)]
+    for first, last in parts:
+        yield base + first * row_bytes, base + last * row_bytes
 
 
-@dataclass
-class Builder:
-    """Adds segments to a program. Residents alternate between the two ends of SRAM, and what
+def act(
+    kind: Kind, window: Window, copy: int, rows: Rows, frame: int, channels: Rows | None = None,
+    op: str = "", given: tuple[tuple[str, int], ...] = (),
+) -> Act:  # fmt: skip
+    """Of a feature map: whole rows, or some channels of them; of weights: output channels."""
+    box = list(all_of(window.tensor.shape))
+    if len(box) > 1:
+        box[0] = Range(rows[0], rows[1] - rows[0])
+    if channels:
+        box[-1] = Range(channels[0], channels[1] - channels[0])
+    return Act(kind, window.name, copy, tuple(box), frame, op, given)
+
+
+def add(
+    queues: Queues, graph: Graph, rates: Rates, segments: Sequence[Segment],
+    frames: Sequence[int], sram_bytes: int,
+) -> None:  # fmt: skip
+    """Add the segments to a program one after the other for each frame, or once for those in a
+    batch, in the first ``sram_bytes``. Residents alternate between the two ends of SRAM, and what
     segments need besides between the sides of what is left: so a segment's weights can arrive
     while the one before still runs."""
-
-    graph: Graph
-    sram_bytes: int
-    rates: Rates
-    grain: int = GRAIN
-    queues: Queues = field(init=False)
-    windows: dict[str, Window] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.queues = Queues(self.sram_bytes, self.grain)
-
-    def run(self, segments: Sequence[Segment], frames: Sequence[int], sram_bytes: int) -> None:
-        """The segments one after the other for each frame, or once for those in a batch, in the
-        first ``sram_bytes``."""
-        places = layout(segments, sram_bytes, self.grain)
-        runs = [_Run(self, *each) for each in zip(segments, places, strict=True)]
-        if segments[0].batch > 1:
-            for run in runs:
-                run.frames(frames)
-            return
-        for run, after in pairwise(runs):
-            run.after = after
-        for frame in frames:
-            for run in runs:
-                run.frames([frame])
+    places = zip(segments, layout(segments, sram_bytes, queues.grain), strict=True)
+    runs = [_Run(queues, graph, rates, *each) for each in places]
+    if segments[0].batch > 1:
+        for run in runs:
+            run.frames(frames)
+        return
+    for run, after in pairwise(runs):
+        run.after = after
+    for frame in frames:
+        for run in runs:
+            run.frames([frame])
 
 
 class Layout(NamedTuple):
@@ -96,8 +80,7 @@ def layout(segments: Sequence[Segment], sram_bytes: int, grain: int) -> list[Lay
     result, low = list[Layout](), True
     end = sram_bytes // grain * grain
     for number, segment in enumerate(segments):
-        ends = segment.source_ring, segment.target_ring
-        source_bytes, target_bytes = map(segment.ring_bytes, ends)
+        source_bytes, target_bytes = segment.source_ring.bytes, segment.target_ring.bytes
         if segment.source == "kept" and result:
             source, low = result[-1].target, not low
         else:
@@ -116,12 +99,12 @@ def _free(segment: Segment, inner: int, before: Segment, place: Layout) -> tuple
     streams: the first of them, how many."""
     if segment.streamed < 0 or segment.batch > 1:
         return 0, 0
-    sizes = [segment.weight_bytes(n) for n in range(segment.streamed, len(segment.layers))]
-    base, step = inner + segment.inner_bytes - sum(sizes), sizes[0] // segment.copies
-    spans = [(place.inner, before.inner_bytes)]
-    spans.append((place.target, before.ring_bytes(before.target_ring)))
+    weights = [ring for ring in segment.weights[segment.streamed :] if ring]
+    base, step = inner + segment.inner_bytes, weights[0].copy_bytes
+    base -= sum(ring.bytes for ring in weights)
+    spans = [(place.inner, before.inner_bytes), (place.target, before.target_ring.bytes)]
     if not before.source_dies:
-        spans.append((place.source, before.ring_bytes(before.source_ring)))
+        spans.append((place.source, before.source_ring.bytes))
     longest = first = run = 0
     for copy in range(segment.copies):
         low = base + copy * step
@@ -135,43 +118,33 @@ def _free(segment: Segment, inner: int, before: Segment, place: Layout) -> tuple
 class _Run:
     """One segment at its place."""
 
-    def __init__(self, builder: Builder, segment: Segment, place: Layout) -> None:
-        self.builder, self.segment, self.place = builder, segment, place
-        self.rates, self.queues = builder.rates, builder.queues
-        self.tile = place.first - 1
+    def __init__(
+        self, queues: Queues, graph: Graph, rates: Rates, segment: Segment, place: Layout
+    ) -> None:
+        self.queues, self.graph, self.rates = queues, graph, rates
+        self.segment, self.place, self.tile = segment, place, place.first - 1
         self.after: _Run | None = None
-        ends = (segment.source_ring, place.source), (segment.target_ring, place.target)
-        self.maps = {ring.tensor: self.hold_map(ring, base) for ring, base in ends}
+        self.held: dict[str | int, Window] = {}  # by tensor; of weights by the layer's number
+        self.hold(segment.source_ring.tensor, segment.source_ring, place.source)
+        self.hold(segment.target_ring.tensor, segment.target_ring, place.target)
         base = place.inner
         for ring in segment.between:
-            self.maps[ring.tensor] = self.hold_map(ring, base)
-            base += segment.ring_bytes(ring)
-        self.weights = list[Held | None]()
-        for n, layer in enumerate(segment.layers):
-            rows, copies, held = layer.channels, 1, None
-            if n == segment.streamed:
-                rows, copies = min(segment.tile, rows), segment.copies
-            if layer.weight:
-                sizes = (rows, *builder.graph.tensors[layer.weight].shape[1:])
-                held = self.hold(layer.weight, base, sizes, rows, layer.row_bytes, copies)
-            self.weights.append(held)
-            base += segment.weight_bytes(n)
+            base = self.hold(ring.tensor, ring, base)
+        for n, weights in enumerate(segment.weights):
+            base = self.hold(n, weights, base) if weights else base
 
-    def hold(
-        self, tensor: str, base: int, sizes: tuple[int, ...], rows: int, row_bytes: int, copies: int
-    ) -> Held:
+    def hold(self, key: str | int, ring: Ring, base: int) -> int:
+        """Where it ends."""
+        tensor = self.graph.tensors[ring.tensor]
+        sizes = [*tensor.shape]
+        if len(sizes) > 1:
+            sizes[0] = ring.rows
+        sizes[-1] = ring.channels or sizes[-1]
         # residents are one window, whichever segment speaks of it
-        name, step = f"{tensor}@{base}.{sizes[0]}", aligned(rows * row_bytes, self.segment.grain)
-        window = Window(name, self.builder.graph.tensors[tensor], base, sizes, 8, copies, step)
-        self.builder.windows[name] = window
-        return Held(window, rows, row_bytes)
-
-    def hold_map(self, ring: Ring, base: int) -> Held:
-        *image, _ = self.builder.graph.tensors[ring.tensor].shape
-        if len(image) == 2:
-            image[0] = ring.rows
-        sizes = (*image, ring.channels)
-        return self.hold(ring.tensor, base, sizes, ring.rows, ring.row_bytes, self.segment.batch)
+        name, places = f"{ring.tensor}@{base}.{sizes[0]}", (ring.copies, ring.copy_bytes)
+        window = Window(name, tensor, base, tuple(sizes), 8, *places)
+        self.held[key] = self.queues.windows[name] = window
+        return base + ring.bytes
 
     # --- steps
 
@@ -205,25 +178,25 @@ class _Run:
     ) -> None:
         if rows[0] >= rows[1]:
             return
-        held, spans = self.maps[tensor], list(self.maps[tensor].spans(rows, copy))
-        us = self.rates.move_us((rows[1] - rows[0]) * held.row_bytes, kind == "store")
-        act = partial(held.act, kind, rows, frame, copy)
+        window, touched = self.held[tensor], list(spans(self.held[tensor], rows, copy))
+        us = self.rates.move_us(sum(b - a for a, b in touched), kind == "store")
+        make = partial(act, kind, window, copy, rows, frame)
         card = [(tensor, frame, row) for row in range(*rows)]
         if kind == "load":
-            self.queues.add("read", us, act, writes=spans, card=card)
+            self.queues.add("read", us, make, writes=touched, card=card)
         else:
-            self.queues.add("write", us, act, reads=spans, card=card)
+            self.queues.add("write", us, make, reads=touched, card=card)
 
     def read_weights(self, n: int, number: int = 0, copy: int = 0) -> None:
         """Tile ``number`` of a layer's weights, or all of them."""
-        held, layer, segment = self.weights[n], self.segment.layers[n], self.segment
-        if held is None:
+        layer, window = self.segment.layers[n], self.held.get(n)
+        if window is None:
             return
-        tile = segment.tile if n == segment.streamed else layer.channels
+        tile = window.sizes[0]
         rows = number * tile, (number + 1) * tile
         us = self.rates.move_us((min(rows[1], layer.channels) - rows[0]) * layer.row_bytes, False)
-        act, same = partial(held.act, "load", rows, 0, copy), (layer.weight, rows[0])
-        self.queues.add("read", us, act, writes=held.spans((0, held.rows), copy), same=same)
+        make, place = partial(act, "load", window, copy, rows, 0), spans(window, (0, tile), copy)
+        self.queues.add("read", us, make, writes=place, same=(layer.weight, rows[0]))
 
     def stream(self, n: int, turn: Turn, frames: Sequence[int]) -> None:
         segment, tile = self.segment, self.segment.tile
@@ -250,24 +223,24 @@ class _Run:
                 self.read_weights(segment.streamed, n, start + n)
 
     def compute(self, n: int, turn: Turn, channels: Rows, tile: int, frame: int, copy: int) -> None:
-        layer, weights, rows = self.segment.layers[n], self.weights[n], turn.computes[n]
-        spans, depth = list[Span](), layer.channels
+        layer, rows, held = self.segment.layers[n], turn.computes[n], self.held
+        depth, touched = layer.channels, list[Span]()
         for source, reads in zip(layer.sources, turn.reads[n], strict=True):
             if reads[0] < reads[1]:
-                spans += self.maps[source.tensor].spans(reads, copy)
-        if weights is not None:
-            spans += weights.spans((0, weights.rows), tile)
+                touched += spans(held[source.tensor], reads, copy)
+        if n in held:
+            touched += spans(held[n], (0, held[n].sizes[0]), tile)
         made = (rows[1] - rows[0]) / layer.rows
         share = made * (min(channels[1], depth) - channels[0]) / depth
         self.queues.add(
             "compute", self.rates.compute_us(layer.work * share),
             partial(self.made, n, rows, channels, tile, frame, copy),
-            spans, self.maps[layer.target].spans(rows, copy),
+            touched, spans(held[layer.target], rows, copy),
         )  # fmt: skip
 
     def made(self, n: int, rows: Rows, channels: Rows, tile: int, frame: int, copy: int) -> Act:
-        layer, weights = self.segment.layers[n], self.weights[n]
-        given = [(self.maps[source.tensor].window.name, copy) for source in layer.sources]
-        given += [(weights.window.name, tile)] if weights is not None else []
-        target = self.maps[layer.target]
-        return target.act("make", rows, frame, copy, channels, layer.name, tuple(given))
+        layer, held = self.segment.layers[n], self.held
+        given = [(held[source.tensor].name, copy) for source in layer.sources]
+        given += [(held[n].name, tile)] if n in held else []
+        target = held[layer.target]
+        return act("make", target, copy, rows, frame, channels, layer.name, tuple(given))

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from pipeline.schedules.swapped import Act, Job
+from pipeline.schedules.swapped import Act, Job, Window
 
 Queue = Literal["read", "compute", "write"]
 QUEUES: tuple[Queue, ...] = ("read", "compute", "write")
@@ -42,10 +42,12 @@ class Queues:
 
     Attributes:
         grain: bytes that are told apart.
+        windows: of what they do, by name.
     """
 
     sram_bytes: int
     grain: int
+    windows: dict[str, Window] = field(default_factory=dict)
     tasks: dict[Queue, list[Task]] = field(default_factory=lambda: {name: [] for name in QUEUES})
 
     def __post_init__(self) -> None:

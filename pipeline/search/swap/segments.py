@@ -105,36 +105,30 @@ def _spans(uses: Sequence[Sequence[Rows]]) -> tuple[list[int], list[int]]:
 
 
 class Ring(NamedTuple):
-    """The place of ``rows`` rows of a tensor, with ``channels`` of its channels."""
+    """A place in SRAM for ``rows`` rows of a tensor.
+
+    Attributes:
+        copies: of these places, ``copy_bytes`` apart.
+        channels: that each row has; 0: all.
+    """
 
     tensor: str
     rows: int
+    copy_bytes: int
+    copies: int
     channels: int
-    row_bytes: int
 
-    @classmethod
-    def of(cls, source: Source, rows: int, most: int = 1 << 30) -> Self:
-        """With ``most`` channels."""
-        depth = source.shape[-1]
-        channels = min(most, depth)
-        return cls(source.tensor, rows, channels, source.row_bytes * channels // depth)
+    @property
+    def bytes(self) -> int:
+        return self.copies * self.copy_bytes
 
 
 class Times(NamedTuple):
-    """Microseconds of a segment.
-
-    Attributes:
-        cpu: computing.
-        arrives, leaves: reading and writing of feature maps.
-        io: these, and the reading of weights.
-        lead: reading before the first computation, and writing after the last.
-        waits: of computing, for rows without a place of their own.
-        busy: of the engine that takes longer; of both where they take turns.
-    """
+    """Microseconds of a segment: computing; transfers; reading before the first computation and
+    writing after the last; waiting for rows without a place of their own; the engine that takes
+    longer, or both where they take turns."""
 
     cpu: float
-    arrives: float
-    leaves: float
     io: float
     lead: float
     waits: float
@@ -173,6 +167,11 @@ class Segment:
 
     # --- what it takes in SRAM
 
+    def ring(
+        self, tensor: str, rows: int, row_bytes: int, copies: int = 1, channels: int = 0
+    ) -> Ring:
+        return Ring(tensor, rows, aligned(rows * row_bytes, self.grain), copies, channels)
+
     @property
     def arriving(self) -> dict[str, int]:
         """Rows of each tensor from the card that have a place."""
@@ -180,51 +179,55 @@ class Segment:
 
     @cached_property
     def source_ring(self) -> Ring:
-        source = self.outside[0]
-        whole = self.source == "kept" or self.batch > 1
-        return Ring.of(source, source.rows if whole else self.arriving[source.tensor])
+        source, whole = self.outside[0], self.source == "kept" or self.batch > 1
+        rows = source.rows if whole else self.arriving[source.tensor]
+        return self.ring(source.tensor, rows, source.row_bytes, self.batch)
 
     @cached_property
     def target_ring(self) -> Ring:
         """Of rows that leave, those of one turn, or of two."""
-        last, turns = self.layers[-1], self.rings.turns
-        whole = self.target != "stored" or self.batch > 1
-        rows = turns[:2][-1 if self.writes_behind else 0].computes[-1][1]
-        return Ring(last.target, last.rows if whole else rows, last.channels, last.target_row_bytes)
+        last, whole = self.layers[-1], self.target != "stored" or self.batch > 1
+        *_, turn = self.rings.turns[: 1 + self.writes_behind]
+        rows = last.rows if whole else turn.computes[-1][1]
+        return self.ring(last.target, rows, last.target_row_bytes, self.batch)
 
     @cached_property
     def between(self) -> tuple[Ring, ...]:
         """Of what else is read: what comes from the card besides the source, and what layers make
         for others."""
         inside = {layer.target for layer in self.layers}
-        found = {s.tensor: Ring.of(s, self.arriving[s.tensor]) for s in self.outside[1:]}
+        found = {
+            each.tensor: self.ring(each.tensor, self.arriving[each.tensor], each.row_bytes)
+            for each in self.outside[1:]
+        }
         for layer in self.layers:
-            most = self.tile if layer in self.by_tile else 1 << 30
-            for s in layer.sources:
-                if s.tensor in inside:
-                    found[s.tensor] = Ring.of(s, self.rings.held[s.tensor], most)
+            for name, shape, row_bytes in ((s.tensor, s.shape, s.row_bytes) for s in layer.sources):
+                if name in inside:
+                    depth = shape[-1]
+                    some = min(self.tile, depth) if layer in self.by_tile else depth
+                    rows, row_bytes = self.rings.held[name], row_bytes * some // depth
+                    found[name] = self.ring(name, rows, row_bytes, 1, some)
         return tuple(found.values())
 
-    def ring_bytes(self, ring: Ring) -> int:
-        return aligned(ring.rows * ring.row_bytes, self.grain) * self.batch
-
-    def weight_bytes(self, n: int) -> int:
-        layer = self.layers[n]
-        if n == self.streamed:
-            size = min(self.tile, layer.channels) * layer.row_bytes
-            return aligned(size, self.grain) * self.copies
-        return aligned(layer.weight_bytes, self.grain)
+    @cached_property
+    def weights(self) -> tuple[Ring | None, ...]:
+        """Of each layer that has any."""
+        places = [(layer.channels, 1) for layer in self.layers]
+        if self.streamed >= 0:
+            places[self.streamed] = min(self.tile, places[self.streamed][0]), self.copies
+        return tuple(
+            self.ring(layer.weight, rows, layer.row_bytes, copies) if layer.weight else None
+            for layer, (rows, copies) in zip(self.layers, places, strict=True)
+        )
 
     @cached_property
     def inner_bytes(self) -> int:
         """Besides the source and the target."""
-        weights = sum(self.weight_bytes(n) for n in range(len(self.layers)))
-        return weights + sum(map(self.ring_bytes, self.between))
+        return sum(ring.bytes for ring in (*self.between, *self.weights) if ring)
 
     @property
     def needed_bytes(self) -> int:
-        ends = self.source_ring, self.target_ring
-        return self.inner_bytes + sum(map(self.ring_bytes, ends))
+        return self.inner_bytes + self.source_ring.bytes + self.target_ring.bytes
 
     @property
     def in_whole(self) -> bool:
@@ -293,23 +296,20 @@ class Segment:
         sizes = [source.rows * source.row_bytes for source in self.arrives]
         arrives = self.batch * sum(rates.move_us(size, False, len(turns)) for size in sizes)
         leaves = self.batch * rates.move_us(self.written_bytes, True, len(turns))
-        io = lead = 0.0
+        io, lead, first = 0.0, 0.0, next(filter(None, self.weights), None)
         if self.source == "stored":
             (low, high), *_ = turns[0].reads[0]
             lead += rates.move_us((high - low) * layers[0].sources[0].row_bytes, False)
-        weights = [n for n, layer in enumerate(layers) if layer.weight]
-        for n in weights:
-            streamed = n == self.streamed
-            again, tiles = (len(turns), self.tiles) if streamed else (1, 1)
-            io += again * rates.move_us(layers[n].weight_bytes, False, tiles)
-            if n == weights[0]:
-                size = self.weight_bytes(n) // (self.copies if streamed else 1)
-                lead += rates.move_us(size, False)
+        if first:
+            lead += rates.move_us(first.copy_bytes, False)
         if self.target != "kept":
             low, high = turns[-1].computes[-1]
             lead += rates.move_us((high - low) * layers[-1].target_row_bytes, True)
-        waits = (0.0 if self.reads_ahead else arrives) + (0.0 if self.writes_behind else leaves)
+        for n, layer in enumerate(layers):
+            again, tiles = (len(turns), self.tiles) if n == self.streamed else (1, 1)
+            io += again * rates.move_us(layer.weight_bytes, False, tiles)
+        waits = arrives * (not self.reads_ahead) + leaves * (not self.writes_behind)
         waits *= rates.dma
         io = io + arrives + leaves
         busy = max(cpu + waits, io) if rates.dma else cpu + io
-        return Times(cpu, arrives, leaves, io, lead, waits, busy)
+        return Times(cpu, io, lead, waits, busy)

@@ -12,8 +12,8 @@ from pipeline.graph.graph import Graph
 from pipeline.plan.fit import roomy
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.search.swap import best, search
-from pipeline.search.swap.build import Builder
-from pipeline.search.swap.queues import QUEUES
+from pipeline.search.swap.build import add
+from pipeline.search.swap.queues import QUEUES, Queues
 from pipeline.search.swap.search import least_bytes
 from pipeline.search.swap.segments import Rings, Segment, turns
 from pipeline.search.view.tiles import TiledLayer, layers
@@ -129,7 +129,7 @@ def test_places_are_those_that_a_segment_has_use_for() -> None:
     source, target = 3 * 12 * 64, 3 * 12 * 96
     assert [sizes[0] - size for size in sizes] == [0, target, source, source + target]
     ways = [each.times(rates) for each in search.places_of_rows(stored)]
-    assert ways[3].busy - ways[3].cpu >= ways[0].arrives + ways[0].leaves > 0
+    assert ways[3].busy - ways[3].cpu >= ways[1].waits + ways[2].waits > ways[1].waits > 0
     whole = found.ring(0, 0, 12)
     at_once = Segment(parts, whole, whole.outside, "stored", "stored")
     assert list(search.places_of_rows(at_once)) == [at_once]
@@ -175,10 +175,10 @@ def test_tiles_of_the_next_segment_arrive_among_those_of_the_one_before() -> Non
     rings = Rings.of(parts[:3], 1), Rings.of(parts[3:], 1)
     one = Segment(parts[:3], rings[0], rings[0].outside, "stored", "kept", 0, 4)
     two = Segment(parts[3:], rings[1], rings[1].outside, "kept", "stored", 0, 20, 6)
-    builder = Builder(graph, 9000, rates)
-    builder.run([one, two], [0], 9000)
-    reads = [task.act() for task in builder.queues.tasks["read"]]
-    order = [builder.windows[act.window].tensor.name for act in reads]
+    program = Queues(9000, 16)
+    add(program, graph, rates, [one, two], [0], 9000)
+    reads = [task.act() for task in program.tasks["read"]]
+    order = [program.windows[act.window].tensor.name for act in reads]
     first, last = parts[0].weight, parts[3].weight
     assert order.index(last) < len(order) - 1 - order[::-1].index(first)
     assert (order.count(first), order.count(last)) == (10, 15)
@@ -231,7 +231,7 @@ def test_a_plan_takes_the_time_of_all_its_steps(seed: int) -> None:
     graph = random_chain(seed)
     parts = layers(graph)
     for each in best.Tries(graph, parts, 3000 // 16 * 16, 1, IN_TURNS).found():
-        tasks = each.builder.queues.tasks
+        tasks = each.program.tasks
         every = sum(task.us for name in QUEUES for task in tasks[name])
         assert each.scheduled.makespan_us == pytest.approx(every)
     plan = best_plan(graph, 3000, 1, IN_TURNS)
