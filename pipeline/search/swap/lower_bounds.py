@@ -1,18 +1,17 @@
 """What no schedule can be faster than, with these rates and this much SRAM."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.schedules.bounds import taps
-from pipeline.search.view.tiles import Source, TiledLayer
+from pipeline.search.view.tiles import TiledLayer
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """``by``: what it is due to, see ``lower_bound``; ``cpu_us``: that of ``cpu``."""
 
     us: float
@@ -26,13 +25,9 @@ class Bound:
 
 
 def lower_bound(
-    layers: Sequence[TiledLayer],
-    graph: Graph,
-    sram_bytes: int,
-    rates: Rates,
-    frames: int,
+    layers: Sequence[TiledLayer], graph: Graph, sram_bytes: int, rates: Rates, frames: int,
     flash_bytes: int = 0,
-) -> Bound:
+) -> Bound:  # fmt: skip
     """The largest of
 
     - cpu: all work that the output depends on, one step after the other;
@@ -53,7 +48,11 @@ def lower_bound(
     keeps partial sums of it could begin earlier. What SRAM holds counts what a command that has
     begun by then brings: its place is taken.
     """
-    work, inputs = _needed(layers, graph.input, _whole(layers[-1]))
+    rows, columns, _ = layers[-1].shape
+    work, parts = behind(layers, Part(set(range(rows)), set(range(columns)), 1.0))
+    shape = graph.tensors[graph.input].shape
+    row_bytes = prod(shape[2:] if len(shape) == 3 else shape)
+    inputs = int(parts[graph.input].pixels * row_bytes) if graph.input in parts else 0
     weights = max(0, sum(layer.weight_bytes for layer in layers) - flash_bytes)
     read_us = passing_us(rates.read, rates, sram_bytes)
     write_us = passing_us(rates.write, rates, sram_bytes)
@@ -66,7 +65,11 @@ def lower_bound(
         "weights": 0.0,
     }
     for number in range(1, len(layers)):
-        later = sum(each.weight_bytes for each in _after(layers, number))
+        made, later = set[str](), 0  # by that layer and those that cannot begin before it has
+        for layer in layers[number:]:
+            if not made or made & {source.tensor for source in layer.sources}:
+                made.add(layer.target)
+                later += layer.weight_bytes
         left = max(0, later - sram_bytes - flash_bytes)
         least_us = rates.compute_us(before(layers[: number + 1])) + left * read_us + last_us
         found["weights"] = max(found["weights"], least_us)
@@ -81,16 +84,6 @@ def passing_us(rate: Transfers, rates: Rates, sram_bytes: int) -> float:
     return rate.byte_us + rate.block_us / rates.block_bytes + rate.command_us / max(1, sram_bytes)
 
 
-def _after(layers: Sequence[TiledLayer], number: int) -> list[TiledLayer]:
-    """That layer and those that cannot begin before it has."""
-    found = [layers[number]]
-    for layer in layers[number + 1 :]:
-        made = {each.target for each in found}
-        if any(source.tensor in made for source in layer.sources):
-            found.append(layer)
-    return found
-
-
 class Part(NamedTuple):
     """Of a tensor: some rows of it, some columns, and so much of its channels."""
 
@@ -99,59 +92,40 @@ class Part(NamedTuple):
     share: float
 
     @property
-    def elements(self) -> float:
+    def pixels(self) -> float:
         return len(self.rows) * len(self.columns) * self.share
 
 
 def before(layers: Sequence[TiledLayer]) -> float:
     """The least work before the last layer makes its first element: padding makes corners least."""
-    last = layers[-1]
-    (rows, columns, channels), ends = last.shape, list[float]()
-    own = last.work / (rows * columns * channels)
-    for row, column in ((0, 0), (0, columns - 1), (rows - 1, 0), (rows - 1, columns - 1)):
-        ends.append(_needed(layers, "", Part({row}, {column}, 1 / channels))[0] - own)
-    return min(ends)
+    rows, columns, channels = layers[-1].shape
+    own = layers[-1].work / (rows * columns * channels)
+    corners = product((0, rows - 1), (0, columns - 1))
+    return min(behind(layers, Part({r}, {c}, 1 / channels))[0] - own for r, c in corners)
 
 
-def _whole(layer: TiledLayer) -> Part:
-    rows, columns, _ = layer.shape
-    return Part(set(range(rows)), set(range(columns)), 1.0)
-
-
-def _needed(layers: Sequence[TiledLayer], name: str, made: Part) -> tuple[float, int]:
-    """The least work behind ``made`` of the last target; the bytes of the tensor ``name`` that it
-    reads. What several layers read is as much as the one that reads most of it."""
-    parts, total = {layers[-1].target: made}, 0.0
-    sizes = {source.tensor: prod(source.shape) for layer in layers for source in layer.sources}
+def behind(layers: Sequence[TiledLayer], made: Part) -> tuple[float, dict[str, Part]]:
+    """The least work behind ``made`` of the last target, and what that takes of each tensor. What
+    several layers read is as much as the one that reads most of it."""
+    parts, work = {layers[-1].target: made}, 0.0
     for layer in reversed(layers):
         if layer.target not in parts:
             continue
         part, (rows, columns, _) = parts[layer.target], layer.shape
-        total += layer.work * part.elements / (rows * columns)
+        work += layer.work * part.pixels / (rows * columns)
         for source in layer.sources:
-            read = _read(layer, source, part)
-            if source.tensor not in parts or read.elements > parts[source.tensor].elements:
+            extents = source.shape[:2] if len(source.shape) == 3 else (1, 1)
+            share = 1.0
+            if source.windows is None:
+                high, wide = (set(range(extent)) for extent in extents)
+            else:
+                axes = zip(source.windows, part[:2], extents, strict=True)
+                high, wide = (taps(window, out, extent) for window, out, extent in axes)
+                if layer.channelwise:
+                    share = part.share
+                elif part.share < 1 and not layer.weight:
+                    share = 0.0  # of some channels of the target maybe none
+            read = Part(high, wide, share)
+            if source.tensor not in parts or read.pixels > parts[source.tensor].pixels:
                 parts[source.tensor] = read
-    if name not in parts:
-        return total, 0
-    shape = next(s.shape for layer in layers for s in layer.sources if s.tensor == name)
-    pixels = prod(shape[:2]) if len(shape) == 3 else 1
-    return total, int(parts[name].elements * sizes[name] / pixels)
-
-
-def _read(layer: TiledLayer, source: Source, part: Part) -> Part:
-    image = source.shape[:2] if len(source.shape) == 3 else (1, 1)
-    if source.windows is None:
-        return Part(set(range(image[0])), set(range(image[1])), 1.0)
-    share = part.share
-    if layer.weight and not layer.channelwise:
-        share = 1.0
-    elif not layer.channelwise and share < 1:
-        share = 0.0  # of some channels of the target maybe none
-    rows, columns = (
-        taps(window, out, extent)
-        for window, out, extent in zip(
-            source.windows, (part.rows, part.columns), image, strict=True
-        )
-    )
-    return Part(rows, columns, share)
+    return work, parts
