@@ -5,7 +5,7 @@ track that it depends on: the counters alone make the plan right, whatever the t
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from math import prod
 from typing import NamedTuple
 
@@ -73,7 +73,7 @@ class Emitter:
         layer = self.layer = tiling.layer
         self.tiling, self.graph, self.pools = tiling, graph, pools
         self.windows: dict[str, Window] = {}
-        self.known: dict[tuple[int, int], tuple[Piece, ...]] = {}
+        self.pieces = cache(lambda *tile: tuple(self._pieces(*tile)))
         self.axes = slice(
             0 if layer.windows else 2, None
         )  # a dense layer's target has channels only
@@ -135,14 +135,8 @@ class Emitter:
         low, high = self.tiling.parts[task.place[2]]
         return max(low, rows[0]), max(low, rows[0], min(high, rows[1]))
 
-    def weights(self, task: Task) -> tuple[Piece, ...]:
-        """What the tile has whole (or the input part's share of it), and what it shares."""
-        key = task.number, task.place[2] if self.tiling.summed else 0
-        if key not in self.known:
-            self.known[key] = tuple(self._weights(*key))
-        return self.known[key]
-
-    def _weights(self, number: int, part: int) -> Iterator[Piece]:
+    def _pieces(self, number: int, part: int) -> Iterator[Piece]:
+        """What a weight tile has whole (or the input part's share of it), and what it shares."""
         tile, summed = self.tiling.weight_tiles[number], self.tiling.summed
         _, *inner, last = self.graph.tensors[self.layer.weight].shape
         start, end = some = self.tiling.parts[part] if summed else (0, last)
@@ -164,7 +158,8 @@ class Emitter:
         if task.kind == "input":
             yield self.windows["in"], task.input, self.tiling.read(*task.place)
         elif task.kind == "weight":
-            yield from ((each.window, task.weight, each.box) for each in self.weights(task))
+            pieces = self.pieces(task.number, task.place[2])
+            yield from ((each.window, task.weight, each.box) for each in pieces)
         elif self.last(task):
             yield self.windows["out"], task.output, self.made(task, self.channels(task))
 
@@ -183,7 +178,7 @@ class Emitter:
         tile, every = tiles[task.number], self.channels(task)
         if summed and task.place[2] == task.number == 0:
             yield act("clear", every)
-        for piece in self.weights(task):
+        for piece in self.pieces(task.number, task.place[2]):
             made = self.channels(task, piece.made)
             if not volume((made,)):
                 continue

@@ -41,30 +41,21 @@ class Tiling:
     """How a layer is cut.
 
     Attributes:
-        side: rows and columns of an output tile.
+        rows, columns: of the target, for each place of the grid.
+        parts: of the source's channels, where its smallest tile does not fit a buffer.
+        inputs, weights: numbers of input tiles and, for each, of weight tiles; 0 without weights.
+        window: rows and columns of an input tile; all of one size, so that some reach further than
+            what is computed from them.
     """
 
     layer: TiledLayer
     buffer_bytes: int
-    side: int
-
-    @cached_property
-    def grid(self) -> tuple[int, int, int]:
-        """Output tiles along rows and columns; parts of the source's channels, where the smallest
-        input tile does not fit a buffer."""
-        rows, columns, _ = self.layer.shape
-        least = prod(self.layer.reads(1, 1)) * self.layer.source_shape[-1]
-        parts = -(-least // (self.buffer_bytes - 1))
-        return -(-rows // self.side), -(-columns // self.side), parts
-
-    @property
-    def inputs(self) -> int:
-        return prod(self.grid)
-
-    @property
-    def weights(self) -> int:
-        """Weight tiles; 0 without weights."""
-        return -(-self.layer.weight_bytes // (self.buffer_bytes - 1))
+    rows: Ranges
+    columns: Ranges
+    parts: Ranges
+    inputs: int
+    weights: int
+    window: tuple[int, ...]
 
     @property
     def io_tasks(self) -> int:
@@ -73,28 +64,6 @@ class Tiling:
     @property
     def compute_tasks(self) -> int:
         return self.inputs * max(1, self.weights)
-
-    @cached_property
-    def rows(self) -> Ranges:
-        """Of the target, for each place of the grid."""
-        return even(self.layer.shape[0], self.grid[0])
-
-    @cached_property
-    def columns(self) -> Ranges:
-        return even(self.layer.shape[1], self.grid[1])
-
-    @cached_property
-    def parts(self) -> Ranges:
-        """Of the source's channels."""
-        depth = self.layer.source_shape[-1]
-        return even(depth, min(self.grid[2], depth))
-
-    @cached_property
-    def window(self) -> tuple[int, ...]:
-        """Rows and columns of an input tile; all of one size, so that some reach further than what
-        is computed from them."""
-        reads = self.layer.reads(self.side, self.side)
-        return tuple(map(min, reads, self.layer.source_shape[:-1]))
 
     def read(self, row: int, column: int, part: int) -> Ranges:
         """What the input tile holds of the source."""
@@ -179,7 +148,7 @@ def tiling(layer: TiledLayer, buffer_bytes: int) -> Tiling:
     Raises:
         ThimbleError: when the smallest output tile, one pixel, is as large as a buffer.
     """
-    limit = buffer_bytes - 1
+    limit, depth = buffer_bytes - 1, layer.source_shape[-1]
     rows, columns, channels = layer.shape
     if limit < channels:
         raise ThimbleError(
@@ -188,11 +157,15 @@ def tiling(layer: TiledLayer, buffer_bytes: int) -> Tiling:
         )
 
     def fits(side: int) -> bool:
-        read = prod(layer.reads(side, side)) * layer.source_shape[-1]
-        return read <= limit and side * side * channels <= limit
+        return max(prod(layer.reads(side, side)) * depth, side * side * channels) <= limit
 
-    sides = takewhile(fits, range(1, max(rows, columns) + 1))
-    return Tiling(layer, buffer_bytes, max(sides, default=1))
+    side = max(takewhile(fits, range(1, max(rows, columns) + 1)), default=1)
+    high, wide = -(-rows // side), -(-columns // side)
+    parts = -(-prod(layer.reads(1, 1)) * depth // limit)
+    made = even(rows, high), even(columns, wide), even(depth, min(parts, depth))
+    window = tuple(map(min, layer.reads(side, side), layer.source_shape[:-1]))
+    weights = -(-layer.weight_bytes // limit)
+    return Tiling(layer, buffer_bytes, *made, high * wide * parts, weights, window)
 
 
 def longest(ranges: Iterable[Range]) -> int:
