@@ -208,9 +208,7 @@ class Tries:
             tile = max(1, min(layer.channels, TOGETHER // layer.row_bytes))
             source: Place = "stored" if number == first else "kept"
             target: Place = "stored" if number == last else "kept"
-            one = Segment(
-                (layer,), rings, rings.outside, source, target, 0, tile, 1, self.frames, self.grain
-            )
+            one = Segment((layer,), rings, rings.outside, source, target, 0, tile, 1, self.frames)
             free = self.sram - one.needed_bytes
             if quiet:
                 free = min(free, max(quiet - one.needed_bytes, free // 2))

@@ -1,6 +1,6 @@
 """Segments as a program: what is read, computed and written, where, in which order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from math import prod
@@ -10,21 +10,9 @@ from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates
 from pipeline.schedules.bounds import Range, all_of
 from pipeline.schedules.swapped import Act, Kind, Window
-from pipeline.search.swap.queues import Queues, Span
+from pipeline.search.swap.queues import Queues
 from pipeline.search.swap.segments import Ring, Segment, Turn
 from pipeline.search.view.tiles import Rows
-
-
-def spans(window: Window, rows: Rows, copy: int) -> Iterator[Span]:
-    """Where rows lie: a window's first axis is a ring of them; a vector of activations is one."""
-    base = window.base_bytes + copy % window.copies * window.copy_bytes
-    ring, *row = window.sizes if len(window.sizes) > 1 else (1, *window.sizes)
-    start, stop, row_bytes = rows[0] % ring, (rows[1] - 1) % ring + 1, prod(row)
-    parts = [(start, stop)] if start < stop else [(start, ring), (0, stop)]
-    if rows[1] - rows[0] >= ring:
-        parts = [(0, ring)]
-    for first, last in parts:
-        yield base + first * row_bytes, base + last * row_bytes
 
 
 def act(
@@ -146,6 +134,19 @@ class _Run:
         self.held[key] = self.queues.windows[name] = window
         return base + ring.bytes
 
+    def spans(self, key: str | int, rows: Rows, copy: int) -> list[slice]:
+        """Where rows lie: a window's first axis is a ring of them; a vector of activations is one
+        row."""
+        window, grain = self.held[key], self.queues.grain
+        base = window.base_bytes + copy % window.copies * window.copy_bytes
+        ring, *row = window.sizes if len(window.sizes) > 1 else (1, *window.sizes)
+        start, stop, row_bytes = rows[0] % ring, (rows[1] - 1) % ring + 1, prod(row)
+        parts = [(start, stop)] if start < stop else [(start, ring), (0, stop)]
+        if rows[1] - rows[0] >= ring:
+            parts = [(0, ring)]
+        places = ((base + low * row_bytes, base + high * row_bytes) for low, high in parts)
+        return [slice(low // grain, -(-high // grain)) for low, high in places]
+
     # --- steps
 
     def frames(self, frames: Sequence[int]) -> None:
@@ -178,8 +179,9 @@ class _Run:
     ) -> None:
         if rows[0] >= rows[1]:
             return
-        window, touched = self.held[tensor], list(spans(self.held[tensor], rows, copy))
-        us = self.rates.move_us(sum(b - a for a, b in touched), kind == "store")
+        window, touched = self.held[tensor], self.spans(tensor, rows, copy)
+        row_bytes = prod(window.sizes) // (window.sizes[0] if len(window.sizes) > 1 else 1)
+        us = self.rates.move_us((rows[1] - rows[0]) * row_bytes, kind == "store")
         make = partial(act, kind, window, copy, rows, frame)
         card = [(tensor, frame, row) for row in range(*rows)]
         if kind == "load":
@@ -195,7 +197,7 @@ class _Run:
         tile = window.sizes[0]
         rows = number * tile, (number + 1) * tile
         us = self.rates.move_us((min(rows[1], layer.channels) - rows[0]) * layer.row_bytes, False)
-        make, place = partial(act, "load", window, copy, rows, 0), spans(window, (0, tile), copy)
+        make, place = partial(act, "load", window, copy, rows, 0), self.spans(n, (0, tile), copy)
         self.queues.add("read", us, make, writes=place, same=(layer.weight, rows[0]))
 
     def stream(self, n: int, turn: Turn, frames: Sequence[int]) -> None:
@@ -224,18 +226,18 @@ class _Run:
 
     def compute(self, n: int, turn: Turn, channels: Rows, tile: int, frame: int, copy: int) -> None:
         layer, rows, held = self.segment.layers[n], turn.computes[n], self.held
-        depth, touched = layer.channels, list[Span]()
+        depth, touched = layer.channels, list[slice]()
         for source, reads in zip(layer.sources, turn.reads[n], strict=True):
             if reads[0] < reads[1]:
-                touched += spans(held[source.tensor], reads, copy)
+                touched += self.spans(source.tensor, reads, copy)
         if n in held:
-            touched += spans(held[n], (0, held[n].sizes[0]), tile)
+            touched += self.spans(n, (0, held[n].sizes[0]), tile)
         made = (rows[1] - rows[0]) / layer.rows
         share = made * (min(channels[1], depth) - channels[0]) / depth
         self.queues.add(
             "compute", self.rates.compute_us(layer.work * share),
             partial(self.made, n, rows, channels, tile, frame, copy),
-            touched, spans(held[layer.target], rows, copy),
+            touched, self.spans(layer.target, rows, copy),
         )  # fmt: skip
 
     def made(self, n: int, rows: Rows, channels: Rows, tile: int, frame: int, copy: int) -> Act:

@@ -6,8 +6,9 @@ earlier. So reads run ahead as far as their places are free. What the card does 
 or the next write – is tried by list scheduling; the order that results is frozen.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,8 +17,6 @@ from pipeline.schedules.swapped import Act, Job, Window
 
 Queue = Literal["read", "compute", "write"]
 QUEUES: tuple[Queue, ...] = ("read", "compute", "write")
-Span = tuple[int, int]
-"""Bytes of SRAM: from, to."""
 OTHERS: dict[Queue, tuple[tuple[Queue, ...], tuple[Queue, ...]]] = {
     "read": ((), ("compute", "write")),
     "compute": (("read",), ("read", "write")),
@@ -61,36 +60,31 @@ class Queues:
         self.card: dict[tuple[str, int, int], int] = {}  # of each row there the task that wrote it
 
     def add(
-        self, queue: Queue, us: float, act: Callable[[], Act], reads: Iterable[Span] = (),
-        writes: Iterable[Span] = (), card: Sequence[tuple[str, int, int]] = (),
+        self, queue: Queue, us: float, act: Callable[[], Act], reads: Sequence[slice] = (),
+        writes: Sequence[slice] = (), card: Sequence[tuple[str, int, int]] = (),
         same: tuple[str, int] | None = None,
     ) -> None:  # fmt: skip
-        """A task that reads and writes SRAM, and rows (tensor, frame, row) of feature maps on the
-        card. Constants that are there still (``same``) are not read again."""
-        read, written = ([self._part(*span) for span in spans] for spans in (reads, writes))
+        """A task that reads and writes SRAM, so many grains of it, and rows (tensor, frame, row)
+        of feature maps on the card. Constants (``same``) that are there still are not read
+        again."""
         content = self.contents.setdefault(same, len(self.contents) + 1) if same else 0
-        if content and all((self.holds[part] == content).all() for part in written):
+        if content and all((self.holds[part] == content).all() for part in writes):
             return
         number, needs = len(self.tasks[queue]) + 1, dict.fromkeys(QUEUES, 0)
         writers, users = OTHERS[queue]
-        touched = [(name, self.wrote[name], read) for name in writers]
-        touched += [(name, self.used[name], written) for name in users]
-        for name, numbers, parts in touched:
-            latest = (int(numbers[part].max(initial=0)) for part in parts)
-            needs[name] = max([needs[name], *latest])
+        for numbers, names, parts in ((self.wrote, writers, reads), (self.used, users, writes)):
+            for name, part in product(names, parts):
+                needs[name] = max(needs[name], int(numbers[name][part].max(initial=0)))
         if queue == "write":
             self.card |= dict.fromkeys(card, number)
         elif card:
             needs["write"] = max([needs["write"], *(self.card.get(row, 0) for row in card)])
-        for part in read:
+        for part in reads:
             self.used[queue][part] = number
-        for part in written:
+        for part in writes:
             self.used[queue][part] = self.wrote[queue][part] = number
             self.holds[part] = content
         self.tasks[queue].append(Task(us, needs, act))
-
-    def _part(self, low: int, high: int) -> slice:
-        return slice(low // self.grain, -(-high // self.grain))
 
 
 class Scheduled(NamedTuple):

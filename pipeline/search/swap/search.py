@@ -80,7 +80,7 @@ class Search:
     def ring(self, first: int, last: int, chunk: int) -> Rings:
         key = first, last, chunk
         if key not in self.rings:
-            self.rings[key] = Rings.of(self.layers[first : last + 1], chunk)
+            self.rings[key] = Rings.of(self.layers[first : last + 1], chunk, self.grain)
         return self.rings[key]
 
     @cached_property
@@ -163,9 +163,7 @@ class Search:
             return
         for chunk in sorted({min(chunk, layers[-1].rows) for chunk in chunks}):
             rings = self.ring(first, last, chunk)
-            yield Segment(
-                layers, rings, outside, source, target, copies=self.copies[0], grain=self.grain
-            )
+            yield Segment(layers, rings, outside, source, target, copies=self.copies[0])
 
     def outside(self, first: int, last: int, place: Place) -> tuple[Source, ...]:
         """What these layers read of others, what is in SRAM first; none where that is not read."""
@@ -220,10 +218,8 @@ def places_of_rows(segment: Segment) -> Iterator[Segment]:
 def least_bytes(layers: Sequence[TiledLayer], grain: int = GRAIN, copies: int = COPIES[0]) -> int:
     """SRAM in which each layer can run alone, row by row, with so many of the smallest tiles of
     weights."""
-    alone = ((layer, Rings.of((layer,), 1)) for layer in layers)
+    alone = ((layer, Rings.of((layer,), 1, grain)) for layer in layers)
     return max(
-        Segment(
-            (layer,), rings, rings.outside, "stored", "stored", copies=copies, grain=grain
-        ).least_bytes
+        Segment((layer,), rings, rings.outside, "stored", "stored", copies=copies).least_bytes
         for layer, rings in alone
     )

@@ -58,52 +58,6 @@ def turns(layers: Sequence[TiledLayer], chunk: int) -> tuple[Turn, ...]:
     return tuple(result)
 
 
-class Rings(NamedTuple):
-    """Turns of some layers, and how many rows of each tensor are held.
-
-    Attributes:
-        outside: what they read and do not make.
-        arrivals: of each of these, by name, the rows that each turn needs and none before did.
-        held: rows of each tensor that they read, by name.
-        arriving: the same where the next turn's rows come in meanwhile.
-    """
-
-    turns: tuple[Turn, ...]
-    outside: tuple[Source, ...]
-    arrivals: dict[str, tuple[Rows, ...]]
-    held: dict[str, int]
-    arriving: dict[str, int]
-
-    @classmethod
-    def of(cls, layers: Sequence[TiledLayer], chunk: int) -> Self:
-        every, makers = turns(layers, chunk), {layer.target: n for n, layer in enumerate(layers)}
-        sources, places = dict[str, Source](), defaultdict[str, list[tuple[int, int]]](list)
-        for n, layer in enumerate(layers):
-            for k, source in enumerate(layer.sources):
-                sources[source.tensor] = source
-                places[source.tensor].append((n, k))
-        arrivals, held, arriving = dict[str, tuple[Rows, ...]](), dict[str, int](), dict[str, int]()
-        for name in sources:
-            uses = [[turn.reads[n][k] for n, k in places[name]] for turn in every]
-            if name in makers:  # rows that nobody reads have a place, too
-                made = makers[name]
-                uses = [[*use, turn.computes[made]] for use, turn in zip(uses, every, strict=True)]
-            lows, tops = _spans(uses)
-            arrivals[name] = tuple(zip(map(max, lows, [0, *tops]), tops, strict=False))
-            held[name] = max(1, *map(sub, tops, lows))
-            arriving[name] = max(1, *map(sub, [*tops[1:], tops[-1]], lows))
-        outside = tuple(source for name, source in sources.items() if name not in makers)
-        return cls(every, outside, arrivals, held, arriving)
-
-
-def _spans(uses: Sequence[Sequence[Rows]]) -> tuple[list[int], list[int]]:
-    """For each turn the first row that is used then or later, and the end of those that have been;
-    ``uses``: of each turn."""
-    tops = list(accumulate((max(stop for _, stop in each) for each in uses), max))
-    firsts = [min((a for a, b in each if a < b), default=tops[-1]) for each in uses]
-    return list(accumulate(reversed(firsts), min))[::-1], tops
-
-
 class Ring(NamedTuple):
     """A place in SRAM for ``rows`` rows of a tensor.
 
@@ -115,12 +69,72 @@ class Ring(NamedTuple):
     tensor: str
     rows: int
     copy_bytes: int
-    copies: int
-    channels: int
+    copies: int = 1
+    channels: int = 0
 
     @property
     def bytes(self) -> int:
         return self.copies * self.copy_bytes
+
+
+class Rings(NamedTuple):
+    """Turns of some layers, and the places that they need.
+
+    Attributes:
+        outside: what they read and do not make.
+        arrivals: of each of these, by name, the rows that each turn needs and none before did.
+        held: the rows that are held of each tensor that they read, by name.
+        arriving: the same where the next turn's rows come in meanwhile.
+        weights: of each layer that has any, all of them.
+        grain: bytes; everything takes a multiple of them.
+    """
+
+    turns: tuple[Turn, ...]
+    outside: tuple[Source, ...]
+    arrivals: dict[str, tuple[Rows, ...]]
+    held: dict[str, Ring]
+    arriving: dict[str, Ring]
+    weights: tuple[Ring | None, ...]
+    grain: int
+
+    @classmethod
+    def of(cls, layers: Sequence[TiledLayer], chunk: int, grain: int = GRAIN) -> Self:
+        every, makers = turns(layers, chunk), {layer.target: n for n, layer in enumerate(layers)}
+        sources, places = dict[str, Source](), defaultdict[str, list[tuple[int, int]]](list)
+        for n, layer in enumerate(layers):
+            for k, source in enumerate(layer.sources):
+                sources[source.tensor] = source
+                places[source.tensor].append((n, k))
+        arrivals, held, arriving = (
+            dict[str, tuple[Rows, ...]](),
+            dict[str, Ring](),
+            dict[str, Ring](),
+        )
+        for name, source in sources.items():
+            uses = [[turn.reads[n][k] for n, k in places[name]] for turn in every]
+            if name in makers:  # rows that nobody reads have a place, too
+                made = makers[name]
+                uses = [[*use, turn.computes[made]] for use, turn in zip(uses, every, strict=True)]
+            lows, tops = _spans(uses)
+            arrivals[name] = tuple(zip(map(max, lows, [0, *tops]), tops, strict=False))
+            for found, ends in ((held, tops), (arriving, [*tops[1:], tops[-1]])):
+                rows = max(1, *map(sub, ends, lows))
+                found[name] = Ring(name, rows, aligned(rows * source.row_bytes, grain))
+        outside = tuple(source for name, source in sources.items() if name not in makers)
+        weights = tuple(
+            Ring(layer.weight, layer.channels, aligned(layer.weight_bytes, grain))
+            if layer.weight else None
+            for layer in layers
+        )  # fmt: skip
+        return cls(every, outside, arrivals, held, arriving, weights, grain)
+
+
+def _spans(uses: Sequence[Sequence[Rows]]) -> tuple[list[int], list[int]]:
+    """For each turn the first row that is used then or later, and the end of those that have been;
+    ``uses``: of each turn."""
+    tops = list(accumulate((max(stop for _, stop in each) for each in uses), max))
+    firsts = [min((a for a, b in each if a < b), default=tops[-1]) for each in uses]
+    return list(accumulate(reversed(firsts), min))[::-1], tops
 
 
 class Times(NamedTuple):
@@ -146,7 +160,6 @@ class Segment:
         tile: output channels of a weight tile.
         copies: weight tiles that are held.
         batch: frames that share what is streamed; their sources and targets are whole, in SRAM.
-        grain: bytes; everything takes a multiple of them.
         reads_ahead: the rows that the next chunk needs have a place of their own, so that they
             arrive while this one is computed.
         writes_behind: so have the rows of the chunk before, which leave meanwhile.
@@ -161,27 +174,23 @@ class Segment:
     tile: int = 0
     copies: int = 2
     batch: int = 1
-    grain: int = GRAIN
     reads_ahead: bool = True
     writes_behind: bool = True
 
     # --- what it takes in SRAM
 
-    def ring(
-        self, tensor: str, rows: int, row_bytes: int, copies: int = 1, channels: int = 0
-    ) -> Ring:
-        return Ring(tensor, rows, aligned(rows * row_bytes, self.grain), copies, channels)
-
     @property
-    def arriving(self) -> dict[str, int]:
-        """Rows of each tensor from the card that have a place."""
+    def arriving(self) -> dict[str, Ring]:
+        """The places of what comes from the card."""
         return self.rings.arriving if self.reads_ahead else self.rings.held
 
     @cached_property
     def source_ring(self) -> Ring:
-        source, whole = self.outside[0], self.source == "kept" or self.batch > 1
-        rows = source.rows if whole else self.arriving[source.tensor]
-        return self.ring(source.tensor, rows, source.row_bytes, self.batch)
+        source = self.outside[0]
+        if self.source == "kept" or self.batch > 1:
+            size = aligned(source.rows * source.row_bytes, self.rings.grain)
+            return Ring(source.tensor, source.rows, size, self.batch)
+        return self.arriving[source.tensor]
 
     @cached_property
     def target_ring(self) -> Ring:
@@ -189,41 +198,39 @@ class Segment:
         last, whole = self.layers[-1], self.target != "stored" or self.batch > 1
         *_, turn = self.rings.turns[: 1 + self.writes_behind]
         rows = last.rows if whole else turn.computes[-1][1]
-        return self.ring(last.target, rows, last.target_row_bytes, self.batch)
+        size = aligned(rows * last.target_row_bytes, self.rings.grain)
+        return Ring(last.target, rows, size, self.batch)
 
     @cached_property
     def between(self) -> tuple[Ring, ...]:
         """Of what else is read: what comes from the card besides the source, and what layers make
         for others."""
+        others = {source.tensor: self.arriving[source.tensor] for source in self.outside[1:]}
         inside = {layer.target for layer in self.layers}
-        found = {
-            each.tensor: self.ring(each.tensor, self.arriving[each.tensor], each.row_bytes)
-            for each in self.outside[1:]
-        }
-        for layer in self.layers:
-            for name, shape, row_bytes in ((s.tensor, s.shape, s.row_bytes) for s in layer.sources):
-                if name in inside:
-                    depth = shape[-1]
-                    some = min(self.tile, depth) if layer in self.by_tile else depth
-                    rows, row_bytes = self.rings.held[name], row_bytes * some // depth
-                    found[name] = self.ring(name, rows, row_bytes, 1, some)
+        found = others | {name: ring for name, ring in self.rings.held.items() if name in inside}
+        for source in (layer.sources[0] for layer in self.by_tile):
+            depth = source.shape[-1]
+            rows, some = found[source.tensor].rows, min(self.tile, depth)
+            size = aligned(rows * (source.row_bytes * some // depth), self.rings.grain)
+            found[source.tensor] = Ring(source.tensor, rows, size, 1, some)
         return tuple(found.values())
 
     @cached_property
     def weights(self) -> tuple[Ring | None, ...]:
         """Of each layer that has any."""
-        places = [(layer.channels, 1) for layer in self.layers]
+        found = list(self.rings.weights)
         if self.streamed >= 0:
-            places[self.streamed] = min(self.tile, places[self.streamed][0]), self.copies
-        return tuple(
-            self.ring(layer.weight, rows, layer.row_bytes, copies) if layer.weight else None
-            for layer, (rows, copies) in zip(self.layers, places, strict=True)
-        )
+            layer = self.layers[self.streamed]
+            rows = min(self.tile, layer.channels)
+            size = aligned(rows * layer.row_bytes, self.rings.grain)
+            found[self.streamed] = Ring(layer.weight, rows, size, self.copies)
+        return tuple(found)
 
     @cached_property
     def inner_bytes(self) -> int:
         """Besides the source and the target."""
-        return sum(ring.bytes for ring in (*self.between, *self.weights) if ring)
+        rings = filter(None, self.between + self.weights)
+        return sum(ring.copies * ring.copy_bytes for ring in rings)
 
     @property
     def needed_bytes(self) -> int:

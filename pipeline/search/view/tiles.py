@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from types import MappingProxyType
 
@@ -39,7 +40,7 @@ class Source:
         """A vector is one row."""
         return self.shape[0] if len(self.shape) > 1 else 1
 
-    @property
+    @cached_property
     def row_bytes(self) -> int:
         return prod(self.shape) // self.rows
 
