@@ -11,7 +11,6 @@ from itertools import repeat
 from math import prod
 from typing import Any, Final, Literal, NamedTuple, Self
 
-from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import Tensor
 from pipeline.plan.vocabulary import Affine, Buffer, Index, Signal, Slice, Step, Wait
 from pipeline.schedules.bounds import Box, Needs, Range, added, part
@@ -145,11 +144,12 @@ class Swapped:
         return list(steps)
 
     def _track(self, jobs: Sequence[Job], other: str, own: str, draft: Draft) -> tuple[Step, ...]:
-        items, padded = list[tuple[Act | str, tuple[int, ...]]](), _padded(draft.graph)
+        items, tensors = list[tuple[Act | str, tuple[int, ...]]](), draft.graph.tensors
+        reads = {op.name: Needs(op, tensors) for op in draft.graph.operators}
         for job in jobs:
             items += [("wait", (job.after,))] * bool(job.after)
             for act in job.acts:
-                alone = act.op in padded and _empty(padded[act.op](act.box))
+                alone = bool(act.op) and _empty(reads[act.op](act.box))
                 items.append((act.at(repeat(0))._replace(padding=alone), act.positions))
             items.append(("signal", ()))
 
@@ -159,17 +159,6 @@ class Swapped:
             return _step(shape.at(iter(positions)), draft)
 
         return rolled(items, step)
-
-
-def _padded(graph: Graph) -> dict[str, Needs]:
-    """Return what those operators need of which an output at a corner is padding alone."""
-    found = {}
-    for op in graph.operators:
-        shape, read = graph.tensors[op.output].shape, Needs(op, graph.tensors)
-        corners = ([Range(0, 1) for _ in shape], [Range(extent - 1, 1) for extent in shape])
-        if any(_empty(read(tuple(corner))) for corner in corners):
-            found[op.name] = read
-    return found
 
 
 def _empty(boxes: Mapping[str, Box]) -> bool:

@@ -19,7 +19,7 @@ from pipeline.schedules.lower import Notes, needed, room
 from pipeline.search.joint.least import Found, least, within
 from pipeline.search.moves.whole import one_by_one
 from pipeline.search.swap.best import Aim
-from pipeline.search.swap.resident import CODE_BYTES
+from pipeline.search.swap.search import CODE_BYTES
 from pipeline.search.view.pixels import PixelView
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.herringbone import Herringbone

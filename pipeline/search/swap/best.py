@@ -14,8 +14,15 @@ from pipeline.schedules.swapped import Swapped
 from pipeline.search.swap.build import add, layout
 from pipeline.search.swap.lower_bounds import lower_bound
 from pipeline.search.swap.queues import Queues, Scheduled, frozen, schedule
-from pipeline.search.swap.resident import NEVER, choices, maps_stay_bytes, weights_stay_bytes
-from pipeline.search.swap.search import Search, Share, least_bytes
+from pipeline.search.swap.search import (
+    NEVER,
+    Search,
+    Share,
+    choices,
+    least_bytes,
+    maps_stay_bytes,
+    weights_stay_bytes,
+)
 from pipeline.search.swap.segments import GRAIN, Place, Segment, aligned
 from pipeline.search.view.tiles import TiledLayer, homes, staying
 

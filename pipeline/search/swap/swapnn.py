@@ -74,9 +74,7 @@ class Emitter:
         self.tiling, self.graph, self.pools = tiling, graph, pools
         self.windows: dict[str, Window] = {}
         self.pieces = cache(lambda *tile: tuple(self._pieces(*tile)))
-        self.axes = slice(
-            0 if layer.windows else 2, None
-        )  # a dense layer's target has channels only
+        self.axes = slice(0 if layer.windows else 2, None)  # a dense target has channels only
         room, inputs, weights, outputs = pools
         depth = longest(tiling.parts)
         held = [longest(tiling.rows), longest(tiling.columns)]
@@ -102,10 +100,7 @@ class Emitter:
         for period in {tile.period for tile in tiling.weight_tiles}:
             tiles = [tile for tile in tiling.weight_tiles if tile.period == period]
             _, *inner, last = graph.tensors[layer.weight].shape
-            rows, high, wide = (
-                longest(getattr(tile, axis) for tile in tiles)
-                for axis in ("rows", "shared", "columns")
-            )
+            rows, high, wide = map(longest, zip(*(tile[:3] for tile in tiles), strict=True))
             base, whole = inputs * room, (rows, *inner, depth if tiling.summed else last)
             for kind, sizes in (("rows", whole), ("shared", (high, *inner, wide))):
                 if all(sizes):
@@ -116,8 +111,8 @@ class Emitter:
         self, kind: str, tensor: str, base: int, sizes: Sequence[int], copies: int, bits: int = 8
     ) -> None:
         name, room = self.graph.beside(self.layer.name, kind), self.pools.buffer_bytes
-        held = self.graph.tensors[tensor]
-        self.windows[kind] = Window(name, held, base, tuple(sizes), bits, copies, room)
+        place = tuple(sizes), bits, copies, room
+        self.windows[kind] = Window(name, self.graph.tensors[tensor], base, *place)
 
     # --- boxes
 
@@ -172,38 +167,34 @@ class Emitter:
         """Of a compute task. Where input tiles are parts of the source's channels, all of it is in
         sums, from the first part to the last."""
         tiles, summed, act = self.tiling.weight_tiles, self.tiling.summed, partial(self.act, task)
-        if not tiles:
-            yield act("make", self.channels(task))
+        every, tile = self.channels(task), tiles[task.number] if tiles else None
+        if tile is None:
+            yield act("make", every)
             return
-        tile, every = tiles[task.number], self.channels(task)
         if summed and task.place[2] == task.number == 0:
             yield act("clear", every)
         for piece in self.pieces(task.number, task.place[2]):
-            made = self.channels(task, piece.made)
-            if not volume((made,)):
+            if not volume((made := self.channels(task, piece.made),)):
                 continue
-            if piece.partial and tile.opens and not summed:
+            alone = piece.partial and not summed
+            if alone and tile.opens:
                 yield act("clear", made)
             yield act("add" if piece.partial else "make", made, piece)
-            if piece.partial and tile.closes and not summed:
+            if alone and tile.closes:
                 yield act("finish", made)
         if summed and self.last(task) and task.number == len(tiles) - 1:
             yield act("finish", every)
 
     def act(self, task: Task, kind: Kind, made: Range, piece: Piece | None = None) -> Act:
         held = self.windows["sums" if kind in ("clear", "add") else "out"]
-        given, some = list[tuple[str, int]](), None
-        if kind in ("make", "add"):
-            given.append((self.windows["in"].name, task.input))
-        if kind == "finish":
-            given.append((self.windows["sums"].name, task.output))
+        read, some = {"make": "in", "add": "in", "finish": "sums"}.get(kind), None
+        copy = task.output if kind == "finish" else task.input
+        given = [(self.windows[read].name, copy)] if read else []
         if piece:
             given.append((piece.window.name, task.weight))
             some = piece.window.box(piece.box)[-1] if piece.partial else None
-        box = held.box(self.made(task, made))
-        return Act(
-            kind, held.name, task.output, box, task.frame, self.layer.name, tuple(given), some
-        )
+        box, op = held.box(self.made(task, made)), self.layer.name
+        return Act(kind, held.name, task.output, box, task.frame, op, tuple(given), some)
 
 
 def schedule(

@@ -23,13 +23,15 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.search.swap import best
 from pipeline.search.swap.lower_bounds import lower_bound
-from pipeline.search.swap.resident import (
+from pipeline.search.swap.search import (
     CODE_BYTES,
+    Search,
+    Share,
     choices,
+    least_bytes,
     maps_stay_bytes,
     weights_stay_bytes,
 )
-from pipeline.search.swap.search import Search, Share, least_bytes
 from pipeline.search.swap.tiling import tiling
 from pipeline.search.view.tiles import layers, staying, timed
 from pipeline.strategies.joint import Joint
