@@ -48,8 +48,8 @@ SPARED = 0.005
 
 Phase = tuple[list[Segment], int]
 """Segments, and the bytes of SRAM that they may take."""
-Changes = Callable[[Search, list[Segment], int], Iterator[list[Segment]]]
-"""Of segments, what else the last ones up to one of them may be."""
+Changes = Callable[[int, list[Segment], int], Iterator[list[Segment]]]
+"""Of segments in so many bytes, what else the last ones up to one of them may be."""
 
 
 class Found(NamedTuple):
@@ -123,7 +123,7 @@ def search(
     windows = tuple(best.program.windows.values())
     jobs = frozen(best.program, best.scheduled.io)
     bound = lower_bound(chain, graph, sram, rates, frames, aim.flash_bytes)
-    plain = Search(chain, sram, rates, grain)
+    plain = Search(chain, rates, grain)
     least = maps_stay_bytes(plain), weights_stay_bytes(plain, aim.flash_bytes)
     notes: Notes = (
         ("scheduler", "best"),
@@ -152,7 +152,7 @@ class Tries:
 
     @cached_property
     def search(self) -> Search:
-        return Search(self.layers, self.sram, self.rates, self.grain)
+        return Search(self.layers, self.rates, self.grain)
 
     def found(self) -> list[Found]:
         """One for each way to weigh things, the cheapest first, but for one as good that writes
@@ -180,7 +180,7 @@ class Tries:
         ahead, which their prices do not know: with DMA, less memory can be faster."""
         less = int(SMALLER * self.sram) if self.frames == 1 else self.sram // 4
         can = self.rates.dma if self.frames == 1 else self.tail < len(self.layers)
-        return (self.sram, less) if can else (self.sram,)
+        return (self.sram, less // self.grain * self.grain) if can else (self.sram,)
 
     @property
     def tail(self) -> int:
@@ -196,13 +196,12 @@ class Tries:
         """What each frame runs through alone, then what all frames do together: the dense layers at
         the end, whose weights are read once for all of them where there is room for that. Empty
         where a frame has too little room."""
-        alone = self.search.within(limit)
-        together = self.batch(self.sram - alone.sram_bytes) if self.frames > 1 else []
-        last = len(self.layers) - 1 - len(together)
-        segments = alone.best(0, last, share)
-        if last >= 0 and not segments:
+        together = self.batch(self.sram - limit) if self.frames > 1 else []
+        number = len(self.layers) - len(together)
+        segments = self.search.best(limit, number, share)
+        if number and not segments:
             return []
-        phases = (segments, alone.sram_bytes), (together, self.sram)
+        phases = (segments, limit), (together, self.sram)
         return [each for each in phases if each[0]]
 
     def batch(self, quiet: int) -> list[Segment]:
@@ -252,7 +251,7 @@ class Tries:
         for place, (segments, room) in enumerate(parts):
             times = [each.times(self.rates) for each in segments]
             for n in sorted(range(len(segments)), key=lambda n: times[n].cpu - times[n].io):
-                for new in changes(self.search.within(room), segments, n):
+                for new in changes(room, segments, n):
                     left -= sum(map(len, best.program.tasks.values()))
                     if left < 0:
                         return best
@@ -262,19 +261,20 @@ class Tries:
                         best, parts, segments = tried, tried.parts, changed[0]
         return best
 
-    def alone(self, search: Search, segments: list[Segment], n: int) -> Iterator[list[Segment]]:
+    def alone(self, room: int, segments: list[Segment], n: int) -> Iterator[list[Segment]]:
         """Segment ``n`` with other weight tiles."""
-        yield from ([other] for other in search.retiled(segments[n]))
+        yield from ([other] for other in self.search.retiled(segments[n], room))
 
-    def ahead(self, search: Search, segments: list[Segment], n: int) -> Iterator[list[Segment]]:
+    def ahead(self, room: int, segments: list[Segment], n: int) -> Iterator[list[Segment]]:
         """Segment ``n``, where the card takes longer than the core, and the one before with weight
         tiles of which many can be read while that one runs: the most promising first."""
         rates, found = self.rates, list[tuple[float, list[Segment]]]()
         times = segments[n].times(rates)
         if not n or self.frames > 1 or segments[n].streamed < 0 or times.cpu >= times.io:
             return
-        for before, own in product(search.retiled(segments[n - 1]), search.retiled(segments[n])):
-            places = layout([*segments[: n - 1], before, own], search.sram_bytes, self.grain)
+        pairs = product(*(self.search.retiled(each, room) for each in segments[n - 1 : n + 1]))
+        for before, own in pairs:
+            places = layout([*segments[: n - 1], before, own], room, self.grain)
             tile_bytes = own.tile * own.layers[own.streamed].row_bytes
             early_us = places[-1].free * rates.move_us(tile_bytes, writes=False)
             (first, then) = (each.times(rates) for each in (before, own))

@@ -17,13 +17,6 @@ from pipeline.schedules.swapped import Act, Job, Window
 
 Queue = Literal["read", "compute", "write"]
 QUEUES: tuple[Queue, ...] = ("read", "compute", "write")
-OTHERS: dict[Queue, tuple[tuple[Queue, ...], tuple[Queue, ...]]] = {
-    "read": ((), ("compute", "write")),
-    "compute": (("read",), ("read", "write")),
-    "write": (("read", "compute"), ()),
-}
-"""For each queue those of the others that write SRAM, of which what it reads waits, and all of
-them, of which what it writes waits; without those that can have nothing to do with it."""
 
 
 class Task(NamedTuple):
@@ -71,10 +64,10 @@ class Queues:
         if content and all((self.holds[part] == content).all() for part in writes):
             return
         number, needs = len(self.tasks[queue]) + 1, dict.fromkeys(QUEUES, 0)
-        writers, users = OTHERS[queue]
-        for numbers, names, parts in ((self.wrote, writers, reads), (self.used, users, writes)):
+        for numbers, names, parts in ((self.wrote, QUEUES[:2], reads), (self.used, QUEUES, writes)):
             for name, part in product(names, parts):
-                needs[name] = max(needs[name], int(numbers[name][part].max(initial=0)))
+                if name != queue:
+                    needs[name] = max(needs[name], int(numbers[name][part].max(initial=0)))
         if queue == "write":
             self.card |= dict.fromkeys(card, number)
         elif card:

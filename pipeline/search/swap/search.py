@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from math import inf
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from pipeline.plan.rates import Rates
 from pipeline.search.swap.segments import GRAIN, Place, Rings, Segment, Times, aligned
@@ -64,12 +64,10 @@ class Cut(NamedTuple):
 @dataclass
 class Search:
     layers: tuple[TiledLayer, ...]
-    sram_bytes: int
     rates: Rates
     grain: int = GRAIN
     rings: dict[tuple[int, int, int], Rings] = field(default_factory=dict)
-    offers: dict[tuple[int, int, Place, Place], list[Offer]] = field(default_factory=dict)
-    smaller: dict[int, Self] = field(default_factory=dict)
+    offers: dict[tuple[int, int, int, Place, Place], list[Offer]] = field(default_factory=dict)
 
     @property
     def copies(self) -> Sequence[int]:
@@ -92,21 +90,21 @@ class Search:
         last = {s.tensor: n for n, layer in enumerate(self.layers) for s in layer.sources}
         return [last.get(layer.target, len(self.layers)) for layer in self.layers]
 
-    def best(self, first: int, last: int, share: Share) -> list[Segment]:
-        """For the layers ``first`` … ``last``, from the card to the card. Empty when some layer
-        fits in no way."""
+    def best(self, room: int, number: int, share: Share) -> list[Segment]:
+        """For the first ``number`` layers, from the card to the card, in ``room`` bytes. Empty when
+        some layer fits in no way."""
 
         @cache
         def rest(start: int, place: Place) -> Cut:
-            if start > last:
+            if start == number:
                 return Cut(0.0, 0.0 if place == "stored" else inf, 0.0, ())
             found = Cut(inf, inf, 0.0, ())
-            for stop in range(start, min(last, start + LONGEST - 1) + 1):
+            for stop in range(start, min(number, start + LONGEST)):
                 if place == "kept" and self.read_until[start - 1] > stop:
                     continue
                 source: Place = "stored" if place == "stored" else "kept"
                 for target in PLACES:
-                    here = self.cheapest(start, stop, source, target, share)
+                    here = self.cheapest(share, room, start, stop, source, target)
                     if here is None or (after := rest(stop + 1, target)).price == inf:
                         continue
                     price, io_us, segment = here
@@ -119,13 +117,13 @@ class Search:
                     found = min(found, cut, key=lambda cut: cut[:3])
             return found
 
-        return list(rest(first, "stored").segments)
+        return list(rest(0, "stored").segments)
 
     def cheapest(
-        self, first: int, last: int, source: Place, target: Place, share: Share
+        self, share: Share, room: int, first: int, last: int, source: Place, target: Place
     ) -> tuple[float, float, Segment] | None:
         """A segment's price, its transfers' time and itself."""
-        key = first, last, source, target
+        key = room, first, last, source, target
         if key not in self.offers:
             self.offers[key] = [
                 (each.times(self.rates), self.step_us * each.steps, each)
@@ -139,17 +137,19 @@ class Search:
         price, io_us, number = min(prices, default=(inf, inf, -1))
         return (price, io_us, self.offers[key][number][-1]) if prices else None
 
-    def candidates(self, first: int, last: int, source: Place, target: Place) -> Iterator[Segment]:
+    def candidates(
+        self, room: int, first: int, last: int, source: Place, target: Place
+    ) -> Iterator[Segment]:
         rows = self.layers[last].rows
         if target == "both" and self.read_until[last] <= last + 1:
             return
         for plain in self.plain(first, last, source, target, {*CHUNKS, -(-rows // 2), rows}):
             for each in places_of_rows(plain):
-                if each.in_whole and each.needed_bytes <= self.sram_bytes:
+                if each.in_whole and each.needed_bytes <= room:
                     yield each
                 for n, layer in enumerate(each.layers):
                     if layer.tiled:
-                        yield from self.streamed(replace(each, streamed=n), self.copies)
+                        yield from self.streamed(replace(each, streamed=n), room, self.copies)
 
     def plain(
         self, first: int, last: int, source: Place, target: Place, chunks: set[int]
@@ -176,37 +176,28 @@ class Search:
         kept = [source for source in found if source.tensor == self.layers[first - 1].target]
         return (*kept, *(each for each in found if each not in kept)) if kept else ()
 
-    def streamed(self, segment: Segment, numbers: Sequence[int]) -> Iterator[Segment]:
+    def streamed(self, segment: Segment, room: int, numbers: Sequence[int]) -> Iterator[Segment]:
         """With weight tiles of several sizes, and as many at once, of ``numbers``, as fit."""
         layer = segment.layers[segment.streamed]
-        room = self.sram_bytes - replace(segment, tile=0).needed_bytes
-        if room < numbers[0] * aligned(layer.row_bytes, self.grain):
+        left = room - replace(segment, tile=0).needed_bytes
+        if left < numbers[0] * aligned(layer.row_bytes, self.grain):
             return
-        sizes = [min(1 << 17, self.sram_bytes // part) for part in TILES]
-        sizes.append(min(1 << 14, room // numbers[0]))
+        sizes = [min(1 << 17, room // part) for part in TILES]
+        sizes.append(min(1 << 14, left // numbers[0]))
         tiles = {max(1, min(layer.channels, s // layer.row_bytes)) for s in sizes}
-        if replace(segment, tile=min(tiles)).needed_bytes > self.sram_bytes:
+        if replace(segment, tile=min(tiles)).needed_bytes > room:
             tiles = {1}
         for tile in sorted(tiles):
             for copies in numbers:
                 each = replace(segment, tile=tile, copies=copies)
-                if each.needed_bytes > self.sram_bytes:
+                if each.needed_bytes > room:
                     break
                 yield each
 
-    def retiled(self, segment: Segment) -> Iterator[Segment]:
+    def retiled(self, segment: Segment, room: int) -> Iterator[Segment]:
         """The segment with other weight tiles."""
         if segment.streamed >= 0:
-            yield from self.streamed(segment, MORE_COPIES if self.rates.dma else ONE_COPY)
-
-    def within(self, sram_bytes: int) -> Self:
-        """A search in less memory; the same one for the same memory."""
-        if sram_bytes == self.sram_bytes:
-            return self
-        if sram_bytes not in self.smaller:
-            size = sram_bytes // self.grain * self.grain
-            self.smaller[sram_bytes] = replace(self, sram_bytes=size, offers={})
-        return self.smaller[sram_bytes]
+            yield from self.streamed(segment, room, MORE_COPIES if self.rates.dma else ONE_COPY)
 
 
 def places_of_rows(segment: Segment) -> Iterator[Segment]:
@@ -293,4 +284,4 @@ def weights_stay_bytes(search: Search, flash_bytes: int) -> int:
         else:
             beside += layer.weight_bytes
     layers = staying(search.layers, {layer.weight for layer in search.layers})
-    return beside + maps_stay_bytes(Search(layers, 0, search.rates, search.grain))
+    return beside + maps_stay_bytes(Search(layers, search.rates, search.grain))

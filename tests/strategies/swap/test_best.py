@@ -122,7 +122,7 @@ def test_one_place_for_rows_leaves_room_for_larger_chunks(monkeypatch: pytest.Mo
 
 def test_places_are_those_that_a_segment_has_use_for() -> None:
     parts, rates = layers(pointwise()[0]), pointwise()[1]
-    found = search.Search(parts, 6400, rates)
+    found = search.Search(parts, rates)
     rings = found.ring(0, 0, 3)
     stored = Segment(parts, rings, rings.outside, "stored", "stored")
     sizes = [each.needed_bytes for each in search.places_of_rows(stored)]

@@ -253,15 +253,15 @@ def test_rows_in_place_come_before_swapping() -> None:
 @pytest.mark.parametrize("flash_bytes", [0, 5_000])
 def test_from_so_much_on_nothing_is_swapped(flash_bytes: int) -> None:
     parts = layers(staying_network())
-    least = maps_stay_bytes(Search(parts, 0, RATES))
+    least = maps_stay_bytes(Search(parts, RATES))
     written = []
     for sram in (least, least - 16):
-        cut = Search(parts, sram, RATES).best(0, len(parts) - 1, Share(1.0, 0.0, 1.0, True))
+        cut = Search(parts, RATES).best(sram, len(parts), Share(1.0, 0.0, 1.0, True))
         written.append(sum(each.written_bytes for each in cut))
     assert written[0] == parts[-1].target_bytes < written[1]
-    stay = weights_stay_bytes(Search(parts, 0, RATES), flash_bytes)
+    stay = weights_stay_bytes(Search(parts, RATES), flash_bytes)
     assert stay >= sum(layer.weight_bytes for layer in parts) - flash_bytes
-    weightless = Search(staying(parts, {layer.weight for layer in parts}), 0, RATES)
+    weightless = Search(staying(parts, {layer.weight for layer in parts}), RATES)
     assert stay <= weights_stay_bytes(weightless, 0) + sum(layer.weight_bytes for layer in parts)
 
 
@@ -271,7 +271,7 @@ def test_weights_stay_in_flash_where_kernels_are_not_too_slow_for_it() -> None:
     us, in_flash = (alone_us(graph, hardware, windows=each) for each in (True, False))
     parts = timed(layers(graph), us, Rates.of(hardware), in_flash)
     assert parts[0].slower > 3 and parts[2].slower == 1
-    cut = Search(parts, 9_000, RATES).best(0, len(parts) - 1, Share(1.0, 0.0, 1.0, True))
+    cut = Search(parts, RATES).best(9_000, len(parts), Share(1.0, 0.0, 1.0, True))
     cheap, dear = (replace(RATES, work_us=us) for us in (1e-9, 1e3))
     weights = {part.weight for part in parts if part.weight}
     assert next(choices(cut, cheap, 1 << 20)) == weights
