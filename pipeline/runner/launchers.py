@@ -158,6 +158,9 @@ class Serial(Jobs):
             run(call)
 
 
+EVERY_CORE = {"_target_": "hydra_plugins.thimble.Local", "n_jobs": -1}
+
+
 class Local(Jobs):
     """``n_jobs`` side by side on this machine, -1 for as many as it has cores.
 
@@ -207,5 +210,4 @@ def register(classes: Mapping[str, type[Any]]) -> None:
     for name, plugin in classes.items():
         Plugins.instance().class_name_to_class[f"hydra_plugins.thimble.{name}"] = plugin
     # what people know it by; a file of that name would clash with the plugin, where it is installed
-    node = {"_target_": "hydra_plugins.thimble.Local", "n_jobs": -1}
-    ConfigStore.instance().store("joblib", node, group="hydra/launcher")
+    ConfigStore.instance().store("joblib", EVERY_CORE, group="hydra/launcher")

@@ -13,12 +13,12 @@ from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.errors import ThimbleError
 from pipeline.runner import garbage, options, progress, sweep, titles
-from pipeline.runner.launchers import Jobs
+from pipeline.runner.launchers import EVERY_CORE, Jobs
 from pipeline.runner.live import View
 
 
@@ -51,6 +51,10 @@ class Sweeps(Sweeper):
         self.folder = Path(config.hydra.sweep.dir).absolute()
         self.jobs, self.begun = list[list[str]](), False
         self.tries = list[int]()  # numbers of jobs whose refusal is a result, no failure
+        named = any("hydra/launcher" in word for word in config.hydra.overrides.hydra)
+        if config.hydra.runtime.choices.get("experiment") and not named:
+            with open_dict(config):  # those of an experiment on all cores
+                config.hydra.launcher = dict(EVERY_CORE)
         launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )

@@ -17,8 +17,9 @@ from omegaconf import OmegaConf
 from pipeline.home import ROOT, STAGES
 from pipeline.report import pareto
 from pipeline.report.figures import _panels, _places
-from pipeline.runner import schema
-from pipeline.runner.launchers import Serial
+from pipeline.runner import launchers, schema
+from pipeline.runner.command import PLUGINS
+from pipeline.runner.launchers import Jobs, Local, Serial
 from pipeline.runner.progress import KILLED
 from pipeline.runner.results import rows, unpublished
 from pipeline.runner.screen import published
@@ -185,6 +186,28 @@ def test_a_job_is_what_hydra_composes_of_its_words() -> None:
         for line in ("seed=none", "sed=3", "strategy=jont"):
             with pytest.raises(HydraException):
                 jobs._config([line])
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (["experiment=swapnn_fig6"], Local),
+        (["experiment=swapnn_fig6", "hydra/launcher=serial"], Serial),
+        (["seed=1,2"], Serial),
+    ],
+)
+def test_jobs_of_an_experiment_run_on_every_core(words: list[str], kind: type[Jobs]) -> None:
+    schema.register()
+    launchers.register(PLUGINS)
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        loader = GlobalHydra.instance().config_loader()
+        config = loader.load_configuration("config", words, run_mode=RunMode.MULTIRUN)
+    config.hydra.sweep.dir = "sweep"
+    sweeper = EveryCombination()
+    context: Any = SimpleNamespace(config_loader=loader)
+    sweeper.setup(hydra_context=context, task_function=print, config=config)
+    assert type(sweeper.jobs_launcher) is kind
+    assert sweeper.jobs_launcher.options == ({"n_jobs": -1} if kind is Local else {})
 
 
 CONFIG: dict[str, Any] = {
