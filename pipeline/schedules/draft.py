@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import inf
 from types import MappingProxyType
 from typing import NamedTuple
@@ -67,7 +68,7 @@ class Held:
     rows: bool = False
     in_one_piece: bool = False
 
-    @property
+    @cached_property
     def keys(self) -> tuple[Key, ...]:
         """Of what has to be placed: all of the buffer, or each of its rows."""
         name = self.buffer.name

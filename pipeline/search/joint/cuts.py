@@ -7,6 +7,7 @@ has the least peak.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -44,16 +45,17 @@ class Cuts:
     Attributes:
         frontiers: of each place the tensors that are whole there, the first before all operators.
         whole: all of it as one segment, row by row.
-        orders, peaks: of segments, as far as they have been asked for; ``above``: of others what
-            their peak is at least.
+        peaks: of segments, as far as they have been asked for; ``above``: of others what their peak
+            is at least.
+        better: an order of all rows that holds less than that on demand.
     """
 
     units: Units
     frontiers: list[tuple[str, ...]] = field(init=False)
     whole: Piece = field(init=False)
-    orders: dict[Piece, list[int]] = field(default_factory=dict)
     peaks: dict[Piece, int] = field(default_factory=dict)
     above: dict[Piece, int] = field(default_factory=dict)
+    better: list[int] | None = None
 
     def __post_init__(self) -> None:
         self.frontiers = frontiers(self.units)
@@ -69,10 +71,10 @@ class Cuts:
     def ends(self, piece: Piece) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return self.frontiers[piece.start], self.frontiers[piece.stop]
 
-    def order(self, piece: Piece) -> list[int]:
-        if piece not in self.orders:
-            self.orders[piece] = on_demand(self.units, *self.ends(piece), piece.together)
-        return self.orders[piece]
+    def order(self, piece: Piece) -> Iterable[int]:
+        if piece == self.whole and self.better:
+            return self.better
+        return on_demand(self.units, *self.ends(piece), piece.together)
 
     def peak(self, piece: Piece, limit: int) -> int:
         """Cells; some number above ``limit`` where that is exceeded."""
@@ -80,7 +82,7 @@ class Cuts:
             return self.peaks[piece]
         if (known := self.above.get(piece, 0)) > limit:
             return known
-        found = peak(self.units, self.order(piece), *self.ends(piece), limit)
+        found = peak(self.units, self.order(piece), piece[:2], *self.ends(piece), limit)
         (self.peaks if found <= limit else self.above)[piece] = found
         return found
 
@@ -97,17 +99,22 @@ class Cuts:
         for stop in range(1, last + 1):
             if self.cells[stop] > limit:
                 continue
+            below = limit
+            if before := best.get(stop - 1, (0, 0, []))[2]:  # what it may be at most, at once
+                start = before[-1].start
+                first = self.peak(Piece(start, stop, before[-1].together), limit)
+                below = min(limit, max(best[start][0], first))
             for start in sorted(best, key=lambda start: best[start][:2]):
                 worst, number, path = best[start]
                 least = max(worst, self.cells[stop])
                 if stop in best and (least, number + 1) >= best[stop][:2]:
                     continue
                 for together in LEAST:
-                    most = best[stop][0] if stop in best else limit
                     piece = Piece(start, stop, together)
-                    found = max(worst, self.peak(piece, most))
-                    if found <= limit and (found, number + 1) < best.get(stop, (limit + 1,))[:2]:
+                    found = max(worst, self.peak(piece, below))
+                    if found <= below and (found, number + 1) < best.get(stop, (limit + 1,))[:2]:
                         best[stop] = found, number + 1, [*path, piece]
+                        below = min(below, found)
         if last not in best:
             return NEVER, []
         if effort and self._better(best[last][0], effort):
@@ -116,12 +123,11 @@ class Cuts:
 
     def _better(self, below: int, effort: int) -> bool:
         """Whether some other order of all rows holds less: a small network's are looked at."""
-        order = self.order(self.whole)
-        found = better(self.units, order, *self.ends(self.whole), below, effort // len(order))
-        if found:
-            self.orders[self.whole] = found
-            self.peaks[self.whole] = peak(self.units, found, *self.ends(self.whole), below)
-        return found is not None
+        order, ends = list(self.order(self.whole)), self.ends(self.whole)
+        self.better = better(self.units, order, *ends, below, effort // len(order))
+        if self.better:
+            self.peaks[self.whole] = peak(self.units, self.better, self.whole[:2], *ends, below)
+        return self.better is not None
 
     def roomiest(self, limit: int) -> list[Piece]:
         """Of the ways within ``limit`` cells that whose segments come near to it least, since what
@@ -132,8 +138,9 @@ class Cuts:
             if self.cells[stop] > limit:
                 continue
             for start, (risk, number, path) in list(best.items()):
+                least = risk + max(0, self.cells[start] - near, self.cells[stop] - near)
                 for together in LEAST:
-                    if (risk, number + 1) >= best.get(stop, (limit * last, 0))[:2]:
+                    if (least, number + 1) >= best.get(stop, (limit * last, 0))[:2]:
                         break
                     piece = Piece(start, stop, together)
                     most = self.peak(piece, limit)

@@ -6,7 +6,8 @@ asked for at once, fewer kernels are called in turn, and more rows wait.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator
 
 from pipeline.search.joint.units import Units
 
@@ -16,15 +17,15 @@ WHOLE = 1 << 30
 
 def on_demand(
     units: Units, source: Iterable[str], target: Iterable[str], together: int = 1
-) -> list[int]:
-    """Units in their order, from all rows of ``source`` to those of ``target`` that are needed."""
+) -> Iterator[int]:
+    """Yield units in their order, from all rows of ``source`` to those of ``target`` that are
+    needed."""
     makers, every = units.makers, units.units
     done, waiting = bytearray(len(every)), bytearray(len(every))
     for name in source:
         for block in units.blocks[name]:
             if block in makers:
                 done[makers[block]] = 1
-    order: list[int] = []
     for first in _asked(units, target):
         stack = [first]
         while stack:
@@ -32,20 +33,17 @@ def on_demand(
             if done[top]:
                 stack.pop()
                 continue
-            group = _group(units, top, together)
+            group = (top,) if together == 1 else units.beside(top, together)
             if not waiting[top]:
                 waiting[top] = 1
-                missing = [
-                    n for each in group for n in every[each].after if not done[n] and n not in group
-                ]
-                if missing:
+                asked = [n for each in group for n in every[each].after if not done[n]]
+                if missing := [n for n in asked if n not in group]:
                     stack += reversed(missing)
                     continue
             for each in group:
                 if not done[each]:
                     done[each] = 1
-                    order.append(each)
-    return order
+                    yield each
 
 
 def _asked(units: Units, target: Iterable[str]) -> list[int]:
@@ -59,28 +57,37 @@ def _asked(units: Units, target: Iterable[str]) -> list[int]:
     return [units.makers[block] for _, block in sorted(rows)]
 
 
-def _group(units: Units, unit: int, together: int) -> Sequence[int]:
-    if together == 1:
-        return (unit,)
-    return units.beside(unit, together)
+class _Left(dict[int, int]):
+    """How often the operators of a segment still read a block, looked up when it is asked for."""
+
+    def __init__(self, units: Units, first: int, stop: int, target: Iterable[str]) -> None:
+        super().__init__((block, WHOLE) for name in target for block in units.blocks[name])
+        self.readers, self.ends = units.readers, (first, stop)
+
+    def __missing__(self, block: int) -> int:
+        readers, (first, stop) = self.readers[block], self.ends
+        self[block] = found = bisect_left(readers, stop) - bisect_left(readers, first)
+        return found
 
 
 def peak(
-    units: Units, order: Sequence[int], source: Collection[str], target: Collection[str], limit: int
+    units: Units,
+    order: Iterable[int],
+    span: tuple[int, int],
+    source: Collection[str],
+    target: Collection[str],
+    limit: int,
 ) -> int:
     """Cells that live at most, what a row shares with a dying one counted once; some number above
-    ``limit`` where that is exceeded."""
-    every, sizes = units.units, units.sizes
-    left: dict[int, int] = {}
-    for number in order:
-        for block, _ in every[number].reads:
-            left[block] = left.get(block, 0) + 1
-        left.setdefault(every[number].writes, 0)
-    for name in target:
-        left |= dict.fromkeys(units.blocks[name], WHOLE)
+    ``limit`` where that is exceeded: then no more of ``order`` is looked at.
+
+    Args:
+        span: the first operator of the segment, and the one after its last.
+    """
+    every, sizes, left = units.units, units.sizes, _Left(units, *span, target)
     here = set(units.held(source))
     most = live = sum(sizes[block] for block in here)
-    live -= sum(sizes[block] for block in here if block not in left)
+    live -= sum(sizes[block] for block in here if not left[block])
     for number in order:
         _, reads, block, _, within = every[number]
         died = saved = 0

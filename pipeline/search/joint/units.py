@@ -58,6 +58,8 @@ class Units:
             tensors within a run. ``sizes``: cells (nibbles) of each.
         makers: of each block the unit that completes it; none for the input that is there.
         needed: blocks that the output depends on.
+        readers: of each block the numbers of the operators that need it, one for each unit that
+            reads it, in order.
     """
 
     graph: Graph
@@ -72,6 +74,7 @@ class Units:
     sizes: list[int] = field(default_factory=list)
     makers: dict[int, int] = field(default_factory=dict)
     needed: set[int] = field(default_factory=set)
+    readers: list[list[int]] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -220,6 +223,13 @@ class Units:
             self.needed |= {unit.writes, *(block for block, _ in unit.reads)}
             pending += (new := [each for each in unit.after if each not in seen])
             seen.update(new)
+        numbers = {op.output: number for number, op in enumerate(self.operators)}
+        self.readers = [[] for _ in self.sizes]
+        for each in sorted(seen):
+            step, reads, *_ = self.units[each]
+            if not isinstance(step, Arrive):
+                for block, _ in reads:
+                    self.readers[block].append(numbers[step.op.output])
 
 
 def adds_rows(op: Operator, graph: Graph) -> bool:

@@ -29,11 +29,11 @@ def test_other_orders_are_looked_at() -> None:
     """On demand, one of two branches frees rows that the other still holds."""
     graph = tiny(16)
     cuts = Cuts(Units.of(graph, BOARD, needed(graph), False))
-    order, ends = cuts.order(cuts.whole), cuts.ends(cuts.whole)
-    on_demand = peak_of(cuts.units, order, *ends, 1 << 60)
+    order, ends = list(cuts.order(cuts.whole)), cuts.ends(cuts.whole)
+    on_demand = peak_of(cuts.units, order, cuts.whole[:2], *ends, 1 << 60)
     found = better(cuts.units, order, *ends, on_demand, 10_000)
     assert found is not None and sorted(found) == sorted(order)
-    least = peak_of(cuts.units, found, *ends, 1 << 60)
+    least = peak_of(cuts.units, found, cuts.whole[:2], *ends, 1 << 60)
     assert least < on_demand and cuts.least() == (least, [cuts.whole])
     assert better(cuts.units, order, *ends, least, 10_000) is None  # proved
     assert better(cuts.units, order, *ends, on_demand, 2) is None  # too few
@@ -44,9 +44,9 @@ def test_what_is_found_is_an_order_with_that_peak(seed: int) -> None:
     """The least below whatever is known, also where much is."""
     graph = tiny(seed)
     cuts = Cuts(Units.of(graph, BOARD, needed(graph), seed % 2 == 0))
-    order, ends = cuts.order(cuts.whole), cuts.ends(cuts.whole)
+    order, ends = list(cuts.order(cuts.whole)), cuts.ends(cuts.whole)
     found = better(cuts.units, order, *ends, 1 << 60, 20_000)
     assert found is not None
-    least = peak_of(cuts.units, found, *ends, 1 << 60)
+    least = peak_of(cuts.units, found, cuts.whole[:2], *ends, 1 << 60)
     assert least <= cuts.least()[0]
     assert better(cuts.units, order, *ends, least, 20_000) is None
