@@ -18,7 +18,7 @@ from pipeline.kernels import Form, Part, block_pixels, cycles_of_step, offers
 from pipeline.plan.vocabulary import packed
 from pipeline.schedules.bounds import Range, all_of, needs
 from pipeline.schedules.rows import rows_of
-from pipeline.search.joint.units import adds_rows
+from pipeline.search.view.rows import adds_rows
 
 NONE = 1e12
 """Cycles of what no kernel computes but by tables of where each element is, which can be larger

@@ -11,6 +11,7 @@ with max for plus). Two things keep it small:
 """
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.search.view.whole import State, View, members
@@ -18,8 +19,7 @@ from pipeline.search.view.whole import State, View, members
 EFFORT = 200_000
 """Tasks tried before the search gives up: about a second."""
 
-WIDTH = 32
-"""Of the beam that looks for a first good order."""
+WIDTHS = (1, 32)
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,14 @@ class Order:
         return self.peak == self.bound
 
 
-def least_peak(view: View, effort: int = EFFORT) -> Order:
+def least_peak(view: View, effort: int = EFFORT, widths: Sequence[int] = WIDTHS) -> Order:
     """The order with the least peak; the given order if that is one of the best.
 
     After about ``effort`` tries the best order known is returned with a bound that is proved.
+    ``widths``: of the beams that look for a first good order.
     """
     least, known = floor(view), tuple(range(len(view.tasks)))
-    for width in (1, WIDTH):
+    for width in widths:
         if view.peak(known) > least:
             known = min((known, beam(view, width)), key=view.peak)
     best = view.peak(known)
@@ -93,7 +94,8 @@ def floor(view: View) -> int:
     overwrite an input."""
     alone = (
         sum(view.sizes[t] for t in task.reads)
-        + (0 if task.over else view.sizes[number])
+        + view.sizes[number]
+        - max((view.shared(number - 1, t) for t in task.over), default=0)
         + task.scratch
         for number, task in enumerate(view.tasks, 1)
     )

@@ -7,7 +7,7 @@ from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.schedules.rows import Arrive, RowStep
 from pipeline.search.joint.segment import on_demand
-from pipeline.search.joint.units import Units
+from pipeline.search.view.rows import Units
 
 
 def all_rows(

@@ -18,7 +18,7 @@ from pipeline.schedules.rows import Resident, Rows, Streamed
 from pipeline.schedules.tiles import Run, Tiles
 from pipeline.search.joint.segment import on_demand
 from pipeline.search.joint.tiles import stretches
-from pipeline.search.joint.units import Units
+from pipeline.search.view.rows import Units
 from tests.codegen.int8.support import Native, frames, host
 from tests.comparing import equal
 from tests.graphs import Net, random_graph

@@ -12,7 +12,7 @@ from pipeline.graph.graph import Graph
 from pipeline.schedules.lower import needed
 from pipeline.schedules.rows import Arrive, RowStep
 from pipeline.search.joint.cuts import Cuts
-from pipeline.search.joint.units import Units
+from pipeline.search.view.rows import Units
 from tests.search.joint.exact import Row, least_peak, network_of, peak
 from tests.search.joint.tiny import tiny
 from tests.strategies.test_ordinary import BOARD

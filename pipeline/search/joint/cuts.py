@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pipeline.search.joint.best_first import better
 from pipeline.search.joint.segment import WHOLE, on_demand, peak
-from pipeline.search.joint.units import Units
+from pipeline.search.order import least_peak
+from pipeline.search.view.rows import Units
 
 LEAST = (1, WHOLE)
 """Rows together that the least peak is tried with."""
@@ -24,8 +24,8 @@ ALL = 0
 NEVER = 1 << 60
 """Cells: some of the tensors are never whole."""
 
-EFFORT = 500_000
-"""Units looked at in other orders of a whole network."""
+EFFORT = 2_500_000
+"""Tries of units of a whole network, each of which costs the more the more units there are."""
 
 CLOSE = 8
 """A segment that is within an eighth of the limit is close to it."""
@@ -124,10 +124,12 @@ class Cuts:
     def _better(self, below: int, effort: int) -> bool:
         """Whether some other order of all rows holds less: a small network's are looked at."""
         order, ends = list(self.order(self.whole)), self.ends(self.whole)
-        self.better = better(self.units, order, *ends, below, effort // len(order))
-        if self.better:
-            self.peaks[self.whole] = peak(self.units, self.better, self.whole[:2], *ends, below)
-        return self.better is not None
+        view, given = self.units.view(order, ends[1])
+        found = least_peak(view, effort // len(order), ())
+        if found.peak < below:
+            self.better = [order[task - given] for task in found.tasks if task >= given]
+            self.peaks[self.whole] = found.peak
+        return found.peak < below
 
     def roomiest(self, limit: int) -> list[Piece]:
         """Of the ways within ``limit`` cells that whose segments come near to it least, since what

@@ -18,8 +18,8 @@ from pipeline.kernels import Form, cycles_of_step, offers
 from pipeline.schedules.rows import rows_of
 from pipeline.search.joint.cuts import ALL, Cuts, Piece
 from pipeline.search.joint.segment import WHOLE
-from pipeline.search.joint.units import adds_rows
 from pipeline.search.layouts import form_of_a_row
+from pipeline.search.view.rows import adds_rows
 
 
 class Place(NamedTuple):

@@ -15,8 +15,8 @@ from pipeline.search.joint.cuts import Cuts, Piece
 from pipeline.search.joint.fastest import Fastest
 from pipeline.search.joint.regions import regions
 from pipeline.search.joint.tiles import tiled
-from pipeline.search.joint.units import Units
 from pipeline.search.layouts import in_blocks, rows_able
+from pipeline.search.view.rows import Units
 
 TRIES = 3
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 
-from pipeline.search.joint.units import Units
+from pipeline.search.view.rows import Units
 
 WHOLE = 1 << 30
 """Rows together: layer by layer."""

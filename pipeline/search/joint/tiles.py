@@ -17,7 +17,7 @@ from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.schedules.tiles import Run
 from pipeline.search.joint.cuts import Cuts
-from pipeline.search.joint.units import Known, Units, adds_rows
+from pipeline.search.view.rows import Known, Units, adds_rows
 
 LONGEST = 8
 """Operators of a stretch."""

@@ -28,18 +28,21 @@ class Task(NamedTuple):
         reads: the activations it reads, each once.
         over: those of ``reads`` whose place the output may take if they die here.
         scratch: nibbles that its kernel needs beside them while it runs.
+        shares: nibbles that the output has in common with each of ``over``; of none: all of its.
+        after: tasks that come before, besides those that make what it reads.
     """
 
     reads: tuple[int, ...]
     over: tuple[int, ...] = ()
     scratch: int = 0
+    shares: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
 
 
 class State(NamedTuple):
-    """Masks of the tasks done, the tensors live and the tasks that can run; nibbles live."""
+    """Masks of the tasks done and of those that can run; nibbles live."""
 
     done: int
-    live: int
     open: int
     cells: int
 
@@ -141,9 +144,21 @@ class View:
         return tuple(masks)
 
     @cached_property
-    def reader_numbers(self) -> tuple[tuple[int, ...], ...]:
-        everything = (1 << len(self.tasks)) - 1
-        return tuple(tuple(members(mask & everything)) for mask in self.readers)
+    def before(self) -> tuple[int, ...]:
+        """For each task the mask of those that have to be done."""
+        return tuple(
+            self.reads[number] >> 1 | sum(1 << each for each in task.after)
+            for number, task in enumerate(self.tasks)
+        )
+
+    @cached_property
+    def followers(self) -> tuple[tuple[int, ...], ...]:
+        """For each task those that wait for it."""
+        found: list[list[int]] = [[] for _ in self.tasks]
+        for number, mask in enumerate(self.before):
+            for each in members(mask):
+                found[each].append(number)
+        return tuple(map(tuple, found))
 
     @cached_property
     def ancestors(self) -> tuple[int, ...]:
@@ -158,24 +173,38 @@ class View:
 
     @property
     def first(self) -> State:
-        open_ = sum(1 << number for number, needed in enumerate(self.reads) if not needed & ~1)
-        return State(0, 1, open_, self.sizes[0])
+        open_ = sum(1 << number for number, before in enumerate(self.before) if not before)
+        return State(0, open_, self.sizes[0])
+
+    @cached_property
+    def dies(self) -> tuple[tuple[tuple[int, int, int], ...], ...]:
+        """For each task of each tensor that it reads the readers, the nibbles, and those that the
+        output has in common with it if it dies."""
+        return tuple(
+            tuple((self.readers[t], self.sizes[t], self.shared(number, t)) for t in task.reads)
+            for number, task in enumerate(self.tasks)
+        )
+
+    def shared(self, number: int, tensor: int) -> int:
+        """Nibbles that the output of task ``number`` saves where ``tensor`` dies."""
+        task, size = self.tasks[number], self.sizes[number + 1]
+        shares = dict(zip(task.over, task.shares or [size] * len(task.over), strict=True))
+        return shares.get(tensor, 0)
 
     def run(self, state: State, number: int) -> tuple[int, State]:
         """Nibbles live while the task runs, in place if it can be, and the state after it."""
-        task, made = self.tasks[number], number + 1
-        done, live = state.done | 1 << number, state.live | 1 << made
-        during = cells = state.cells + self.sizes[made]
-        for tensor in task.reads:
-            if not self.readers[tensor] & ~done:
-                live, cells = live & ~(1 << tensor), cells - self.sizes[tensor]
-                if tensor in task.over:
-                    during = state.cells
+        done, during = state.done | 1 << number, state.cells + self.sizes[number + 1]
+        cells, saved = during, 0
+        for readers, size, share in self.dies[number]:
+            if not readers & ~done:
+                cells -= size
+                if share > saved:
+                    saved = share
         open_ = state.open & ~(1 << number)
-        for reader in self.reader_numbers[made]:
-            if not self.reads[reader] & ~live:  # an input of a task to come is live once it exists
-                open_ |= 1 << reader
-        return during + task.scratch, State(done, live, open_, cells)
+        for each in self.followers[number]:
+            if not self.before[each] & ~done:
+                open_ |= 1 << each
+        return during - saved + self.tasks[number].scratch, State(done, open_, cells)
 
     def peak(self, order: Sequence[int]) -> int:
         """The most nibbles that are live at once when the tasks run in ``order``."""

@@ -3,10 +3,10 @@
 import pytest
 
 from pipeline.schedules.lower import needed
-from pipeline.search.joint.best_first import better
 from pipeline.search.joint.cuts import Cuts
 from pipeline.search.joint.segment import peak as peak_of
-from pipeline.search.joint.units import Units
+from pipeline.search.order import Order, least_peak
+from pipeline.search.view.rows import Units
 from tests.search import joint_exact
 from tests.search.joint.tiny import tiny
 from tests.strategies.test_ordinary import BOARD
@@ -25,18 +25,26 @@ def test_a_thousand_networks(capsys: pytest.CaptureFixture[str]) -> None:
     assert joint_exact.main(["1000"]) == 0, capsys.readouterr().out
 
 
+def others(cuts: Cuts, effort: int = 1_000_000) -> tuple[Order, list[int]]:
+    """The best order of all rows, as is known of it, and its units."""
+    order = list(cuts.order(cuts.whole))
+    view, given = cuts.units.view(order, cuts.ends(cuts.whole)[1])
+    found = least_peak(view, effort, ())
+    return found, [order[task - given] for task in found.tasks if task >= given]
+
+
 def test_other_orders_are_looked_at() -> None:
     """On demand, one of two branches frees rows that the other still holds."""
     graph = tiny(16)
     cuts = Cuts(Units.of(graph, BOARD, needed(graph), False))
     order, ends = list(cuts.order(cuts.whole)), cuts.ends(cuts.whole)
     on_demand = peak_of(cuts.units, order, cuts.whole[:2], *ends, 1 << 60)
-    found = better(cuts.units, order, *ends, on_demand, 10_000)
-    assert found is not None and sorted(found) == sorted(order)
-    least = peak_of(cuts.units, found, cuts.whole[:2], *ends, 1 << 60)
-    assert least < on_demand and cuts.least() == (least, [cuts.whole])
-    assert better(cuts.units, order, *ends, least, 10_000) is None  # proved
-    assert better(cuts.units, order, *ends, on_demand, 2) is None  # too few
+    found, units = others(cuts)
+    assert found.proved and sorted(units) == sorted(order)
+    least = peak_of(cuts.units, units, cuts.whole[:2], *ends, 1 << 60)
+    assert least == found.peak < on_demand and cuts.least() == (least, [cuts.whole])
+    few, _ = others(cuts, 1)
+    assert few.peak == on_demand and few.bound <= least
 
 
 @pytest.mark.parametrize("seed", quick(6, range(20), ci=14))
@@ -44,9 +52,7 @@ def test_what_is_found_is_an_order_with_that_peak(seed: int) -> None:
     """The least below whatever is known, also where much is."""
     graph = tiny(seed)
     cuts = Cuts(Units.of(graph, BOARD, needed(graph), seed % 2 == 0))
-    order, ends = list(cuts.order(cuts.whole)), cuts.ends(cuts.whole)
-    found = better(cuts.units, order, *ends, 1 << 60, 20_000)
-    assert found is not None
-    least = peak_of(cuts.units, found, cuts.whole[:2], *ends, 1 << 60)
-    assert least <= cuts.least()[0]
-    assert better(cuts.units, order, *ends, least, 20_000) is None
+    ends = cuts.ends(cuts.whole)
+    found, units = others(cuts)
+    least = peak_of(cuts.units, units, cuts.whole[:2], *ends, 1 << 60)
+    assert least == found.peak <= cuts.least()[0] and found.proved

@@ -19,6 +19,7 @@ from pipeline.hardware import Hardware
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.rows import Arrive, RowsStep, RowStep, over_dying, read_by, rows_of, saved
 from pipeline.schedules.tiles import Run, Tiles
+from pipeline.search.view.whole import Task, View
 
 SUM_NIBBLES = 8
 """Of an exact accumulator."""
@@ -131,6 +132,30 @@ class Units:
             for block in dict.fromkeys(self.blocks[name])
             if block in self.needed or block not in self.makers
         ]
+
+    def view(self, order: Sequence[int], target: Iterable[str]) -> tuple[View, int]:
+        """The units of ``order``, which begins with nothing or with the input, as tasks, after as
+        many that give what is there: sums are a tensor anew with each row that is added."""
+        given = [] if self.streamed else list(self.blocks[self.graph.input])
+        tensor, tasks, sizes = dict[int, int](), list[Task](), [0]
+        number = {unit: len(given) + place for place, unit in enumerate(order)}
+        for block in given:
+            tasks.append(Task((), after=(len(tasks) - 1,) * bool(tasks)))
+            sizes.append(self.sizes[block])
+            tensor[block] = len(tasks)
+        begun = (len(given) - 1,) * bool(given)
+        for unit in order:
+            _, reads, made, after, within = self.units[unit]
+            shared = {tensor[block]: share for block, share in reads}
+            if made in tensor:
+                shared[tensor[made]] = self.sizes[made]
+            after = (*begun, *(number[each] for each in after if each in number))
+            over, shares = tuple(shared), tuple(shared.values())
+            tasks.append(Task(over, over, within, shares, after))
+            sizes.append(self.sizes[made])
+            tensor[made] = len(tasks)
+        kept = dict.fromkeys(tensor[block] for name in target for block in self.blocks[name])
+        return View(tuple(sizes), tuple(tasks), tuple(kept)), len(given)
 
     def beside(self, unit: int, together: int) -> Sequence[int]:
         """The units that make, or let in, ``together`` rows of one tensor, ``unit`` among them, as
