@@ -8,6 +8,10 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
+import numpy as np
+
+from pipeline.graph.tensor import IntArray
+
 WORD = 8
 """Nibbles of the widest accumulator."""
 
@@ -101,52 +105,84 @@ def load(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> int:
     return max(accumulate(change[step] for step in sorted(change)), default=0)
 
 
-Conflict = tuple[int, int, int]
-"""The number of another profile, and the open interval of addresses, counted from its, at which a
-profile would meet it."""
-
-Interference = list[list[Conflict]]
-"""For each profile its conflicts."""
+MANY = 2_000
+"""Profiles, of more of which conflicts are worked out anew each time: there are millions."""
 
 
-def interference(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> Interference:
-    """Return where each profile may not begin beside others that live with it."""
-    found: Interference = [[] for _ in profiles]
+class Conflicts(NamedTuple):
+    """The ``others`` that a profile meets where its address less theirs is in an open interval;
+    these are ``packed``. Both (conflicts)."""
 
-    def apart(one: Place, other: Place, low: int, high: int) -> None:
-        """``one`` less ``other`` is not between ``low`` and ``high``."""
-        offset = offsets[other] - offsets[one]
-        if one[0] != other[0] and low < high:
-            found[one[0]].append((other[0], offset + low, offset + high))
-            found[other[0]].append((one[0], -offset - high, -offset - low))
-
-    offsets, parts = dict[Place, int](), list[tuple[int, int, int, Place]]()
-    for n, profile in enumerate(profiles):
-        for number, (offset, part) in enumerate(profile.placed):
-            offsets[n, number] = offset
-            parts.append((part.first, part.last, part.size, (n, number)))
-    relaxed = {(each.over, each.under) for each in overlaps}
-    living: list[tuple[int, int, Place]] = []
-    for first, last, size, one in sorted(parts):
-        living = [each for each in living if each[0] >= first]
-        for _, below, other in living:
-            if (one, other) not in relaxed and (other, one) not in relaxed:
-                apart(one, other, -size, below)
-        living.append((last, size, one))
-    for each in overlaps:
-        apart(*each)
-    return [_merged(conflicts) for conflicts in found]
+    others: IntArray
+    packed: IntArray
 
 
-def _merged(conflicts: list[Conflict]) -> list[Conflict]:
-    """With one profile, in as few intervals as possible."""
-    found: list[Conflict] = []
-    for other, low, high in sorted(conflicts):
-        if found and found[-1][0] == other and low < found[-1][2]:
-            found[-1] = other, found[-1][1], max(high, found[-1][2])
-        else:
-            found.append((other, low, high))
-    return found
+HALF = 1 << 31
+UNIT = (1 << 32) + 1
+"""By how much a packed interval grows when both its ends grow by 1."""
+
+
+def pack(lows: IntArray, highs: IntArray) -> IntArray:
+    """Pack intervals into integers that are sorted as their lower ends are."""
+    return np.asarray((lows << 32) + (highs + HALF))
+
+
+def unpack(packed: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the lower and the upper ends."""
+    return packed >> 32, (packed & (2 * HALF - 1)) - HALF
+
+
+class Interference:
+    """Where each profile may not begin beside others that live with it."""
+
+    def __init__(self, profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> None:
+        parts = sorted(
+            (part.first, part.last, part.size, offset, n, number)
+            for n, profile in enumerate(profiles)
+            for number, (offset, part) in enumerate(profile.placed)
+        )
+        table = np.array(parts, dtype=np.int64).reshape(-1, 6).T
+        self.first, self.last, self.size, self.offset, self.owner, _ = table
+        self.parts: list[list[int]] = [[] for _ in profiles]
+        for row, part in enumerate(parts):
+            self.parts[part[4]].append(row)
+        row_of = {(n, number): row for row, (*_, n, number) in enumerate(parts)}
+        self.relaxed: dict[int, list[int]] = {}
+        self.told: dict[int, list[tuple[int, int, int]]] = {}
+        for over, under, low, high in overlaps:
+            one, other = row_of[over], row_of[under]
+            self.relaxed.setdefault(one, []).append(other)
+            self.relaxed.setdefault(other, []).append(one)
+            offset = parts[other][3] - parts[one][3]
+            if over[0] != under[0] and low < high:
+                told = under[0], offset + low, offset + high
+                self.told.setdefault(over[0], []).append(told)
+                told = over[0], -offset - high, -offset - low
+                self.told.setdefault(under[0], []).append(told)
+        self.known: dict[int, Conflicts] = {}
+
+    def __getitem__(self, n: int) -> Conflicts:
+        if (known := self.known.get(n)) is not None:
+            return known
+        told = np.array(self.told.get(n, ()), dtype=np.int64).reshape(-1, 3)
+        every = [told, *map(self._of_part, self.parts[n])]
+        others, lows, highs = np.concatenate(every).T.copy()
+        found = Conflicts(others, pack(lows, highs))
+        if len(self.parts) <= MANY:
+            self.known[n] = found
+        return found
+
+    def _of_part(self, row: int) -> IntArray:
+        """(conflicts, 3)"""
+        begun = np.searchsorted(self.first, self.last[row], "right")
+        meets = self.last[:begun] >= self.first[row]
+        meets &= self.owner[:begun] != self.owner[row]
+        relaxed = [each for each in self.relaxed.get(row, ()) if each < begun]
+        meets[relaxed] = False
+        others = np.flatnonzero(meets)
+        offset = self.offset[others] - self.offset[row]
+        lows, highs = offset - self.size[row], offset + self.size[others]
+        return np.column_stack([self.owner[others], lows, highs])
 
 
 def round_up(number: int, multiple: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from pipeline.placement.blocks import Interference, Profile, round_up
+from pipeline.placement.blocks import Interference, Profile, round_up, unpack
 from pipeline.placement.fit import RANKS, Fitted, first_fit, squeaky
 
 TRIES = 5
@@ -108,8 +108,9 @@ class _Chain:
         """Within the limit; below 0 where there is none."""
         align = self.profiles[n].align
         at = (self.limit - self.profiles[n].size) // align * align
-        fixing = [each for each in self.conflicts[n] if each[0] in fixed]
-        taken = [(fixed[m] + low, fixed[m] + high) for m, low, high in fixing]
+        others, packed = self.conflicts[n]
+        ends = zip(others.tolist(), *(each.tolist() for each in unpack(packed)), strict=True)
+        taken = [(fixed[m] + low, fixed[m] + high) for m, low, high in ends if m in fixed]
         for low, high in sorted(taken, key=lambda each: -each[1]):
             if low < at < high:
                 at = low // align * align

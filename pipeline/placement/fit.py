@@ -8,7 +8,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
-from pipeline.placement.blocks import Interference, Profile, round_up
+import numpy as np
+
+from pipeline.graph.tensor import IntArray
+from pipeline.placement.blocks import UNIT, Interference, Profile, round_up, unpack
+
+NOWHERE = -(1 << 30)
+"""The address of what is not placed: it is in nobody's way."""
 
 Rank = Callable[[Profile], tuple[int, int]]
 
@@ -36,22 +42,34 @@ def first_fit(
 ) -> dict[int, int]:
     """Those ``served``, in this order, each at the lowest address at which it meets none, beside
     those that are ``fixed``."""
-    at: list[int | None] = [None] * len(profiles)
+    at = np.full(len(profiles), NOWHERE * UNIT)
     addresses = dict(fixed)
     for n, address in fixed.items():
-        at[n] = address
+        at[n] = address * UNIT
     for n in served:
-        align, base = profiles[n].align, 0
-        taken = [
-            (a + low, a + high) for m, low, high in interference[n] if (a := at[m]) is not None
-        ]
-        for low, high in sorted(taken):
-            if low >= base:
-                break
-            if high > base:
-                base = round_up(high, align)
-        at[n] = addresses[n] = base
+        others, packed = interference[n]
+        taken = packed + at[others]
+        taken.sort()
+        starts, ends = unpack(taken)
+        base = _lowest(starts, np.maximum.accumulate(ends), profiles[n].align)
+        at[n], addresses[n] = base * UNIT, base
     return addresses
+
+
+def _lowest(starts: IntArray, ends: IntArray, align: int) -> int:
+    """The lowest multiple of ``align`` in no interval; ``ends``: the highest up to each."""
+    last = len(starts) - 1
+    if last < 0 or starts[0] >= 0:
+        return 0
+    gaps = starts[1:] >= ends[:-1].clip(0)
+    place = int(gaps.argmax()) if last else 0
+    while place < last and gaps[place]:
+        base = round_up(max(0, int(ends[place])), align)
+        if starts[place + 1] >= base:
+            return base
+        gaps[: place + 1] = False
+        place = int(gaps.argmax())
+    return round_up(max(0, int(ends[-1])), align)
 
 
 def squeaky(

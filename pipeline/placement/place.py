@@ -8,7 +8,7 @@ search goes on where they miss the bound; where parts of a program are told, par
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.placement.blocks import Interference, Overlap, Profile, interference, load
+from pipeline.placement.blocks import Interference, Overlap, Profile, load
 from pipeline.placement.chain import chained
 from pipeline.placement.fit import RANKS, Fitted, squeaky
 from pipeline.placement.skyline import fill
@@ -46,7 +46,7 @@ def place(
         turns: the last steps of parts that few profiles outlive; where they are given, part is
             placed after part.
     """
-    bound, conflicts = load(profiles, overlaps), interference(profiles, overlaps)
+    bound, conflicts = load(profiles, overlaps), Interference(profiles, overlaps)
     proved, spent = False, 0
     if not overlaps and all(len(profile.parts) == 1 for profile in profiles):
         best, proved, spent = _exact(profiles, conflicts, bound, effort)

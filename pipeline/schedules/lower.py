@@ -14,7 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.kernels.gap import Gap
-from pipeline.placement.blocks import WORD, interference, load, round_up
+from pipeline.placement.blocks import WORD, Interference, load, round_up
 from pipeline.placement.constants import constants
 from pipeline.placement.fit import first_fit
 from pipeline.placement.place import EFFORT, Placed, place
@@ -191,7 +191,7 @@ def settled(
     blocks = needs(draft, body, keep_input, draft.graph.output)
     fixed = {n: found.addresses[key] for key, n in blocks.number.items() if key in found.addresses}
     left = [n for n in range(len(blocks.profiles)) if n not in fixed]
-    conflicts = interference(blocks.profiles, blocks.overlaps)
+    conflicts = Interference(blocks.profiles, blocks.overlaps)
     placed = first_fit(blocks.profiles, conflicts, left, fixed)
     cells = max(at + blocks.profiles[n].size for n, at in placed.items())
     addresses = {key: placed[n] for key, n in blocks.number.items()}

@@ -12,7 +12,7 @@ import pytest
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.placement.blocks import Block, Profile, interference, load
+from pipeline.placement.blocks import Block, Interference, Profile, load
 from pipeline.placement.fit import first_fit
 from pipeline.placement.place import place
 from pipeline.placement.skyline import fill
@@ -248,7 +248,7 @@ def test_where_first_fit_misses_the_bound_the_search_does_not() -> None:
     for seed in range(200):
         blocks = random_blocks(seed, 14)
         by_size = sorted(range(len(blocks)), key=lambda n: -blocks[n].size)
-        found = first_fit(blocks, interference(blocks), by_size, {})
+        found = first_fit(blocks, Interference(blocks), by_size, {})
         addresses = tuple(found[n] for n in range(len(blocks)))
         assert apart(blocks, addresses)
         missed += max(a + b.size for a, b in zip(addresses, blocks, strict=True)) > load(blocks)

@@ -136,13 +136,17 @@ class Units:
     def view(self, order: Sequence[int], target: Iterable[str]) -> tuple[View, int]:
         """The units of ``order``, which begins with nothing or with the input, as tasks, after as
         many that give what is there: sums are a tensor anew with each row that is added."""
-        given = [] if self.streamed else list(self.blocks[self.graph.input])
+        image = [] if self.streamed else self.blocks[self.graph.input]
+        given = [block for block in image if block in self.needed]
+        unread = sum(self.sizes[block] for block in image if block not in self.needed)
         tensor, tasks, sizes = dict[int, int](), list[Task](), [0]
         number = {unit: len(given) + place for place, unit in enumerate(order)}
         for block in given:
             tasks.append(Task((), after=(len(tasks) - 1,) * bool(tasks)))
             sizes.append(self.sizes[block])
             tensor[block] = len(tasks)
+        if given:
+            tasks[-1] = tasks[-1]._replace(scratch=unread)
         begun = (len(given) - 1,) * bool(given)
         for unit in order:
             _, reads, made, after, within = self.units[unit]
