@@ -24,7 +24,7 @@ ALL = 0
 NEVER = 1 << 60
 """Cells: some of the tensors are never whole."""
 
-EFFORT = 2_500_000
+EFFORT = 1_000_000
 """Tries of units of a whole network, each of which costs the more the more units there are."""
 
 CLOSE = 8
@@ -124,6 +124,8 @@ class Cuts:
     def _better(self, below: int, effort: int) -> bool:
         """Whether some other order of all rows holds less: a small network's are looked at."""
         order, ends = list(self.order(self.whole)), self.ends(self.whole)
+        if effort < len(order) ** 2:
+            return False
         view, given = self.units.view(order, ends[1])
         found = least_peak(view, effort // len(order), ())
         if found.peak < below:
