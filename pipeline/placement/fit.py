@@ -50,26 +50,23 @@ def first_fit(
         others, packed = interference[n]
         taken = packed + at[others]
         taken.sort()
-        starts, ends = unpack(taken)
-        base = _lowest(starts, np.maximum.accumulate(ends), profiles[n].align)
+        base = _lowest(*unpack(taken), profiles[n].align) if len(taken) else 0
         at[n], addresses[n] = base * UNIT, base
     return addresses
 
 
 def _lowest(starts: IntArray, ends: IntArray, align: int) -> int:
-    """The lowest multiple of ``align`` in no interval; ``ends``: the highest up to each."""
-    last = len(starts) - 1
-    if last < 0 or starts[0] >= 0:
+    """The lowest multiple of ``align`` in no interval; they are sorted by their starts."""
+    if starts[0] >= 0:
         return 0
-    gaps = starts[1:] >= ends[:-1].clip(0)
-    place = int(gaps.argmax()) if last else 0
-    while place < last and gaps[place]:
-        base = round_up(max(0, int(ends[place])), align)
+    if ends[0] < 0:
+        ends[0] = 0
+    np.maximum.accumulate(ends, out=ends)  # up to each
+    for place in (starts[1:] >= ends[:-1]).nonzero()[0].tolist():
+        base = round_up(int(ends[place]), align)
         if starts[place + 1] >= base:
             return base
-        gaps[: place + 1] = False
-        place = int(gaps.argmax())
-    return round_up(max(0, int(ends[-1])), align)
+    return round_up(int(ends[-1]), align)
 
 
 def squeaky(
