@@ -3,10 +3,9 @@
 Sums are exact and nothing is computed twice, so that outputs are those of ordinary execution.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 from pipeline.errors import ThimbleError
@@ -17,12 +16,13 @@ from pipeline.plan.cost import high_water_nibbles
 from pipeline.plan.fit import CHOSEN
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import room
+from pipeline.search.moves.pixels import Form, in_place
+from pipeline.search.moves.whole import one_by_one
+from pipeline.search.planner import Planner
 from pipeline.strategies.base import Objective, Strategy
-from pipeline.strategies.herringbone import Herringbone
-from pipeline.strategies.joint import Joint
-from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.replace import Replace
-from pipeline.strategies.single_transpose import SingleTranspose
+
+IN_PLACE: tuple[Form, ...] = ("replace", "herringbone", "single_transpose")
+"""The fastest first."""
 
 
 class Candidate(NamedTuple):
@@ -72,29 +72,28 @@ class Auto(Strategy):
     ) -> Iterator[Candidate]:
         """Those that there is code for, the fastest first of those whose cycles are modelled alike;
         what swaps only where it fits, since it needs whatever it is given."""
-        for strategy in self._strategies(graph, hardware):
+        for name, made in self._ways(graph, hardware):
             try:
-                plan = strategy.plan(graph, hardware)
+                plan = made()
                 runs = not lacks(plan, graph, hardware)
             except ThimbleError:
                 continue
             whole = dict(plan.notes).get("form") == "ordinary"
             swaps = dict(plan.notes).get("form") == "swapped"
-            called = "ordinary" if whole else strategy.name
+            called = "ordinary" if whole else name
             needed = high_water_nibbles(plan, hardware.activation_memory, constants=False) / 2
             if runs and (not swaps or graph.tensors[graph.output].bytes <= needed <= available):
                 yield Candidate(called, replace(plan, strategy=called) if whole else plan, needed)
 
-    def _strategies(self, graph: Graph, hardware: Hardware) -> Iterator[Strategy]:
-        """Of few bits pixel by pixel before row by row: nothing is computed as the input comes, for
-        which a serial line may leave too little time."""
+    def _ways(self, graph: Graph, hardware: Hardware) -> Iterator[tuple[str, Callable[[], Plan]]]:
+        """By the names of their strategies. Of few bits pixel by pixel before row by row: nothing
+        is computed as the input comes, for which a serial line may leave too little time."""
         if any(tensor.dtype.bits < 8 for tensor in graph.tensors.values()):
-            chains = (Replace, Herringbone, SingleTranspose)
-            yield Ordinary()
-            yield from (chain() for chain in chains)
-            if hardware.streams_input:
-                yield from (chain(convolve_arriving=True) for chain in chains)
-        yield Joint(objective=self.objective)
+            yield "ordinary", partial(one_by_one, graph, hardware)
+            for arriving in (False, True) if hardware.streams_input else (False,):
+                for form in IN_PLACE:
+                    yield form, partial(in_place, graph, hardware, form, convolve=arriving)
+        yield "joint", Planner(graph, hardware, self.objective).plan
 
     def _why(
         self, chosen: Candidate, fits: bool, available: float, graph: Graph, hardware: Hardware
@@ -103,7 +102,7 @@ class Auto(Strategy):
         left = f"where {available:,.0f} are left"
         if chosen.called == "ordinary":
             return f"{size} {left}" + ("; nothing is surely faster" if fits else "")
-        plan = Ordinary().plan(graph, hardware)
+        plan = one_by_one(graph, hardware)
         whole = high_water_nibbles(plan, hardware.activation_memory, constants=False) / 2
         beside = f"ordinary would need {whole:,.0f}"
         if whole <= available and self.objective != "memory":

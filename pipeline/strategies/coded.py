@@ -7,7 +7,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import lacks
 from pipeline.plan.vocabulary import Plan
-from pipeline.strategies.ordinary import Ordinary
+from pipeline.search.moves.whole import one_by_one
 
 
 def check(plan: Plan, graph: Graph, hardware: Hardware) -> None:
@@ -21,7 +21,7 @@ def check(plan: Plan, graph: Graph, hardware: Hardware) -> None:
                 f"{op.name} ({type(op).__name__}): {why}: use fewer inputs or smaller weights"
             )
     if why := lacks(plan, graph, hardware):
-        whole = not lacks(Ordinary().plan(graph, hardware), graph, hardware)
+        whole = not lacks(one_by_one(graph, hardware), graph, hardware)
         instead = "strategy=ordinary" if whole else "quantize=int8, or another network"
         raise ThimbleError(
             f"strategy={plan.strategy.partition('/')[0]} has no C on {hardware.name} for {why}: "

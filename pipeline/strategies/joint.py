@@ -3,36 +3,16 @@
 No value is computed twice unless ``extra_macs`` allows it, and sums are exact.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import ClassVar, Literal
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.kernels import lacks, modelled_cycles
-from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.vocabulary import Plan
-from pipeline.schedules.lower import Notes, needed, room
-from pipeline.search.joint.least import Found, least, within
-from pipeline.search.moves.whole import one_by_one
-from pipeline.search.swap.best import Aim
-from pipeline.search.swap.search import CODE_BYTES
-from pipeline.search.view.pixels import PixelView
+from pipeline.search.planner import Planner
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.herringbone import Herringbone
-from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.partial import Partial
-from pipeline.strategies.swap import card_share, searched
-
-SURE = 0.98
-"""Kernels are right to about 2 % of most networks (``bench_rows``): where whole tensors fit, rows
-have to save more."""
-
-FEWEST = 1e3
-"""What a microsecond of the card counts where transfers are to be few: more than any wait."""
 
 
 @dataclass(frozen=True)
@@ -86,96 +66,8 @@ class Joint(Strategy):
         Raises:
             ThimbleError: for a graph without operators.
         """
-        if graph.output == graph.input or graph.output in graph.constants:
-            raise ThimbleError(f"{graph.name} has nothing to compute: try another network")
-        whole = graph.weight_bytes <= _weights_room(hardware)
-        if hardware.storage is None or whole:
-            plan = self._in_memory(graph, hardware)
-            fits = _arena_nibbles(plan, hardware) <= room(graph, hardware)
-            if hardware.storage is None or fits:
-                return plan
-        try:
-            return self._swapped(graph, hardware)
-        except ThimbleError:  # cannot be cut into tiles
-            return self._in_memory(graph, hardware)
-
-    def _in_memory(self, graph: Graph, hardware: Hardware) -> Plan:
-        if self.objective == "memory":
-            return self._least(graph, hardware)
-        return self._fastest(graph, hardware)
-
-    def _swapped(self, graph: Graph, hardware: Hardware) -> Plan:
-        """Segments of rows, with what neither SRAM nor flash holds on the card: as few transfers as
-        possible, or as fast, or at as little energy."""
-        shares = {"memory": FEWEST, "energy": card_share(hardware)}
-        flash = max(0, _weights_room(hardware) - CODE_BYTES)
-        aim = Aim(shares.get(self.objective, 0.0), flash if hardware.weights_in == "flash" else 0)
-        plan = searched(self.name, graph, hardware, 1, aim)
-        return replace(plan, notes=(("form", "swapped"), *plan.notes))
-
-    def _least(self, graph: Graph, hardware: Hardware) -> Plan:
-        """Rows, unless whole tensors, loops over their channels, or layers that overwrite each
-        other pixel by pixel happen to need less."""
-        repeated = int(self.extra_macs * graph.macs)
-        found = least(graph, hardware, needed(graph), repeated)
-        best = found.laid.plan(self.name, self._notes(found, graph))
-        others: list[Strategy] = [Ordinary(), Partial(accumulator_bits=self.accumulator_bits)]
-
-        def lacks_c(plan: Plan) -> bool:
-            return bool(lacks(plan, graph, hardware))
-
-        view = PixelView.of(graph.tensors, graph.input, needed(graph), graph.output)
-        if view.least_nibbles < 2 * _peak_bytes(best):
-            others.append(Herringbone())
-        for other in others:
-            try:
-                plan = other.plan(graph, hardware)
-            except ThimbleError:  # not a chain
-                continue
-            plan = self._named(plan, other.name)
-            best = min(best, plan, key=lambda each: (lacks_c(each), _peak_bytes(each)))
-        return best
-
-    def _fastest(self, graph: Graph, hardware: Hardware) -> Plan:
-        """Whole tensors if they fit, unless rows are surely faster; else rows, with whole operators
-        among them; as little as possible where that is as fast, or nothing is found that fits."""
-        smallest = self._least(graph, hardware) if self.arena_limit_times_least else None
-        limit = room(graph, hardware)
-        if self.arena_limit_bytes:
-            limit = min(limit, 2 * self.arena_limit_bytes)
-        if smallest is not None:
-            times = self.arena_limit_times_least
-            limit = min(limit, int(times * _arena_nibbles(smallest, hardware)))
-        whole = self._named(one_by_one(graph, hardware, fast=True, cells=limit), "ordinary")
-        fits = _arena_nibbles(whole, hardware) <= limit
-        most = SURE * modelled_cycles(whole, graph, hardware) if fits else inf
-        if found := within(graph, hardware, needed(graph), limit, most):
-            fastest = found.laid.plan(self.name, self._notes(found, graph))
-            plans = [fastest] if smallest is None else [smallest, fastest]
-            if fits:  # the search may have taken faster kernels for granted
-                plans.append(whole)
-            return min(plans, key=lambda plan: modelled_cycles(plan, graph, hardware))
-        return whole if fits else smallest or self._least(graph, hardware)
-
-    def _notes(self, found: Found, graph: Graph) -> Notes:
-        bound = ("order_bound_bytes", found.bound / 2)
-        share = ("repeated_macs_pct", round(100 * found.repeated / max(1, graph.macs), 2))
-        again = (share,) * bool(found.repeated)
-        return ("form", "rows"), ("segments", found.segments), bound, *again
-
-    def _named(self, plan: Plan, form: str) -> Plan:
-        return replace(plan, strategy=self.name, notes=(("form", form),))
-
-
-def _weights_room(hardware: Hardware) -> int:
-    """Bytes of the memory that weights are read from."""
-    memories = {memory.name: memory.bytes for memory in hardware.memories}
-    return memories[hardware.weight_memory]
-
-
-def _peak_bytes(plan: Plan) -> float:
-    return max(moment.live_bytes for moment in timeline(plan))
-
-
-def _arena_nibbles(plan: Plan, hardware: Hardware) -> int:
-    return high_water_nibbles(plan, hardware.activation_memory, constants=False)
+        found = Planner(
+            graph, hardware, self.objective, self.extra_macs, self.accumulator_bits,
+            self.arena_limit_bytes, self.arena_limit_times_least,
+        )  # fmt: skip
+        return found.plan()

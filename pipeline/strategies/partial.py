@@ -11,10 +11,8 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
-from pipeline.schedules.arriving import Arriving
-from pipeline.schedules.lower import needed
 from pipeline.search.channels.search import Search
-from pipeline.search.moves.channels import ByChannels
+from pipeline.search.moves.channels import ByChannels, by_channels
 from pipeline.search.view.whole import View
 from pipeline.strategies.base import ANY, Strategy
 
@@ -46,10 +44,8 @@ class Partial(Strategy):
             )
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
-        arriving = Arriving.of(graph, hardware)
-        operators = [op for op in needed(graph) if op is not arriving.pool]
-        move = self.move(graph, arriving.start.name, operators)
-        return move.plan(graph, hardware, arriving)
+        bits = self.accumulator_bits
+        return by_channels(graph, hardware, self.search, bits, self.channels)
 
     def move(self, graph: Graph, start: str, operators: Sequence[Operator]) -> ByChannels:
         view = View.of(graph.tensors, start, operators, graph.output)

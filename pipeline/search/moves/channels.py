@@ -20,7 +20,7 @@ from pipeline.plan.maps import packed
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.channels import Channels, Pass
-from pipeline.schedules.lower import Laid, lay, with_room
+from pipeline.schedules.lower import Laid, lay, needed, with_room
 from pipeline.schedules.whole import Whole
 from pipeline.search.channels.replay import Replay, Schedule
 from pipeline.search.channels.search import START, Best, Move, Rules, Search, TooManyStates, search
@@ -28,6 +28,16 @@ from pipeline.search.order import least_peak
 from pipeline.search.view.whole import AT_END, View
 
 MOST_STATES = 10_000
+
+
+def by_channels(
+    graph: Graph, hardware: Hardware, search: Search = "exact", bits: int = 32, channels: int = 0
+) -> Plan:
+    """A plan of loops over channels; see ``ByChannels``."""
+    arriving = Arriving.of(graph, hardware)
+    operators = [op for op in needed(graph) if op is not arriving.pool]
+    view = View.of(graph.tensors, arriving.start.name, operators, graph.output)
+    return ByChannels(view, search, bits, channels).plan(graph, hardware, arriving)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,148 @@
+"""Choose among moves: rows on demand, whole tensors, loops over channels, pixels in place, and what
+a card holds."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
+from pipeline.kernels import lacks, modelled_cycles
+from pipeline.plan.cost import high_water_nibbles, timeline
+from pipeline.plan.vocabulary import Plan
+from pipeline.schedules.lower import Notes, needed, room
+from pipeline.search.joint.least import Found, least, within
+from pipeline.search.moves.channels import by_channels
+from pipeline.search.moves.pixels import in_place
+from pipeline.search.moves.swap import card_share, searched
+from pipeline.search.moves.whole import one_by_one
+from pipeline.search.swap.best import Aim
+from pipeline.search.swap.search import CODE_BYTES
+from pipeline.search.view.pixels import PixelView
+
+NAME = "joint"
+"""Of the strategy, in plans."""
+
+SURE = 0.98
+"""Kernels are right to about 2 % of most networks (``bench_rows``): where whole tensors fit, rows
+have to save more."""
+
+FEWEST = 1e3
+"""What a microsecond of the card counts where transfers are to be few: more than any wait."""
+
+
+@dataclass(frozen=True)
+class Planner:
+    """The joint schedule of a graph for a board; strategy ``joint`` says what the rest is."""
+
+    graph: Graph
+    hardware: Hardware
+    objective: str = "memory"
+    extra_macs: float = 0.0
+    accumulator_bits: int = 32
+    arena_limit_bytes: int = 0
+    arena_limit_times_least: float = 0.0
+
+    def plan(self) -> Plan:
+        """
+        Raises:
+            ThimbleError: for a graph without operators.
+        """
+        graph, hardware = self.graph, self.hardware
+        if graph.output == graph.input or graph.output in graph.constants:
+            raise ThimbleError(f"{graph.name} has nothing to compute: try another network")
+        whole = graph.weight_bytes <= self._weights_room
+        if hardware.storage is None or whole:
+            plan = self._in_memory()
+            fits = self._arena_nibbles(plan) <= room(graph, hardware)
+            if hardware.storage is None or fits:
+                return plan
+        try:
+            return self._swapped()
+        except ThimbleError:  # cannot be cut into tiles
+            return self._in_memory()
+
+    def _in_memory(self) -> Plan:
+        return self._least() if self.objective == "memory" else self._fastest()
+
+    def _swapped(self) -> Plan:
+        """Segments of rows, with what neither SRAM nor flash holds on the card: as few transfers as
+        possible, or as fast, or at as little energy."""
+        shares = {"memory": FEWEST, "energy": card_share(self.hardware)}
+        flash = max(0, self._weights_room - CODE_BYTES)
+        in_flash = self.hardware.weights_in == "flash"
+        aim = Aim(shares.get(self.objective, 0.0), flash if in_flash else 0)
+        plan = searched(NAME, self.graph, self.hardware, 1, aim)
+        return replace(plan, notes=(("form", "swapped"), *plan.notes))
+
+    def _least(self) -> Plan:
+        """Rows, unless whole tensors, loops over their channels, or layers that overwrite each
+        other pixel by pixel happen to need less."""
+        graph, hardware = self.graph, self.hardware
+        found = least(graph, hardware, needed(graph), int(self.extra_macs * graph.macs))
+        best = found.laid.plan(NAME, self._notes(found))
+        every = [best, *self._others(_peak_bytes(best))]
+        return min(every, key=lambda each: (bool(lacks(each, graph, hardware)), _peak_bytes(each)))
+
+    def _others(self, peak_bytes: float) -> Iterator[Plan]:
+        """Of the other moves; pixels in place where those can hold less than ``peak_bytes``."""
+        graph, hardware = self.graph, self.hardware
+        moves: dict[str, Callable[[Graph, Hardware], Plan]] = {
+            "ordinary": one_by_one,
+            "partial": partial(by_channels, bits=self.accumulator_bits),
+        }
+        view = PixelView.of(graph.tensors, graph.input, needed(graph), graph.output)
+        if view.least_nibbles < 2 * peak_bytes:
+            moves["herringbone"] = partial(in_place, form="herringbone")
+        for form, move in moves.items():
+            try:
+                yield _named(move(graph, hardware), form)
+            except ThimbleError:  # not a chain
+                continue
+
+    def _fastest(self) -> Plan:
+        """Whole tensors if they fit, unless rows are surely faster; else rows, with whole operators
+        among them; as little as possible where that is as fast, or nothing is found that fits."""
+        graph, hardware = self.graph, self.hardware
+        smallest = self._least() if self.arena_limit_times_least else None
+        limit = room(graph, hardware)
+        if self.arena_limit_bytes:
+            limit = min(limit, 2 * self.arena_limit_bytes)
+        if smallest is not None:
+            times = self.arena_limit_times_least
+            limit = min(limit, int(times * self._arena_nibbles(smallest)))
+        whole = _named(one_by_one(graph, hardware, fast=True, cells=limit), "ordinary")
+        fits = self._arena_nibbles(whole) <= limit
+        most = SURE * modelled_cycles(whole, graph, hardware) if fits else inf
+        if found := within(graph, hardware, needed(graph), limit, most):
+            fastest = found.laid.plan(NAME, self._notes(found))
+            plans = [fastest] if smallest is None else [smallest, fastest]
+            if fits:  # the search may have taken faster kernels for granted
+                plans.append(whole)
+            return min(plans, key=lambda plan: modelled_cycles(plan, graph, hardware))
+        return whole if fits else smallest or self._least()
+
+    def _notes(self, found: Found) -> Notes:
+        bound = ("order_bound_bytes", found.bound / 2)
+        share = ("repeated_macs_pct", round(100 * found.repeated / max(1, self.graph.macs), 2))
+        again = (share,) * bool(found.repeated)
+        return ("form", "rows"), ("segments", found.segments), bound, *again
+
+    @property
+    def _weights_room(self) -> int:
+        """Bytes of the memory that weights are read from."""
+        memories = {memory.name: memory.bytes for memory in self.hardware.memories}
+        return memories[self.hardware.weight_memory]
+
+    def _arena_nibbles(self, plan: Plan) -> int:
+        return high_water_nibbles(plan, self.hardware.activation_memory, constants=False)
+
+
+def _named(plan: Plan, form: str) -> Plan:
+    return replace(plan, strategy=NAME, notes=(("form", form),))
+
+
+def _peak_bytes(plan: Plan) -> float:
+    return max(moment.live_bytes for moment in timeline(plan))
