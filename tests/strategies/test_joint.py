@@ -24,9 +24,10 @@ from pipeline.plan.cost import Cost, cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.plan.well_formed import statements
+from pipeline.search.planner import SURE
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.herringbone import Herringbone
-from pipeline.strategies.joint import SURE, Joint
+from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from pipeline.strategies.replace import Replace

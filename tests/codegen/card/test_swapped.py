@@ -14,10 +14,11 @@ from pipeline.hardware import Hardware
 from pipeline.kernels import Form, Part, cortex_m
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Finish, Loop, Plan, Signal, Step, Wait
+from pipeline.search.moves.swap import searched
 from pipeline.search.swap.best import Aim
 from pipeline.search.view.tiles import layers
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.swap import Swap, searched
+from pipeline.strategies.swap import Swap
 from tests.codegen.card.support import elements, large, planned, rows, sources, swapped, twice
 from tests.codegen.support import DEVICE, Native, checked, frames
 from tests.comparing import equal

@@ -21,6 +21,7 @@ from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.unrolled import unroll
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Plan
+from pipeline.search.moves.swap import card_share, searched
 from pipeline.search.swap import best
 from pipeline.search.swap.lower_bounds import lower_bound
 from pipeline.search.swap.search import (
@@ -36,7 +37,7 @@ from pipeline.search.swap.tiling import tiling
 from pipeline.search.view.tiles import layers, staying, timed
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.swap import Swap, card_share, searched
+from pipeline.strategies.swap import Swap
 from pipeline.timing.simulate import simulate
 from pipeline.timing.summary import summarized
 from pipeline.timing.trade import trade
