@@ -105,8 +105,8 @@ def load(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> int:
     return max(accumulate(change[step] for step in sorted(change)), default=0)
 
 
-MANY = 2_000
-"""Profiles, of more of which conflicts are worked out anew each time: there are millions."""
+KNOWN = 1 << 20
+"""Conflicts that are kept, of 16 bytes each; those of other profiles are worked out each time."""
 
 
 class Conflicts(NamedTuple):
@@ -146,6 +146,7 @@ class Interference:
         self.parts: list[list[int]] = [[] for _ in profiles]
         for row, part in enumerate(parts):
             self.parts[part[4]].append(row)
+        self.several = np.array([len(rows) > 1 for rows in self.parts])
         row_of = {(n, number): row for row, (*_, n, number) in enumerate(parts)}
         self.relaxed: dict[int, list[int]] = {}
         self.told: dict[int, list[tuple[int, int, int]]] = {}
@@ -160,17 +161,22 @@ class Interference:
                 told = over[0], -offset - high, -offset - low
                 self.told.setdefault(under[0], []).append(told)
         self.known: dict[int, Conflicts] = {}
+        self.kept = 0
 
     def __getitem__(self, n: int) -> Conflicts:
         if (known := self.known.get(n)) is not None:
             return known
-        told = np.array(self.told.get(n, ()), dtype=np.int64).reshape(-1, 3)
-        every = [told, *map(self._of_part, self.parts[n])]
-        others, lows, highs = np.concatenate(every).T.copy()
-        found = Conflicts(others, pack(lows, highs))
-        if len(self.parts) <= MANY:
-            self.known[n] = found
-        return found
+        found = np.array(self.told.get(n, ()), dtype=np.int64).reshape(-1, 3)
+        for row in self.parts[n]:
+            found = np.concatenate([found, self._of_part(row)])
+            if len(self.parts[n]) > 1 or self.several[found[:, 0]].any():
+                found = _merged(found)
+        others, lows, highs = found.T.copy()
+        conflicts = Conflicts(others, pack(lows, highs))
+        self.kept += len(others)
+        if self.kept <= KNOWN:
+            self.known[n] = conflicts
+        return conflicts
 
     def _of_part(self, row: int) -> IntArray:
         """(conflicts, 3)"""
@@ -183,6 +189,17 @@ class Interference:
         offset = self.offset[others] - self.offset[row]
         lows, highs = offset - self.size[row], offset + self.size[others]
         return np.column_stack([self.owner[others], lows, highs])
+
+
+def _merged(conflicts: IntArray) -> IntArray:
+    """With each other profile in as few intervals as possible, (conflicts, 3)."""
+    others, lows, _ = conflicts.T
+    others, lows, highs = conflicts[np.lexsort((lows, others))].T
+    apart = others * (4 * HALF)  # no interval reaches into those of the next profile
+    tops = np.maximum.accumulate(highs + apart)
+    begins = np.flatnonzero(np.append(True, lows[1:] + apart[1:] >= tops[:-1])[: len(lows)])
+    ends = np.append(begins[1:], len(lows))[: len(begins)] - 1
+    return np.column_stack([others[begins], lows[begins], (tops - apart)[ends]])
 
 
 def round_up(number: int, multiple: int) -> int:
