@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pipeline.graph.tensor import Box
 from pipeline.plan.elements import Elements
 from pipeline.plan.vocabulary import Affine, Buffer
+from pipeline.plan.zones import Zone, Zones
 
 MOST_BOXES = 32
 """Known boxes of one buffer; more are written to the cells."""
@@ -110,15 +111,16 @@ class Known:
         write: puts the tokens of elements into their cells.
     """
 
-    def __init__(self, write: Callable[[Elements], None]) -> None:
-        self.write = write
-        self.places: dict[str, dict[Key, _Place]] = defaultdict(dict)
+    def __init__(self, zones: Zones, write: Callable[[Elements], None]) -> None:
+        self.zones, self.write = zones, write
+        self.places: dict[Zone, dict[Key, _Place]] = defaultdict(dict)
         self.seen: dict[Key, _Place] = {}
-        self.late: dict[str, dict[Hashable, tuple[_Place, Box]]] = defaultdict(dict)
+        self.late: dict[Zone, dict[Hashable, tuple[_Place, Box]]] = defaultdict(dict)
 
     def holds(self, elements: Elements) -> bool:
         """Check that all of ``elements`` is known to be there; False says nothing."""
-        place = self.places[elements.buffer.memory].get((id(elements.buffer), elements.frame))
+        zone = self.zones.of(elements.buffer)
+        place = self.places[zone].get((id(elements.buffer), elements.frame))
         if place is None or not elements.size:
             return not elements.size
         ends = tuple((int(axis[0]), int(axis[-1]) + 1) for axis in elements.axes)
@@ -127,7 +129,7 @@ class Known:
     def put(self, elements: Elements) -> bool:
         """Make complete ``elements`` known, which are written now; False where that can't be, and
         they have to be written to the cells."""
-        memory, key = elements.buffer.memory, (id(elements.buffer), elements.frame)
+        key = id(elements.buffer), elements.frame
         if key not in self.seen:
             self.seen[key] = _Place(elements.buffer, elements.frame)
         place, box = self.seen[key], _box(elements)
@@ -138,7 +140,7 @@ class Known:
         if not place.add(box):
             self._lose(place, before)
             place.boxes = [box]
-        self.places[memory][key] = place
+        self.places[self.zones.of(place.buffer)][key] = place
         return True
 
     def forget(self, elements: Elements) -> None:
@@ -149,12 +151,14 @@ class Known:
     def settle(self, elements: Elements) -> None:
         """Write what is known of the cells of ``elements``, which are about to be looked at."""
         self._catch_up(elements.buffer)
-        for place in _meeting(self.places[elements.buffer.memory].values(), elements.buffer):
+        for place in _meeting(
+            self.places[self.zones.of(elements.buffer)].values(), elements.buffer
+        ):
             for box in place.boxes:
                 self.write(Elements.of(place.buffer, box, place.frame))
 
     def _forget(self, buffer: Buffer, but: _Place | None = None) -> None:
-        every = self.places[buffer.memory]
+        every = self.places[self.zones.of(buffer)]
         for place in _meeting(every.values(), buffer):
             if place is not but:
                 self._lose(place, place.boxes)
@@ -164,14 +168,14 @@ class Known:
     def _lose(self, place: _Place, boxes: Iterable[Box]) -> None:
         """Note what was written and is no longer known: it is put into cells once somebody looks,
         if nothing has taken all the same cells since."""
-        late = self.late[place.buffer.memory]
+        late = self.late[self.zones.of(place.buffer)]
         for box in boxes:
             key = (id(place.buffer), *place.cells(box))
             late.pop(key, None)
             late[key] = place, box
 
     def _catch_up(self, buffer: Buffer) -> None:
-        late = self.late[buffer.memory]
+        late = self.late[self.zones.of(buffer)]
         if any(_meeting((place for place, _ in late.values()), buffer)):
             for place, box in late.values():
                 self.write(Elements.of(place.buffer, box, place.frame))

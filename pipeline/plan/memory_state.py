@@ -16,6 +16,7 @@ from pipeline.plan.races import Races
 from pipeline.plan.tokens import Tokens
 from pipeline.plan.unrolled import Event
 from pipeline.plan.vocabulary import Buffer, Plan, PlanError
+from pipeline.plan.zones import Zones
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,9 @@ class MemoryState:
     """What every cell of every memory holds, and who touched it when."""
 
     def __init__(self, plan: Plan, graph: Graph) -> None:
-        self.plan = plan
-        self.tokens = Tokens(plan, kept(plan, graph))
-        self.races = Races(plan)
+        self.plan, zones = plan, Zones(plan)
+        self.tokens = Tokens(plan, zones, kept(plan, graph))
+        self.races = Races(plan, zones)
         self.taken: Counter[str] = Counter()
 
     def find(self, event: Event, access: Access) -> IntArray | int:

@@ -18,6 +18,7 @@ from pipeline.graph.tensor import IntArray
 from pipeline.plan.elements import Elements
 from pipeline.plan.unrolled import Event
 from pipeline.plan.vocabulary import Plan, PlanError, Signal, Wait, value
+from pipeline.plan.zones import Zone, Zones
 
 Clock = list[int]
 
@@ -43,13 +44,13 @@ class _Touched:
 
 
 class Races:
-    def __init__(self, plan: Plan) -> None:
-        self.plan, count = plan, len(plan.tracks)
+    def __init__(self, plan: Plan, zones: Zones) -> None:
+        self.plan, self.zones, count = plan, zones, len(plan.tracks)
         self.clock: list[Clock] = [[0] * count for _ in plan.tracks]
         self.signals: dict[str, list[Clock]] = defaultdict(list)
         self.signaller: dict[str, int] = {}
         self.granule = {memory.name: 2 * memory.granule_bytes for memory in plan.memories}
-        self.touched = {name: dict[tuple[int, bool, int], _Touched]() for name in self.granule}
+        self.touched: dict[Zone, dict[tuple[int, bool, int], _Touched]] = defaultdict(dict)
 
     def step(self, event: Event) -> None:
         """Advance the track's clock; pass clocks on through counters."""
@@ -75,8 +76,9 @@ class Races:
             self._touch(event, memory, None, True)
 
     def _touch(self, event: Event, memory: str, elements: Elements | None, writes: bool) -> None:
-        mine, every, granule = self.clock[event.track], self.touched[memory], self.granule[memory]
+        mine, granule = self.clock[event.track], self.granule[memory]
         place = elements.buffer if elements else None
+        every = self.touched[self.zones.of(place) if place else self.zones.at(memory, 0)]
         low, high = place.extent if place else (0, 1)
         low, high = low // granule, -(-high // granule)
         done, known = list[tuple[int, bool, int]](), self._known()

@@ -13,6 +13,7 @@ from pipeline.graph.tensor import IntArray
 from pipeline.plan.elements import Elements
 from pipeline.plan.known import Known
 from pipeline.plan.vocabulary import Buffer, Plan, PlanError
+from pipeline.plan.zones import Zones
 
 COMPLETE = -1
 
@@ -48,7 +49,7 @@ class Tokens:
     to be whole has them once somebody looks.
     """
 
-    def __init__(self, plan: Plan, kept: Set[str]) -> None:
+    def __init__(self, plan: Plan, zones: Zones, kept: Set[str]) -> None:
         self.plan = plan
         self.kept = kept
         top = {memory.name: 0 for memory in plan.memories}
@@ -76,7 +77,7 @@ class Tokens:
             name: np.zeros(n, dtype=number[name]) for name, n in cells.items()
         }
         self.sums = {name: np.full(cells[name], COMPLETE, dtype=np.int32) for name in sums}
-        self.known = Known(lambda elements: self._put(elements, COMPLETE))
+        self.known = Known(zones, lambda elements: self._put(elements, COMPLETE))
         self._forms: dict[tuple[Form, int], int] = {}
         self._names: list[str] = ["garbage"]
 

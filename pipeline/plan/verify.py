@@ -359,10 +359,10 @@ class _Verifier:
         box = tuple((axis[0], axis[-1] + 1) for axis in acc.elements.axes)
         needed = self.complete(terms)
         some, full = contributed(self.masks, terms, box, [available, needed])
-        counts, one = some.counts(), self.macs_of_one(op)
-        for part, all_, count in zip(some.ids.flat, full.ids.flat, counts.flat, strict=True):
-            atoms = self.masks[int(all_)].bit_count()
-            share = self.masks[int(part)].bit_count() / atoms if atoms else 1.0  # only padding
+        classes, one = zip(some.ids.flat, full.ids.flat, some.counts().flat), self.macs_of_one(op)
+        for part, all_, count in classes:
+            atoms = self.masks.atoms[all_]
+            share = self.masks.atoms[part] / atoms if atoms else 1.0  # only padding
             self.macs[op.name] += int(count) * share * one
         held = np.asarray(self.memory.find(event, acc))
         added = some.each()

@@ -11,6 +11,7 @@ from pipeline.plan.elements import Elements
 from pipeline.plan.known import Known
 from pipeline.plan.tokens import COMPLETE, Tokens
 from pipeline.plan.vocabulary import Affine, Buffer, PlanError
+from pipeline.plan.zones import Zones
 
 RAM = Memory("ram", "ram", 200)
 
@@ -43,7 +44,7 @@ def test_boxes_and_cells_say_the_same(seed: int, monkeypatch: pytest.MonkeyPatch
     rng = np.random.default_rng(seed)
     buffers = [drawn_buffer(rng, f"{'abc'[n % 3]}{n}") for n in range(rng.integers(1, 4))]
     plan = SimpleNamespace(memories=(RAM,), buffers=buffers, frames=2)
-    quick, slow = Tokens(plan, set()), Tokens(plan, set())  # type: ignore[arg-type]
+    quick, slow = (Tokens(plan, Zones(plan), set()) for _ in "ab")  # type: ignore[arg-type]
     monkeypatch.setattr(slow.known, "put", lambda elements: False)
     known = 0
     for _ in range(100):
