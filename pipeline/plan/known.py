@@ -151,9 +151,8 @@ class Known:
     def settle(self, elements: Elements) -> None:
         """Write what is known of the cells of ``elements``, which are about to be looked at."""
         self._catch_up(elements.buffer)
-        for place in _meeting(
-            self.places[self.zones.of(elements.buffer)].values(), elements.buffer
-        ):
+        every = self.places[self.zones.of(elements.buffer)]
+        for place in _meeting(every.values(), elements.buffer):
             for box in place.boxes:
                 self.write(Elements.of(place.buffer, box, place.frame))
 

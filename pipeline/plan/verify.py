@@ -359,8 +359,8 @@ class _Verifier:
         box = tuple((axis[0], axis[-1] + 1) for axis in acc.elements.axes)
         needed = self.complete(terms)
         some, full = contributed(self.masks, terms, box, [available, needed])
-        classes, one = zip(some.ids.flat, full.ids.flat, some.counts().flat), self.macs_of_one(op)
-        for part, all_, count in classes:
+        one, ids = self.macs_of_one(op), zip(some.ids.flat, full.ids.flat, strict=True)
+        for (part, all_), count in zip(ids, some.counts().flat, strict=True):
             atoms = self.masks.atoms[all_]
             share = self.masks.atoms[part] / atoms if atoms else 1.0  # only padding
             self.macs[op.name] += int(count) * share * one
