@@ -70,21 +70,25 @@ def pixel_gap(form: Form, tensor: str, delay: int = 0) -> Gap | None:
         if not by_rows or (window.axis, window.divide) != (1, 1):
             return None
         read, out = (1, *read[1:]), (1, *out[1:])
-        first = _first(window, read[1], out).reshape(-1) * read[2]
+        rows, columns = np.zeros(1, dtype=np.int64), _first(window, read[1], out) * read[2]
         ends = _ends(window, read[1], out[1]) * read[2]
     elif form.covers(op.output) and form.in_one_piece(tensor) and form.in_one_piece(op.output):
-        first = _first_read(operands[0], read, out)
+        rows, columns = _first_read(operands[0], read, out)
     else:
         return None
     bits, made = form.parts[tensor].bits // 4, form.out.bits // 4
     pixel, over, under = (made * out[-1], made * prod(out), bits * prod(read))
-    numbers, ahead = pixel * np.arange(len(first)), 1 + delay
-    later = np.minimum.accumulate(first[::-1])[::-1][ahead:] * bits
-    forwards = int((later - numbers[: len(later)] - pixel).min(initial=under))
-    backwards = NEVER
+    # pixel n of the input's beginning less the output's, of rows and within one
+    ahead, width, backwards = 1 + delay, len(columns), NEVER
+    down = bits * rows - pixel * width * np.arange(len(rows))
+    across = bits * columns - pixel * np.arange(width)
+    row, column = divmod(ahead, width)
+    here = down[row : row + 1] + across[column:].min(initial=NEVER)
+    least = min(here.min(initial=NEVER), down[row + 1 :].min(initial=NEVER) + across.min())
+    forwards = min(under, int(least) + delay * pixel)
     if ends is not None:
-        earlier = np.maximum.accumulate(ends)[: max(0, len(ends) - ahead)] * bits
-        backwards = int((earlier - numbers[ahead:]).max(initial=-over))
+        earlier = (bits * ends - pixel * np.arange(width))[: max(0, width - ahead)]
+        backwards = int((earlier - ahead * pixel).max(initial=-over))
     gap = Gap(forwards, backwards, (), delay, ahead * pixel // 2)
     return gap if gap.shared(over, under) else None
 
@@ -116,25 +120,30 @@ def _ends(window: Window, extent: int, outs: int) -> IntArray:
     return np.where((last >= 0) & (last >= start), last + 1, 0)
 
 
-def _first_read(operand: Operand, shape: tuple[int, ...], out: tuple[int, ...]) -> IntArray:
-    """For each output pixel, row-major, the number of the first element that it reads."""
-    total = np.zeros(out[:-1], dtype=np.int64)
-    stride = 1
+def _first_read(
+    operand: Operand, shape: tuple[int, ...], out: tuple[int, ...]
+) -> tuple[IntArray, IntArray]:
+    """For each output pixel the number of the first element that it reads: what that is of its
+    first axis, and of its place on the others, row-major."""
+    rows = np.zeros(out[0] if len(out) > 1 else 1, dtype=np.int64)
+    columns, stride = np.zeros(out[1:-1], dtype=np.int64), 1
     for window, extent in reversed(list(zip(operand.windows, shape, strict=True))):
-        total = total + stride * _first(window, extent, out)
+        first, axis = stride * _first(window, extent, out), window.axis
+        if axis is None or not 0 < axis < len(out) - 1:
+            rows = rows + first
+        else:
+            columns = columns + first.reshape(
+                [-1 if n == axis else 1 for n in range(1, len(out) - 1)]
+            )
         stride *= extent
-    return total.reshape(-1)
+    return rows, columns.reshape(-1)
 
 
 def _first(window: Window, extent: int, out: tuple[int, ...]) -> IntArray:
     """Along one axis, the first index inside; of a window outside of all, its end."""
-    rows = window.axis is not None and window.axis < len(out) - 1
-    numbers = np.arange(out[window.axis] if rows and window.axis is not None else 1)
+    moves = window.axis is not None and window.axis < len(out) - 1
+    numbers = np.arange(out[window.axis] if moves and window.axis is not None else 1)
     start = numbers // window.divide * window.stride + window.offset
     missing = np.maximum(-start, 0)
     inside = start + -(-missing // window.dilation) * window.dilation
-    inside = np.minimum(inside, extent)
-    if not rows:
-        return np.asarray(inside[:1], dtype=np.int64)
-    sides = [-1 if axis == window.axis else 1 for axis in range(len(out) - 1)]
-    return np.asarray(inside, dtype=np.int64).reshape(sides)
+    return np.asarray(np.minimum(inside, extent), dtype=np.int64)

@@ -58,10 +58,13 @@ class Cells:
         """Whether a step writes a cell of ``source`` that it reads."""
         if not source.meets(target):
             return False
-        cells = self._of(source, read)
+        cells, written = self._of(source, read), self._of(target, made)
+        match *cells, *written:
+            case slice(start=first, stop=end), slice(start=begin, stop=stop):
+                return bool(first < stop and begin < end)
         for some in cells:
             self.taken[some] = True
-        found = any(self.taken[some].any() for some in self._of(target, made))
+        found = any(self.taken[some].any() for some in written)
         for some in cells:
             self.taken[some] = False
         return found

@@ -1,6 +1,9 @@
 """The order of a layer in place is the best of all, where only one thing is asked of it: pixels of
 one width, each with all its channels; so is that of a tiny block."""
 
+import tracemalloc
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,9 +11,10 @@ from hypothesis import strategies as st
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.fit import roomy
-from pipeline.search.chains.cells import Cells, Full
+from pipeline.search.chains.cells import Cells, Full, at
 from pipeline.search.chains.peeling import Rectangle, _least, least, peeling, turned_after
-from pipeline.search.chains.traversals import columns, ranks, rows, single_transpose
+from pipeline.search.chains.slots import _room
+from pipeline.search.chains.traversals import columns, ordered, ranks, rows, single_transpose
 from pipeline.search.chains.weaves import TINY, Weave, by_rows, pixel_by_pixel, tiny, woven
 from pipeline.search.view.pixels import Layer, PixelView
 from pipeline.search.view.whole import Span
@@ -77,6 +81,38 @@ def test_where_rows_turn_into_columns_takes_what_is_counted(kind: str) -> None:
             for switch in range(max(height, width) + 1)
         ]
         assert turned_after(layer).tolist() == counted
+
+
+@pytest.mark.parametrize("kind", [*PIXELS, "depthwise", "pooling"])
+def test_large_layers_row_by_row_are_known_without_their_pixels(kind: str) -> None:
+    for number in range(10):
+        chain = next(in_place.several(kind, number))
+        view, _ = view_of(chain)
+        layer = view.layer(0)
+        by_rows = ordered(view, 0, rows(*layer.outputs[:2]))
+        by_pixels = replace(by_rows, row_major=False)
+        assert by_rows.row_major and by_rows.peak == by_pixels.peak
+        for cells in range(by_rows.peak, layer.inputs.total + layer.outputs.total):
+            rooms = set[int | None]()
+            for order in (by_rows, by_pixels):
+                arena = Cells(cells + 3)
+                arena.hold(image := at(layer.source, cells % 3))
+                if cells % 2:
+                    arena.free[-1] = False
+                rooms.add(_room(arena, order, layer, image))
+            assert len(rooms) == 1, number
+
+
+def test_a_large_image_takes_little_more_than_a_byte_a_cell() -> None:
+    net = Net((4096, 4096, 1))
+    net.maximum((2, 2), stride=(2, 2))
+    tracemalloc.start()
+    try:
+        plan = Herringbone().plan(net.graph(), board(streams=False))
+        assert tracemalloc.get_traced_memory()[1] < 60 << 20
+    finally:
+        tracemalloc.stop()
+    assert arena_nibbles(plan) == 2 << 24
 
 
 def test_each_line_of_a_block_is_made_in_the_largest_steps_that_fit() -> None:

@@ -79,8 +79,9 @@ class Cells:
 
     def __init__(self, size: int) -> None:
         self.size, self.next = size, 0
-        self.marks = bytearray(b"\1" * size)
+        self.marks = bytearray(size)
         self.free = np.frombuffer(self.marks, dtype=bool)  # the same bytes
+        self.free[:] = True
 
     def block(self, pixels: Pixels) -> int | None:
         """Room for all the pixels in one aligned piece."""
@@ -143,6 +144,12 @@ class Cells:
                 marks[place : place + size] = free
             else:
                 self.mark(place, places.width, free=True)
+
+    def hold(self, buffer: Buffer) -> None:
+        if buffer.run(buffer.box) is not None:
+            self.free[slice(*buffer.extent)] = False
+        else:
+            self.mark(buffer.addresses(buffer.box), buffer.nibbles, free=False)
 
     def mark(self, elements: IntArray, width: int, free: bool) -> None:
         cells = elements.reshape(-1)

@@ -5,20 +5,22 @@ the most that is ever live, because one free nibble is as good as another: nothi
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import zip_longest
 
 import numpy as np
 
 from pipeline.graph.tensor import IntArray
 from pipeline.placement.blocks import WORD, round_up
+from pipeline.plan.reads import NEVER
 from pipeline.plan.vocabulary import Buffer
 from pipeline.schedules.traversed import Run, Traversed
 from pipeline.search.chains.cells import Cells, Full, Places, at, buffer, in_one_piece
 from pipeline.search.chains.traversals import ordered, rows
 from pipeline.search.view.pixels import Layer, Order, Pixels, PixelView, by_pixel
 
-Elements = dict[str, IntArray]
-"""Where each tensor's elements lie, each of the tensor's shape."""
+Buffers = dict[str, Buffer]
+"""Where each tensor lies, by its name."""
 
 
 def arrange(
@@ -45,51 +47,55 @@ def arrange(
 
 def _place(nibbles: int, start: Buffer, above: int, orders: Sequence[Order]) -> Traversed:
     arena, runs = Cells(nibbles), list[Run]()
-    elements: Elements = {start.name: start.addresses(start.box)}
-    arena.next = start.extent[1]
     buffers = {start.name: start}
+    arena.next = start.extent[1]
     for order, after in zip_longest(orders, orders[1:]):
         view = order.view
         arena.free[:] = True
         for name in view.live(order.span.first):
-            arena.mark(elements[name], view.pixels(name).nibbles_per_element, free=False)
-        order, made = _made(arena, order, after, elements)
-        elements |= made
-        buffers |= {name: buffer(view.tensors[name], made[name]) for name in made}
+            arena.hold(buffers[name])
+        order, made = _made(arena, order, after, buffers)
+        buffers |= made
         runs += _runs(order, buffers)
     return Traversed(tuple(buffers.values()), tuple(runs), nibbles, above)
 
 
 def _made(
-    arena: Cells, order: Order, after: Order | None, elements: Elements
-) -> tuple[Order, Elements]:
+    arena: Cells, order: Order, after: Order | None, buffers: Buffers
+) -> tuple[Order, Buffers]:
     """Where what ``order`` makes lies; it may change where that does not matter."""
     layer, op, tensors = order.layer, order.operators[-1], order.view.tensors
     target = tensors[op.output]
     if not by_pixel(op, tensors):
         for name in op.overwritable(tensors):
             if name in order.last:
-                return order, {target.name: elements[name].reshape(target.shape)}
+                place = buffers[name].addresses(buffers[name].box)
+                return order, {target.name: buffer(target, place.reshape(target.shape))}
         if (base := arena.block(Pixels.of(target))) is not None:  # as its kernels want it
-            return order, {target.name: in_one_piece(target, base)}
+            return order, {target.name: at(target, base)}
     if layer is None:
-        return order, _follow(arena, order, elements)
+        return order, _follow(arena, order, buffers)
     row_major = ordered(order.view, order.span.first, rows(*layer.outputs[:2]))
     read = after is not None and any(target.name in each.inputs for each in after.operators)
     if after is not None and read and not _fits(after, arena.size):
         if (base := arena.block(layer.outputs)) is not None:
-            return row_major, {target.name: in_one_piece(target, base, _deaths(after, target.name))}
-    elif (base := _room(arena, row_major, layer, elements)) is not None:
-        return row_major, {target.name: in_one_piece(target, base)}
-    return order, _follow(arena, order, elements)
+            place = in_one_piece(target, base, _deaths(after, target.name))
+            return row_major, {target.name: buffer(target, place)}
+    elif (base := _room(arena, row_major, layer, buffers[layer.source.name])) is not None:
+        return row_major, {target.name: at(target, base)}
+    return order, _follow(arena, order, buffers)
 
 
 def _fits(order: Order, nibbles: int) -> bool:
     return order.layer is not None and order.layer.fit_beside(nibbles)
 
 
-def _runs(order: Order, buffers: dict[str, Buffer]) -> list[Run]:
+def _runs(order: Order, buffers: Buffers) -> list[Run]:
     """Its steps, places relative to what each makes; they make all that its operators do."""
+    if order.row_major:
+        (op,) = order.operators
+        out = buffers[op.output]
+        return [Run.of(op, (buffers[op.inputs[0]],), out, out.box)]
     runs, (lows, highs) = list[Run](), order.boxes
     pieces = np.split(order.units, order.starts[1:])
     for units, low, stop in zip(pieces, lows.tolist(), (highs + 1).tolist(), strict=True):
@@ -104,7 +110,7 @@ def _runs(order: Order, buffers: dict[str, Buffer]) -> list[Run]:
     return runs
 
 
-def _follow(arena: Cells, order: Order, elements: Elements) -> Elements:
+def _follow(arena: Cells, order: Order, buffers: Buffers) -> Buffers:
     """Put each output pixel where inputs have died: their cells are free before it is written."""
     view, operators, groups = order.view, order.operators, order.groups
     held = {op.output: Places(view.pixels(op.output), groups) for op in operators}
@@ -112,7 +118,8 @@ def _follow(arena: Cells, order: Order, elements: Elements) -> Elements:
     for name, last in order.last.items():
         times = last.reshape(-1)
         if name not in held:
-            held[name] = Places(view.pixels(name), groups, elements[name])
+            cells = buffers[name].addresses(buffers[name].box)
+            held[name] = Places(view.pixels(name), groups, cells)
         turn = np.argsort(times, kind="stable").tolist()
         ends = np.searchsorted(np.sort(times), np.arange(len(order.units) + 1)).tolist()
         dying.append((name, held[name], turn, ends))
@@ -134,10 +141,8 @@ def _follow(arena: Cells, order: Order, elements: Elements) -> Elements:
                 dead.remove(pixel)
             arena.release(there, dead)
         places.of[pixel] = arena.take(places.channels, places.width) if kept is None else kept
-    return {
-        op.output: held[op.output].elements.reshape(view.tensors[op.output].shape)
-        for op in operators
-    }
+    tensors = [view.tensors[op.output] for op in operators]
+    return {t.name: buffer(t, held[t.name].elements.reshape(t.shape)) for t in tensors}
 
 
 def _deaths(order: Order, name: str) -> IntArray:
@@ -150,21 +155,54 @@ def _deaths(order: Order, name: str) -> IntArray:
     return np.argsort(np.argsort(last, kind="stable"))
 
 
-def _room(arena: Cells, order: Order, layer: Layer, elements: Elements) -> int | None:
+def _room(arena: Cells, order: Order, layer: Layer, source: Buffer) -> int | None:
     """The lowest byte from which the outputs can be written row-major in one piece, every cell
     after its input has died."""
-    pixels, given, source = layer.outputs, layer.inputs, layer.source.name
-    # cell c is free for unit n, from offset n * each on: the base is at most c - n * each
-    highest = np.where(arena.free, np.int32(arena.size), np.int32(-1))
-    if source in order.last:
-        before = (order.last[source].reshape(-1, 1) * pixels.each).astype(np.int32)
-        first = elements[source].reshape(given.number, -1).astype(np.int32)
-        for nibble in range(given.nibbles_per_element):
-            highest[first + nibble] = first + nibble - before
-    base, align = 0, max(2, pixels.nibbles_per_element)
-    while base + pixels.total <= arena.size:
-        early = np.flatnonzero(highest[base : base + pixels.total] < base)
-        if not early.size:
+    total, align = layer.outputs.total, max(2, layer.outputs.nibbles_per_element)
+    dies, first = source.tensor in order.view.dying(order.span), source.run(source.box)
+    if order.row_major and dies and first is not None:
+        early = partial(_early_in_rows, arena, layer, first)
+    else:
+        early = partial(_early, _highest(arena, order, layer, source if dies else None))
+    base = 0
+    while base + total <= arena.size:
+        if (last := early(base, base + total)) < 0:
             return base
-        base = round_up(base + int(early[-1]) + 1, align)
+        base = round_up(last + 1, align)
     return None
+
+
+def _highest(arena: Cells, order: Order, layer: Layer, source: Buffer | None) -> IntArray:
+    """Of each cell how high the outputs may begin: it has to be free for unit n, which writes from
+    n times a pixel above that on."""
+    highest = np.where(arena.free, np.int32(arena.size), np.int32(-1))
+    if source is not None:
+        before = (order.last[source.tensor].reshape(-1, 1) * layer.outputs.each).astype(np.int32)
+        cells = source.addresses(source.box).reshape(layer.inputs.number, -1).astype(np.int32)
+        for nibble in range(source.nibbles):
+            highest[cells + nibble] = cells + nibble - before
+    return highest
+
+
+def _early(highest: IntArray, base: int, stop: int) -> int:
+    """The last cell up to ``stop`` that is written before it is free; -1 where none is."""
+    early = np.flatnonzero(highest[base:stop] < base)
+    return base + int(early[-1]) if early.size else -1
+
+
+def _early_in_rows(arena: Cells, layer: Layer, first: int, base: int, stop: int) -> int:
+    """The same where the input, which dies, lies row-major from ``first`` on."""
+    end, fin = first + layer.inputs.total, layer.inputs.each
+    others = (base, min(stop, first)), (max(base, end), stop)
+    found = max(arena.marks.rfind(0, *each) for each in others)
+    (rows, columns), pixels = layer.lasts, np.arange(layer.inputs.columns)
+    below = range(layer.inputs.rows)[: max(0, -(-(stop - first) // (fin * len(pixels))))]
+    for y in reversed(below):
+        begins = first + (y * len(pixels) + pixels) * fin
+        # the cells of a pixel that are written before the last of the output that reads it
+        until = base + (rows[y] * layer.outputs.columns + columns) * layer.outputs.each
+        ends = np.minimum(np.minimum(until, stop), begins + fin)
+        early = (ends > np.maximum(begins, base)) & (columns != NEVER) & (rows[y] != NEVER)
+        if early.any():
+            return max(found, int(ends[early].max()) - 1)
+    return found

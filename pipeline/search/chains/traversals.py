@@ -84,15 +84,18 @@ def ranks(height: int, width: int, peels: Peels) -> IntArray:
 
 def ordered(view: PixelView, number: int, peels: Peels, groups: int = 1) -> Order:
     """One operator, by ``peels`` for each of ``groups`` of channels; made once."""
-    key = number, peels, groups
+    key, op = (number, peels, groups), view.operators[number]
     if key not in view.known:
-        height, width = view.pixels(view.operators[number].output)[:2]
-        turn = np.argsort(ranks(height, width, peels), axis=None)
-        units = np.empty((groups, len(turn), 4), dtype=np.int64)
-        units[..., 0], units[..., 3] = number, np.arange(groups)[:, None]
-        units[..., 1], units[..., 2] = np.divmod(turn, width)
-        starts = np.arange(groups) * len(turn)
-        view.known[key] = Order(
-            view, Span(number, number + 1), units.reshape(-1, 4), starts, groups
-        )
+        height, width = view.pixels(op.output)[:2]
+
+        def units() -> IntArray:
+            turn = np.argsort(ranks(height, width, peels), axis=None)
+            units = np.empty((groups, len(turn), 4), dtype=np.int64)
+            units[..., 0], units[..., 3] = number, np.arange(groups)[:, None]
+            units[..., 1], units[..., 2] = np.divmod(turn, width)
+            return units.reshape(-1, 4)
+
+        starts = np.arange(groups) * height * width
+        by_rows = groups == 1 and view.image(op) and peels == rows(height, width)
+        view.known[key] = Order(view, Span(number, number + 1), units, starts, groups, by_rows)
     return view.known[key]

@@ -100,7 +100,7 @@ def _within(view: PixelView, span: Span, weave: Weave, nibbles: int) -> tuple[Or
         lines.append(np.split(np.column_stack([order.units, begins]), firsts[1:]))
     taken = np.argmax(np.array(peaks) <= nibbles, axis=0).tolist()
     units = np.concatenate([lines[n][line] for line, n in enumerate(taken)])
-    return (Order(view, span, units[:, :4], np.flatnonzero(units[:, 4])),)
+    return (Order(view, span, lambda: units[:, :4], np.flatnonzero(units[:, 4])),)
 
 
 def woven(view: PixelView, span: Span, weave: Weave) -> Order:
@@ -124,7 +124,7 @@ def woven(view: PixelView, span: Span, weave: Weave) -> Order:
     time = np.concatenate([made.time for made in steps.values()])
     turn = np.argsort(time, kind="stable")
     starts = np.flatnonzero(np.diff(time[turn], prepend=-1))
-    order = view.known[span, weave] = Order(view, span, units[turn], starts)
+    order = view.known[span, weave] = Order(view, span, lambda: units[turn], starts)
     return order
 
 
@@ -195,7 +195,7 @@ def tiny(view: PixelView, span: Span) -> Iterator[Way]:
         _, number = min(ways)
         turn.append((*pixels[number], 0))
         made &= ~(1 << number)
-    order = Order(view, span, np.array(turn[::-1]), np.arange(len(turn)))
+    order = Order(view, span, lambda: np.array(turn[::-1]), np.arange(len(turn)))
     yield Way(order.peak, lambda nibbles: (order,))
 
 

@@ -1,6 +1,6 @@
 """A network pixel by pixel: when each is made in an order of some operators, and when it dies."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -12,7 +12,7 @@ from pipeline.graph.access import Operand, Window
 from pipeline.graph.operator import Operator, Tensors
 from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.kernels.int4 import crops
-from pipeline.plan.reads import NEVER, read_times
+from pipeline.plan.reads import NEVER, positions, read_times
 from pipeline.search.view.whole import Span, View
 
 PixelBox = tuple[tuple[int, int], tuple[int, int]]
@@ -84,6 +84,20 @@ class Layer:
             and self.outputs.each > self.inputs.each
         )
 
+    @cached_property
+    def lasts(self) -> tuple[IntArray, ...]:
+        """Of each row and of each column of the input, the last of the output that reads it; NEVER
+        where none does."""
+        found = list[IntArray]()
+        for axis, window in enumerate(self.windows):
+            extent, outs = self.inputs[axis], self.outputs[axis]
+            last = np.full(extent + 2, NEVER)  # with padding
+            read = np.clip(positions(window, ((0, outs),) * 2), -1, extent) + 1
+            for each in np.broadcast_to(read, (outs, window.count)).T:
+                np.maximum.at(last, each, np.arange(outs))
+            found.append(last[1:-1])
+        return tuple(found)
+
     def fit_beside(self, nibbles: int) -> bool:
         """Input and output fit whole: then order and overlap do not matter."""
         return self.inputs.total + self.outputs.total <= nibbles
@@ -106,6 +120,12 @@ class PixelView(View):
 
     def part(self, span: Span) -> tuple[Operator, ...]:
         return self.operators[slice(*span)]
+
+    def image(self, op: Operator) -> bool:
+        """Whether ``op`` slides over an image, and makes one."""
+        return op.slides and all(
+            len(self.tensors[name].shape) == 3 for name in (op.inputs[0], op.output)
+        )
 
     def spans(self) -> list[Span]:
         """Parts between which one tensor is live: a layer, a block with branches, or a depthwise
@@ -144,17 +164,24 @@ class PixelView(View):
 class Order:
     """
     Attributes:
-        units: (n, 4): the operator, the row and the column of each pixel in turn, and which of
-            its groups of channels.
+        turn: makes ``units`` when they are asked for.
         starts: the first unit of each step.
         groups: of channels, made one after the other, each from one of the input.
+        row_major: one layer's pixels, row by row: what large ones hold is known without ``units``.
     """
 
     view: PixelView
     span: Span
-    units: IntArray
+    turn: Callable[[], IntArray]
     starts: IntArray
     groups: int = 1
+    row_major: bool = False
+
+    @cached_property
+    def units(self) -> IntArray:
+        """(n, 4): the operator, the row and the column of each pixel in turn, and which of its
+        groups of channels."""
+        return self.turn()
 
     @property
     def operators(self) -> tuple[Operator, ...]:
@@ -179,7 +206,26 @@ class Order:
     @property
     def peak(self) -> int:
         """The most nibbles live at once when any output may lie in any free nibble."""
-        return self.view.nibbles(self.span.first) + max(0, int(self.grown.max()))
+        apart = self.row_major and not self.by_byte
+        most = self._grown_by_rows() if apart else self.grown.max()
+        return self.view.nibbles(self.span.first) + max(0, int(most))
+
+    def _grown_by_rows(self) -> int:
+        """The most of ``grown``: rows of the input die with a row of the output, columns with a
+        pixel of it."""
+        layer = self.view.layer(self.span.first)
+        rows, columns = (
+            np.bincount(last[last != NEVER], minlength=outs)
+            for last, outs in zip(layer.lasts, layer.outputs[:2], strict=True)
+        )
+        dies = layer.source.name in self.view.dying(self.span)
+        fin, fout = layer.inputs.each * dies, layer.outputs.each
+        unread = layer.inputs.number - rows.sum() * columns.sum()
+        before = fout * len(columns) * np.arange(len(rows))
+        before -= fin * (columns.sum() * (np.cumsum(rows) - rows) + unread)
+        kinds, kind = np.unique(rows, return_inverse=True)
+        within = fout * np.arange(1, len(columns) + 1) - fin * np.outer(kinds, np.cumsum(columns))
+        return int((before + within.max(axis=1)[kind]).max())
 
     @cached_property
     def grown(self) -> IntArray:
