@@ -102,9 +102,6 @@ class _Chosen(NamedTuple):
         return max((gap.delay for gap in self.gaps.values()), default=0)
 
 
-Chosen = dict[Hashable, _Chosen]
-
-
 @dataclass
 class Draft:
     """
@@ -121,7 +118,6 @@ class Draft:
         elsewhere: buffers that need no place, by name: the input where it comes in element by
             element, tensors on a card; ``memories``: those of them that the board does not have.
         beside: the steps of other tracks than the processor's, by the name of the track.
-        chosen: kernels, by what they were chosen for.
     """
 
     graph: Graph
@@ -138,11 +134,11 @@ class Draft:
     beside: dict[str, tuple[Step, ...]] = field(default_factory=dict)
     most_scratch: Mapping[str, int] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)
-    chosen: Chosen = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.fixed = {b.name: b for b in constants(self.graph, self.hardware, 0)}
         self.home |= {name: name for name in self.fixed}
+        self.chosen: dict[Hashable, _Chosen] = {}
         self.gaps: dict[tuple[str, str], Gap | None] = {}
         self.reads: dict[str, Needs] = {}
         self.slices: dict[tuple[str, Box], Slice] = {}

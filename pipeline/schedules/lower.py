@@ -19,7 +19,7 @@ from pipeline.placement.constants import constants
 from pipeline.placement.fit import first_fit
 from pipeline.placement.place import EFFORT, Placed, place
 from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Loop, Plan, Rows, Step, Track
-from pipeline.schedules.draft import Chosen, Draft, Held, Key
+from pipeline.schedules.draft import Draft, Held, Key
 from pipeline.schedules.lifetimes import numbers
 from pipeline.schedules.needs import needs, nibbles, row_nibbles, to_next_row
 
@@ -188,7 +188,7 @@ def settled(
         asked=before.asked,
     )  # fmt: skip
     body = tuple(step for region in regions for step in region.steps(draft))
-    blocks = needs(draft, body, keep_input, draft.graph.output)
+    blocks = needs(draft, body, keep_input)
     fixed = {n: found.addresses[key] for key, n in blocks.number.items() if key in found.addresses}
     left = [n for n in range(len(blocks.profiles)) if n not in fixed]
     conflicts = Interference(blocks.profiles, blocks.overlaps)
@@ -293,18 +293,11 @@ def with_room(laid: Callable[[bool], Laid]) -> Laid:
     return laid(False) if crowded and has_scratch else found
 
 
-def load_of(
-    regions: Sequence[Region],
-    graph: Graph,
-    hardware: Hardware,
-    end: str = "",
-    chosen: Chosen | None = None,
-) -> int:
-    """Nibbles that ``regions`` hold at most, to the tensor ``end`` (the output); no scratch.
-    ``chosen``: kernels for forms that other regions of ``graph`` were found to have, too."""
-    draft = Draft(graph, hardware, scratch=False, chosen={} if chosen is None else chosen)
+def load_of(regions: Sequence[Region], graph: Graph, hardware: Hardware) -> int:
+    """Nibbles that ``regions`` hold at most; no scratch."""
+    draft = Draft(graph, hardware, scratch=False)
     body = [step for region in regions for step in region.steps(draft)]
-    blocks = needs(draft, body, keep_input=False, end=end or graph.output)
+    blocks = needs(draft, body, keep_input=False)
     return load(blocks.profiles, blocks.overlaps)
 
 
@@ -326,7 +319,7 @@ def _placed(
     effort: int,
     turns: Sequence[int] | None,
 ) -> Laid:
-    blocks = needs(draft, body, keep_input, draft.graph.output, but=bool(draft.overlaps))
+    blocks = needs(draft, body, keep_input, but=bool(draft.overlaps))
     placed = place(blocks.profiles, blocks.overlaps, effort, turns)
     return Laid(draft, body, placed, {key: placed.addresses[n] for key, n in blocks.number.items()})
 

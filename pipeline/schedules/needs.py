@@ -23,15 +23,13 @@ class Needs(NamedTuple):
     overlaps: list[Overlap]
 
 
-def needs(
-    draft: Draft, body: Sequence[Step], keep_input: bool, end: str, but: bool = False
-) -> Needs:
+def needs(draft: Draft, body: Sequence[Step], keep_input: bool, but: bool = False) -> Needs:
     """``but``: without scratch."""
     graph, held = draft.graph, draft.held
     given = [each.keys for each in held.values() if each.buffer.tensor == graph.input]
     outside = any(each.tensor == graph.input for each in draft.elsewhere.values())
     resident = [] if outside else list(given[0])
-    last = [*held[draft.home[end]].keys, *(resident if keep_input else ())]
+    last = [*held[draft.home[graph.output]].keys, *(resident if keep_input else ())]
     lives = lifetimes(body, held, resident, last)
     at: dict[Key, Place] = {}
     parts: list[list[Block]] = []

@@ -1,99 +1,166 @@
-"""The first layers of a network patch by patch: what patches share is computed again for each."""
+"""Patches: boxes of an image that are computed through several layers, one after the other. What a
+patch needs of the layers inside is computed for it alone; its halo, which its neighbours need,
+too, is computed again.
+"""
 
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
+from pipeline.graph.access import Window
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.plan.vocabulary import Lin, Loop, Step, value
+from pipeline.plan.vocabulary import Rows, Step
 from pipeline.schedules.bounds import Box, Range
 from pipeline.schedules.draft import Draft
 
-ROW, COLUMN = "patch_row", "patch_column"
-VARIABLES = (ROW, COLUMN)
+
+@dataclass(frozen=True)
+class Run:
+    """Operators one after the other, of which each reads what is made before it, or other images;
+    nobody else reads what they make, but for the last one.
+
+    Attributes:
+        rows, columns: of a patch of the result.
+    """
+
+    graph: Graph = field(repr=False, compare=False)
+    operators: tuple[Operator, ...]
+    rows: int
+    columns: int
+
+    @property
+    def op(self) -> Operator:
+        """That makes the result."""
+        return self.operators[-1]
+
+    @cached_property
+    def inner(self) -> tuple[str, ...]:
+        """Tensors that are never whole, nor any row of them."""
+        return tuple(op.output for op in self.operators[:-1])
+
+    @cached_property
+    def outer(self) -> tuple[str, ...]:
+        """Tensors that rows are read of."""
+        read = dict.fromkeys(name for op in self.operators for name in op.inputs)
+        return tuple(name for name in read if name not in self.inner)
+
+    @cached_property
+    def tops(self) -> range:
+        """The first row of each patch, of those beside each other once."""
+        return range(0, self.graph.tensors[self.op.output].shape[0], self.rows)
+
+    def patches(self, top: int) -> list[Box]:
+        """Of the result, from row ``top`` on."""
+        height, width, channels = self.graph.tensors[self.op.output].shape
+        rows = Range(top, self.rows).clipped(height)
+        wide = (Range(low, self.columns).clipped(width) for low in range(0, width, self.columns))
+        return [(rows, columns, Range(0, channels)) for columns in wide]
+
+    def boxes(self, made: Box) -> dict[str, Box]:
+        """What the box ``made`` of the result needs of each tensor in the run, and of those that it
+        reads; ``made`` itself."""
+        sides = [self._along(axis, range(*made[axis].ends)) for axis in (0, 1)]
+        return {
+            name: (
+                *(Range(side[name].start, len(side[name])) for side in sides),
+                Range(0, self.graph.tensors[name].shape[2]),
+            )
+            for name in sides[0]
+        }
+
+    @cached_property
+    def sides(self) -> dict[str, tuple[list[range], list[range]]]:
+        """Of each tensor the rows that the patches from each top on need, and the columns that the
+        patches beside each other do."""
+        down = [self._along(0, range(*self.patches(top)[0][0].ends)) for top in self.tops]
+        across = [self._along(1, range(*patch[1].ends)) for patch in self.patches(0)]
+        return {name: ([d[name] for d in down], [a[name] for a in across]) for name in down[0]}
+
+    def _along(self, axis: int, made: range) -> dict[str, range]:
+        """Indices along an axis that ``made`` of the result need, of each tensor."""
+        found = {self.op.output: made}
+        for output, name, windows in self._windows:
+            window, out = windows[axis], found[output]
+            low, stop = window.span(out.start, out.stop) if out else (0, 0)
+            extent = self.graph.tensors[name].shape[axis]
+            low = min(max(0, low), extent)
+            read = range(low, max(low, min(stop, extent)))
+            other = found.get(name, read)
+            found[name] = range(min(read.start, other.start), max(read.stop, other.stop))
+        return found
+
+    @cached_property
+    def _windows(self) -> list[tuple[str, str, tuple[Window, ...]]]:
+        """Each image that is read, from the last operator on: for what, and how."""
+        return [
+            (op.output, operand.tensor, operand.windows)
+            for op in reversed(self.operators)
+            for operand in op.reads(self.graph.tensors)
+            if operand.tensor in op.inputs
+        ]
+
+    @cached_property
+    def held(self) -> int:
+        """Nibbles that the largest patch has of the layers inside at most."""
+        last = {name: n for n, op in enumerate(self.operators) for name in op.inputs}
+        live = [0] * len(self.operators)
+        for made, name in enumerate(self.inner):
+            sides = (max(map(len, side)) for side in self.sides[name])
+            tensor = self.graph.tensors[name]
+            size = prod(sides) * tensor.shape[2] * tensor.dtype.bits // 4
+            for n in range(made, last[name] + 1):
+                live[n] += size
+        return max(live)
+
+    @cached_property
+    def again(self) -> int:
+        """Multiply–accumulates that are repeated, less those that nothing needs."""
+        found = 0
+        for op in self.operators[:-1]:
+            tensor, sides = self.graph.tensors[op.output], self.sides[op.output]
+            made = prod(sum(map(len, side)) for side in sides) * tensor.shape[2]
+            found += op.macs(self.graph.tensors) * (made - tensor.size) // tensor.size
+        return found
+
+    @property
+    def reads(self) -> bool:
+        """Whether each patch of each operator reads something: none lies wholly in the padding."""
+        return all(all(map(len, side)) for sides in self.sides.values() for side in sides)
 
 
 @dataclass(frozen=True)
 class Patches:
-    """``operators`` make ``end`` from ``start``, ``grid`` patches one after the other; ``tiles``
-    are what a patch needs of every tensor in it, both ends included.
+    """Those of ``run`` that begin at row ``row`` of its result."""
 
-    ``apart``: each patch has steps of its own instead of a round of two loops, and its tiles begin
-    where they lie, not where a ring turns: so kernels for whole images make them.
-    """
+    run: Run
+    row: int
 
-    start: str
-    end: str
-    operators: tuple[Operator, ...]
-    grid: tuple[int, int]
-    tiles: dict[str, Box]
-    apart: bool = False
+    @property
+    def op(self) -> Operator:
+        return self.run.op
 
     def steps(self, draft: Draft) -> list[Step]:
-        if self.apart:
-            return self._each(draft)
-        body = list[Step]()
-        for op in self.operators:
-            name = op.output
-            if name == self.end:
-                out = draft.hold(name)
-            else:
-                held = (max(self._extents(draft.graph, name, axis)) for axis in (0, 1))
-                sizes = (*held, draft.graph.tensors[name].shape[2])
-                out = draft.hold(name, sizes, "tile", within=COLUMN)
-            body.append(draft.compute(op, out, self.tiles[name]))
-        rows, columns = self.grid
-        return [Loop(ROW, rows, (Loop(COLUMN, columns, tuple(body)),))]
-
-    def _each(self, draft: Draft) -> list[Step]:
-        found, whole = list[Step](), draft.hold(self.end)
-        for patch in product(*map(range, self.grid)):
-            env = dict(zip(VARIABLES, patch, strict=True))
-            for op in self.operators:
-                sides = zip(
-                    self.tiles[op.output], draft.graph.tensors[op.output].shape, strict=True
-                )
-                box = tuple(at(part, extent, env) for part, extent in sides)
-                out = whole
-                if op.output != self.end:
-                    out = draft.hold_part(op.output, box, f"{patch[0]}.{patch[1]}")
-                found.append(draft.compute(op, out, box))
+        """The result lies whole, unless rows of it are held already."""
+        name, found = self.op.output, list[Step]()
+        out = draft.buffer(draft.home[name]) if name in draft.home else draft.hold(name)
+        for number, patch in enumerate(self.run.patches(self.row)):
+            boxes = self.run.boxes(patch)
+            for op in self.run.operators[:-1]:
+                part = draft.hold_part(op.output, boxes[op.output], f"{self.row}.{number}")
+                found.append(draft.compute(op, part, boxes[op.output]))
+            apart = isinstance(out.map, Rows)
+            rows = [Range(row, 1) for row in range(*patch[0].ends)] if apart else patch[:1]
+            found += (draft.compute(self.op, out, (each, *patch[1:])) for each in rows)
         return found
 
-    def reads(self, graph: Graph) -> bool:
-        """Whether each patch of each operator reads something: none lies wholly in the padding,
-        where a plan has no place to begin."""
-        return all(
-            read or not made
-            for op in self.operators
-            for name in op.inputs
-            for axis in (0, 1)
-            for made, read in zip(
-                self._extents(graph, op.output, axis), self._extents(graph, name, axis), strict=True
-            )
-        )
-
-    def macs(self, graph: Graph) -> int:
-        """Multiply-accumulates of all patches, those done again included."""
-        total = 0
-        for op in self.operators:
-            target = graph.tensors[op.output]
-            sides = [sum(self._extents(graph, op.output, axis)) for axis in (0, 1)]
-            total += prod(sides) * target.shape[2] * op.macs(graph.tensors) // target.size
-        return total
-
-    def _extents(self, graph: Graph, tensor: str, axis: int) -> list[int]:
-        """How many indices along ``axis`` each patch has of ``tensor``."""
-        part, extent = self.tiles[tensor][axis], graph.tensors[tensor].shape[axis]
-        return [at(part, extent, {VARIABLES[axis]: n}).size for n in range(self.grid[axis])]
+    def rows_read(self) -> dict[str, range]:
+        """Of each tensor that rows are read of."""
+        number = self.row // self.run.rows
+        return {name: self.run.sides[name][0][number] for name in self.run.outer}
 
 
-def at(part: Range, extent: int, env: dict[str, int]) -> Range:
-    """``part`` in one pass of the loops, inside of an axis of ``extent``."""
-    return Range(value(part.low, env), part.size).clipped(extent)
-
-
-def tiled(variable: str, size: int) -> Range:
-    """Patch n: ``size`` indices from n * ``size`` on."""
-    return Range(Lin(0, ((variable, size),)), size)
+def tensors_apart(runs: Sequence[Run]) -> frozenset[str]:
+    """Those whose rows are not made, or not read, whole."""
+    return frozenset(name for run in runs for name in (*run.inner, *run.outer, run.op.output))

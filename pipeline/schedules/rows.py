@@ -17,7 +17,7 @@ from pipeline.plan.vocabulary import Step, whole
 from pipeline.schedules.arriving import arriving
 from pipeline.schedules.bounds import Box, Range, all_of, needs
 from pipeline.schedules.draft import Draft, MayOverlap
-from pipeline.schedules.tiles import Tiles
+from pipeline.schedules.patches import Patches
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Arrive:
     row: int
 
 
-RowsStep = RowStep | Tiles | Arrive
+RowsStep = RowStep | Patches | Arrive
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Streamed:
 class Rows:
     """
     Attributes:
-        order: every row that is needed, once; those of ``Tiles`` together.
+        order: every row that is needed, once; those of ``Patches`` together.
         whole: tensors that lie in one piece, such as the network's output; so do those that one
             call makes or reads.
         pixels: of a block, by the tensors whose rows lie in blocks.
@@ -110,7 +110,7 @@ class Rows:
         }
         found = list[Step]()
         for number, (step, each) in enumerate(zip(self.order, reads, strict=True)):
-            if isinstance(step, Tiles):
+            if isinstance(step, Patches):
                 found += step.steps(draft)
                 continue
             dying = {
@@ -142,14 +142,14 @@ def _step(draft: Draft, step: RowStep | Arrive, dying: Mapping[str, Sequence[int
     return draft.finish(op, whole(acc), whole(out))
 
 
-def _inputs(step: RowStep | Tiles) -> Sequence[str]:
+def _inputs(step: RowStep | Patches) -> Sequence[str]:
     """Tensors that it reads rows of."""
-    return step.run.outer if isinstance(step, Tiles) else step.op.inputs
+    return step.run.outer if isinstance(step, Patches) else step.op.inputs
 
 
 def _reads(step: RowsStep, graph: Graph) -> Mapping[str, range]:
     """Rows of each input."""
-    if isinstance(step, Tiles):
+    if isinstance(step, Patches):
         return step.rows_read()
     if isinstance(step, Arrive) or step.kind in ("open", "close"):
         return {}

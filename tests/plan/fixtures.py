@@ -27,9 +27,9 @@ from pipeline.plan.vocabulary import (
     whole,
 )
 from pipeline.schedules.lower import lay
+from pipeline.schedules.patches import Patches, Run
 from pipeline.schedules.rows import Resident
 from pipeline.schedules.rows import Rows as RowByRow
-from pipeline.schedules.tiles import Run, Tiles
 from pipeline.strategies.herringbone import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from tests.strategies.chains import Chain, board
@@ -200,7 +200,7 @@ def column_tiles(rng: np.random.Generator) -> tuple[Plan, Graph]:
     graph = net.graph()
     hardware = board(streams=False, weights_in="flash", sram_bytes=64)
     run = Run(graph, graph.operators, rows=2, columns=2)
-    steps = tuple(Tiles(run, row) for row in run.tops)
+    steps = tuple(Patches(run, row) for row in run.tops)
     regions = [Resident("input"), RowByRow(steps, frozenset([graph.output]))]
     return lay(regions, graph, hardware, scratch=False).plan("by hand"), graph
 

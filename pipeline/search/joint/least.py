@@ -10,11 +10,11 @@ from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.placement.chain import ENOUGH
 from pipeline.schedules.lower import Laid, lay, room, squeezed
-from pipeline.schedules.tiles import Run, tensors_apart
+from pipeline.schedules.patches import Run, tensors_apart
 from pipeline.search.joint.cuts import Cuts, Piece
 from pipeline.search.joint.fastest import Fastest
+from pipeline.search.joint.patches import patched
 from pipeline.search.joint.regions import regions
-from pipeline.search.joint.tiles import tiled
 from pipeline.search.layouts import in_blocks, rows_able
 from pipeline.search.view.rows import Units
 
@@ -38,7 +38,7 @@ def least(
     Args:
         repeated: multiply–accumulates that may be done again.
     """
-    runs = tiled(graph, hardware, operators, repeated) if repeated else ()
+    runs = patched(graph, hardware, operators, repeated) if repeated else ()
     ways = [_least(_cuts(graph, hardware, operators, runs), hardware)]
     if runs:
         once = _cuts(graph, hardware, operators)

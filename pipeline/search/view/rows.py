@@ -17,8 +17,8 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.hardware import Hardware
 from pipeline.schedules.draft import Draft
+from pipeline.schedules.patches import Patches, Run
 from pipeline.schedules.rows import Arrive, RowsStep, RowStep, over_dying, read_by, rows_of, saved
-from pipeline.schedules.tiles import Run, Tiles
 from pipeline.search.view.whole import Task, View
 
 SUM_NIBBLES = 8
@@ -52,7 +52,7 @@ class Units:
         operators: those that are needed, in order.
         streamed: the input arrives row by row; else all of it is there from the start.
         pixels: of a block, by the tensors whose rows lie in blocks.
-        runs: that are made tile by tile.
+        runs: that are made patch by patch.
         alone: what no kernel makes row by row; one call makes all of it.
         known: of operators that make rows, what cells those save and which rows they read.
         blocks: of each tensor its rows' blocks, in order, rows that are made together one; none of
@@ -93,7 +93,7 @@ class Units:
         known = {} if known is None else known
         found = cls(graph, operators, streamed, pixels or {}, runs, known, alone)
         inner = {name for run in runs for name in run.inner}
-        tiled = {run.op.output: run for run in runs}
+        patched = {run.op.output: run for run in runs}
         found._add_blocks(graph.input)
         if streamed:
             for row, block in enumerate(found.blocks[graph.input]):
@@ -109,8 +109,8 @@ class Units:
             if op.output in inner:
                 found.blocks[op.output] = ()
                 continue
-            if run := tiled.get(op.output):
-                found._tiles(run)
+            if run := patched.get(op.output):
+                found._patches(run)
                 continue
             if op.output in alone:
                 found._all(op)
@@ -195,7 +195,7 @@ class Units:
             ]
             self._add(Unit(RowStep("make", op, row), tuple(reads), block, self._makers(reads)))
 
-    def _tiles(self, run: Run) -> None:
+    def _patches(self, run: Run) -> None:
         """Rows that are made together live together: it may be less."""
         tensor, blocks = self.graph.tensors[run.op.output], list[int]()
         height = rows_of(self.graph, tensor.name)
@@ -203,7 +203,7 @@ class Units:
             block, some = len(self.sizes), min(run.rows, height - top)
             self.sizes.append(some * tensor.size * tensor.dtype.bits // 4 // height)
             blocks += [block] * some
-            step = Tiles(run, top)
+            step = Patches(run, top)
             rows = step.rows_read().items()
             read = dict.fromkeys(self.blocks[name][at] for name, each in rows for at in each)
             reads = tuple((each, 0) for each in read)

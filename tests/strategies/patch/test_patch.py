@@ -7,17 +7,14 @@ import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.access import Window
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.cost import cost
-from pipeline.plan.vocabulary import Compute, Lin
-from pipeline.schedules.arriving import Arriving
-from pipeline.schedules.bounds import read
+from pipeline.plan.vocabulary import Compute
 from pipeline.schedules.channels import ChannelByChannel
 from pipeline.schedules.lower import load_of, needed
-from pipeline.schedules.patches import at, tiled
-from pipeline.search.moves.patches import ends, least
+from pipeline.schedules.patches import Run
+from pipeline.search.moves.patches import ending, least
 from pipeline.strategies.patch import Patch
 from tests.codegen.cortex_m.support import core
 from tests.codegen.int8.support import host
@@ -51,9 +48,12 @@ def test_mobilenet_runs_exactly() -> None:
 @pytest.mark.ci
 def test_every_other_end_is_worse() -> None:
     graph = nets.mobilenet_v2(224, weights=False)
-    found = ends(graph, graph.input, needed(graph), (4, 4))
-    arriving = Arriving.of(graph, BOARD)
-    held = {stage.end: load_of([arriving, stage], graph, BOARD, stage.end) // 2 for stage in found}
+    found = ending(graph, graph.input, needed(graph), (4, 4))
+    held = {
+        stage.op.output: stage.held // 2
+        + sum(int(graph.tensors[name].bytes) for name in (graph.input, stage.op.output))
+        for stage in found
+    }
     chosen = str(dict(Patch().plan(graph, BOARD).notes)["patch_stage_end"])
     assert held[chosen] == min(held.values()) == 320_960
     assert sum(value == 320_960 for value in held.values()) == 1
@@ -61,9 +61,8 @@ def test_every_other_end_is_worse() -> None:
 
 def test_halo_is_clipped_to_the_image() -> None:
     """3x3 on 8 rows, 4 patches of 2 rows: 3, 4, 4 and 3 rows of the input."""
-    rows = read(Window(0, 3, 1, -1), (tiled("n", 2),), (8,), 8)
-    assert rows == (Lin(-1, (("n", 2),)), 4)
-    assert [at(rows, 8, {"n": patch}).size for patch in range(4)] == [3, 4, 4, 3]
+    run = Run(two_layers(8), tuple(needed(two_layers(8))[:1]), 2, 2)
+    assert list(map(len, run.sides["input"][0])) == [3, 4, 4, 3]
 
 
 def two_layers(size: int, stride: int = 1) -> Graph:
@@ -111,8 +110,7 @@ def test_random_networks_run_exactly(seed: int) -> None:
         return
     report = exact(plan, graph).report
     stage, regions = least(graph, BOARD, grid)
-    once = sum(op.macs(graph.tensors) for op in stage.operators)
-    assert report.macs_executed == graph.macs + stage.macs(graph) - once
+    assert report.macs_executed == graph.macs + stage.again
     assert cost(plan, graph, BOARD).pmu_bytes <= load_of(regions, graph, BOARD) / 2
 
 
@@ -152,7 +150,9 @@ def test_what_is_enlarged_ends_the_part_in_patches() -> None:
     net.rearrange((14, 14, 8), repeats=(2, 2, 1))
     after = net.conv(4, (3, 3))
     graph = net.graph()
-    assert [stage.end for stage in ends(graph, graph.input, needed(graph), (2, 2))] == [before]
+    assert [stage.op.output for stage in ending(graph, graph.input, needed(graph), (2, 2))] == [
+        before
+    ]
     exact(Patch(rows=2, columns=2).plan(graph, BOARD), graph)
     with pytest.raises(ThimbleError, match=f"until {after}"):
         Patch(rows=2, columns=2, until=after).plan(graph, BOARD)
@@ -182,7 +182,7 @@ def test_no_patch_lies_wholly_in_the_padding() -> None:
     padded = net.conv(3, (1, 1))
     net.conv(2, stride=(2, 2))
     graph = net.graph()
-    found = [stage.end for stage in ends(graph, graph.input, graph.operators, (4, 4))]
+    found = [stage.op.output for stage in ending(graph, graph.input, graph.operators, (4, 4))]
     assert padded not in found and found == [graph.output]
     plan = Patch().plan(graph, BOARD)
     exact(plan, graph)

@@ -1,4 +1,4 @@
-"""Tiles of columns: right on random networks, no more work repeated than is said, and as C."""
+"""Patches: right on random networks, no more work repeated than is said, and as C."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +14,10 @@ from pipeline.plan.cost import intervals
 from pipeline.plan.draw import pseudocode
 from pipeline.plan.vocabulary import Affine, Buffer, Compute, Plan, packed
 from pipeline.schedules.lower import lay, needed
+from pipeline.schedules.patches import Patches, Run
 from pipeline.schedules.rows import Resident, Rows, Streamed
-from pipeline.schedules.tiles import Run, Tiles
+from pipeline.search.joint.patches import stretches
 from pipeline.search.joint.segment import on_demand
-from pipeline.search.joint.tiles import stretches
 from pipeline.search.view.rows import Units
 from tests.codegen.int8.support import Native, frames, host
 from tests.comparing import equal
@@ -35,11 +35,11 @@ def planned(graph: Graph, runs: list[Run], hardware: Hardware, streamed: bool = 
     begin = (Streamed if streamed else Resident)(graph.input)
     steps = tuple(units.units[number].step for number in order)
     regions = [begin, Rows(steps, frozenset([graph.output]))]
-    return lay(regions, graph, hardware).plan("tiles")
+    return lay(regions, graph, hardware).plan("patches")
 
 
 def some_runs(graph: Graph, seed: int) -> list[Run]:
-    """Up to two, anywhere, tiles of any size."""
+    """Up to two, anywhere, patches of any size."""
     chance, operators = Random(seed), needed(graph)
     able = list(stretches(graph, operators))
     chance.shuffle(able)
@@ -55,7 +55,7 @@ def some_runs(graph: Graph, seed: int) -> list[Run]:
 
 
 def inverted(height: int = 8, width: int = 9) -> Graph:
-    """Thin, wide, depthwise, thin: what tiles are for."""
+    """Thin, wide, depthwise, thin: what patches are for."""
     net = Net((height, width, 4), np.random.default_rng(0))
     net.conv(32, (1, 1))
     net.depthwise()
@@ -84,7 +84,7 @@ def test_random_networks_run_exactly(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 9), (1, 4), (2, 3), (8, 9)])
 def test_what_is_repeated_is_known(rows: int, columns: int) -> None:
-    """All of it is in the layer before the one with windows; nothing where there is one tile."""
+    """All of it is in the layer before the one with windows; nothing where there is one patch."""
     graph = inverted()
     run = run_of(graph, rows, columns)
     report = exact(planned(graph, [run], BOARD), graph).report
@@ -94,38 +94,27 @@ def test_what_is_repeated_is_known(rows: int, columns: int) -> None:
     assert run.again == (down * across - 8 * 9) * 4 * 32
 
 
-def test_a_cortex_m_has_fast_kernels_for_tiles() -> None:
+def test_a_cortex_m_has_fast_kernels_for_patches() -> None:
     """Between rows that lie anywhere, whole columns or not."""
     graph = inverted()
     plan = planned(graph, [run_of(graph, 2, 3)], board_named("nucleo_l4r5zi"))
     made = [step for step in plan.tracks[0].steps if isinstance(step, Compute)]
-    assert len(made) == 3 * 4 * (2 + 2) and all(s.kernel.startswith("cortex_m.") for s in made)
+    assert len(made) == 3 * 4 * 3 and all(s.kernel.startswith("cortex_m.") for s in made)
 
 
-def test_wide_layers_take_a_tile() -> None:
-    """Three rows of 288 B are held; a tile has 3 x 3 pixels, and 1 of the layer after it."""
+def test_wide_layers_take_a_patch() -> None:
+    """Three rows of 288 B are held; a patch has 3 x 3 pixels, and 1 of the layer after it."""
     graph = inverted()
     run = run_of(graph, 1, 1)
     assert run.held == 2 * (3 * 3 + 1) * 32
-    rows, tiles = (
+    rows, patches = (
         max(b.extent[1] for b in planned(graph, runs, BOARD).buffers if b.memory == "sram")
         for runs in ([], [run])
     )
-    assert tiles <= rows * 2 // 3
+    assert patches <= rows * 2 // 3
 
 
-def test_places_are_shared_by_what_is_not_there_together() -> None:
-    """Of five layers in a row two are held at a time."""
-    net = Net((6, 8, 4), np.random.default_rng(0))
-    for _ in range(6):
-        net.conv(4)
-    graph = net.graph()
-    run = run_of(graph, 1, 4)
-    assert sorted(run.places.values()) == [0, 0, 0, 1, 1]
-    exact(planned(graph, [run], BOARD), graph)
-
-
-def test_no_tile_lies_in_the_padding() -> None:
+def test_no_patch_lies_in_the_padding() -> None:
     net = Net((4, 4, 2), np.random.default_rng(0))
     net.conv(2)
     net.conv(2, (1, 1), padding=(0, 0, 3, 0))
@@ -134,10 +123,9 @@ def test_no_tile_lies_in_the_padding() -> None:
     assert run_of(graph, 1, 7).reads
 
 
-def test_rows_of_tiles_are_read_where_they_are() -> None:
+def test_rows_of_patches_are_read_where_they_are() -> None:
     graph = inverted()
-    tiles = Tiles(run_of(graph, 2, 4), 4)
-    assert tiles.rows_read() == {graph.input: range(3, 7)}
+    assert Patches(run_of(graph, 2, 4), 4).rows_read() == {graph.input: range(3, 7)}
 
 
 def test_stretches_end_where_others_read() -> None:

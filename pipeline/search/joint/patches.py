@@ -1,7 +1,7 @@
-"""Which operators run tile by tile: as little memory as so many repeated multiply–accumulates buy.
+"""Which operators run in patches: as little memory as so many repeated multiply–accumulates buy.
 
 For a peak to aim at: the first stretches of operators from thin rows to thin rows, as many as it
-takes, in small tiles; then without some of them, and in larger tiles, as long as the peak is met.
+takes, in small patches; then without some of them, and in larger ones, as long as the peak is met.
 Where more work is left than may be repeated, the peak is too low: the lowest is found by halves.
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
-from pipeline.schedules.tiles import Run
+from pipeline.schedules.patches import Run
 from pipeline.search.joint.cuts import Cuts
 from pipeline.search.view.rows import Known, Units, adds_rows
 
@@ -23,8 +23,8 @@ LONGEST = 8
 """Operators of a stretch."""
 
 ROWS = (1, 2, 4)
-TILES = (1, 2, 3, 4, 6, 8, 12, 18)
-"""Rows that are made together, and tiles beside each other, that are tried."""
+ACROSS = (1, 2, 3, 4, 6, 8, 12, 18)
+"""Rows of patches, and patches beside each other, that are tried."""
 
 SHARE = 6
 """Of the peak without repeated work, the part that a run takes to begin with."""
@@ -57,7 +57,7 @@ def stretches(graph: Graph, operators: Sequence[Operator]) -> Iterator[tuple[int
     for number, op in enumerate(operators):
         for name in op.inputs:
             readers.setdefault(name, []).append(number)
-    able = [tileable(op, graph) for op in operators]
+    able = [patchable(op, graph) for op in operators]
     for first in range(len(operators)):
         until = first
         for last in range(first + 1, min(first + LONGEST, len(operators))):
@@ -68,12 +68,10 @@ def stretches(graph: Graph, operators: Sequence[Operator]) -> Iterator[tuple[int
                 yield first, last
 
 
-def tileable(op: Operator, graph: Graph) -> bool:
-    """Its output and all that it reads are images, of which a tile needs a part."""
-    if op.combine == "whole" or adds_rows(op, graph):
-        return False
+def patchable(op: Operator, graph: Graph) -> bool:
+    """Its output and all that it reads are images, of which a patch needs a part."""
     images = (op.output, *op.inputs)
-    if any(len(graph.tensors[name].shape) != 3 for name in images):
+    if adds_rows(op, graph) or any(len(graph.tensors[name].shape) != 3 for name in images):
         return False
     read = [each.windows[:2] for each in op.reads(graph.tensors) if each.tensor in images]
     return all(
@@ -82,7 +80,7 @@ def tileable(op: Operator, graph: Graph) -> bool:
     )
 
 
-def tiled(
+def patched(
     graph: Graph, hardware: Hardware, operators: Sequence[Operator], most: int
 ) -> tuple[Run, ...]:
     """Runs that repeat up to ``most`` multiply–accumulates."""
@@ -91,7 +89,7 @@ def tiled(
 
 @dataclass
 class _Search:
-    """``known``: see ``Units``; ``tried``: tiles of stretches."""
+    """``known``: see ``Units``; ``tried``: patches of stretches."""
 
     graph: Graph
     hardware: Hardware
@@ -135,14 +133,14 @@ class _Search:
 
     @cached_property
     def starts(self) -> list[Way]:
-        """The first stretch, the first two, and so on, in small tiles."""
+        """The first stretch, the first two, and so on, in small patches."""
         room = self.plain.peak // SHARE
         every = [run for stretch in self.parted() if (run := self.small(*stretch, room))]
         ways = (self.way(every[:some], self.plain.peak - 1) for some in range(1, MOST + 1))
         return [way for way in ways if way is not None]
 
     def less(self, way: Way, limit: int) -> Way:
-        """Without the runs, and in the largest tiles, that the limit allows: where most work is
+        """Without the runs, and in the largest patches, that the limit allows: where most work is
         repeated first."""
         for run in sorted(way.runs, key=lambda run: -run.again):
             at = way.runs.index(run)
@@ -163,7 +161,7 @@ class _Search:
     def parted(self) -> list[tuple[int, int]]:
         """Stretches, such that rows between them, and between operators of none, have as few cells
         as possible. In each the windows of one operator overlap: work is repeated once, not more
-        and more from the last tile to the first."""
+        and more from the last patch to the first."""
         sliding = [overlapping(op, self.graph) for op in self.operators]
         able = [
             (first, last)
@@ -185,12 +183,12 @@ class _Search:
         return best[-1][1]
 
     def small(self, first: int, last: int, room: int) -> Run | None:
-        """The least work in tiles that take so many cells; the smallest ones where none do."""
+        """The least work in patches that take so many cells; the smallest ones where none do."""
         every = self.of(first, last)
         return next((run for run in every if self.room(run) <= room), every[-1] if every else None)
 
     def room(self, run: Run) -> int:
-        """Cells of its tiles, and of the rows that it needs and makes together."""
+        """Cells of its patches, and of the rows that it needs and makes together."""
         total = run.held
         for name in (*run.outer, run.op.output):
             tensor = self.graph.tensors[name]
@@ -199,17 +197,17 @@ class _Search:
         return total
 
     def sizes(self, run: Run) -> list[Run]:
-        """The same stretch in tiles of all sizes, less and less work repeated."""
+        """The same stretch in patches of all sizes, less and less work repeated."""
         names = [op.name for op in self.operators]
         return self.of(names.index(run.operators[0].name), names.index(run.op.name))
 
     def of(self, first: int, last: int) -> list[Run]:
-        """Of a stretch tiles of all sizes, none worse than another in memory and work, the least
+        """Of a stretch patches of all sizes, none worse than another in memory and work, the least
         work first."""
         if (first, last) not in self.tried:
             operators = tuple(self.operators[first : last + 1])
             width = self.graph.tensors[operators[-1].output].shape[1]
-            columns = sorted({-(-width // tiles) for tiles in TILES})
+            columns = sorted({-(-width // patches) for patches in ACROSS})
             every = [Run(self.graph, operators, rows, wide) for rows in ROWS for wide in columns]
             able = [(run.again, self.room(run), run) for run in every if run.reads]
             found, least = list[Run](), 1 << 60
