@@ -104,9 +104,10 @@ class Buffer:
 
     def meets(self, other: Buffer, granule: int = 1) -> bool:
         """Whether both reach into a granule, of so many nibbles, or lie around one."""
+        if self.memory != other.memory:
+            return False
         (low, high), (start, stop) = self.extent, other.extent
-        near = low // granule <= (stop - 1) // granule and start // granule <= (high - 1) // granule
-        return self.memory == other.memory and near
+        return low // granule <= (stop - 1) // granule and start // granule <= (high - 1) // granule
 
     @cached_property
     def starts_on_bytes(self) -> bool:

@@ -73,13 +73,18 @@ class Elements:
     def of(cls, buffer: Buffer, box: Box, frame: int = 0) -> Elements:
         return cls(buffer, tuple(range(start, stop) for start, stop in box), frame)
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
-        return tuple(len(axis) for axis in self.axes)
+        return tuple(map(len, self.axes))
 
-    @property
+    @cached_property
     def size(self) -> int:
         return prod(self.shape)
+
+    @cached_property
+    def ends(self) -> Box:
+        """The smallest box around all of them, if there are any."""
+        return tuple((int(axis[0]), int(axis[-1]) + 1) for axis in self.axes)
 
     @cached_property
     def numbers(self) -> IntArray:

@@ -299,9 +299,7 @@ def _in_order(box: Box, times: IntArray) -> list[Box]:
     return result
 
 
-def interpret(
-    plan: Plan, graph: Graph, frame: IntArray, choose: Choice = lambda ready: ready[0]
-) -> Result:
+def interpret(plan: Plan, graph: Graph, frame: IntArray, choose: Choice = None) -> Result:
     """Execute ``plan`` on ``frame`` (the input tensor's shape), bit-exact with the firmware.
 
     A plan for n frames takes (n, *shape), or one frame n times over, and gives n outputs.

@@ -102,7 +102,10 @@ class _Place:
 
 
 def _inside(inner: Box, outer: Box) -> bool:
-    return all(c <= a and b <= d for (a, b), (c, d) in zip(inner, outer, strict=True))
+    for (low, high), (start, stop) in zip(inner, outer, strict=True):
+        if low < start or stop < high:
+            return False
+    return True
 
 
 class Known:
@@ -123,8 +126,7 @@ class Known:
         place = self.places[zone].get((id(elements.buffer), elements.frame))
         if place is None or not elements.size:
             return not elements.size
-        ends = tuple((int(axis[0]), int(axis[-1]) + 1) for axis in elements.axes)
-        return any(_inside(ends, box) for box in place.boxes)
+        return any(_inside(elements.ends, box) for box in place.boxes)
 
     def put(self, elements: Elements) -> bool:
         """Make complete ``elements`` known, which are written now; False where that can't be, and
@@ -188,7 +190,7 @@ def _meeting(places: Iterable[_Place], buffer: Buffer) -> Iterator[_Place]:
 
 def _box(elements: Elements) -> Box | None:
     """Return the box that the elements fill; None where they leave some out, or are none."""
-    axes = elements.axes
-    if not all(isinstance(axis, range) and axis and axis.step == 1 for axis in axes):
-        return None
-    return tuple((axis[0], axis[-1] + 1) for axis in axes)
+    for axis in elements.axes:
+        if not (isinstance(axis, range) and axis and axis.step == 1):
+            return None
+    return elements.ends

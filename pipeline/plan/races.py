@@ -47,6 +47,7 @@ class Races:
     def __init__(self, plan: Plan, zones: Zones) -> None:
         self.plan, self.zones, count = plan, zones, len(plan.tracks)
         self.clock: list[Clock] = [[0] * count for _ in plan.tracks]
+        self.known = [0] * count  # of each track its last step that all others are ordered after
         self.signals: dict[str, list[Clock]] = defaultdict(list)
         self.signaller: dict[str, int] = {}
         self.granule = {memory.name: 2 * memory.granule_bytes for memory in plan.memories}
@@ -60,6 +61,7 @@ class Races:
             needed = value(step.at_least, event.env)
             if needed > 0:
                 mine[:] = map(max, mine, self.signals[step.counter][needed - 1])
+                self._learn()
         mine[event.track] += 1
         if isinstance(step, Signal):
             if self.signaller.setdefault(step.counter, event.track) != event.track:
@@ -81,7 +83,7 @@ class Races:
         every = self.touched[self.zones.of(place) if place else self.zones.at(memory, 0)]
         low, high = place.extent if place else (0, 1)
         low, high = low // granule, -(-high // granule)
-        done, known = list[tuple[int, bool, int]](), self._known()
+        done, known = list[tuple[int, bool, int]](), self.known
         for key, other in every.items():
             if other.latest <= known[other.track]:
                 done.append(key)  # all that comes is ordered after it
@@ -95,19 +97,19 @@ class Races:
                 self._ordered(event, memory, elements, other)
         for key in done:
             del every[key]
-        own = every.setdefault(
-            (event.track, writes, id(place)), _Touched(event.track, writes, low, high)
-        )
+        if (own := every.get(key := (event.track, writes, id(place)))) is None:
+            own = every[key] = _Touched(event.track, writes, low, high)
         own.latest = mine[event.track]
         own.steps[_key(elements)] = own.latest, elements
         if len(own.steps) > MOST_STEPS:
             least = known[event.track]
             own.steps = {key: each for key, each in own.steps.items() if each[0] > least}
 
-    def _known(self) -> list[int]:
-        """Return, for each track, its last step that all others are ordered after."""
+    def _learn(self) -> None:
         tracks = range(len(self.clock))
-        return [min(self.clock[n][track] for n in tracks if n != track) for track in tracks]
+        self.known = [
+            min((self.clock[n][track] for n in tracks if n != track), default=0) for track in tracks
+        ]
 
     def _ordered(
         self, event: Event, memory: str, elements: Elements | None, other: _Touched

@@ -16,7 +16,10 @@ class Lin:
     coef: tuple[tuple[str, int], ...] = ()
 
     def __call__(self, env: dict[str, int]) -> int:
-        return self.const + sum(factor * env[variable] for variable, factor in self.coef)
+        total = self.const
+        for variable, factor in self.coef:
+            total += factor * env[variable]
+        return total
 
 
 Index = int | Lin
@@ -44,9 +47,12 @@ class Slice:
     def box(self, shape: tuple[int, ...], env: dict[str, int]) -> Box:
         ranges = []
         for low, extent, limit in zip(self.lo, self.size, shape, strict=True):
-            start = value(low, env)
-            first = min(max(start, 0), limit)
-            ranges.append((first, max(first, min(start + extent, limit))))
+            start = low if isinstance(low, int) else low(env)
+            stop = start + extent
+            if not 0 <= start <= stop <= limit:
+                start = min(max(start, 0), limit)
+                stop = max(start, min(stop, limit))
+            ranges.append((start, stop))
         return tuple(ranges)
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pipeline.plan.vocabulary import Loop, Plan, PlanError, Signal, Step, Wait, value
 
 Env = dict[str, int]
-Choice = Callable[[list[int]], int]
+Choice = Callable[[list[int]], int] | None
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """One step of one track, with the values of the loop variables around it."""
 
     track: int
@@ -36,11 +35,11 @@ def unroll(steps: tuple[Step, ...], env: Env) -> Iterator[tuple[Step, Env]]:
             yield step, env
 
 
-def walk(plan: Plan, choose: Choice = lambda ready: ready[0]) -> Iterator[Event]:
+def walk(plan: Plan, choose: Choice = None) -> Iterator[Event]:
     """Yield every step in an order that the counters allow.
 
-    ``choose`` picks the next track among those that can go on; a race-free plan gives the same
-    result whatever it picks.
+    ``choose`` picks the next track among those that can go on, by default the first; a race-free
+    plan gives the same result whatever it picks.
 
     Raises:
         PlanError: when every unfinished track waits (deadlock).
@@ -56,22 +55,23 @@ def walk(plan: Plan, choose: Choice = lambda ready: ready[0]) -> Iterator[Event]
         step, env = head
         return not isinstance(step, Wait) or counters[step.counter] >= value(step.at_least, env)
 
-    while any(head is not None for head in heads):
-        able = [track for track in range(len(heads)) if ready(track)]
-        if not able:
-            stuck = [
-                f"{plan.tracks[track].name} at {Event(track, *head)}"
-                for track, head in enumerate(heads)
-                if head is not None
-            ]
-            raise PlanError(f"deadlock: {'; '.join(stuck)}")
-        track = choose(able)
+    while True:
+        able = filter(ready, range(len(heads)))
+        if (track := next(able, -1)) < 0:
+            break
+        track = choose([track, *able]) if choose else track
         head = heads[track]
         assert head is not None
         heads[track] = next(cursors[track], None)
         if isinstance(head[0], Signal):
             counters[head[0].counter] += 1
         yield Event(track, *head)
+    if stuck := [
+        f"{plan.tracks[track].name} at {Event(track, *head)}"
+        for track, head in enumerate(heads)
+        if head is not None
+    ]:
+        raise PlanError(f"deadlock: {'; '.join(stuck)}")
 
 
 def repeated(steps: Iterable[Step], times: int = 1) -> Iterator[tuple[Step, int]]:
