@@ -8,9 +8,10 @@ stream is read once and in order; tracks neither race nor deadlock; the output i
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -58,6 +59,54 @@ class Report:
     macs_executed: int
 
 
+class _Made(NamedTuple):
+    """How an operator makes an output element.
+
+    Attributes:
+        summed, ending: what its terms read, and what the end of their sum reads.
+        added, ended, read: the tensors of the former, of the latter and of both.
+        needed: all that there is of those that are summed.
+        macs: multiply–accumulates, padding included.
+    """
+
+    name: str
+    terms: tuple[Term, ...]
+    summed: tuple[Operand, ...]
+    ending: tuple[Operand, ...]
+    added: set[str]
+    ended: set[str]
+    read: set[str]
+    needed: dict[str, Box]
+    macs: float
+
+    @classmethod
+    def of(cls, op: Operator, graph: Graph) -> Self:
+        tensors, terms = graph.tensors, op.terms(graph.tensors)
+        summed = tuple(operand for term in terms for operand in term.operands)
+        ending = tuple(op.completion(tensors))
+        added, ended = ({operand.tensor for operand in each} for each in (summed, ending))
+        needed = {name: tensors[name].box for name in added}
+        macs = op.macs(tensors) / tensors[op.output].size
+        return cls(op.name, terms, summed, ending, added, ended, added | ended, needed, macs)
+
+
+class _Reading(NamedTuple):
+    """What the step of an event reads for the outputs ``box``: what its slices hold of each
+    tensor, and where."""
+
+    event: Event
+    frame: int
+    box: Box
+    times: Times
+    places: dict[str, Buffer]
+    available: dict[str, Box]
+
+    def holds(self, operand: Operand, whole: Box) -> bool:
+        """All that is read of the tensor's box ``whole``."""
+        held = self.available.get(operand.tensor, ((0, 0),) * len(whole))
+        return reads_all(operand, self.box, held, whole)
+
+
 @dataclass
 class _Verifier:
     plan: Plan
@@ -67,8 +116,7 @@ class _Verifier:
     macs: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     computed: Counter[str] = field(default_factory=Counter)
     sums: dict[str, tuple[int, int]] = field(default_factory=dict)
-    macs_each: dict[str, float] = field(default_factory=dict)
-    terms_of: dict[str, tuple[Term, ...]] = field(default_factory=dict)
+    making: dict[str, _Made] = field(default_factory=dict)
     steps: int = 0
 
     def __post_init__(self) -> None:
@@ -125,29 +173,23 @@ class _Verifier:
     def compute(self, event: Event, step: Compute) -> None:
         op, out = self.operators[step.op], self.place(event, step.out)
         self.expect(event, out, op.output, "accumulator" if step.partial else "activation")
-        frame, box = self.frame(event), self.box(event, step.out)
+        frame, box, made = self.frame(event), self.box(event, step.out), self.made(op)
         if not size_of(box):
             return
-        terms = self.terms(op)
-        summed = [operand for term in terms for operand in term.operands]
-        read = summed if step.partial else [*summed, *op.completion(self.graph.tensors)]
-        sources = self.sources(event, step.ins, read)
         times = self.times(event, box, step.unit, step.order)
-        available = self.available(event, sources)
-        reads = [
-            self.operand(event, operand, box, times, sources, available)
-            for operand in summed
-            if operand.tensor in sources
-        ]
+        reading = self.reading(event, step.ins, made, box, times)
+        if others := reading.places.keys() - (made.added if step.partial else made.read):
+            raise PlanError(f"{event} has a slice of {min(others)}, which it does not read")
+        reads = [self.operand(reading, o) for o in made.summed if o.tensor in reading.places]
         written = access(out, box, frame, lambda: times() + step.delay)
         sums: IntArray | int = COMPLETE
         if step.partial:
             self.divisible(event, op)
             reads.append(written)
-            sums = self.add_up(event, op, written, terms, available)
+            sums = self.add_up(event, made, written, reading.available)
         else:
-            reads += self.completion(event, op, box, times, sources, available)
-            self.whole(event, op, box, terms, available)
+            reads += self.completion(reading, made)
+            self.whole(reading, made)
             self.computed[op.name] += written.elements.size
         for name in step.scratch:
             self.memory.scratch(event, self.plan.buffer[name], [*reads, written])
@@ -167,19 +209,19 @@ class _Verifier:
         acc, out = self.place(event, step.acc), self.place(event, step.out)
         self.expect(event, acc, op.output, "accumulator")
         self.expect(event, out, op.output, "activation")
-        frame, box = self.frame(event), self.box(event, step.out)
+        frame, box, made = self.frame(event), self.box(event, step.out), self.made(op)
         if self.box(event, step.acc) != box:
             raise PlanError(f"{event} finishes other elements than it writes")
         if not size_of(box):
             return
         times = self.times(event, box, step.unit, ())
         held = access(acc, box, frame, times)
-        sources = self.sources(event, step.ins, op.completion(self.graph.tensors))
-        available = self.available(event, sources)
-        reads = self.completion(event, op, box, times, sources, available)
+        reading = self.reading(event, step.ins, made, box, times)
+        if others := reading.places.keys() - made.ended:
+            raise PlanError(f"{event} has a slice of {min(others)}, which it does not read")
+        reads = self.completion(reading, made)
         found = self.memory.find(event, held)
-        terms = self.terms(op)
-        (full,) = contributed(self.masks, terms, box, [self.complete(terms)])
+        (full,) = contributed(self.masks, made.terms, box, [made.needed])
         wrong = np.asarray(found != full.each())
         if wrong.any():
             number = int(held.elements.numbers[tuple(np.argwhere(wrong)[0])])
@@ -204,10 +246,10 @@ class _Verifier:
 
     # --- pieces
 
-    def terms(self, op: Operator) -> tuple[Term, ...]:
-        if op.name not in self.terms_of:
-            self.terms_of[op.name] = op.terms(self.graph.tensors)
-        return self.terms_of[op.name]
+    def made(self, op: Operator) -> _Made:
+        if op.name not in self.making:
+            self.making[op.name] = _Made.of(op, self.graph)
+        return self.making[op.name]
 
     def place(self, event: Event, piece: Slice) -> Buffer:
         return self.plan.buffer[piece.buffer].at(value(piece.copy, event.env))
@@ -215,25 +257,22 @@ class _Verifier:
     def box(self, event: Event, piece: Slice) -> Box:
         return piece.box(self.plan.buffer[piece.buffer].shape, event.env)
 
-    def available(self, event: Event, sources: dict[str, Slice]) -> dict[str, Box]:
+    def reading(
+        self, event: Event, ins: tuple[Slice, ...], made: _Made, box: Box, times: Times
+    ) -> _Reading:
         """What the slices hold, by tensor: a kernel begins at their first element, so none may lie
         outside of its tensor."""
-        boxes = {tensor: self.box(event, piece) for tensor, piece in sources.items()}
-        for piece, box in zip(sources.values(), boxes.values(), strict=True):
-            if any(low == high and size for (low, high), size in zip(box, piece.size, strict=True)):
+        places, available = dict[str, Buffer](), dict[str, Box]()
+        for piece in ins:
+            place, held = self.place(event, piece), self.box(event, piece)
+            places[place.tensor], available[place.tensor] = place, held
+            if any(
+                low == high and size for (low, high), size in zip(held, piece.size, strict=True)
+            ):
                 raise PlanError(f"{event}: its slice of {piece.buffer} lies outside of the tensor")
-        return boxes
-
-    def sources(
-        self, event: Event, ins: tuple[Slice, ...], read: Sequence[Operand]
-    ) -> dict[str, Slice]:
-        """The slices of the operands ``read``, by tensor."""
-        found = {self.plan.buffer[piece.buffer].tensor: piece for piece in ins}
-        if len(found) != len(ins):
+        if len(places) != len(ins):
             raise PlanError(f"{event} reads one tensor through two slices")
-        if others := found.keys() - {operand.tensor for operand in read}:
-            raise PlanError(f"{event} has a slice of {min(others)}, which it does not read")
-        return found
+        return _Reading(event, self.frame(event), box, times, places, available)
 
     def frame(self, event: Event) -> int:
         """The frame whose activations the step reads and writes."""
@@ -273,97 +312,51 @@ class _Verifier:
         check_units(extents, unit, order)
         return cache(lambda: unit_times(extents, unit, order))
 
-    def operand(
-        self,
-        event: Event,
-        operand: Operand,
-        box: Box,
-        times: Times,
-        sources: dict[str, Slice],
-        available: dict[str, Box],
-    ) -> Access:
+    def operand(self, reading: _Reading, operand: Operand) -> Access:
         """The elements of one operand that the step reads, checked."""
-        buffer = self.place(event, sources[operand.tensor])
+        event, frame, box, times, *_ = reading
+        buffer = reading.places[operand.tensor]
         if buffer.role == "accumulator":
             raise PlanError(f"{event} reads the accumulators {buffer.name}: finish them first")
-        grid = read_indices(operand, box, available[operand.tensor])
-        frame = 0 if self.constant(buffer) else self.frame(event)
-        elements = Elements(buffer, tuple(grid), frame)
+        grid = read_indices(operand, box, reading.available[operand.tensor])
+        elements = Elements(buffer, tuple(grid), 0 if self.constant(buffer) else frame)
         access = Access(elements, lambda last: read_times(operand, box, times(), grid, last))
         self.memory.find(event, access)
         return access
 
-    def completion(
-        self,
-        event: Event,
-        op: Operator,
-        box: Box,
-        times: Times,
-        sources: dict[str, Slice],
-        available: dict[str, Box],
-    ) -> list[Access]:
+    def completion(self, reading: _Reading, made: _Made) -> list[Access]:
         """What the end of a sum reads, such as the bias: all of it must be in the slices."""
         result = []
-        for operand in op.completion(self.graph.tensors):
-            needed = self.graph.tensors[operand.tensor].box
-            held = available.get(operand.tensor, ((0, 0),) * len(needed))
-            if not reads_all(operand, box, held, needed):
+        for operand in made.ending:
+            if not reading.holds(operand, self.graph.tensors[operand.tensor].box):
+                event = reading.event
                 raise PlanError(f"{event} is incomplete: it lacks part of {operand.tensor}")
-            result.append(self.operand(event, operand, box, times, sources, available))
+            result.append(self.operand(reading, operand))
         return result
 
-    def complete(self, terms: tuple[Term, ...]) -> dict[str, Box]:
-        return {o.tensor: self.graph.tensors[o.tensor].box for term in terms for o in term.operands}
-
-    def whole(
-        self,
-        event: Event,
-        op: Operator,
-        box: Box,
-        terms: tuple[Term, ...],
-        available: dict[str, Box],
-    ) -> None:
-        """Every element of ``box`` must get all its atoms; counts the multiply–accumulates."""
-        needed = self.complete(terms)
-        if not all(
-            tensor in available and reads_all(operand, box, available[tensor], needed[tensor])
-            for term in terms
-            for operand in term.operands
-            for tensor in (operand.tensor,)
-        ):
+    def whole(self, reading: _Reading, made: _Made) -> None:
+        """Every element of the box must get all its atoms; counts the multiply–accumulates."""
+        box, needed = reading.box, made.needed
+        if not all(reading.holds(operand, needed[operand.tensor]) for operand in made.summed):
             # a missing part may still meet nothing but another operand's padding
-            some, full = contributed(self.masks, terms, box, [available, needed])
+            some, full = contributed(self.masks, made.terms, box, [reading.available, needed])
             if (some.ids != full.ids).any():
+                event = reading.event
                 raise PlanError(f"{event} is incomplete: its slices do not hold all it needs")
-        self.macs[op.name] += self.macs_of_one(op) * size_of(box)
+        self.macs[made.name] += made.macs * size_of(box)
 
-    def macs_of_one(self, op: Operator) -> float:
-        """Multiply–accumulates of one output element, padding included."""
-        if op.name not in self.macs_each:
-            tensors = self.graph.tensors
-            self.macs_each[op.name] = op.macs(tensors) / tensors[op.output].size
-        return self.macs_each[op.name]
-
-    def add_up(
-        self,
-        event: Event,
-        op: Operator,
-        acc: Access,
-        terms: tuple[Term, ...],
-        available: dict[str, Box],
-    ) -> IntArray:
+    def add_up(self, event: Event, made: _Made, acc: Access, available: dict[str, Box]) -> IntArray:
         """Mask ids after adding; the accumulators must be open and hold none of it yet.
 
         Counts each element's share of the multiply–accumulates of its whole sum.
         """
-        box = tuple((axis[0], axis[-1] + 1) for axis in acc.elements.axes)
-        needed = self.complete(terms)
-        some, full = contributed(self.masks, terms, box, [available, needed])
-        one, ids = self.macs_of_one(op), zip(some.ids.flat, full.ids.flat, strict=True)
+        box = acc.elements.ends
+        some, full = contributed(self.masks, made.terms, box, [available, made.needed])
+        ids = zip(some.ids.flat, full.ids.flat, strict=True)
         for (part, all_), count in zip(ids, some.counts().flat, strict=True):
             atoms = self.masks.atoms[all_]
             share = self.masks.atoms[part] / atoms if atoms else 1.0  # only padding
-            self.macs[op.name] += int(count) * share * one
+            self.macs[made.name] += int(count) * share * made.macs
         held = np.asarray(self.memory.find(event, acc))
         added = some.each()
         kinds = len(self.masks)
