@@ -57,11 +57,11 @@ class Part:
         while axes and (axes[-1][1] == 1 or axes[-1][0] == length):
             length *= axes.pop()[1]
         ranges = [range(count) for _, count in axes]
-        starts = _outer(ranges, [stride for stride, _ in axes], self.base, np.int64)
+        starts = _outer(ranges, [stride for stride, _ in axes], self.base)
         return starts.reshape(-1), length
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Elements:
     """The elements of ``buffer`` at the grid of indices ``axes``, of one frame."""
 
@@ -69,29 +69,29 @@ class Elements:
     axes: tuple[Axis, ...]
     frame: int = 0
 
+    def __post_init__(self) -> None:
+        self.shape = tuple(map(len, self.axes))
+        self.size = prod(self.shape)
+
     @classmethod
     def of(cls, buffer: Buffer, box: Box, frame: int = 0) -> Elements:
         return cls(buffer, tuple(range(start, stop) for start, stop in box), frame)
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(map(len, self.axes))
-
-    @cached_property
-    def size(self) -> int:
-        return prod(self.shape)
 
     @cached_property
     def ends(self) -> Box:
         """The smallest box around all of them, if there are any."""
         return tuple((int(axis[0]), int(axis[-1]) + 1) for axis in self.axes)
 
-    @cached_property
+    @property
     def numbers(self) -> IntArray:
         """Row-major numbers of the elements in their tensor; shape ``shape``."""
-        shape = self.buffer.shape
+        return self.numbered(1, 0)[..., 0]
+
+    def numbered(self, count: int, base: int) -> IntArray:
+        """``base`` and the numbers of their parts, ``count`` an element; shape (*shape, count)."""
+        shape = (*self.buffer.shape, count)
         strides = [prod(shape[d + 1 :]) for d in range(len(shape))]
-        return _outer(self.axes, strides, 0, np.int32 if prod(shape) < 1 << 31 else np.int64)
+        return _outer((*self.axes, range(count)), strides, base)
 
     @cached_property
     def addresses(self) -> IntArray:
@@ -275,16 +275,9 @@ def _segments(axis: range, ring: int) -> list[tuple[slice, int]]:
     return found
 
 
-def _outer(axes: Sequence[Axis], strides: Sequence[int], base: int, kind: Any) -> IntArray:
+def _outer(axes: Sequence[Axis], strides: Sequence[int], base: int) -> IntArray:
     """``base + Σ strides[d] * axes[d]`` for every place of the grid."""
-    total = np.full((1,) * len(axes), base, dtype=kind)
+    total = np.full((1,) * len(axes), base, dtype=np.int64)
     for d, (axis, stride) in enumerate(zip(axes, strides, strict=True)):
-        if isinstance(axis, range):
-            first, last = axis.start * stride, axis.stop * stride
-            line = np.arange(first, last, axis.step * stride, dtype=kind) if stride else None
-        else:
-            line = axis.astype(kind) * kind(stride)
-        if line is None:
-            line = np.zeros(len(axis), dtype=kind)
-        total = total + line.reshape([-1 if e == d else 1 for e in range(len(axes))])
-    return np.asarray(total)
+        total = total + (array(axis) * stride).reshape([-1, *(1,) * (len(axes) - 1 - d)])
+    return total

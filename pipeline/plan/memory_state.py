@@ -115,7 +115,9 @@ class MemoryState:
             if access is not written and access.elements.meets(written.elements):
                 self.in_order(event, access, written)
         self.races.touch(event, written.elements, writes=True)
-        if not self.tokens.write(written.elements, sums):
+        if reads and reads[-1] is written:
+            self.tokens.add(written.elements, np.asarray(sums))
+        elif not self.tokens.write(written.elements, sums):
             raise PlanError(f"{event} writes two elements of {written.buffer.name} into one cell")
 
     def in_order(self, event: Event, read: Access, written: Access) -> None:

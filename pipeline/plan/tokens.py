@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from math import prod
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ from pipeline.plan.vocabulary import Buffer, Plan, PlanError
 from pipeline.plan.zones import Zones
 
 COMPLETE = -1
+PARTS = 1 << 34
 
 MOST_CELLS = 1 << 28
 """Of a memory: what tokens for them take, 4 GB, is left to other programs."""
@@ -41,7 +41,8 @@ class Tokens:
     """A token in every cell: (tensor and form, element and part, contributions).
 
     What is stored as 16-bit sums cannot be read as 4-bit activations, nor as sums of another step
-    (``form``), nor for another frame. Constants are of frame 0.
+    (``form``), nor for another frame. Constants are of frame 0. What of an element lies in a cell
+    has a number, below ``PARTS``, in the lower bits of the token; form and frame are above.
     Contributions are a mask id (``contributions.py``), or COMPLETE for final elements. A cell is a
     byte where all buffers of the memory consist of bytes, else a nibble.
 
@@ -53,16 +54,12 @@ class Tokens:
         self.plan = plan
         self.kept = kept
         top = {memory.name: 0 for memory in plan.memories}
-        largest = dict.fromkeys(top, 0)
         self.grain = dict.fromkeys(top, 2)
         sums = set()
         for buffer in plan.buffers:
             if buffer.name in kept:
                 continue
             top[buffer.memory] = max(top[buffer.memory], buffer.extent[1])
-            largest[buffer.memory] = max(
-                largest[buffer.memory], prod(buffer.shape) * buffer.nibbles
-            )
             if buffer.bits < 8:
                 self.grain[buffer.memory] = 1
             if buffer.role == "accumulator":
@@ -71,11 +68,7 @@ class Tokens:
         for name, size in cells.items():
             if size > MOST_CELLS:
                 raise PlanError(f"{name} would be watched up to byte {top[name] // 2}: too far")
-        number = {name: np.int32 if n < 1 << 31 else np.int64 for name, n in largest.items()}
-        self.owner = {name: np.zeros(n, dtype=np.int32) for name, n in cells.items()}
-        self.content: dict[str, npt.NDArray[Any]] = {
-            name: np.zeros(n, dtype=number[name]) for name, n in cells.items()
-        }
+        self.held = {name: np.zeros(n, dtype=np.int64) for name, n in cells.items()}
         self.sums = {name: np.full(cells[name], COMPLETE, dtype=np.int32) for name in sums}
         self.known = Known(zones, lambda elements: self._put(elements, COMPLETE))
         self._forms: dict[tuple[Form, int], int] = {}
@@ -95,7 +88,7 @@ class Tokens:
         """No cell holds a token."""
         self.known.settle(elements)
         memory = elements.buffer.memory
-        return not elements.take(self.owner[memory], self.grain[memory]).any()
+        return not elements.take(self.held[memory], self.grain[memory]).any()
 
     def write(self, elements: Elements, sums: IntArray | int) -> bool:
         """Put the elements into their cells; ``sums`` has their shape.
@@ -108,13 +101,15 @@ class Tokens:
         self._put(elements, sums)
         if elements.apart:
             return True
-        content = elements.take(self.content[elements.buffer.memory], self._grain(elements))
-        return bool((content == self._parts(elements)).all())
+        return not self._wrong(elements).any()
+
+    def add(self, elements: Elements, sums: IntArray) -> None:
+        """Note what has been added to accumulators that are there."""
+        elements.put(self.sums[elements.buffer.memory], self._grain(elements), sums[..., None])
 
     def _put(self, elements: Elements, sums: IntArray | int) -> None:
         memory, grain = elements.buffer.memory, self._grain(elements)
-        elements.put(self.owner[memory], grain, self.form(elements))
-        elements.put(self.content[memory], grain, self._parts(elements))
+        elements.put(self.held[memory], grain, self._wanted(elements))
         if memory in self.sums:
             elements.put(self.sums[memory], grain, np.reshape(sums, (*np.shape(sums), 1)))
 
@@ -123,7 +118,7 @@ class Tokens:
 
     def destroy(self, elements: Elements) -> None:
         self.known.forget(elements)
-        elements.put(self.owner[elements.buffer.memory], self.grain[elements.buffer.memory], 0)
+        elements.put(self.held[elements.buffer.memory], self._grain(elements), 0)
 
     def check(self, elements: Elements, who: Callable[[], str]) -> IntArray | int:
         """Every cell must hold exactly the expected part of its element.
@@ -135,18 +130,15 @@ class Tokens:
             return COMPLETE
         self.known.settle(elements)
         memory, grain = buffer.memory, self._grain(elements)
-        owner = elements.take(self.owner[memory], grain)
-        content = elements.take(self.content[memory], grain)
-        form = self.form(elements)
-        if (owner != form).any() or (content != self._parts(elements)).any():
-            wrong = (owner != form) | (content != self._parts(elements))
+        wrong = self._wrong(elements)
+        if wrong.any():
             place = tuple(int(n) for n in np.argwhere(wrong)[0])
-            found, held = int(owner[place]), int(content[place])
+            found, held = divmod(int(elements.take(self.held[memory], grain)[place]), PARTS)
             what = self._names[found]
             if found:
                 what += f" number {held // self._per_element(buffer)}"
             raise PlanError(
-                f"{who()} needs {self._names[form]} "
+                f"{who()} needs {self._names[self.form(elements)]} "
                 f"number {int(elements.numbers[place[:-1]])} in "
                 f"{memory} nibble {int(elements.addresses[place[:-1]]) + grain * place[-1]} "
                 f"({buffer.name}), finds {what}"
@@ -158,8 +150,10 @@ class Tokens:
     def _per_element(self, buffer: Buffer) -> int:
         return max(1, buffer.nibbles // self.grain[buffer.memory])
 
-    def _parts(self, elements: Elements) -> npt.NDArray[Any]:
-        """The content that belongs into each cell: (*shape, cells of an element)."""
-        count = self._per_element(elements.buffer)
-        numbers = elements.numbers[..., None]
-        return numbers if count == 1 else numbers * count + np.arange(count, dtype=numbers.dtype)
+    def _wanted(self, elements: Elements) -> IntArray:
+        """The token that belongs into each cell: (*shape, cells of an element)."""
+        return elements.numbered(self._per_element(elements.buffer), PARTS * self.form(elements))
+
+    def _wrong(self, elements: Elements) -> npt.NDArray[np.bool_]:
+        found = elements.take(self.held[elements.buffer.memory], self._grain(elements))
+        return np.asarray(found != self._wanted(elements))
