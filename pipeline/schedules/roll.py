@@ -7,9 +7,9 @@ difference of hashes is 0 where that of the vectors is.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count, islice
-from typing import Any
+from operator import mul
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,15 +20,14 @@ LONGEST = 256
 """The most steps (or loops) in the body of a loop."""
 
 
-@dataclass(frozen=True)
-class _Node:
+class _Node(NamedTuple):
     """An item's shape, or a loop of nodes whose vectors advance by ``slopes`` a turn; the number of
     what it is but for its vector, and the vector's hash."""
 
     shape: Any
     vector: Vector
     number: int
-    hash: np.uint64
+    hash: int
     body: tuple["_Node", ...] = ()
     turns: int = 1
     slopes: Vector = ()
@@ -39,7 +38,7 @@ class _Roll:
 
     def __init__(self, items: Sequence[tuple[Hashable, Vector]]) -> None:
         self.numbers: dict[Hashable, int] = {}
-        self.factors = np.zeros(0, dtype=np.uint64)
+        self.factors = list[int]()
         self.nodes = list[_Node]()
         self.put([_Node(shape, at, self.number(shape), self.hash(at)) for shape, at in items])
 
@@ -51,12 +50,12 @@ class _Roll:
     def number(self, key: Hashable) -> int:
         return self.numbers.setdefault(key, len(self.numbers))
 
-    def hash(self, vector: Vector) -> np.uint64:
+    def hash(self, vector: Vector) -> int:
         if len(vector) > len(self.factors):  # of one seed: more of them begin with the same
             more = np.random.default_rng(0).integers(1, 1 << 62, 64 + 2 * len(vector))
-            self.factors = more.astype(np.uint64)
-        each = np.array(vector, dtype=np.int64).astype(np.uint64)
-        return np.uint64((each * self.factors[: len(vector)]).sum())
+            self.factors = more.tolist()
+        total: int = sum(map(mul, vector, self.factors))
+        return total % (1 << 64)
 
     def collapse(self, period: int) -> bool:
         """Make loops of what repeats after ``period`` nodes; False if nothing does."""

@@ -5,9 +5,8 @@ done; a job begins once the other track has done so many of its own. These count
 keeps the tracks in step, so a plan is right whatever the times become.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import repeat
 from math import prod
 from typing import Any, Final, Literal, NamedTuple, Self
 
@@ -75,7 +74,6 @@ class Act(NamedTuple):
         op: the operator's name; of a transfer "".
         given: the windows, each with its copy, that it reads what it needs from.
         some: what is added goes over these indices of the last axis of each operand.
-        padding: it reads nothing else, so that it is no turn of a loop whose others read something.
     """
 
     kind: Kind
@@ -86,7 +84,13 @@ class Act(NamedTuple):
     op: str = ""
     given: tuple[tuple[str, Index], ...] = ()
     some: Range | None = None
-    padding: bool = False
+
+    @property
+    def shape(self) -> tuple[Hashable, ...]:
+        """All but its ``positions``."""
+        some = self.some and self.some.size
+        sizes, names = [size for _, size in self.box], [name for name, _ in self.given]
+        return self.kind, self.window, self.op, some, *sizes, *names
 
     @property
     def positions(self) -> tuple[Any, ...]:
@@ -126,8 +130,8 @@ class Swapped:
     stored: tuple[str, ...]
     fixed: tuple[str, ...]
     windows: tuple[Window, ...]
-    computing: Sequence[Job]
-    moving: Sequence[Job]
+    computing: Iterable[Job]
+    moving: Iterable[Job]
     bytes: int = 0
 
     def steps(self, draft: Draft) -> list[Step]:
@@ -143,20 +147,24 @@ class Swapped:
         draft.home |= homes
         return list(steps)
 
-    def _track(self, jobs: Sequence[Job], other: str, own: str, draft: Draft) -> tuple[Step, ...]:
-        items, tensors = list[tuple[Act | str, tuple[int, ...]]](), draft.graph.tensors
+    def _track(self, jobs: Iterable[Job], other: str, own: str, draft: Draft) -> tuple[Step, ...]:
+        items, tensors = list[tuple[Hashable, tuple[int, ...]]](), draft.graph.tensors
         reads = {op.name: Needs(op, tensors) for op in draft.graph.operators}
+        firsts = dict[Hashable, Act]()
         for job in jobs:
             items += [("wait", (job.after,))] * bool(job.after)
             for act in job.acts:
+                # what reads nothing but padding is no turn of a loop whose others read something
                 alone = bool(act.op) and _empty(reads[act.op](act.box))
-                items.append((act.at(repeat(0))._replace(padding=alone), act.positions))
+                shape = alone, *act.shape
+                firsts.setdefault(shape, act)
+                items.append((shape, act.positions))
             items.append(("signal", ()))
 
-        def step(shape: Act | str, positions: Sequence[Index]) -> Step:
+        def step(shape: Any, positions: Sequence[Index]) -> Step:
             if isinstance(shape, str):
                 return Wait(other, *positions) if positions else Signal(own)
-            return _step(shape.at(iter(positions)), draft)
+            return _step(firsts[shape].at(iter(positions)), draft)
 
         return rolled(items, step)
 

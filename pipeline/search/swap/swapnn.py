@@ -4,7 +4,8 @@ Each task ends with a signal of its track and waits, before it starts, for the t
 track that it depends on: the counters alone make the plan right, whatever the times become.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
 from typing import NamedTuple
@@ -197,6 +198,17 @@ class Emitter:
         return Act(kind, held.name, task.output, box, task.frame, op, tuple(given), some)
 
 
+@dataclass(frozen=True)
+class Jobs:
+    """Of tasks, made while they are asked for: all their acts at once are a million objects."""
+
+    tasks: Sequence[Task]
+    acts: Callable[[Task], Iterable[Act]]
+
+    def __iter__(self) -> Iterator[Job]:
+        return (Job(task.after, tuple(self.acts(task))) for task in self.tasks)
+
+
 def schedule(
     graph: Graph, chain: Sequence[TiledLayer], sizes: Pools, frames: int, rates: Rates
 ) -> tuple[Swapped, Notes]:
@@ -219,8 +231,8 @@ def schedule(
     run = Algorithm1(tilings, frames, sizes[1:], us)
     expected_us = run.run()
     io, cpu = run.orders["io"], run.orders["cpu"]
-    computing = [Job(task.after, tuple(emitters[task.layer].computing(task))) for task in cpu]
-    moving = [Job(task.after, tuple(emitters[task.layer].moving(task))) for task in io]
+    computing = Jobs(cpu, lambda task: emitters[task.layer].computing(task))
+    moving = Jobs(io, lambda task: emitters[task.layer].moving(task))
     windows = tuple(each for emitter in emitters for each in emitter.windows.values())
     notes: Notes = (
         ("scheduler", "swapnn"),
