@@ -56,12 +56,6 @@ def part(buffer: Buffer, box: Box, copy: Index = 0) -> Slice:
     return Slice(buffer.name, tuple(r.low for r in box), tuple(r.size for r in box), copy)
 
 
-def operands(op: Operator, tensors: Tensors) -> list[Operand]:
-    """All that ``op`` reads, its bias last."""
-    terms = [operand for term in op.terms(tensors) for operand in term.operands]
-    return [*terms, *op.completion(tensors)]
-
-
 class Needs:
     """``needs`` of one operator, for many steps: what several of them read, weights most of all, is
     looked up."""
@@ -71,7 +65,7 @@ class Needs:
         self.known: dict[tuple[int, tuple[Range, ...]], Box] = {}
         self.operands = [
             (each, tensors[each.tensor].shape, [w.axis for w in each.windows if w.axis is not None])
-            for each in operands(op, tensors)
+            for each in op.reads(tensors)
         ]
 
     def __call__(self, made: Box) -> dict[str, Box]:
@@ -81,27 +75,13 @@ class Needs:
             if key not in self.known:
                 self.known[key] = _read(operand, made, self.extents, shape)
             box, before = self.known[key], found.get(operand.tensor)
-            found[operand.tensor] = box if before is None else together([before, box], shape)
+            found[operand.tensor] = box if before is None else tuple(map(hull, before, box, shape))
         return found
 
 
-def needs(op: Operator, tensors: Tensors, made: Box, completed: bool = True) -> dict[str, Box]:
-    """For each tensor that ``op`` reads the box that the outputs ``made`` need of it.
-
-    ``completed``: what is read once sums are complete, such as a bias, is among them.
-    """
-    found: dict[str, Box] = {}
-    extents = tensors[op.output].shape
-    for operand in operands(op, tensors):
-        if not completed and operand in op.completion(tensors):
-            continue
-        shape = tensors[operand.tensor].shape
-        box = _read(operand, made, extents, shape)
-        known = found.get(operand.tensor, box)
-        found[operand.tensor] = tuple(
-            hull(a, b, extent) for a, b, extent in zip(known, box, shape, strict=True)
-        )
-    return found
+def needs(op: Operator, tensors: Tensors, made: Box) -> dict[str, Box]:
+    """For each tensor that ``op`` reads the box that the outputs ``made`` need of it."""
+    return Needs(op, tensors)(made)
 
 
 def _read(operand: Operand, made: Box, extents: Sequence[int], shape: Sequence[int]) -> Box:
@@ -111,30 +91,31 @@ def _read(operand: Operand, made: Box, extents: Sequence[int], shape: Sequence[i
     )
 
 
-def added(op: Operator, tensors: Tensors, made: Box, some: Range) -> dict[str, Box]:
-    """As ``needs``, of sums to which the indices ``some`` of the last axis that each goes over are
-    added: that of every operand of an operator without groups."""
-    found = needs(op, tensors, made, completed=False)
-    return {name: (*box[:-1], some) for name, box in found.items()}
+def added(op: Operator, tensors: Tensors, made: Box, some: Range, axis: int = -1) -> dict[str, Box]:
+    """As ``needs``, of sums to which the indices ``some`` of the input's ``axis``, counted from the
+    end, are added: of weights those that meet them; all of weights in groups."""
+    extent, boxes = tensors[op.inputs[0]].shape[axis], needs(op, tensors, made)
+    found = dict[str, Box]()
+    for name in (operand.tensor for term in op.terms(tensors) for operand in term.operands):
+        box = list(boxes[name])
+        if tensors[name].shape[axis] == extent:
+            box[axis] = some
+        found[name] = tuple(box)
+    return found
 
 
 def read(window: Window, made: Box, extents: Sequence[int], extent: int) -> Range:
     """The indices that the outputs ``made``, of a tensor of ``extents``, read through ``window``
     along an axis of ``extent``; all of them where that can't be said for every pass of a loop."""
-    if window.axis is None:
-        return reach(window, 0, 1)
-    low, size = made[window.axis]
-    if window.divide >= extents[window.axis]:
-        return reach(window, 0, 1)
-    if window.divide == 1:
-        return reach(window, low, size)
+    by, (low, size) = window.divide, Range(0, 1)
+    if window.axis is not None and by < extents[window.axis]:
+        low, size = made[window.axis]
     if isinstance(low, int):
-        first, last = low // window.divide, (low + size - 1) // window.divide
-        return reach(window, first, last - first + 1)
-    if all(n % window.divide == 0 for n in (low.const, size, *(f for _, f in low.coef))):
-        coef = tuple((name, factor // window.divide) for name, factor in low.coef)
-        return reach(window, Lin(low.const // window.divide, coef), size // window.divide)
-    return Range(0, extent)
+        return reach(window, low // by, (low + size - 1) // by - low // by + 1)
+    if any(n % by for n in (low.const, size, *(factor for _, factor in low.coef))):
+        return Range(0, extent)
+    coef = tuple((name, factor // by) for name, factor in low.coef)
+    return reach(window, Lin(low.const // by, coef), size // by)
 
 
 def reach(window: Window, low: Index, size: int) -> Range:
@@ -169,11 +150,3 @@ def hull(one: Range, other: Range, extent: int) -> Range:
     low = min(a.const, b.const)
     size = max(a.const + one.size, b.const + other.size) - low
     return Range(Lin(low, a.coef), size)
-
-
-def together(boxes: Iterable[Box], shape: Sequence[int]) -> Box:
-    """The hull of all ``boxes``, which are of a tensor of ``shape``."""
-    first, *rest = boxes
-    for box in rest:
-        first = tuple(hull(a, b, n) for a, b, n in zip(first, box, shape, strict=True))
-    return first

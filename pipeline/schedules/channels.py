@@ -7,7 +7,7 @@ from typing import Literal
 
 from pipeline.graph.operator import Operator
 from pipeline.plan.vocabulary import Lin, Loop, Step, whole
-from pipeline.schedules.bounds import Box, Range, all_of
+from pipeline.schedules.bounds import Box, Range, added, all_of
 from pipeline.schedules.draft import Draft
 
 Rule = Literal["continue", "generate", "accumulate"]
@@ -64,7 +64,8 @@ class Channels:
         op, shape = each.op, draft.graph.tensors[each.op.output].shape
         if each.rule == "accumulate":
             acc = draft.buffer(draft.graph.beside(op.output, "sums"))
-            return draft.add(op, acc, all_of(shape), self._added(op, draft))
+            made, (*_, some) = all_of(shape), self._some(shape)
+            return draft.add(op, acc, made, added(op, draft.graph.tensors, made, some))
         if op.output in self.whole:
             out = draft.buffer(op.output)
         else:
@@ -72,13 +73,6 @@ class Channels:
             sizes = (*shape[:-1], self.at_once)
             out = draft.hold(op.output, sizes, "ring", within=self.var, over=over)
         return draft.compute(op, out, self._some(shape), over=[each.over] * bool(each.over))
-
-    def _added(self, op: Operator, draft: Draft) -> dict[str, Box]:
-        """The channels of the input, and the weights that end with them; those of a group are
-        taken whole."""
-        source, weights = (draft.graph.tensors[n].shape for n in (op.inputs[0], op.parameters[0]))
-        own = self._some(weights) if weights[-1] == source[-1] else all_of(weights)
-        return {op.inputs[0]: self._some(source), op.parameters[0]: own}
 
     def _some(self, shape: tuple[int, ...]) -> Box:
         """The channels of a pass."""

@@ -15,7 +15,7 @@ from pipeline.graph.operator import Operator
 from pipeline.kernels.gap import Gap
 from pipeline.plan.vocabulary import Step, whole
 from pipeline.schedules.arriving import arriving
-from pipeline.schedules.bounds import Box, Range, all_of, needs
+from pipeline.schedules.bounds import Box, Range, added, all_of, needs
 from pipeline.schedules.draft import Draft, MayOverlap
 from pipeline.schedules.patches import Patches
 
@@ -137,7 +137,9 @@ def _step(draft: Draft, step: RowStep | Arrive, dying: Mapping[str, Sequence[int
     if step.kind == "open":
         return draft.clear(op, whole(acc))
     if step.kind == "add":
-        return draft.add(op, acc, all_of(acc.shape), _added(op, draft.graph, step.row))
+        rank, made = len(draft.graph.tensors[op.inputs[0]].shape), all_of(acc.shape)
+        read = added(op, draft.graph.tensors, made, Range(step.row, 1), -rank)
+        return draft.add(op, acc, made, read)
     out = draft.hold(op.output, over=acc.name)
     return draft.finish(op, whole(acc), whole(out))
 
@@ -216,15 +218,3 @@ def _first_axis(box: Box) -> range:
     low, size = box[0]
     assert isinstance(low, int), "rows are numbers here"
     return range(low, low + size)
-
-
-def _added(op: Operator, graph: Graph, row: int) -> dict[str, Box]:
-    """Row ``row`` of the input that ``op`` adds up, and of the weights that meet it."""
-    rank = len(graph.tensors[op.inputs[0]].shape)
-    found: dict[str, Box] = {}
-    for term in op.terms(graph.tensors):
-        for operand in term.operands:
-            box = all_of(graph.tensors[operand.tensor].shape)
-            axis = len(box) - rank
-            found[operand.tensor] = (*box[:axis], Range(row, 1), *box[axis + 1 :])
-    return found

@@ -214,8 +214,9 @@ def partial_sums(draft: Draft, op: Operator, frame: int) -> Iterator[Action]:
 
 
 def reads(draft: Draft, op: Operator, box: Box, completed: bool = True) -> dict[str, Box]:
-    found = needs(op, draft.graph.tensors, ranges(box), completed)
-    return {name: tuple(each.ends for each in some) for name, some in found.items()}
+    found = needs(op, draft.graph.tensors, ranges(box))
+    ends = {each.tensor for each in op.completion(draft.graph.tensors) if not completed}
+    return {n: tuple(each.ends for each in some) for n, some in found.items() if n not in ends}
 
 
 def slices(draft: Draft, held: dict[str, Box], frame: int, exact: bool = True) -> tuple[Slice, ...]:

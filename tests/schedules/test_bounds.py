@@ -18,7 +18,6 @@ from pipeline.schedules.bounds import (
     all_of,
     hull,
     needs,
-    operands,
     ranges,
     reach,
     read,
@@ -40,11 +39,11 @@ def test_a_box_needs_what_its_elements_read(seed: int) -> None:
         high = [int(rng.integers(a + 1, n + 1)) for a, n in zip(low, shape, strict=True)]
         made = ranges(tuple(zip(low, high, strict=True)))
         found = needs(op, tensors, made)
-        for name in {operand.tensor for operand in operands(op, tensors)}:
+        for name in {operand.tensor for operand in op.reads(tensors)}:
             read = {
                 element
                 for place in product(*(range(a, b) for a, b in zip(low, high, strict=True)))
-                for operand in operands(op, tensors)
+                for operand in op.reads(tensors)
                 if operand.tensor == name
                 for element in window(operand, place)
             }
