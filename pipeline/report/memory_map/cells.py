@@ -112,6 +112,8 @@ def rounded(starts: IntArray, length: int, grain: int) -> IntArray:
     that touch share one."""
     low = (starts + grain // 2) // grain
     high = np.maximum((starts + length + grain // 2) // grain, low + 1)
+    if len(low) == 1:
+        return np.arange(low[0], high[0])
     origin = int(low.min())
     edges = np.bincount(low - origin, minlength=int(high.max()) - origin + 1)
     edges = edges - np.bincount(high - origin, minlength=len(edges))

@@ -8,7 +8,7 @@ and tiles show as they come and go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 
@@ -29,6 +29,8 @@ is empty for long."""
 
 SHORT = 1_024
 """A ring that is empty for less than one of so many parts of the whole is not seen to be."""
+MOST_RECENT = 256
+"""Boxes whose cells are kept: what one step writes the next ones read."""
 LOOKED_INTO = 256
 """A step that takes less than one of so many parts of the whole is one piece, even in place."""
 
@@ -51,6 +53,7 @@ class _Walk:
             zip((b.name for b in plan.buffers), np.cumsum([0, *copies[:-1]]).tolist(), strict=True)
         )
         self.buffer_of = np.repeat(np.arange(len(copies)), copies)
+        self.recent: dict[Hashable, list[tuple[IntArray, IntArray | int]]] = {}
 
     def run(self) -> dict[str, Pieces]:
         plan, end = self.plan, self.clock.end
@@ -153,8 +156,12 @@ class _Walk:
         if self.held(buffer) and self.box(event, piece):
             place, copy = self.place(event, piece)
             frame = 0 if buffer.tensor in self.graph.constants else self.frame(event)
-            elements = Elements.of(place, piece.box(buffer.shape, event.env), frame)
-            for cells, owner in self.spots(elements, copy):
+            box = piece.box(buffer.shape, event.env)
+            if (key := (buffer.name, copy, frame, box)) not in self.recent:
+                if len(self.recent) == MOST_RECENT:
+                    self.recent.clear()
+                self.recent[key] = [*self.spots(Elements.of(place, box, frame), copy)]
+            for cells, owner in self.recent[key]:
                 yield self.memories[buffer.memory], cells, owner
 
     def owner(self, elements: Elements, copy: int) -> int:
