@@ -1,18 +1,20 @@
-"""From when to when each buffer or row of a draft is needed: what follows from the order of steps.
+"""What a draft has to place: blocks of what it holds, their live intervals, which may overlap.
 
 Steps are numbered through, those of a loop once; a loop begins and ends with a number of its own.
 What is needed within a pass alone lives as in a program without the loop; all else that a loop
 touches lives through all of it. Scratch is destroyed by each step that has it: it lives as often.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
 from typing import NamedTuple
 
+from pipeline.hardware import Hardware
+from pipeline.placement.blocks import WORD, Block, Overlap, Place, Profile, round_up
 from pipeline.plan.steps import Statement, touched
-from pipeline.plan.vocabulary import Compute, Loop, Step
-from pipeline.schedules.draft import Held, Key
+from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Loop, Step
+from pipeline.schedules.draft import Draft, Held, Key
 
 
 class Life(NamedTuple):
@@ -36,32 +38,39 @@ def lifetimes(
         last: what is needed to the end.
     """
     found = dict.fromkeys(resident, Life(0, 0))
-    end = _walk(steps, 0, held, found)
+
+    def lives(key: Key, life: Life) -> None:
+        known = found.get(key, life)
+        found[key] = Life(min(known.first, life.first), max(known.last, life.last))
+
+    def walk(steps: Iterable[Step], now: int, around: Mapping[str, Life]) -> int:
+        for step in steps:
+            now += 1
+            if isinstance(step, Loop):
+                loop = Life(now, now + numbers([step]) - 1)
+                walk(step.body, now, {**around, step.var: loop})
+                now = loop.last
+                continue
+            for key in _keys(step, now, held):
+                lives(key, _through(held[key[0]], around) or Life(now, now))
+        return now
+
+    end = walk(steps, 0, {})
     for key in last:
-        _merge(found, key, Life(end, end))
+        lives(key, Life(end, end))
     return found
+
+
+def _through(held: Held, around: Mapping[str, Life]) -> Life | None:
+    """The outermost of the loops ``around`` a step from pass to pass of which ``held`` lives."""
+    loops = list(around)
+    inner = loops[loops.index(held.within) + 1 :] if held.within in around else loops
+    return around[inner[0]] if inner and held.buffer.role != "scratch" else None
 
 
 def numbers(steps: Iterable[Step]) -> int:
     """How many numbers ``steps`` have."""
     return sum(numbers(step.body) + 2 if isinstance(step, Loop) else 1 for step in steps)
-
-
-def _walk(steps: Iterable[Step], now: int, held: Mapping[str, Held], found: dict[Key, Life]) -> int:
-    """The number of the last step."""
-    for step in steps:
-        now += 1
-        if not isinstance(step, Loop):
-            for key in _keys(step, now, held):
-                _merge(found, key, Life(now, now))
-            continue
-        inside: dict[Key, Life] = {}
-        begin, now = now, _walk(step.body, now, held, inside) + 1
-        passes = variables(step)
-        for key, life in inside.items():
-            once = held[key[0]].within in passes or held[key[0]].buffer.role == "scratch"
-            _merge(found, key, life if once else Life(begin, now))
-    return now
 
 
 def _keys(step: Statement, now: int, held: Mapping[str, Held]) -> Iterator[Key]:
@@ -82,12 +91,98 @@ def _keys(step: Statement, now: int, held: Mapping[str, Held]) -> Iterator[Key]:
             yield from each.keys
 
 
-def variables(loop: Loop) -> set[str]:
-    """Of the loop and of those in it."""
-    inner = (variables(step) for step in loop.body if isinstance(step, Loop))
-    return {loop.var}.union(*inner)
+class ToPlace(NamedTuple):
+    """What has to be placed, for each buffer (or row) the number of its own – what begins in one
+    place is one profile –, and which may overlap."""
+
+    profiles: list[Profile]
+    number: dict[Key, int]
+    overlaps: list[Overlap]
 
 
-def _merge(found: dict[Key, Life], key: Key, life: Life) -> None:
-    known = found.get(key, life)
-    found[key] = Life(min(known.first, life.first), max(known.last, life.last))
+def to_place(draft: Draft, body: Sequence[Step], keep_input: bool, but: bool = False) -> ToPlace:
+    """``but``: without scratch."""
+    graph, held = draft.graph, draft.held
+    given = [each.keys for each in held.values() if each.buffer.tensor == graph.input]
+    outside = any(each.tensor == graph.input for each in draft.elsewhere.values())
+    resident = [] if outside else list(given[0])
+    last = [*held[draft.home[graph.output]].keys, *(resident if keep_input else ())]
+    lives = lifetimes(body, held, resident, last)
+    at: dict[Key, Place] = {}
+    profiles: list[Profile] = []
+    for name, each in held.items():
+        align, keys = (
+            alignment(each.buffer, draft.hardware),
+            [key for key in each.keys if key in lives],
+        )
+        apart = each.rows and not each.in_one_piece
+        size = row_nibbles(each.buffer) if each.rows else nibbles(each.buffer)
+        size = size if each.in_one_piece else round_up(size, align)
+        if each.buffer.role == "scratch":
+            if not but:
+                at[name, 0] = len(profiles), 0
+                profiles.append(Profile(_often(size, name, lives), align))
+        elif (each.over, 0) in at:  # or nothing needs what it lies over
+            for key in keys:
+                n, _ = at[key] = at[each.over, 0]
+                parts = _over(profiles[n].parts, Block(size, *lives[key]))
+                profiles[n] = Profile(parts, max(profiles[n].align, align))
+        else:
+            step = to_next_row(each.buffer, draft.hardware) if each.in_one_piece else 0
+            for some in ([key] for key in keys) if apart else [keys] * bool(keys):
+                at |= {key: (len(profiles), n) for n, key in enumerate(some)}
+                parts = tuple(Block(size, *lives[key]) for key in some)
+                profiles.append(Profile(parts, align, tuple(row * step for _, row in some)))
+    dying = [each for each in draft.overlaps if lives[each.under].last == lives[each.over].first]
+    times = Counter(each.over for each in dying)
+    overlaps = list[Overlap]()
+    for over, under, gap in dying:
+        above, below = (profiles[n].parts[part].size for n, part in (at[over], at[under]))
+        backwards = times[over] == 1  # two could ask for different orders
+        walls = gap.apart(above, below, backwards) or ((0, 0),)
+        overlaps += (Overlap(at[over], at[under], *wall) for wall in walls)
+    return ToPlace(profiles, {key: n for key, (n, _) in at.items()}, overlaps)
+
+
+def _often(size: int, name: str, lives: Mapping[Key, Life]) -> tuple[Block, ...]:
+    """Scratch: at each step that has it, one block for those in a row."""
+    found: list[Block] = []
+    for life in sorted(life for key, life in lives.items() if key[0] == name):
+        if found and life.first <= found[-1].last + 1:
+            found[-1] = found[-1]._replace(last=life.last)
+        else:
+            found.append(Block(size, *life))
+    return tuple(found)
+
+
+def _over(below: Sequence[Block], block: Block) -> tuple[Block, ...]:
+    """What lies at one address with ``block`` over the last of it."""
+    *rest, last = below
+    if last.size == block.size:
+        return *rest, last._replace(last=max(last.last, block.last))
+    turn = last.last + (last.size > block.size)  # both are there at the step that turns one
+    more = [block._replace(first=turn)] if turn <= block.last else []
+    return *rest, last._replace(last=turn - 1), *more
+
+
+def row_nibbles(buffer: Buffer) -> int:
+    """Of one row, side by side."""
+    return buffer.nibbles * prod(buffer.shape[1:])
+
+
+def to_next_row(buffer: Buffer, hardware: Hardware) -> int:
+    """Of rows that follow each other; of those in blocks each begins where kernels like it."""
+    size = row_nibbles(buffer)
+    blocks = isinstance(buffer.map, Blocks)
+    return round_up(size, alignment(buffer, hardware)) if blocks else size
+
+
+def nibbles(buffer: Buffer) -> int:
+    low, high = buffer.map.extent(buffer.shape, buffer.nibbles)
+    return high - low
+
+
+def alignment(buffer: Buffer, hardware: Hardware) -> int:
+    """Nibbles: the board's, and a multiple of an element; scratch begins at words."""
+    least = WORD if buffer.role == "scratch" else buffer.bits // 4
+    return max(2 * hardware.alignment_bytes, least)

@@ -20,8 +20,7 @@ from pipeline.placement.fit import first_fit
 from pipeline.placement.place import EFFORT, Placed, place
 from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Loop, Plan, Rows, Step, Track
 from pipeline.schedules.draft import Draft, Held, Key
-from pipeline.schedules.lifetimes import numbers
-from pipeline.schedules.needs import needs, nibbles, row_nibbles, to_next_row
+from pipeline.schedules.lifetimes import nibbles, numbers, row_nibbles, to_next_row, to_place
 
 PROCESSOR = "cpu"
 """The track of what computes."""
@@ -188,7 +187,7 @@ def settled(
         asked=before.asked,
     )  # fmt: skip
     body = tuple(step for region in regions for step in region.steps(draft))
-    blocks = needs(draft, body, keep_input)
+    blocks = to_place(draft, body, keep_input)
     fixed = {n: found.addresses[key] for key, n in blocks.number.items() if key in found.addresses}
     left = [n for n in range(len(blocks.profiles)) if n not in fixed]
     conflicts = Interference(blocks.profiles, blocks.overlaps)
@@ -297,7 +296,7 @@ def load_of(regions: Sequence[Region], graph: Graph, hardware: Hardware) -> int:
     """Nibbles that ``regions`` hold at most; no scratch."""
     draft = Draft(graph, hardware, scratch=False)
     body = [step for region in regions for step in region.steps(draft)]
-    blocks = needs(draft, body, keep_input=False)
+    blocks = to_place(draft, body, keep_input=False)
     return load(blocks.profiles, blocks.overlaps)
 
 
@@ -319,7 +318,7 @@ def _placed(
     effort: int,
     turns: Sequence[int] | None,
 ) -> Laid:
-    blocks = needs(draft, body, keep_input, but=bool(draft.overlaps))
+    blocks = to_place(draft, body, keep_input, but=bool(draft.overlaps))
     placed = place(blocks.profiles, blocks.overlaps, effort, turns)
     return Laid(draft, body, placed, {key: placed.addresses[n] for key, n in blocks.number.items()})
 
