@@ -1,6 +1,5 @@
 """The scheduler ``best``: segments found by search, their transfers by list scheduling."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -11,7 +10,7 @@ from pipeline.plan.rates import Rates
 from pipeline.plan.tried import Tried
 from pipeline.schedules.lower import Notes
 from pipeline.schedules.swapped import Swapped
-from pipeline.search.swap.build import add, layout
+from pipeline.search.swap.build import add
 from pipeline.search.swap.lower_bounds import lower_bound
 from pipeline.search.swap.queues import Queues, Scheduled, frozen, schedule
 from pipeline.search.swap.search import (
@@ -34,8 +33,6 @@ SHARES = (
 """One search each."""
 TASKS = 60_000
 """Of all schedules with other weight tiles that are tried."""
-PAIRS = 12
-"""Of the tiles of two segments, those that are tried."""
 TOGETHER = 32768
 """Bytes of a weight tile that is used for several frames."""
 SMALLER = 0.6
@@ -48,8 +45,6 @@ SPARED = 0.005
 
 Phase = tuple[list[Segment], int]
 """Segments, and the bytes of SRAM that they may take."""
-Changes = Callable[[int, list[Segment], int], Iterator[list[Segment]]]
-"""Of segments in so many bytes, what else the last ones up to one of them may be."""
 
 
 class Found(NamedTuple):
@@ -186,8 +181,8 @@ class Tries:
     def tail(self) -> int:
         """The number of the first of the dense layers that end the network one after the other."""
         layers, first = self.layers, len(self.layers)
-        while first and layers[first - 1].windows is None and layers[first - 1].weight:
-            if first < len(layers) and layers[first].source != layers[first - 1].target:
+        while first and layers[first - 1].sources[0].windows is None and layers[first - 1].weight:
+            if first < len(layers) and layers[first].sources[0].tensor != layers[first - 1].target:
                 break
             first -= 1
         return first
@@ -236,48 +231,19 @@ class Tries:
         return Found(price, io_us, chosen, program, parts)
 
     def retiled(self, best: Found) -> Found:
-        """``best`` with the weight tiles that make the cheapest schedule. How far reads run ahead
-        of a segment depends on the bytes that those before leave, which no price knows: so first
-        each segment's tiles are tried, then, with those of the one before, the tiles of a segment
-        that the core waits in."""
-        for changes in (self.alone, self.ahead):
-            best = self.improved(best, changes)
-        return best
-
-    def improved(self, best: Found, changes: Changes) -> Found:
-        """``best`` with what makes it cheaper of the ``changes`` of one segment after the other,
-        first those that the card takes longest for, ``TASKS`` at most in all."""
+        """``best`` with the weight tiles that make the cheapest schedule: how far reads run ahead
+        depends on the bytes that other segments leave, which no price knows. One segment after the
+        other, first those that the card takes longest for, with ``TASKS`` at most in all."""
         left, parts = TASKS, best.parts
         for place, (segments, room) in enumerate(parts):
             times = [each.times(self.rates) for each in segments]
             for n in sorted(range(len(segments)), key=lambda n: times[n].cpu - times[n].io):
-                for new in changes(room, segments, n):
+                for other in self.search.retiled(segments[n], room):
                     left -= sum(map(len, best.program.tasks.values()))
                     if left < 0:
                         return best
-                    changed = [*segments[: n + 1 - len(new)], *new, *segments[n + 1 :]], room
+                    changed = [*segments[:n], other, *segments[n + 1 :]], room
                     tried = self.built([*parts[:place], changed, *parts[place + 1 :]])
                     if tried.price <= best.price:
                         best, parts, segments = tried, tried.parts, changed[0]
         return best
-
-    def alone(self, room: int, segments: list[Segment], n: int) -> Iterator[list[Segment]]:
-        """Segment ``n`` with other weight tiles."""
-        yield from ([other] for other in self.search.retiled(segments[n], room))
-
-    def ahead(self, room: int, segments: list[Segment], n: int) -> Iterator[list[Segment]]:
-        """Segment ``n``, where the card takes longer than the core, and the one before with weight
-        tiles of which many can be read while that one runs: the most promising first."""
-        rates, found = self.rates, list[tuple[float, list[Segment]]]()
-        times = segments[n].times(rates)
-        if not n or self.frames > 1 or segments[n].streamed < 0 or times.cpu >= times.io:
-            return
-        pairs = product(*(self.search.retiled(each, room) for each in segments[n - 1 : n + 1]))
-        for before, own in pairs:
-            places = layout([*segments[: n - 1], before, own], room, self.grain)
-            tile_bytes = own.tile * own.layers[own.streamed].row_bytes
-            early_us = places[-1].free * rates.move_us(tile_bytes, writes=False)
-            (first, then) = (each.times(rates) for each in (before, own))
-            us = max(first.cpu, first.io + early_us) + max(then.cpu, then.io - early_us)
-            found.append((us, [before, own]))
-        yield from (pair for _, pair in sorted(found, key=lambda each: each[0])[:PAIRS])

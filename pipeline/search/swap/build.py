@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from math import prod
 from typing import Literal, NamedTuple
 
@@ -38,30 +37,17 @@ def add(
     while the one before still runs."""
     places = zip(segments, layout(segments, sram_bytes, queues.grain), strict=True)
     runs = [_Run(queues, graph, rates, *each) for each in places]
-    if segments[0].batch > 1:
+    for together in [frames] if segments[0].batch > 1 else [[frame] for frame in frames]:
         for run in runs:
-            run.frames(frames)
-        return
-    for run, after in pairwise(runs):
-        run.after = after
-    for frame in frames:
-        for run in runs:
-            run.frames([frame])
+            run.frames(together)
 
 
 class Layout(NamedTuple):
-    """Byte addresses of a segment's source and target, and of what it needs besides.
-
-    Attributes:
-        first, free: of the places for weight tiles the one that the first tile takes, and how many
-            from there on the segment before has no use for.
-    """
+    """Byte addresses of a segment's source and target, and of what it needs besides."""
 
     source: int
     target: int
     inner: int
-    first: int = 0
-    free: int = 0
 
 
 def layout(segments: Sequence[Segment], sram_bytes: int, grain: int) -> list[Layout]:
@@ -77,30 +63,8 @@ def layout(segments: Sequence[Segment], sram_bytes: int, grain: int) -> list[Lay
         target = end - target_bytes if low else 0
         bottom, top = (source_bytes, target) if low else (target_bytes, source)
         inner = bottom if number % 2 else top - segment.inner_bytes
-        free = _free(segment, inner, segments[number - 1], result[-1]) if result else (0, 0)
-        result.append(Layout(source, target, inner, *free))
+        result.append(Layout(source, target, inner))
     return result
-
-
-def _free(segment: Segment, inner: int, before: Segment, place: Layout) -> tuple[int, int]:
-    """The longest run of places for weight tiles that have no byte of the segment before, while it
-    streams: the first of them, how many."""
-    if segment.streamed < 0 or segment.batch > 1:
-        return 0, 0
-    weights = [ring for ring in segment.weights[segment.streamed :] if ring]
-    base, step = inner + segment.inner_bytes, weights[0].copy_bytes
-    base -= sum(ring.bytes for ring in weights)
-    spans = [(place.inner, before.inner_bytes), (place.target, before.target_ring.bytes)]
-    if not before.source_dies:
-        spans.append((place.source, before.source_ring.bytes))
-    longest = first = run = 0
-    for copy in range(segment.copies):
-        low = base + copy * step
-        free = all(low + step <= start or start + size <= low for start, size in spans)
-        run = run + 1 if free else 0
-        if run > longest:
-            longest, first = run, copy + 1 - run
-    return first, longest
 
 
 class _Run:
@@ -110,8 +74,7 @@ class _Run:
         self, queues: Queues, graph: Graph, rates: Rates, segment: Segment, place: Layout
     ) -> None:
         self.queues, self.graph, self.rates = queues, graph, rates
-        self.segment, self.place, self.tile = segment, place, place.first - 1
-        self.after: _Run | None = None
+        self.segment, self.tile = segment, -1
         self.held: dict[str | int, Window] = {}  # by tensor; of weights by the layer's number
         self.hold(segment.source_ring.tensor, segment.source_ring, place.source)
         self.hold(segment.target_ring.tensor, segment.target_ring, place.target)
@@ -152,7 +115,7 @@ class _Run:
     def frames(self, frames: Sequence[int]) -> None:
         segment = self.segment
         if segment.all_held:
-            self.tile = self.place.first - 1  # every tile has its own place: it may be there still
+            self.tile = -1  # every tile has its own place: it may be there still
         if segment.batch > 1:  # before the frames, for which they would have to wait
             for number in range(min(segment.copies, segment.tiles)):
                 self.read_weights(0, number, number)
@@ -211,18 +174,6 @@ class _Run:
             for m in range(n + 1, n + 1 + len(segment.by_tile)):
                 self.read_weights(m)
                 self.compute(m, turn, channels, 0, frames[0], 0)
-            if self.after is not None and len(segment.rings.turns) == 1:
-                self.after.begun(number, segment.tiles)
-
-    def begun(self, number: int, of: int) -> None:
-        """Read weight tiles into places that the segment before has no use for, while that makes
-        tile ``number`` of ``of``: evenly, so that its own tiles don't wait for all of these."""
-        segment, place = self.segment, self.place
-        start = place.first if segment.all_held else self.tile + 1
-        if place.free and start % segment.copies == place.first:
-            tiles = min(place.free, segment.tiles)
-            for n in range(tiles * number // of, tiles * (number + 1) // of):
-                self.read_weights(segment.streamed, n, start + n)
 
     def compute(self, n: int, turn: Turn, channels: Rows, tile: int, frame: int, copy: int) -> None:
         layer, rows, held = self.segment.layers[n], turn.computes[n], self.held

@@ -157,7 +157,7 @@ class Search:
         """Those layers with all weights in SRAM, by chunks of so many rows; none where others need
         what is made inside, or where a layer that needs all of its source is not alone."""
         layers = self.layers[first : last + 1]
-        if len(layers) > 1 and not all(layer.windows for layer in layers):
+        if len(layers) > 1 and not all(layer.sources[0].windows for layer in layers):
             return
         if any(until > last for until in self.read_until[first:last]):
             return

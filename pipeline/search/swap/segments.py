@@ -9,11 +9,11 @@ again. So a chunk of one row is weight-stationary, and one of all rows input-sta
 weight is read once.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
+from math import prod
 from operator import sub
 from typing import Literal, NamedTuple, Self
 
@@ -41,20 +41,16 @@ class Turn(NamedTuple):
 def turns(layers: Sequence[TiledLayer], chunk: int) -> tuple[Turn, ...]:
     makers = {layer.target: n for n, layer in enumerate(layers)}
     done, result = [0] * len(layers), list[Turn]()
-    rows = layers[-1].rows
-    for start in range(0, rows, chunk):
-        wanted = [*done[:-1], min(start + chunk, rows)]
-        computes = list(zip(done, wanted, strict=True))
-        reads = [tuple[Rows, ...]()] * len(layers)
+    for stop in (*range(chunk, layers[-1].rows, chunk), layers[-1].rows):
+        wanted, reads = [*done[:-1], stop], [tuple[Rows, ...]()] * len(layers)
         for n in reversed(range(len(layers))):
-            computes[n] = (done[n], wanted[n])
-            reads[n] = layers[n].needed(computes[n])
-            for source, (_, stop) in zip(layers[n].sources, reads[n], strict=True):
+            reads[n] = tuple(each.needed(done[n], wanted[n]) for each in layers[n].sources)
+            for source, (_, last) in zip(layers[n].sources, reads[n], strict=True):
                 if source.tensor in makers:
                     maker = makers[source.tensor]
-                    wanted[maker] = max(wanted[maker], stop)
+                    wanted[maker] = max(wanted[maker], last)
+        result.append(Turn(tuple(zip(done, wanted, strict=True)), tuple(reads)))
         done = wanted
-        result.append(Turn(tuple(computes), tuple(reads)))
     return tuple(result)
 
 
@@ -99,27 +95,22 @@ class Rings(NamedTuple):
 
     @classmethod
     def of(cls, layers: Sequence[TiledLayer], chunk: int, grain: int = GRAIN) -> Self:
-        every, makers = turns(layers, chunk), {layer.target: n for n, layer in enumerate(layers)}
-        sources, places = dict[str, Source](), defaultdict[str, list[tuple[int, int]]](list)
-        for n, layer in enumerate(layers):
-            for k, source in enumerate(layer.sources):
-                sources[source.tensor] = source
-                places[source.tensor].append((n, k))
-        arrivals, held, arriving = (
-            dict[str, tuple[Rows, ...]](),
-            dict[str, Ring](),
-            dict[str, Ring](),
-        )
+        every, makers = turns(layers, chunk), {layer.target for layer in layers}
+        sources = {source.tensor: source for layer in layers for source in layer.sources}
+        uses = {name: [list[Rows]() for _ in every] for name in (*sources, *makers)}
+        for number, turn in enumerate(every):
+            for layer, made, reads in zip(layers, *turn, strict=True):
+                uses[layer.target][number].append(made)  # rows that nobody reads have a place, too
+                for source, rows in zip(layer.sources, reads, strict=True):
+                    uses[source.tensor][number].append(rows)
+        arrivals = dict[str, tuple[Rows, ...]]()
+        held, arriving = dict[str, Ring](), dict[str, Ring]()
         for name, source in sources.items():
-            uses = [[turn.reads[n][k] for n, k in places[name]] for turn in every]
-            if name in makers:  # rows that nobody reads have a place, too
-                made = makers[name]
-                uses = [[*use, turn.computes[made]] for use, turn in zip(uses, every, strict=True)]
-            lows, tops = _spans(uses)
+            lows, tops = _spans(uses[name])
             arrivals[name] = tuple(zip(map(max, lows, [0, *tops]), tops, strict=False))
             for found, ends in ((held, tops), (arriving, [*tops[1:], tops[-1]])):
-                rows = max(1, *map(sub, ends, lows))
-                found[name] = Ring(name, rows, aligned(rows * source.row_bytes, grain))
+                most = max(1, *map(sub, ends, lows))
+                found[name] = Ring(name, most, aligned(most * source.row_bytes, grain))
         outside = tuple(source for name, source in sources.items() if name not in makers)
         weights = tuple(
             Ring(layer.weight, layer.channels, aligned(layer.weight_bytes, grain))
@@ -198,7 +189,7 @@ class Segment:
         last, whole = self.layers[-1], self.target != "stored" or self.batch > 1
         *_, turn = self.rings.turns[: 1 + self.writes_behind]
         rows = last.rows if whole else turn.computes[-1][1]
-        size = aligned(rows * last.target_row_bytes, self.rings.grain)
+        size = aligned(rows * prod(last.shape[1:]), self.rings.grain)
         return Ring(last.target, rows, size, self.batch)
 
     @cached_property
@@ -239,7 +230,7 @@ class Segment:
     @property
     def in_whole(self) -> bool:
         """All of its weights can lie in SRAM: of a dense layer, none but tiles."""
-        return bool(self.layers[0].windows or not self.layers[0].weight)
+        return bool(self.layers[0].sources[0].windows or not self.layers[0].weight)
 
     @property
     def least_bytes(self) -> int:
@@ -257,17 +248,10 @@ class Segment:
         if self.streamed < 0 or self.batch > 1 or len(self.rings.turns) > 1:
             return ()
         for before, layer in zip(self.layers[self.streamed :], after, strict=False):
-            alone = len(layer.sources) == 1 and layer.source == before.target
+            alone = len(layer.sources) == 1 and layer.sources[0].tensor == before.target
             if not (alone and layer.channelwise and layer.channels == before.channels):
                 return ()
         return after
-
-    @property
-    def source_dies(self) -> bool:
-        """Nothing reads the source any more once the streamed layer begins."""
-        late = {s.tensor for layer in self.layers[self.streamed :] for s in layer.sources}
-        once = self.streamed >= 0 and len(self.rings.turns) == 1
-        return once and self.outside[0].tensor not in late
 
     @property
     def tiles(self) -> int:
@@ -311,7 +295,7 @@ class Segment:
             lead += rates.move_us(first.copy_bytes, False)
         if self.target != "kept":
             low, high = turns[-1].computes[-1]
-            lead += rates.move_us((high - low) * layers[-1].target_row_bytes, True)
+            lead += rates.move_us((high - low) * prod(layers[-1].shape[1:]), True)
         for n, layer in enumerate(layers):
             again, tiles = (len(turns), self.tiles) if n == self.streamed else (1, 1)
             io += again * rates.move_us(layer.weight_bytes, False, tiles)

@@ -75,17 +75,18 @@ class Emitter:
         self.tiling, self.graph, self.pools = tiling, graph, pools
         self.windows: dict[str, Window] = {}
         self.pieces = cache(lambda *tile: tuple(self._pieces(*tile)))
-        self.axes = slice(0 if layer.windows else 2, None)  # a dense target has channels only
+        source = layer.sources[0]
+        self.axes = slice(0 if source.windows else 2, None)  # a dense target has channels only
         room, inputs, weights, outputs = pools
         depth = longest(tiling.parts)
         held = [longest(tiling.rows), longest(tiling.columns)]
         channels = depth if layer.channelwise else layer.channels
         if (needed := prod(tiling.window) * depth) > room:
             raise ThimbleError(
-                f"{layer.name}: {needed} B of {layer.source} are read at once; "
+                f"{layer.name}: {needed} B of {source.tensor} are read at once; "
                 f"strategy.buffer_bytes={room} is too small: use strategy.scheduler=best"
             )
-        self.add("in", layer.source, 0, (*tiling.window, depth), inputs)
+        self.add("in", source.tensor, 0, (*tiling.window, depth), inputs)
         base = (inputs + weights) * room
         self.add("out", layer.target, base, (*held, channels)[self.axes], outputs)
         if number := tiling.sums:

@@ -67,10 +67,10 @@ class Tiling:
 
     def read(self, row: int, column: int, part: int) -> Ranges:
         """What the input tile holds of the source."""
-        if self.layer.windows is None:
+        source, made = self.layer.sources[0], (self.rows[row], self.columns[column])
+        if source.windows is None:
             return (*((0, extent) for extent in self.window), self.parts[part])
-        made, extents = (self.rows[row], self.columns[column]), self.layer.source_shape
-        places = zip(self.layer.windows, made, self.window, extents, strict=False)
+        places = zip(source.windows, made, self.window, source.shape, strict=False)
         lows = [max(0, min(w.span(*out)[0], extent - size)) for w, out, size, extent in places]
         held = ((low, low + size) for low, size in zip(lows, self.window, strict=True))
         return (*held, self.parts[part])
@@ -107,13 +107,9 @@ class Tiling:
     def _groups(self) -> list[tuple[int, int, int]]:
         """So many rows of weights make so many tiles, of a period: whole rows, pieces of one row
         each, or, where neither gives the rule's number, rows that several tiles share."""
-        layer, room, number, depth = (
-            self.layer,
-            self.buffer_bytes,
-            self.weights,
-            longest(self.parts),
-        )
-        channels, row = layer.channels, layer.row_bytes // layer.source_shape[-1] * depth
+        layer, room, number = self.layer, self.buffer_bytes, self.weights
+        depth = longest(self.parts)
+        channels, row = layer.channels, layer.row_bytes // layer.sources[0].shape[-1] * depth
 
         def whole_rows(number: int) -> list[tuple[int, int, int]]:
             return [(stop - start, 1, 0) for start, stop in even(channels, number)]
@@ -148,7 +144,8 @@ def tiling(layer: TiledLayer, buffer_bytes: int) -> Tiling:
     Raises:
         ThimbleError: when the smallest output tile, one pixel, is as large as a buffer.
     """
-    limit, depth = buffer_bytes - 1, layer.source_shape[-1]
+    source, limit = layer.sources[0], buffer_bytes - 1
+    *extents, depth = source.shape
     rows, columns, channels = layer.shape
     if limit < channels:
         raise ThimbleError(
@@ -157,13 +154,13 @@ def tiling(layer: TiledLayer, buffer_bytes: int) -> Tiling:
         )
 
     def fits(side: int) -> bool:
-        return max(prod(layer.reads(side, side)) * depth, side * side * channels) <= limit
+        return max(prod(source.reads(side, side)) * depth, side * side * channels) <= limit
 
     side = max(takewhile(fits, range(1, max(rows, columns) + 1)), default=1)
     high, wide = -(-rows // side), -(-columns // side)
-    parts = -(-prod(layer.reads(1, 1)) * depth // limit)
+    parts = -(-prod(source.reads(1, 1)) * depth // limit)
     made = even(rows, high), even(columns, wide), even(depth, min(parts, depth))
-    window = tuple(map(min, layer.reads(side, side), layer.source_shape[:-1]))
+    window = tuple(map(min, source.reads(side, side), extents))
     weights = -(-layer.weight_bytes // limit)
     return Tiling(layer, buffer_bytes, *made, high * wide * parts, weights, window)
 

@@ -53,6 +53,13 @@ class Source:
         start, stop = reach(self.windows[0], low, high - low).clipped(self.rows).ends
         return (start, stop) if start < stop else (0, 0)
 
+    def reads(self, rows: int, columns: int) -> tuple[int, ...]:
+        """How many rows and columns so many rows and columns of the target read."""
+        if self.windows is None:
+            return self.shape[:-1]
+        steps = zip(self.windows, (rows, columns), strict=True)
+        return tuple(reach(window, 0, size).size for window, size in steps)
+
 
 @dataclass(frozen=True)
 class TiledLayer:
@@ -82,19 +89,6 @@ class TiledLayer:
     slower: float = 1.0
 
     @property
-    def source(self) -> str:
-        return self.sources[0].tensor
-
-    @property
-    def source_shape(self) -> tuple[int, ...]:
-        return self.sources[0].shape
-
-    @property
-    def windows(self) -> tuple[Window, Window] | None:
-        """Of the first source."""
-        return self.sources[0].windows
-
-    @property
     def rows(self) -> int:
         return self.shape[0]
 
@@ -114,21 +108,6 @@ class TiledLayer:
     @property
     def target_bytes(self) -> int:
         return prod(self.shape)
-
-    @property
-    def target_row_bytes(self) -> int:
-        return self.shape[1] * self.shape[2]
-
-    def needed(self, rows: Rows) -> tuple[Rows, ...]:
-        """Rows of each source that rows of the target are made of."""
-        return tuple(source.needed(*rows) for source in self.sources)
-
-    def reads(self, rows: int, columns: int) -> tuple[int, ...]:
-        """Rows and columns of the first source that so many rows and columns of the target read."""
-        if self.windows is None:
-            return self.source_shape[:-1]
-        steps = zip(self.windows, (rows, columns), strict=True)
-        return tuple(reach(window, 0, size).size for window, size in steps)
 
 
 def homes(layers: Sequence[TiledLayer]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -194,7 +194,7 @@ def test_turns_compute_each_needed_row_once_and_in_order(chunk: int) -> None:
             assert low == min(made[n], high)
             made[n] = max(made[n], high)
             if low < high:
-                assert turn.reads[n] == layer.needed((low, high))
+                assert turn.reads[n] == tuple(s.needed(low, high) for s in layer.sources)
                 assert n == 0 or turn.reads[n][0][1] <= made[n - 1]
     assert made[-1] == parts[-1].shape[0]
 

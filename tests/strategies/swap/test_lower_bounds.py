@@ -52,7 +52,7 @@ def makespan_us(
 ) -> float:
     """Everything as soon as it can be; infinite where rows that are there wait for others."""
     uses, arrived, held = sorted(order), dict[Row, float](), list[Row]()
-    clock, card = 0.0, prod(parts[0].source_shape) * rates.read.byte_us
+    clock, card = 0.0, prod(parts[0].sources[0].shape) * rates.read.byte_us
 
     def use() -> None:
         nonlocal clock
@@ -120,15 +120,19 @@ def made_of(parts: tuple[TiledLayer, ...], element: tuple[int, int, int]) -> flo
         rows, columns, channels = layer.shape
         if number < len(parts) - 1:
             total += layer.work / (rows * columns * channels) * len(wanted)
-        image = layer.source_shape if len(layer.source_shape) == 3 else (1, 1, *layer.source_shape)
+        image = (
+            layer.sources[0].shape
+            if len(layer.sources[0].shape) == 3
+            else (1, 1, *layer.sources[0].shape)
+        )
         found = set[tuple[int, int, int]]()
         for row, column, channel in wanted:
-            if layer.windows is None:
+            if layer.sources[0].windows is None:
                 found |= set(product(*map(range, image)))
                 break
             taps = [
                 [w.span(o, o + 1)[0] + t * w.dilation for t in range(w.count)]
-                for w, o in zip(layer.windows, (row, column), strict=True)
+                for w, o in zip(layer.sources[0].windows, (row, column), strict=True)
             ]
             inside = [[t for t in ts if 0 <= t < n] for ts, n in zip(taps, image[:2], strict=True)]
             depth = [channel] if layer.channelwise else range(image[2])
@@ -149,7 +153,7 @@ def test_the_least_work_before_a_layer(seed: int) -> None:
 
 def test_all_work_comes_before_a_dense_layer() -> None:
     parts = layers(alexnet())
-    tail = [n for n, layer in enumerate(parts) if layer.windows is None]
+    tail = [n for n, layer in enumerate(parts) if layer.sources[0].windows is None]
     for number in tail:
         whole = sum(layer.work for layer in parts[:number])
         assert before(parts[: number + 1]) == pytest.approx(whole, rel=0.03)

@@ -55,7 +55,7 @@ def test_tiles_are_the_rules_and_hold_every_weight_once(
         assert len(found.weight_tiles) == found.weights
         held = 0
         for tile in found.weight_tiles:
-            depth = layer.row_bytes // layer.source_shape[-1]
+            depth = layer.row_bytes // layer.sources[0].shape[-1]
             whole = (tile.rows[1] - tile.rows[0]) * layer.row_bytes
             some = (tile.shared[1] - tile.shared[0]) * (tile.columns[1] - tile.columns[0]) * depth
             assert (whole + some) / len(found.parts) <= room
