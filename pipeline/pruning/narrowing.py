@@ -28,7 +28,7 @@ class Narrowing:
     Attributes:
         found: the network, and which of its channels are tied.
         scores: (units,), the strength of each.
-        ask: what a network needs.
+        ask: what a network needs; ``glance``: about that, sooner.
         over: by what factor needs exceed the worst limit.
         savings: what each group saves for a channel less, by an estimate, as a share of what is
             needed; and whether that is no more than a hope, so that the planner has to be asked.
@@ -37,13 +37,23 @@ class Narrowing:
     found: Couplings
     scores: Scores
     ask: Callable[[FloatGraph], Needs]
+    glance: Callable[[FloatGraph], Needs]
     over: Callable[[Needs], float]
     savings: Callable[[Couplings, Mask, Needs], tuple[dict[Group, float], bool]]
 
     def within(self, needs: Needs, target: float) -> tuple[Mask, Needs]:
         """The units to keep so that the worst limit is exceeded by ``target`` at most, or by as
         little as can be reached; ``needs`` is of the whole network."""
-        kept = self.found.everything()
+        kept, aim = self.found.everything(), target
+        while True:
+            kept, seen = self.seen_within(kept, needs, aim)
+            needs = self.ask(cut(self.found, kept))
+            if self.over(needs) <= target or self.over(seen) > aim:
+                return kept, needs
+            aim *= target / self.over(needs)
+
+    def seen_within(self, kept: Mask, needs: Needs, target: float) -> tuple[Mask, Needs]:
+        """The same, of the units in ``kept``, by glances."""
         while self.over(needs) > target:
             chosen = self.step(kept, needs, 1 - target / self.over(needs))
             if chosen is None:
@@ -66,7 +76,7 @@ class Narrowing:
         for loss, part, fewer in sorted(choices, key=lambda choice: choice[0] / choice[1]):
             price, after = inf, None
             if asks and loss < least[0] * hoped(part):
-                after = self.ask(cut(self.found, fewer))
+                after = self.glance(cut(self.found, fewer))
                 gain = log(self.over(needs) / self.over(after)) if self.over(after) else inf
                 price = loss / gain if gain > 0 else inf
             if (price, loss / part) < least:
@@ -74,7 +84,7 @@ class Narrowing:
         if best is None:
             return None
         fewer, after = best
-        return fewer, after or self.ask(cut(self.found, fewer))
+        return fewer, after or self.glance(cut(self.found, fewer))
 
     def fewer(self, group: Group, kept: Mask, share: float) -> Mask | None:
         """Without the weakest units of ``group`` that may go; None where all have to stay."""
@@ -101,7 +111,7 @@ class Narrowing:
                 middle = (low + high) // 2
                 more = kept.copy()
                 more[gone[:middle]] = True
-                after = self.ask(cut(self.found, more))
+                after = self.glance(cut(self.found, more))
                 if self.over(after) <= target:
                     low, kept_so, needs_so = middle, more, after
                 else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,11 +33,13 @@ class Needs:
         at: the operator at the peak.
         held: bytes that the tensors live at the peak take, by name; of several moments at which
             as much is held, the most.
+        level: the tensors of each such moment, where that is known.
     """
 
     amounts: Mapping[str, float]
     at: str
     held: Mapping[str, float]
+    level: Collection[frozenset[str]] = ()
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,7 @@ class Planner:
         Raises:
             ThimbleError: when the strategy has no plan for it.
         """
-        made = Int8(images=FRAMES, observer="minmax", threads=1).from_float(network)
-        graph = passes.applied(made, self.passes)
+        graph = self._graph(network)
         plan = self.strategy.plan(graph, self.hardware)
         moments = timeline(plan)
         peak = max(moments, key=lambda each: (each.live_bytes, each.apart_bytes))
@@ -71,7 +72,25 @@ class Planner:
             "latency_us": planned_us(plan, graph, self.hardware),
         }
         level = [each for each in moments if each.live_bytes == peak.live_bytes]
-        return Needs(amounts, peak.label, _held(plan, level))
+        return Needs(amounts, peak.label, *_held(plan, level))
+
+    def glance(self, network: FloatGraph) -> Needs | None:
+        """About what it needs, but for time, where the strategy can tell without a plan."""
+        graph = self._graph(network)
+        seen = self.strategy.glance(graph, self.hardware)
+        if seen is None:
+            return None
+        amounts = {
+            "pmu_bytes": seen.peak_bytes,
+            "weight_bytes": graph.weight_bytes,
+            "macs": graph.macs,
+        }
+        held = {name: float(graph.tensors[name].bytes) for each in seen.level for name in each}
+        return Needs(amounts, "", held, seen.level)
+
+    def _graph(self, network: FloatGraph) -> Graph:
+        made = Int8(images=FRAMES, observer="minmax", threads=1).from_float(network)
+        return passes.applied(made, self.passes)
 
     def check(self, network: FloatGraph, limits: Mapping[str, float]) -> None:
         """Raises ThimbleError for a limit that no pruning can keep."""
@@ -85,12 +104,16 @@ def planned_us(plan: Plan, graph: Graph, hardware: Hardware) -> float:
     return float(modelled(plan, graph, hardware)["modelled_us"])
 
 
-def _held(plan: Plan, level: Sequence[Moment]) -> dict[str, float]:
+def _held(
+    plan: Plan, level: Sequence[Moment]
+) -> tuple[dict[str, float], Collection[frozenset[str]]]:
     most: dict[str, float] = {}
+    every = set[frozenset[str]]()
     for moment in level:
         found: dict[str, float] = {}
         for name, size in moment.buffers:
             tensor = plan.buffer[name].tensor
             found[tensor] = found.get(tensor, 0.0) + size
         most.update((name, max(size, most.get(name, 0.0))) for name, size in found.items())
-    return most
+        every.add(frozenset(found))
+    return most, every

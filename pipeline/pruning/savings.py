@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import prod
 
 from pipeline.importers import float_nodes as nodes
@@ -17,7 +18,8 @@ def savings(found: Couplings, kept: Mask, needs: Needs, limit: str) -> dict[Grou
     """By group, in the unit of ``limit`` (of latency, in products), for the network with the units
     in ``kept``, which needs ``needs``."""
     if limit == "pmu_bytes":
-        return {group: _at_peak(found, kept, needs, group) for group in found.groups}
+        saved = {group: _at_peak(found, kept, needs, group) for group in found.groups}
+        return _everywhere(found, saved, needs.level) or saved
     whole, saved = _size(cut(found, kept), limit), {}
     for group in found.groups:
         fewer = kept.copy()
@@ -25,6 +27,17 @@ def savings(found: Couplings, kept: Mask, needs: Needs, limit: str) -> dict[Grou
         less = found.allows(fewer)
         saved[group] = whole - _size(cut(found, fewer), limit) if less else 0.0
     return saved
+
+
+def _everywhere(
+    found: Couplings, saved: dict[Group, float], level: Collection[frozenset[str]]
+) -> dict[Group, float]:
+    """Of groups that are there whenever the peak is reached: others don't lower it alone."""
+    names = {
+        group: {name for name, each in found.channels.items() if {*each.numbers} & {*group.units}}
+        for group in saved
+    }
+    return {g: n for g, n in saved.items() if not any(map(names[g].isdisjoint, level))}
 
 
 def _at_peak(found: Couplings, kept: Mask, needs: Needs, group: Group) -> float:

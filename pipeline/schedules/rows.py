@@ -15,7 +15,7 @@ from pipeline.graph.operator import Operator
 from pipeline.kernels.gap import Gap
 from pipeline.plan.vocabulary import Step, whole
 from pipeline.schedules.arriving import arriving
-from pipeline.schedules.bounds import Box, Range, added, all_of, needs
+from pipeline.schedules.bounds import Box, Range, added, all_of
 from pipeline.schedules.draft import Draft, MayOverlap
 from pipeline.schedules.patches import Patches
 
@@ -100,7 +100,7 @@ class Rows:
         unmade = read - set(draft.home)
         for name in sorted(unmade):  # nothing but what is around them is read
             draft.hold_rows(name, name in plain)
-        reads = [_reads(step, draft.graph) for step in self.order]
+        reads = [_reads(step, draft) for step in self.order]
         last = {
             (name, row): number
             for number, each in enumerate(reads)
@@ -149,8 +149,9 @@ def _inputs(step: RowStep | Patches) -> Sequence[str]:
     return step.run.outer if isinstance(step, Patches) else step.op.inputs
 
 
-def _reads(step: RowsStep, graph: Graph) -> Mapping[str, range]:
+def _reads(step: RowsStep, draft: Draft) -> Mapping[str, range]:
     """Rows of each input."""
+    graph = draft.graph
     if isinstance(step, Patches):
         return step.rows_read()
     if isinstance(step, Arrive) or step.kind in ("open", "close"):
@@ -159,7 +160,7 @@ def _reads(step: RowsStep, graph: Graph) -> Mapping[str, range]:
         return {name: range(rows_of(graph, name)) for name in dict.fromkeys(step.op.inputs)}
     if step.kind == "add":
         return {step.op.inputs[0]: range(step.row, step.row + 1)}
-    return read_by(step.op, graph, step.row)
+    return read_by(step.op, draft.needs(step.op, row_box(graph, step.op.output, step.row)))
 
 
 def rows_of(graph: Graph, tensor: str) -> int:
@@ -168,11 +169,10 @@ def rows_of(graph: Graph, tensor: str) -> int:
     return shape[0] if len(shape) == 3 else 1
 
 
-def read_by(op: Operator, graph: Graph, row: int) -> dict[str, range]:
-    """Rows of each input that row ``row`` of the output needs."""
-    found = needs(op, graph.tensors, row_box(graph, op.output, row))
-    rows = {name: _first_axis(found[name]) for name in dict.fromkeys(op.inputs)}
-    return {name: each if len(found[name]) == 3 else range(1) for name, each in rows.items()}
+def read_by(op: Operator, boxes: Mapping[str, Box]) -> dict[str, range]:
+    """Rows of each input, of which ``boxes`` are needed."""
+    images = {name: len(boxes[name]) == 3 for name in dict.fromkeys(op.inputs)}
+    return {n: range(*boxes[n][0].ends) if image else range(1) for n, image in images.items()}
 
 
 def over_dying(draft: Draft, op: Operator, row: int) -> dict[str, Gap]:
@@ -212,9 +212,3 @@ def row_box(graph: Graph, tensor: str, row: int) -> Box:
     """Return the box of an image's row; a vector is one row."""
     shape = graph.tensors[tensor].shape
     return (Range(row, 1), *all_of(shape[1:])) if len(shape) == 3 else all_of(shape)
-
-
-def _first_axis(box: Box) -> range:
-    low, size = box[0]
-    assert isinstance(low, int), "rows are numbers here"
-    return range(low, low + size)

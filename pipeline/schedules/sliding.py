@@ -17,7 +17,7 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.operators.concat import Concat
 from pipeline.plan.vocabulary import Buffer, Step
 from pipeline.schedules.arriving import Arriving
-from pipeline.schedules.bounds import Range, all_of
+from pipeline.schedules.bounds import Range, all_of, needs
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import needed
 from pipeline.schedules.rows import read_by, row_box, rows_of
@@ -58,9 +58,10 @@ class Order:
                     make(Made(start, each.row - 1))
                 found[each] = read[each] = len(found)
                 return
-            rows = read_by(producers[each.tensor], graph, each.row)
+            op = producers[each.tensor]
+            rows = read_by(op, needs(op, graph.tensors, row_box(graph, op.output, each.row)))
             names = list(rows)
-            if producers[each.tensor].element_wise:
+            if op.element_wise:
                 # the longer branch first: of what both read it needs the earlier rows
                 names.sort(key=lambda name: -turns[name])
             given = [Made(name, row) for name in names for row in rows[name]]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -20,6 +20,13 @@ OBJECTIVES: tuple[Objective, ...] = ("memory", "latency", "throughput", "energy"
 
 ANY = 1 << 62
 """More multiply–accumulates than a network has."""
+
+
+class Glance(NamedTuple):
+    """``peak_bytes``, and the tensors that are there at each moment with as much."""
+
+    peak_bytes: float
+    level: Collection[frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,10 @@ class Strategy(ABC):
         if value not in allowed:
             *others, last = map(str, allowed)
             raise ThimbleError(f"strategy.{key}={value}: choose {', '.join(others)} or {last}")
+
+    def glance(self, graph: Graph, hardware: Hardware) -> Glance | None:
+        """What the plan will about hold at its peak, much sooner than that; None: only it says."""
+        return None
 
     @abstractmethod
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:

@@ -11,8 +11,9 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
+from pipeline.search.joint.glance import at_peak
 from pipeline.search.planner import Planner
-from pipeline.strategies.base import Strategy
+from pipeline.strategies.base import Glance, Strategy
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,13 @@ class Joint(Strategy):
             )
         if size < 0 or (times and times < 1):
             raise ThimbleError(f"{limits}: at least 1, or 0 for all that the board leaves")
+
+    def glance(self, graph: Graph, hardware: Hardware) -> Glance | None:
+        """By rows, which are most plans."""
+        if self.objective != "memory" or self.extra_macs:
+            return None
+        peak, level = at_peak(graph, hardware)
+        return Glance(peak / 2, level)
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
         """

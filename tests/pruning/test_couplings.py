@@ -229,7 +229,7 @@ def at_peak(found: Couplings, kept: Mask, needs: Needs) -> tuple[dict[Group, flo
 
 def narrowing(seed: int, limit: int, found: Couplings) -> Narrowing:
     scores = np.random.default_rng(seed).uniform(0.5, 1.5, found.units)
-    return Narrowing(found, scores, ask, lambda n: n.amounts["pmu_bytes"] / limit, at_peak)
+    return Narrowing(found, scores, ask, ask, lambda n: n.amounts["pmu_bytes"] / limit, at_peak)
 
 
 def lost(one: Narrowing, kept: Mask) -> float:

@@ -22,6 +22,7 @@ from pipeline.pruning.pex import Pex
 from pipeline.pruning.planner import Planner
 from pipeline.pruning.width import Width
 from pipeline.quantize.int8 import Int8
+from pipeline.strategies.joint import Joint
 from pipeline.strategies.swap import Swap
 from pipeline.training.environment import Run
 from pipeline.training.random_weights import RandomWeights
@@ -90,6 +91,19 @@ def test_fine_tuning_learns_and_is_repeatable(name: str) -> None:
     if name == "pex":
         again = pruned(method, DATA).weights
         assert all((first.weights[key] == again[key]).all() for key in again)
+
+
+@pytest.mark.ci
+def test_glances_choose_about_what_plans_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the order of rows; a few plans say whether that holds."""
+    strategy, asked, plan = {"_target_": f"{Joint.__module__}.Joint"}, list[object](), Joint.plan
+    monkeypatch.setattr(Joint, "plan", lambda *args: asked.append(args) or plan(*args))
+    method = Pex(**{**PLANNER, "strategy": strategy}, epochs=0, pmu_bytes=2200)
+    found, glances = pruned(method), len(asked)
+    monkeypatch.setattr(Joint, "glance", lambda *args: None)
+    kept = [sum(row.weights_after for row in each.rows) for each in (found, pruned(method))]
+    assert found.steps[-1]["pmu_bytes"] <= 2200 and kept[0] >= 0.9 * kept[1]
+    assert glances <= 3 < len(asked) - glances
 
 
 @pytest.mark.ci

@@ -39,9 +39,9 @@ def least(
         repeated: multiply–accumulates that may be done again.
     """
     runs = patched(graph, hardware, operators, repeated) if repeated else ()
-    ways = [_least(_cuts(graph, hardware, operators, runs), hardware)]
+    ways = [_least(cuts_of(graph, hardware, operators, runs), hardware)]
     if runs:
-        once = _cuts(graph, hardware, operators)
+        once = cuts_of(graph, hardware, operators)
         if once.least()[0] < ways[0].laid.rows:
             ways.append(_least(once, hardware))
     return min(ways, key=lambda found: found.laid.rows)
@@ -62,14 +62,14 @@ def within(
 ) -> Found | None:
     """The fastest in ``available`` nibbles, scratch included; None where none is found that takes
     less than ``most`` modelled cycles."""
-    fastest, limit = Fastest(_cuts(graph, hardware, operators), hardware), available
+    fastest, limit = Fastest(cuts_of(graph, hardware, operators), hardware), available
     for _ in range(TRIES):
         way = fastest.within(limit)
         if way is None or way.cycles >= most:
             break
         cuts = fastest.cuts
         if not way.last.isdisjoint(cuts.units.pixels):
-            cuts = _cuts(graph, hardware, operators, last=way.last)
+            cuts = cuts_of(graph, hardware, operators, last=way.last)
         found = _placed(cuts, way.pieces, limit, hardware, available)
         if found.laid.cells <= available:
             return found
@@ -77,7 +77,7 @@ def within(
     return None
 
 
-def _cuts(
+def cuts_of(
     graph: Graph,
     hardware: Hardware,
     operators: Sequence[Operator],

@@ -18,7 +18,16 @@ from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.hardware import Hardware
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.patches import Patches, Run
-from pipeline.schedules.rows import Arrive, RowsStep, RowStep, over_dying, read_by, rows_of, saved
+from pipeline.schedules.rows import (
+    Arrive,
+    RowsStep,
+    RowStep,
+    over_dying,
+    read_by,
+    row_box,
+    rows_of,
+    saved,
+)
 from pipeline.search.view.whole import Task, View
 
 SUM_NIBBLES = 8
@@ -186,7 +195,8 @@ class Units:
     def _rows(self, op: Operator, draft: Draft) -> None:
         if op.name not in self.known:
             every = range(len(self.blocks[op.output]))
-            rows_read = [read_by(op, self.graph, row) for row in every]
+            boxes = (row_box(self.graph, op.output, row) for row in every)
+            rows_read = [read_by(op, draft.needs(op, box)) for box in boxes]
             self.known[op.name] = self._shares(op, draft), rows_read
         shares, rows_read = self.known[op.name]
         for row, (block, read) in enumerate(zip(self.blocks[op.output], rows_read, strict=True)):
