@@ -1,15 +1,9 @@
-"""Run regions forwards on names alone and say what they hold. Shares nothing with the search.
-
-Each operator must run once, on inputs that are there in the form it needs; a loop may read whole or
-in slices only what was complete before it, and what it writes is complete after it.
-"""
+"""Run regions forwards on names alone and say what they hold. Shares nothing with the search."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pipeline.errors import ThimbleError
-from pipeline.graph.operator import Operator
 from pipeline.schedules.channels import Channels
 from pipeline.schedules.whole import Whole
 from pipeline.search.view.whole import View
@@ -34,13 +28,6 @@ class Replay:
     accumulator_bits: int
 
     def loads(self, schedule: Schedule) -> list[Load]:
-        """
-        Raises:
-            ThimbleError: when an operator runs twice, never, or on what is not there.
-        """
-        wanted, run = self.view.names[1:], [op for region in schedule for op in region.operators]
-        if sorted(op.output for op in run) != sorted(wanted):
-            raise ThimbleError(f"{sorted(op.name for op in run)} run, for {sorted(wanted)}")
         found, there = list[Load](), {self.view.names[0]}
         for number, region in enumerate(schedule):
             rest = (op for later in schedule[number + 1 :] for op in later.operators)
@@ -50,7 +37,6 @@ class Replay:
                 there |= {*region.accumulated, *region.whole}
             else:
                 op = region.op
-                _need(op, there)
                 dying = {*op.overwritable(self.view.tensors), region.over} - {"", *needed}
                 held = there if dying else there | {op.output}
                 found.append(Load(number, self._nibbles(held)))
@@ -67,17 +53,14 @@ class Replay:
     def widest(self, schedule: Schedule, limit: int) -> Schedule:
         """Each loop with as many channels at once as keep it within ``limit`` nibbles, at least one
         (Pex, remark 4)."""
-        found, loads = list[Whole | Channels](), self.loads(schedule)
-        for number, region in enumerate(schedule):
-            if isinstance(region, Channels):
-                room = [
-                    (limit - load.fixed) // load.channel
-                    for load in loads
-                    if load.region == number and load.channel
-                ]
-                region = replace(region, at_once=max(1, min([region.channels, *room])))
-            found.append(region)
-        return found
+        most = [n.channels if isinstance(n, Channels) else 0 for n in schedule]
+        for number, fixed, channel in self.loads(schedule):
+            if channel:
+                most[number] = min(most[number], (limit - fixed) // channel)
+        return [
+            replace(region, at_once=max(1, n)) if isinstance(region, Channels) else region
+            for region, n in zip(schedule, most, strict=True)
+        ]
 
     def _loop(self, number: int, loop: Channels, there: Collection[str]) -> list[Load]:
         tensors, written = self.view.tensors, {*loop.accumulated, *loop.whole}
@@ -86,27 +69,11 @@ class Replay:
         fixed = self._nibbles({*there, *written}) + sum(max(0, each) for each in wider)
         found, made = list[Load](), set[str]()
         for turn, each in enumerate(loop.passes):
-            op = each.op
-            if each.rule != "continue" and not op.weighted:
-                raise ThimbleError(f"{op.name} is no sum over channels")
-            _need(op, there if each.rule == "generate" else made | (set(there) - written))
-            by_channel = [] if each.rule == "generate" else [*op.inputs]
-            if each.rule != "accumulate":
-                made.add(op.output)
-                by_channel.append(op.output)
-            if any(tensors[name].shape[-1] != loop.channels for name in by_channel):
-                raise ThimbleError(f"{by_channel} do not have {loop.channels} channels")
+            made |= {each.op.output} - {*loop.accumulated}
             read = {name for later in loop.passes[turn:] for name in later.op.inputs}
-            rings = made & (read - {each.over} | {op.output}) - written
+            rings = made & (read - {each.over} | {each.op.output}) - written
             found.append(Load(number, fixed, self._nibbles(rings) // loop.channels))
-        if missing := set(loop.whole) - made:
-            raise ThimbleError(f"{sorted(missing)} are not made by channels")
         return found
 
     def _nibbles(self, names: Collection[str]) -> int:
         return sum(self.view.tensors[name].nibbles for name in names)
-
-
-def _need(op: Operator, there: Collection[str]) -> None:
-    if missing := set(op.inputs) - set(there):
-        raise ThimbleError(f"{op.name} reads {sorted(missing)}, not there")

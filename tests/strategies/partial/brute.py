@@ -1,14 +1,13 @@
 """Every derivation that table 2 of Pex allows, tried to its end.
 
 The rules as they are printed, with no more than their printed conditions; a derivation that does
-not give a schedule that can be replayed is no schedule. What a schedule needs is what the replay
-says. Shares no code with the search.
+not give a schedule that can run (``runs``) is none. What a schedule needs is what the replay says.
+Shares no code with the search.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
@@ -33,6 +32,31 @@ Transition = tuple[Rule, str, Memory, frozenset[str]]
 def _full_first(transition: Transition) -> tuple[bool, str, str]:
     """A good bound early."""
     return transition[0] != "full", transition[0], transition[1]
+
+
+def runs(schedule: Schedule, view: View) -> bool:
+    """Each operator runs once, on inputs that are there in the form it needs; a loop reads whole or
+    in slices only what was complete before it, and what it writes is complete after it."""
+    run = [op.output for region in schedule for op in region.operators]
+    there, right = {view.names[0]}, sorted(run) == sorted(view.names[1:])
+    for region in schedule:
+        if isinstance(region, Whole):
+            right &= {*region.op.inputs} <= there
+            there.add(region.op.output)
+            continue
+        made, written = set[str](), {*region.accumulated, *region.whole}
+        for each in region.passes:
+            op, whole = each.op, each.rule == "generate"
+            right &= each.rule == "continue" or op.weighted
+            right &= {*op.inputs} <= (there if whole else made | (there - written))
+            by_channel = {*([] if whole else op.inputs)}
+            if each.rule != "accumulate":
+                made.add(op.output)
+                by_channel.add(op.output)
+            right &= {view.tensors[name].shape[-1] for name in by_channel} <= {region.channels}
+        right &= {*region.whole} <= made
+        there |= written
+    return right
 
 
 @dataclass
@@ -115,10 +139,9 @@ class Brute:
     def finished(self, history: Derivation) -> None:
         self.derivations += 1
         plan = self.schedule(history)
-        try:
-            held = self.replay.peak(plan)
-        except ThimbleError:
+        if not runs(plan, self.replay.view):
             return
+        held = self.replay.peak(plan)
         sums = sum(rule == "accumulate" for rule, _ in history)
         first = self.graph.tensors[self.graph.input].bytes
         self.best = min(self.best, (max(held / 2, first), sums))
