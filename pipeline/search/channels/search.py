@@ -28,10 +28,6 @@ Rule = Literal["full", "continue", "generate", "accumulate", "slice", "concatena
 Search = Literal["pex", "exact"]
 
 
-class TooManyStates(Exception):
-    """The network has more states than the search was allowed."""
-
-
 class State(NamedTuple):
     """Masks of tensors.
 
@@ -221,12 +217,10 @@ class Best:
     states: int
 
 
-def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> Best:
+def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> Best | None:
     """The best sequence of rules; of those whose peak is within ``limit`` nibbles, if it is said,
-    the one with the fewest accumulating layers, then partial steps.
-
-    Raises:
-        TooManyStates: when there are more than ``most_states``.
+    the one with the fewest accumulating layers, then partial steps; None where there are more than
+    ``most_states``.
     """
     first = State(sum(1 << tensor for tensor in rules.view.kept))
     known: dict[State, list[Found]] = {}
@@ -238,7 +232,7 @@ def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> 
             continue
         if state not in moves_of:
             if len(moves_of) >= most_states:
-                raise TooManyStates
+                return None
             moves_of[state] = rules.moves(state)
         missing = [move.before for move in moves_of[state] if move.before not in known]
         if missing:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Tensor
@@ -23,7 +22,7 @@ from pipeline.schedules.channels import Channels, Pass
 from pipeline.schedules.lower import Laid, lay, needed, with_room
 from pipeline.schedules.whole import Whole
 from pipeline.search.channels.replay import Replay, Schedule
-from pipeline.search.channels.search import START, Best, Move, Rules, Search, TooManyStates, search
+from pipeline.search.channels.search import START, Best, Move, Rules, Search, search
 from pipeline.search.order import least_peak
 from pipeline.search.view.whole import AT_END, View
 
@@ -75,14 +74,10 @@ class ByChannels:
         return chosen.plan("partial", notes)
 
     def proposed(self) -> tuple[Best, Schedule]:
-        """What the search found, and the schedule with its channels at once, replayed."""
+        """What the search found, and the schedule with its channels at once."""
         view, best = self._best()
-        found, replay = schedule(view, best.moves, self.channels or 1), self._replay
-        if (held := max(replay.peak(found), view.sizes[0])) != best.peak:
-            raise ThimbleError(
-                f"strategy=partial planned {best.peak / 2:g} B, but its schedule holds "
-                f"{held / 2:g} B: please report it"
-            )
+        found = schedule(view, best.moves, self.channels or 1)
+        replay = Replay(self.view, self.accumulator_bits)
         return best, found if self.channels else replay.widest(found, best.peak)
 
     def in_place(self, found: Schedule, peak: int, graph: Graph, hardware: Hardware) -> Schedule:
@@ -90,34 +85,26 @@ class ByChannels:
         of the board work in place, which the published rules know of sums alone."""
         if self.channels or self.search == "pex":
             return found
-        places, wide = Places(graph, hardware), partial(self._replay.widest, limit=peak)
-        rules = Rules(self.view.in_place(places.able), self.accumulator_bits)
+        places, bits = Places(graph, hardware), self.accumulator_bits
+        wide = partial(Replay(self.view, bits).widest, limit=peak)
+        rules = Rules(self.view.in_place(places.able), bits)
         sums = len(accumulated(found))
-        try:
-            fewest = search(rules, "exact", MOST_STATES, peak) if sums else None
-        except TooManyStates:
-            fewest = None
+        fewest = search(rules, "exact", MOST_STATES, peak) if sums else None
         if fewest and fewest.accumulated < sums:
             found = wide(schedule(rules.view, fewest.moves, 1))
         return places.wider(found, wide)
-
-    @property
-    def _replay(self) -> Replay:
-        return Replay(self.view, self.accumulator_bits)
 
     def _best(self) -> tuple[View, Best]:
         """Over all orders; where those are too many, in the order that is best without loops; where
         even that is too much, without loops."""
         rules = Rules(self.view, self.accumulator_bits, self.channels or 1)
-        try:
-            return self.view, search(rules, self.search, MOST_STATES)
-        except TooManyStates:
-            view = self.view.reordered(least_peak(self.view).tasks)
-        try:
-            return view, search(replace(rules, view=view, given=True), self.search, MOST_STATES)
-        except TooManyStates:
-            moves = tuple(Move("full", tensor, START) for tensor in range(1, len(view.names)))
-            return view, Best(view.peak(range(len(moves))), 0, moves, len(moves) + 1)
+        if best := search(rules, self.search, MOST_STATES):
+            return self.view, best
+        view = self.view.reordered(least_peak(self.view).tasks)
+        if best := search(replace(rules, view=view, given=True), self.search, MOST_STATES):
+            return view, best
+        moves = tuple(Move("full", tensor, START) for tensor in range(1, len(view.names)))
+        return view, Best(view.peak(range(len(moves))), 0, moves, len(moves) + 1)
 
 
 def schedule(view: View, moves: Sequence[Move], at_once: int) -> Schedule:
