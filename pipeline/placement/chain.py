@@ -22,6 +22,9 @@ MANY = 600
 WAYS = 256
 """To lay what outlives a part, that are tried, and that the next part begins with."""
 
+EFFORT = 500_000
+"""Lookups of conflicts; a part may take its share of those that are left."""
+
 ENOUGH = 128
 """An arena that is above the bound by less than a part in so many is small enough."""
 
@@ -38,12 +41,12 @@ def chained(
         bound: no arena is smaller.
     """
     align = max((profile.align for profile in profiles), default=1)
-    limit, best = round_up(bound, align), None
+    limit, best, most = round_up(bound, align), None, conflicts.work + EFFORT
     for number in range(TRIES):
-        found = _Chain(profiles, conflicts, turns, limit, by_turns=number > 0).place()
+        found = _Chain(profiles, conflicts, turns, limit, by_turns=number > 0).place(most)
         if best is None or found.top < best.top:
             best = found
-        if best.top <= max(limit, bound + bound // ENOUGH):
+        if best.top <= max(limit, bound + bound // ENOUGH) or conflicts.work > most:
             break
         limit = round_up(min(best.top - align, limit + (best.top - limit) // 2), align)
     assert best is not None
@@ -58,11 +61,15 @@ class _Chain:
     limit: int
     by_turns: bool
 
-    def place(self) -> Fitted:
+    def place(self, most: int) -> Fitted:
+        """The least top found; of each part at least one way is tried, others until there were
+        ``most`` lookups."""
         numbered = list(enumerate(self.profiles))
         end = max((profile.last for profile in self.profiles), default=0)
         ways, stay = [Fitted(0, {})], list[int]()
-        for begin, stop in pairwise((-1, *self.turns, end)):
+        for number, (begin, stop) in enumerate(pairwise((-1, *self.turns, end))):
+            left = max(0, most - self.conflicts.work)
+            until = self.conflicts.work + left // (len(self.turns) + 1 - number)
             here = [n for n, p in numbered if begin < p.first <= stop]
             # given, outliving the part, or, in one piece, the result of the last one
             ends = [
@@ -80,6 +87,8 @@ class _Chain:
                 limit = max(self.limit, before.top)
                 kept = {n: before.addresses[n] for n in stay}
                 for fixed in islice(self._ends(ends, kept), WAYS):
+                    if found and self.conflicts.work > until:
+                        break
                     top, at = squeaky(
                         self.profiles, self.conflicts, inner, fixed, limit, rounds, ORDERS,
                         self.by_turns,

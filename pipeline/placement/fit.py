@@ -89,7 +89,7 @@ def squeaky(
     chance, best = Random(0), None
     for rank in ranks:
         served = sorted(inner, key=lambda n: rank(profiles[n]))
-        for number in range(rounds):
+        for number in range(rounds if inner else 1):
             addresses = first_fit(profiles, interference, served, fixed)
             tops = {n: at + profiles[n].size for n, at in addresses.items()}
             top = max(tops.values(), default=0)

@@ -9,7 +9,8 @@ element lies as what it is made of, and is turned over with that.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from heapq import heappop, heappush
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -43,29 +44,44 @@ def in_blocks(
             known[key] = cycles_of_rows(op, graph, hardware, layout)
         return known[key]
 
-    def saves(move: Layout, chosen: Layout) -> bool:
-        touched = [op for op in operators if not move.keys().isdisjoint((*op.inputs, op.output))]
-        other = {**chosen, **move}
-        return sum(cycles(op, other) for op in touched) < sum(cycles(op, chosen) for op in touched)
-
-    def moves(chosen: Layout) -> Iterator[dict[str, int]]:
-        """What lies alike the other way, or all that an operator reads and makes either way."""
-        for name, pixels in chosen.items():
-            if alike[name][0] == name:
-                yield {each: 0 if pixels else free[each] for each in alike[name]}
-        for op in operators:
-            names = [each for name in (*op.inputs, op.output) for each in alike.get(name, ())]
-            yield from (
-                {name: way[name] for name in names} for way in (dict.fromkeys(names, 0), free)
-            )
-
-    def settled(chosen: Layout) -> Layout:
-        while better := next((move for move in moves(chosen) if saves(move, chosen)), None):
-            chosen = {**chosen, **better}
-        return chosen
-
     able = {name: pixels for name, pixels in free.items() if pixels}
     alike = lying_alike(operators, able)
+    turns: list[tuple[Sequence[str], Layout | None]] = [
+        (names, None) for name, names in alike.items() if names[0] == name
+    ]  # what lies alike the other way, or all that an operator reads and makes either way
+    for op in operators:
+        names = [each for name in (*op.inputs, op.output) for each in alike.get(name, ())]
+        turns += (names, {}), (names, free)
+    users: dict[str, list[int]] = {}
+    for number, op in enumerate(operators):
+        for name in {*op.inputs, op.output}:
+            users.setdefault(name, []).append(number)
+    touched = [sorted({n for name in names for n in users[name]}) for names, _ in turns]
+    touching: list[list[int]] = [[] for _ in operators]
+    for turn, numbers in enumerate(touched):
+        for number in numbers:
+            touching[number].append(turn)
+
+    def settled(chosen: dict[str, int]) -> dict[str, int]:
+        """After the first turn that saves, again and again; what it doesn't touch saves no more
+        than before."""
+        pending, waits = list(range(len(turns))), set(range(len(turns)))
+        while pending:
+            turn = heappop(pending)
+            waits.discard(turn)
+            names, way = turns[turn]
+            other = dict(chosen)
+            for name in names:
+                other[name] = way.get(name, 0) if way is not None else able[name] - chosen[name]
+            some = [operators[number] for number in touched[turn]]
+            if sum(cycles(op, other) for op in some) < sum(cycles(op, chosen) for op in some):
+                chosen = other
+                near = {each for number in touched[turn] for each in touching[number]} - waits
+                waits |= near
+                for each in near:
+                    heappush(pending, each)
+        return chosen
+
     best = settled(able)
     if any(cycles(op, best) >= NONE for op in operators):
         best = settled(dict.fromkeys(able, 0))
