@@ -105,7 +105,7 @@ def load(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> int:
     return max(accumulate(change[step] for step in sorted(change)), default=0)
 
 
-KNOWN = 1 << 20
+KNOWN = 1 << 18
 """Conflicts that are kept, of 16 bytes each; those of other profiles are worked out each time."""
 
 WORKED_OUT = 12

@@ -7,6 +7,7 @@ has does not; a range that moves is not clipped to its tensor here, the slice th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from pipeline.graph.access import Operand, Window
@@ -47,7 +48,8 @@ def ranges(box: GraphBox) -> Box:
     return tuple(Range(start, stop - start) for start, stop in box)
 
 
-def all_of(shape: Sequence[int]) -> Box:
+@cache
+def all_of(shape: tuple[int, ...]) -> Box:
     return tuple(Range(0, extent) for extent in shape)
 
 
@@ -62,6 +64,7 @@ class Needs:
 
     def __init__(self, op: Operator, tensors: Tensors) -> None:
         self.extents = tensors[op.output].shape
+        self.ranges: dict[Range, Range] = {}
         self.known: dict[tuple[int, tuple[Range, ...]], Box] = {}
         self.operands = [
             (each, tensors[each.tensor].shape, [w.axis for w in each.windows if w.axis is not None])
@@ -73,7 +76,8 @@ class Needs:
         for n, (operand, shape, axes) in enumerate(self.operands):
             key = n, tuple(made[axis] for axis in axes)
             if key not in self.known:
-                self.known[key] = _read(operand, made, self.extents, shape)
+                read = _read(operand, made, self.extents, shape)
+                self.known[key] = tuple(self.ranges.setdefault(each, each) for each in read)
             box, before = self.known[key], found.get(operand.tensor)
             found[operand.tensor] = box if before is None else tuple(map(hull, before, box, shape))
         return found
