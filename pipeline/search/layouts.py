@@ -17,7 +17,7 @@ from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, Part, block_pixels, cycles_of_step, offers
 from pipeline.plan.vocabulary import packed
-from pipeline.schedules.bounds import Range, all_of, needs
+from pipeline.schedules.bounds import Needs, Range, all_of
 from pipeline.schedules.rows import rows_of
 from pipeline.search.view.rows import adds_rows
 
@@ -37,11 +37,12 @@ def in_blocks(
     wide = {name: graph.tensors[name].shape[1] for name in images if name not in whole}
     free = {name: block_pixels(hardware, columns) for name, columns in wide.items()}
     known: dict[tuple[object, ...], float] = {}
+    needs = {op.name: Needs(op, graph.tensors) for op in operators}
 
     def cycles(op: Operator, layout: Layout) -> float:
         key = op.name, *(layout.get(name, 0) for name in (*op.inputs, op.output))
         if key not in known:
-            known[key] = cycles_of_rows(op, graph, hardware, layout)
+            known[key] = cycles_of_rows(op, graph, hardware, layout, needs[op.name])
         return known[key]
 
     able = {name: pixels for name, pixels in free.items() if pixels}
@@ -101,9 +102,11 @@ def lying_alike(
     return found
 
 
-def cycles_of_rows(op: Operator, graph: Graph, hardware: Hardware, layout: Layout) -> float:
-    """Of all rows of ``op``'s output, or of all that are added to it."""
-    form = form_of_a_row(op, graph, layout)
+def cycles_of_rows(
+    op: Operator, graph: Graph, hardware: Hardware, layout: Layout, needs: Needs | None = None
+) -> float:
+    """Of all rows of ``op``'s output, or of all that are added to it; ``needs``: of ``op``."""
+    form = form_of_a_row(op, graph, layout, needs)
     able = [each for each in offers(form, hardware) if not each.looks_up(form)]
     rows = rows_of(graph, op.inputs[0] if form.partial else op.output)
     return rows * cycles_of_step(able[0], form, hardware) if able else NONE
@@ -114,7 +117,9 @@ def rows_able(op: Operator, graph: Graph, hardware: Hardware) -> bool:
     return bool(offers(form_of_a_row(op, graph, {}), hardware))
 
 
-def form_of_a_row(op: Operator, graph: Graph, layout: Layout) -> Form:
+def form_of_a_row(
+    op: Operator, graph: Graph, layout: Layout, needs: Needs | None = None
+) -> Form:
     """A row in the middle of ``op``'s output, or what a row adds to that."""
 
     def part(tensor: str, rows: int) -> Part:
@@ -130,6 +135,6 @@ def form_of_a_row(op: Operator, graph: Graph, layout: Layout) -> Form:
         parts = {op.inputs[0]: part(op.inputs[0], 1), op.output: Part.packed(out, 32)}
         return Form(op, graph, parts, partial=True)
     box = (Range(out[0] // 2, 1), *all_of(out[1:])) if len(out) == 3 else all_of(out)
-    read = needs(op, graph.tensors, box)
+    read = (needs or Needs(op, graph.tensors))(box)
     parts = {name: part(name, read[name][0].size) for name in op.inputs}
     return Form(op, graph, {**parts, op.output: part(op.output, 1)})
