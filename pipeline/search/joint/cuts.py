@@ -7,11 +7,13 @@ has the least peak.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from operator import add
 from typing import NamedTuple
 
-from pipeline.search.joint.segment import WHOLE, on_demand, peak
+from pipeline.search.joint.segment import WHOLE, farthest, on_demand, peak
 from pipeline.search.order import least_peak
 from pipeline.search.view.rows import Units
 
@@ -37,6 +39,20 @@ class Piece(NamedTuple):
     start: int
     stop: int
     together: int
+
+
+class Way(NamedTuple):
+    """What segments one after the other cost."""
+
+    cost: int
+    pieces: tuple[Piece, ...]
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return self.cost, len(self.pieces)
+
+    def on(self, piece: Piece, cost: int) -> Way:
+        return Way(cost, joined(self.pieces, piece))
 
 
 @dataclass
@@ -74,7 +90,10 @@ class Cuts:
     def order(self, piece: Piece) -> Iterable[int]:
         if piece == self.whole and self.better:
             return self.better
-        return on_demand(self.units, *self.ends(piece), piece.together)
+        if piece.together == 1:
+            return on_demand(self.units, *self.ends(piece))
+        layers = pairwise(self.frontiers[piece.start : piece.stop + 1])
+        return chain.from_iterable(on_demand(self.units, *ends, WHOLE) for ends in layers)
 
     def peak(self, piece: Piece, limit: int) -> int:
         """Cells; some number above ``limit`` where that is exceeded."""
@@ -86,6 +105,11 @@ class Cuts:
         (self.peaks if found <= limit else self.above)[piece] = found
         return found
 
+    def starts(self, stop: int, limit: int) -> range:
+        """Where a segment to ``stop`` may begin: the rows on demand of one that begins farther back
+        hold more than ``limit`` cells once the first of ``stop`` is made."""
+        return range(min(farthest(self.units, self.frontiers[stop], stop, limit), stop - 1), stop)
+
     def least(self, most: int = NEVER, effort: int = EFFORT) -> tuple[int, list[Piece]]:
         """The least peak in cells, and the segments that have it: as few as possible; none where
         it is more than ``most``.
@@ -93,33 +117,54 @@ class Cuts:
         Args:
             effort: for other orders.
         """
-        last = len(self.frontiers) - 1
         limit = min(self.peak(self.whole, most), most)
-        best: dict[int, tuple[int, int, list[Piece]]] = {0: (self.cells[0], 0, [])}
-        for stop in range(1, last + 1):
-            if self.cells[stop] > limit:
-                continue
+        best = {0: Way(self.cells[0], ())}
+        for stop in range(1, len(self.frontiers)):
             below = limit
-            if before := best.get(stop - 1, (0, 0, []))[2]:  # what it may be at most, at once
-                start = before[-1].start
-                first = self.peak(Piece(start, stop, before[-1].together), limit)
-                below = min(limit, max(best[start][0], first))
-            for start in sorted(best, key=lambda start: best[start][:2]):
-                worst, number, path = best[start]
-                least = max(worst, self.cells[stop])
-                if stop in best and (least, number + 1) >= best[stop][:2]:
-                    continue
-                for together in LEAST:
-                    piece = Piece(start, stop, together)
-                    found = max(worst, self.peak(piece, below))
-                    if found <= below and (found, number + 1) < best.get(stop, (limit + 1,))[:2]:
-                        best[stop] = found, number + 1, [*path, piece]
-                        below = min(below, found)
-        if last not in best:
+            if (before := best.get(stop - 1)) and before.pieces:  # what it may be at most, at once
+                last = before.pieces[-1]._replace(stop=stop)
+                if (start := best.get(last.start)) is not None:
+                    below = min(limit, max(start.cost, self.peak(last, limit)))
+            self._reach(best, stop, below, max, lambda cells: cells)
+        if self.whole.stop not in best:
             return NEVER, []
-        if effort and self._better(best[last][0], effort):
+        found = best[self.whole.stop]
+        if effort and self._better(found.cost, effort):
             return self.peaks[self.whole], [self.whole]
-        return best[last][0], best[last][2]
+        return found.cost, list(found.pieces)
+
+    def roomiest(self, limit: int) -> list[Piece]:
+        """Of the ways within ``limit`` cells that whose segments come near to it least, since what
+        is full is hard to place: rows of each as they are asked for, or layer by layer."""
+        near, best = limit - limit // CLOSE, {0: Way(0, ())}
+        for stop in range(1, len(self.frontiers)):
+            self._reach(best, stop, limit, add, lambda cells: max(0, cells - near))
+        return list(best[self.whole.stop].pieces)
+
+    def _reach(
+        self,
+        best: dict[int, Way],
+        stop: int,
+        limit: int,
+        join: Callable[[int, int], int],
+        price: Callable[[int], int],
+    ) -> None:
+        """Note the cheapest way to ``stop`` within ``limit``, of the fewest segments, by those to
+        the places before: its cost is the ``price`` of each segment's peak, joined."""
+        if self.cells[stop] > limit:
+            return
+        starts = [start for start in self.starts(stop, limit) if start in best]
+        for start in sorted(starts, key=lambda start: best[start].rank):
+            before, ends = best[start], max(self.cells[start], self.cells[stop])
+            for together in LEAST if start == stop - 1 else LEAST[:1]:
+                piece = Piece(start, stop, together)
+                least = before.on(piece, join(before.cost, price(ends)))
+                if stop in best and least.rank >= best[stop].rank:
+                    continue
+                most = self.peak(piece, limit)
+                way = before.on(piece, join(before.cost, price(most)))
+                if most <= limit and (stop not in best or way.rank < best[stop].rank):
+                    best[stop] = way
 
     def _better(self, below: int, effort: int) -> bool:
         """Whether some other order of all rows holds less: a small network's are looked at."""
@@ -133,25 +178,11 @@ class Cuts:
             self.peaks[self.whole] = found.peak
         return found.peak < below
 
-    def roomiest(self, limit: int) -> list[Piece]:
-        """Of the ways within ``limit`` cells that whose segments come near to it least, since what
-        is full is hard to place: rows of each as they are asked for, or layer by layer."""
-        near, last = limit - limit // CLOSE, len(self.frontiers) - 1
-        best: dict[int, tuple[int, int, list[Piece]]] = {0: (0, 0, [])}
-        for stop in range(1, last + 1):
-            if self.cells[stop] > limit:
-                continue
-            for start, (risk, number, path) in list(best.items()):
-                least = risk + max(0, self.cells[start] - near, self.cells[stop] - near)
-                for together in LEAST:
-                    if (least, number + 1) >= best.get(stop, (limit * last, 0))[:2]:
-                        break
-                    piece = Piece(start, stop, together)
-                    most = self.peak(piece, limit)
-                    way = risk + max(0, most - near), number + 1
-                    if most <= limit and way < best.get(stop, (limit * last, 0))[:2]:
-                        best[stop] = *way, [*path, piece]
-        return best[last][2]
+def joined(pieces: Sequence[Piece], piece: Piece) -> tuple[Piece, ...]:
+    """``piece`` after ``pieces``: layer by layer, two in a row are one."""
+    if pieces and piece.together == pieces[-1].together == WHOLE:
+        return *pieces[:-1], piece._replace(start=pieces[-1].start)
+    return *pieces, piece
 
 
 def frontiers(units: Units) -> list[tuple[str, ...]]:

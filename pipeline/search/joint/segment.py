@@ -7,6 +7,7 @@ asked for at once, fewer kernels are called in turn, and more rows wait.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from pipeline.search.view.rows import Units
@@ -55,6 +56,28 @@ def _asked(units: Units, target: Iterable[str]) -> list[int]:
         if block in units.needed and block in units.makers
     ]
     return [units.makers[block] for _, block in sorted(rows)]
+
+
+def farthest(units: Units, target: Iterable[str], stop: int, limit: int) -> int:
+    """The first operator, at most ``stop``, from which on the rows that the first one of ``target``
+    is made of, and that are read again after it, take no more than ``limit`` cells."""
+    first, held = _asked(units, target)[0], 0
+    seen, read = {first}, Counter[int]()
+    waiting: dict[int, list[int]] = {units.numbers[first]: [first]}
+    for number in range(stop - 1, -1, -1):
+        made = waiting.get(number, [])
+        for unit in made:  # grows
+            _, reads, _, after, _ = units.units[unit]
+            read.update(block for block, _ in reads)
+            for each in after:
+                if each not in seen:
+                    seen.add(each)
+                    waiting.setdefault(units.numbers[each], []).append(each)
+        blocks = {units.units[unit].writes for unit in made}
+        held += sum(units.sizes[b] for b in blocks if read[b] < len(units.readers[b]))
+        if held > limit:
+            return number + 1
+    return 0
 
 
 class _Left(dict[int, int]):

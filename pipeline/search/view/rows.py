@@ -70,6 +70,7 @@ class Units:
         needed: blocks that the output depends on.
         readers: of each block the numbers of the operators that need it, one for each unit that
             reads it, in order.
+        numbers: of each unit that of its operator; -1 of the input's rows.
     """
 
     graph: Graph
@@ -85,6 +86,7 @@ class Units:
     makers: dict[int, int] = field(default_factory=dict)
     needed: set[int] = field(default_factory=set)
     readers: list[list[int]] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -262,13 +264,13 @@ class Units:
             self.needed |= {unit.writes, *(block for block, _ in unit.reads)}
             pending += (new := [each for each in unit.after if each not in seen])
             seen.update(new)
-        numbers = {op.output: number for number, op in enumerate(self.operators)}
+        number = {op.output: number for number, op in enumerate(self.operators)}
+        steps = (unit.step for unit in self.units)
+        self.numbers = [-1 if isinstance(s, Arrive) else number[s.op.output] for s in steps]
         self.readers = [[] for _ in self.sizes]
         for each in sorted(seen):
-            step, reads, *_ = self.units[each]
-            if not isinstance(step, Arrive):
-                for block, _ in reads:
-                    self.readers[block].append(numbers[step.op.output])
+            for block, _ in self.units[each].reads:
+                self.readers[block].append(self.numbers[each])
 
 
 def adds_rows(op: Operator, graph: Graph) -> bool:
