@@ -7,7 +7,7 @@ has the least peak.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from operator import add
@@ -28,6 +28,10 @@ NEVER = 1 << 60
 
 EFFORT = 1_000_000
 """Tries of units of a whole network, each of which costs the more the more units there are."""
+
+ROWS = 1_500_000
+"""Looked at in all segments, of a microsecond or two; each place where segments meet may take its
+share of what is left. Beyond it segments have one operator, or are the whole network."""
 
 CLOSE = 8
 """A segment that is within an eighth of the limit is close to it."""
@@ -64,6 +68,7 @@ class Cuts:
         peaks: of segments, as far as they have been asked for; ``above``: of others what their peak
             is at least.
         better: an order of all rows that holds less than that on demand.
+        left: rows that may still be looked at.
     """
 
     units: Units
@@ -72,6 +77,7 @@ class Cuts:
     peaks: dict[Piece, int] = field(default_factory=dict)
     above: dict[Piece, int] = field(default_factory=dict)
     better: list[int] | None = None
+    left: int = ROWS
 
     def __post_init__(self) -> None:
         self.frontiers = frontiers(self.units)
@@ -101,14 +107,22 @@ class Cuts:
             return self.peaks[piece]
         if (known := self.above.get(piece, 0)) > limit:
             return known
-        found = peak(self.units, self.order(piece), piece[:2], *self.ends(piece), limit)
+        order = self._counted(self.order(piece))
+        found = peak(self.units, order, piece[:2], *self.ends(piece), limit)
         (self.peaks if found <= limit else self.above)[piece] = found
         return found
 
-    def starts(self, stop: int, limit: int) -> range:
+    def _counted(self, order: Iterable[int]) -> Iterator[int]:
+        for unit in order:
+            self.left -= 1
+            yield unit
+
+    def starts(self, stop: int, limit: int, rows: int = ROWS) -> range:
         """Where a segment to ``stop`` may begin: the rows on demand of one that begins farther back
-        hold more than ``limit`` cells once the first of ``stop`` is made."""
-        return range(min(farthest(self.units, self.frontiers[stop], stop, limit), stop - 1), stop)
+        hold more than ``limit`` cells, or are more than ``rows``, once the first of ``stop`` is
+        made."""
+        first = farthest(self.units, self.frontiers[stop], stop, limit, rows)
+        return range(min(first, stop - 1), stop)
 
     def least(self, most: int = NEVER, effort: int = EFFORT) -> tuple[int, list[Piece]]:
         """The least peak in cells, and the segments that have it: as few as possible; none where
@@ -117,29 +131,30 @@ class Cuts:
         Args:
             effort: for other orders.
         """
-        limit = min(self.peak(self.whole, most), most)
-        best = {0: Way(self.cells[0], ())}
+        limit, best = min(self.peak(self.whole, most), most), {0: Way(self.cells[0], ())}
+        self.left = ROWS
         for stop in range(1, len(self.frontiers)):
-            below = limit
-            if (before := best.get(stop - 1)) and before.pieces:  # what it may be at most, at once
+            below, before = limit, best.get(stop - 1)
+            if before and before.pieces and self.left > 0:  # what it may be at most, at once
                 last = before.pieces[-1]._replace(stop=stop)
                 if (start := best.get(last.start)) is not None:
                     below = min(limit, max(start.cost, self.peak(last, limit)))
             self._reach(best, stop, below, max, lambda cells: cells)
-        if self.whole.stop not in best:
-            return NEVER, []
-        found = best[self.whole.stop]
+        if (found := best.get(self.whole.stop)) is None:
+            peak = self.peaks.get(self.whole, NEVER)
+            return (peak, [self.whole]) if peak <= most else (NEVER, [])
         if effort and self._better(found.cost, effort):
             return self.peaks[self.whole], [self.whole]
         return found.cost, list(found.pieces)
 
     def roomiest(self, limit: int) -> list[Piece]:
         """Of the ways within ``limit`` cells that whose segments come near to it least, since what
-        is full is hard to place: rows of each as they are asked for, or layer by layer."""
-        near, best = limit - limit // CLOSE, {0: Way(0, ())}
+        is full is hard to place: rows of each as they are asked for, or layer by layer. None where
+        none is found."""
+        near, best, self.left = limit - limit // CLOSE, {0: Way(0, ())}, ROWS
         for stop in range(1, len(self.frontiers)):
             self._reach(best, stop, limit, add, lambda cells: max(0, cells - near))
-        return list(best[self.whole.stop].pieces)
+        return list(best[self.whole.stop].pieces) if self.whole.stop in best else []
 
     def _reach(
         self,
@@ -153,8 +168,12 @@ class Cuts:
         the places before: its cost is the ``price`` of each segment's peak, joined."""
         if self.cells[stop] > limit:
             return
-        starts = [start for start in self.starts(stop, limit) if start in best]
+        share = self.left // (len(self.frontiers) - stop)
+        starts = [start for start in self.starts(stop, limit, share) if start in best]
+        keep = self.left - share
         for start in sorted(starts, key=lambda start: best[start].rank):
+            if start < stop - 1 and self.left < keep:
+                continue
             before, ends = best[start], max(self.cells[start], self.cells[stop])
             for together in LEAST if start == stop - 1 else LEAST[:1]:
                 piece = Piece(start, stop, together)

@@ -48,9 +48,9 @@ def least(
 
 
 def _least(cuts: Cuts, hardware: Hardware) -> Found:
-    bound, _ = cuts.least()
-    available = room(cuts.units.graph, hardware)
-    return _placed(cuts, cuts.roomiest(bound), bound, hardware, available, squeeze=True)
+    bound, pieces = cuts.least()
+    available, pieces = room(cuts.units.graph, hardware), cuts.roomiest(bound) or pieces
+    return _placed(cuts, pieces, bound, hardware, available, squeeze=True)
 
 
 def within(

@@ -58,9 +58,10 @@ def _asked(units: Units, target: Iterable[str]) -> list[int]:
     return [units.makers[block] for _, block in sorted(rows)]
 
 
-def farthest(units: Units, target: Iterable[str], stop: int, limit: int) -> int:
+def farthest(units: Units, target: Iterable[str], stop: int, limit: int, rows: int) -> int:
     """The first operator, at most ``stop``, from which on the rows that the first one of ``target``
-    is made of, and that are read again after it, take no more than ``limit`` cells."""
+    is made of are no more than ``rows``, and those of them that are read again after it take no
+    more than ``limit`` cells."""
     first, held = _asked(units, target)[0], 0
     seen, read = {first}, Counter[int]()
     waiting: dict[int, list[int]] = {units.numbers[first]: [first]}
@@ -75,7 +76,7 @@ def farthest(units: Units, target: Iterable[str], stop: int, limit: int) -> int:
                     waiting.setdefault(units.numbers[each], []).append(each)
         blocks = {units.units[unit].writes for unit in made}
         held += sum(units.sizes[b] for b in blocks if read[b] < len(units.readers[b]))
-        if held > limit:
+        if held > limit or len(seen) > rows:
             return number + 1
     return 0
 
