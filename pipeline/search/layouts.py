@@ -9,7 +9,7 @@ element lies as what it is made of, and is turned over with that.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from pipeline.graph.graph import Graph
@@ -36,69 +36,80 @@ def in_blocks(
     images = [op.output for op in operators if rows_of(graph, op.output) > 1]
     wide = {name: graph.tensors[name].shape[1] for name in images if name not in whole}
     free = {name: block_pixels(hardware, columns) for name, columns in wide.items()}
+    able = {name: pixels for name, pixels in free.items() if pixels}
+    alike = lying_alike(operators, able)
+    lie = [[alike[name] for name in (*op.inputs, op.output) if name in alike] for op in operators]
+    users: dict[str, list[int]] = {name: [] for name in dict.fromkeys(alike.values())}
+    for number, names in enumerate(lie):
+        for name in set(names):
+            users[name].append(number)
     known: dict[tuple[object, ...], float] = {}
     needs = {op.name: Needs(op, graph.tensors) for op in operators}
 
-    def cycles(op: Operator, layout: Layout) -> float:
-        key = op.name, *(layout.get(name, 0) for name in (*op.inputs, op.output))
+    def cycles(number: int, chosen: Mapping[str, bool]) -> float:
+        key = number, *(chosen[name] for name in lie[number])
         if key not in known:
+            op = operators[number]
+            names = (name for name in (*op.inputs, op.output) if chosen.get(alike.get(name, "")))
+            layout = {name: able[name] for name in names}
             known[key] = cycles_of_rows(op, graph, hardware, layout, needs[op.name])
         return known[key]
 
-    able = {name: pixels for name, pixels in free.items() if pixels}
-    alike = lying_alike(operators, able)
-    turns: list[tuple[Sequence[str], Layout | None]] = [
-        (names, None) for name, names in alike.items() if names[0] == name
-    ]  # what lies alike the other way, or all that an operator reads and makes either way
-    for op in operators:
-        names = [each for name in (*op.inputs, op.output) for each in alike.get(name, ())]
-        turns += (names, {}), (names, free)
-    users: dict[str, list[int]] = {}
-    for number, op in enumerate(operators):
-        for name in {*op.inputs, op.output}:
-            users.setdefault(name, []).append(number)
-    touched = [sorted({n for name in names for n in users[name]}) for names, _ in turns]
-    touching: list[list[int]] = [[] for _ in operators]
-    for turn, numbers in enumerate(touched):
-        for number in numbers:
-            touching[number].append(turn)
+    # what lies alike the other way, or all that an operator reads and makes either way
+    every = [(frozenset([name]), None) for name in able if name in users]
+    every += [(frozenset(names), way) for names in lie for way in (False, True)]
+    turns = list(dict.fromkeys(every))
+    turning: dict[str, list[int]] = {name: [] for name in users}
+    for turn, (some, _) in enumerate(turns):
+        for name in some:
+            turning[name].append(turn)
 
-    def settled(chosen: dict[str, int]) -> dict[str, int]:
-        """After the first turn that saves, again and again; what it doesn't touch saves no more
-        than before."""
+    def settled(chosen: dict[str, bool]) -> dict[str, bool]:
+        """After the first turn that saves, again and again; others save only once an operator of
+        theirs is touched."""
         pending, waits = list(range(len(turns))), set(range(len(turns)))
         while pending:
             turn = heappop(pending)
             waits.discard(turn)
             names, way = turns[turn]
-            other = dict(chosen)
-            for name in names:
-                other[name] = way.get(name, 0) if way is not None else able[name] - chosen[name]
-            some = [operators[number] for number in touched[turn]]
-            if sum(cycles(op, other) for op in some) < sum(cycles(op, chosen) for op in some):
+            change = {n: not chosen[n] if way is None else way for n in names}
+            if all(chosen[name] == turned for name, turned in change.items()):
+                continue
+            other, touched = (
+                {**chosen, **change},
+                sorted({n for name in names for n in users[name]}),
+            )
+            if sum(cycles(n, other) for n in touched) < sum(cycles(n, chosen) for n in touched):
                 chosen = other
-                near = {each for number in touched[turn] for each in touching[number]} - waits
+                beside = {name for number in touched for name in lie[number]}
+                near = {each for name in beside for each in turning[name]} - waits
                 waits |= near
                 for each in near:
                     heappush(pending, each)
         return chosen
 
-    best = settled(able)
-    if any(cycles(op, best) >= NONE for op in operators):
-        best = settled(dict.fromkeys(able, 0))
-    return {name: pixels for name, pixels in best.items() if pixels}
+    best = settled(dict.fromkeys(users, True))
+    if any(cycles(number, best) >= NONE for number in range(len(operators))):
+        best = settled(dict.fromkeys(users, False))
+    return {name: pixels for name, pixels in able.items() if best[alike[name]]}
 
 
-def lying_alike(
-    operators: Sequence[Operator], tensors: Collection[str]
-) -> Mapping[str, Sequence[str]]:
-    """Of each of ``tensors`` all that are made of it element by element, that it is made of so, and
-    itself."""
-    found = {name: [name] for name in tensors}
+def lying_alike(operators: Sequence[Operator], tensors: Iterable[str]) -> dict[str, str]:
+    """Of each of ``tensors`` one that stands for all that are made of it element by element, or
+    that it is made of so."""
+    found = {name: name for name in tensors}
+
+    def stands(name: str) -> str:
+        while found[name] != name:
+            name = found[name]
+        return name
+
     for op in operators:
         names = [name for name in (op.output, *op.inputs) if op.element_wise and name in found]
-        together = list(dict.fromkeys(each for name in names for each in found[name]))
-        found |= dict.fromkeys(together, together)
+        for name in names[1:]:
+            found[stands(name)] = stands(names[0])
+    for name in reversed(found):  # what is made later stands for what it is made of
+        found[name] = found[found[name]]
     return found
 
 
@@ -117,9 +128,7 @@ def rows_able(op: Operator, graph: Graph, hardware: Hardware) -> bool:
     return bool(offers(form_of_a_row(op, graph, {}), hardware))
 
 
-def form_of_a_row(
-    op: Operator, graph: Graph, layout: Layout, needs: Needs | None = None
-) -> Form:
+def form_of_a_row(op: Operator, graph: Graph, layout: Layout, needs: Needs | None = None) -> Form:
     """A row in the middle of ``op``'s output, or what a row adds to that."""
 
     def part(tensor: str, rows: int) -> Part:

@@ -197,6 +197,7 @@ class Cuts:
             self.peaks[self.whole] = found.peak
         return found.peak < below
 
+
 def joined(pieces: Sequence[Piece], piece: Piece) -> tuple[Piece, ...]:
     """``piece`` after ``pieces``: layer by layer, two in a row are one."""
     if pieces and piece.together == pieces[-1].together == WHOLE:
