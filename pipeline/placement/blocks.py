@@ -152,6 +152,7 @@ class Interference:
         )
         table = np.array(parts, dtype=np.int64).reshape(-1, 6).T
         self.first, self.last, self.size, self.offset, self.owner, _ = table
+        self.latest = np.maximum.accumulate(self.last)
         self.parts: list[list[int]] = [[] for _ in profiles]
         for row, part in enumerate(parts):
             self.parts[part[4]].append(row)
@@ -191,12 +192,13 @@ class Interference:
 
     def _of_part(self, row: int) -> IntArray:
         """(conflicts, 3)"""
+        ended = np.searchsorted(self.latest, self.first[row], "left")
         begun = np.searchsorted(self.first, self.last[row], "right")
-        meets = self.last[:begun] >= self.first[row]
-        meets &= self.owner[:begun] != self.owner[row]
-        relaxed = [each for each in self.relaxed.get(row, ()) if each < begun]
+        meets = self.last[ended:begun] >= self.first[row]
+        meets &= self.owner[ended:begun] != self.owner[row]
+        relaxed = [each - ended for each in self.relaxed.get(row, ()) if ended <= each < begun]
         meets[relaxed] = False
-        others = np.flatnonzero(meets)
+        others = ended + np.flatnonzero(meets)
         offset = self.offset[others] - self.offset[row]
         lows, highs = offset - self.size[row], offset + self.size[others]
         return np.column_stack([self.owner[others], lows, highs])

@@ -4,9 +4,11 @@ What outlives a part lies as low or as high as what it was made from leaves it; 
 over these places has the smallest arena.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
+from typing import NamedTuple
 
 from pipeline.placement.blocks import Interference, Profile, round_up, unpack
 from pipeline.placement.fit import RANKS, Fitted, first_fit, squeaky
@@ -53,6 +55,22 @@ def chained(
     return best
 
 
+class _Way(NamedTuple):
+    """To lay the parts so far: the top, the addresses of what lives in the last one, and the way
+    before it."""
+
+    top: int
+    addresses: dict[int, int]
+    before: "_Way | None"
+
+    def fitted(self) -> Fitted:
+        way, addresses = self.before, dict(self.addresses)
+        while way:
+            addresses |= way.addresses
+            way = way.before
+        return Fitted(self.top, addresses)
+
+
 @dataclass(frozen=True)
 class _Chain:
     profiles: Sequence[Profile]
@@ -64,29 +82,30 @@ class _Chain:
     def place(self, most: int) -> Fitted:
         """The least top found; of each part at least one way is tried, others until there were
         ``most`` lookups."""
-        numbered = list(enumerate(self.profiles))
         end = max((profile.last for profile in self.profiles), default=0)
-        ways, stay = [Fitted(0, {})], list[int]()
-        for number, (begin, stop) in enumerate(pairwise((-1, *self.turns, end))):
+        parts: list[list[int]] = [[] for _ in (*self.turns, end)]
+        for n, profile in enumerate(self.profiles):
+            parts[bisect_left(self.turns, profile.first)].append(n)
+        ways, stay = [_Way(0, {}, None)], list[int]()
+        for number, (here, stop) in enumerate(zip(parts, (*self.turns, end), strict=True)):
             left = max(0, most - self.conflicts.work)
-            until = self.conflicts.work + left // (len(self.turns) + 1 - number)
-            here = [n for n, p in numbered if begin < p.first <= stop]
+            until = self.conflicts.work + left // (len(parts) - number)
             # given, outliving the part, or, in one piece, the result of the last one
-            ends = [
-                n
+            ends = {
+                n: None
                 for n in here
                 if (p := self.profiles[n]).first == 0
                 or p.last > stop
                 or (p.last == end and len(p.parts) > 1)
-            ]
+            }
             inner = [n for n in here if n not in ends]
             rounds = ROUNDS if len(inner) <= MANY else ROUNDS // 2
-            after = [n for n, p in numbered if p.first <= stop < p.last]
-            found: dict[tuple[int, ...], Fitted] = {}
+            after = sorted(n for n in (*stay, *here) if self.profiles[n].last > stop)
+            found: dict[tuple[int, ...], _Way] = {}
             for before in ways:
                 limit = max(self.limit, before.top)
                 kept = {n: before.addresses[n] for n in stay}
-                for fixed in islice(self._ends(ends, kept), WAYS):
+                for fixed in islice(self._ends(list(ends), kept), WAYS):
                     if found and self.conflicts.work > until:
                         break
                     top, at = squeaky(
@@ -95,9 +114,9 @@ class _Chain:
                     )  # fmt: skip
                     key, top = tuple(at[n] for n in after), max(before.top, top)
                     if key not in found or top < found[key].top:
-                        found[key] = Fitted(top, before.addresses | at)
+                        found[key] = _Way(top, at, before)
             ways, stay = sorted(found.values(), key=lambda way: way.top)[:WAYS], after
-        return ways[0]
+        return ways[0].fitted()
 
     def _ends(self, tensors: Sequence[int], fixed: dict[int, int]) -> Iterator[dict[int, int]]:
         """Places of what outlives a part; what is given lies at the top."""
