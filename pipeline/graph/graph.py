@@ -75,7 +75,11 @@ class Graph:
         return next(op for op in self.operators if op.output == tensor)
 
     def operator(self, name: str) -> Operator:
-        return next(op for op in self.operators if op.name == name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Operator]:
+        return {op.name: op for op in self.operators}
 
     @property
     def macs(self) -> int:

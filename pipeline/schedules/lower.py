@@ -186,6 +186,7 @@ def settled(
         most_scratch=before.most_scratch if most_scratch is None else most_scratch,
         asked=before.asked,
     )  # fmt: skip
+    draft.reads, draft.chosen = before.reads, {} if most_scratch else before.chosen
     body = tuple(step for region in regions for step in region.steps(draft))
     blocks = to_place(draft, body, keep_input)
     fixed = {n: found.addresses[key] for key, n in blocks.number.items() if key in found.addresses}
