@@ -56,7 +56,9 @@ def in_blocks(
         return known[key]
 
     # what lies alike the other way, or all that an operator reads and makes either way
-    every = [(frozenset([name]), None) for name in able if name in users]
+    every: list[tuple[frozenset[str], bool | None]] = [
+        (frozenset([name]), None) for name in able if name in users
+    ]
     every += [(frozenset(names), way) for names in lie for way in (False, True)]
     turns = list(dict.fromkeys(every))
     turning: dict[str, list[int]] = {name: [] for name in users}
