@@ -339,7 +339,7 @@ class Draft:
         return step.op, overlaps, part, *taken
 
     def _chosen(self, form: Form, found: Begins = ()) -> _Chosen:
-        """Asked once for each form: tiles and rows are many and alike."""
+        """Asked once for each form: patches and rows are many and alike."""
         edges = getattr(form.op, "padding", ())  # of a tile its own
         ways = form.partial, form.overlaps, form.aside, form.in_place, found
         key = form.op.name, edges, *ways, *form.parts.items()
