@@ -5,7 +5,7 @@ done; a job begins once the other track has done so many of its own. These count
 keeps the tracks in step, so a plan is right whatever the times become.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import prod
 from typing import Any, Final, Literal, NamedTuple, Self
@@ -123,15 +123,16 @@ class Swapped:
         stored: tensors that lie on the card, activations once for each frame.
         fixed: constants that stay in the program's memory.
         windows: what is there of them, and of sums, in memory.
-        computing, moving: the jobs of the two tracks.
+        computing, moving: the jobs of the two tracks, made as they are asked for: all acts at once
+            may be a million objects.
         bytes: of memory that the windows lie in.
     """
 
     stored: tuple[str, ...]
     fixed: tuple[str, ...]
     windows: tuple[Window, ...]
-    computing: Iterable[Job]
-    moving: Iterable[Job]
+    computing: Callable[[], Iterable[Job]]
+    moving: Callable[[], Iterable[Job]]
     bytes: int = 0
 
     def steps(self, draft: Draft) -> list[Step]:
@@ -142,8 +143,8 @@ class Swapped:
         homes = dict(draft.home)
         for window in self.windows:
             draft.put(window.buffer(draft.hardware.activation_memory))
-        draft.beside[MOVING] = self._track(self.moving, COMPUTING, MOVING, draft)
-        steps = self._track(self.computing, MOVING, COMPUTING, draft)
+        draft.beside[MOVING] = self._track(self.moving(), COMPUTING, MOVING, draft)
+        steps = self._track(self.computing(), MOVING, COMPUTING, draft)
         draft.home |= homes
         return list(steps)
 

@@ -57,7 +57,8 @@ def row_by_row(graph: Graph, frames: int = 1) -> Plan:
         act = Act("make", "out", 0, made, frame, "conv2d0", given)
         computing.append(Job(max(ready[turn], before), (act,)))
         moving.append(Job(turn + 1, (Act("store", "out", 0, made, frame),)))
-    region = Swapped(("input", "conv2d0", "conv2d0.w"), ("conv2d0.b",), windows, computing, moving)
+    tracks = lambda: computing, lambda: moving
+    region = Swapped(("input", "conv2d0", "conv2d0.w"), ("conv2d0.b",), windows, *tracks)
     size = above[1] + -(-kernel.size // 256) * 256
     return laid_at([region], graph, board(size), 2 * size, {}, frames).plan("test")
 
@@ -127,7 +128,7 @@ def pointwise(hardware: Hardware, kept: int = 0) -> tuple[Plan, Graph]:
     making = tuple(Act("make", "out", 0, row, 0, "conv2d0", (("in", 0),)) for row in rows)
     moving = [Job(0, (Act("load", "in", 0, loaded),)), Job(1, (Act("store", "out", 0, stored),))]
     fixed = ("conv2d0.w", "conv2d0.b")
-    region = Swapped(("input", "conv2d0"), fixed, whole, [Job(1, making)], moving)
+    region = Swapped(("input", "conv2d0"), fixed, whole, lambda: [Job(1, making)], lambda: moving)
     size = 2 * (base + prod(target.shape))
     return laid_at([region], graph, hardware, size, {}, kept=kept).plan("test"), graph
 

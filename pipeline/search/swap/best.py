@@ -116,7 +116,7 @@ def search(
     on_chip = {name for layer in tries.layers if not layer.weight for name in layer.fixed}
     in_flash = sum(layer.weight_bytes for layer in chain if layer.weight in on_chip)
     windows = tuple(best.program.windows.values())
-    jobs = frozen(best.program, best.scheduled.io)
+    computing, moving = frozen(best.program, best.scheduled.io)
     bound = lower_bound(chain, graph, sram, rates, frames, aim.flash_bytes)
     plain = Search(chain, rates, grain)
     least = maps_stay_bytes(plain), weights_stay_bytes(plain, aim.flash_bytes)
@@ -130,7 +130,7 @@ def search(
         *((key, size) for key, size in zip(STAYS, least, strict=True) if size < NEVER),
         ("trade", ";".join(str(each.tried(frames)) for each in (best, *found))),
     )
-    return Swapped(*homes(tries.layers), windows, *jobs, sram), notes
+    return Swapped(*homes(tries.layers), windows, lambda: computing, lambda: moving, sram), notes
 
 
 @dataclass(frozen=True)

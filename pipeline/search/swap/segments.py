@@ -79,7 +79,6 @@ class Rings(NamedTuple):
         arrivals: of each of these, by name, the rows that each turn needs and none before did.
         held: the rows that are held of each tensor that they read, by name.
         arriving: the same where the next turn's rows come in meanwhile.
-        weights: of each layer that has any, all of them.
         grain: bytes; everything takes a multiple of them.
     """
 
@@ -88,7 +87,6 @@ class Rings(NamedTuple):
     arrivals: dict[str, tuple[Rows, ...]]
     held: dict[str, Ring]
     arriving: dict[str, Ring]
-    weights: tuple[Ring | None, ...]
     grain: int
 
     @classmethod
@@ -110,12 +108,7 @@ class Rings(NamedTuple):
                 most = max(1, *map(sub, ends, lows))
                 found[name] = Ring(name, most, aligned(most * source.row_bytes, grain))
         outside = tuple(source for name, source in sources.items() if name not in makers)
-        weights = tuple(
-            Ring(layer.weight, layer.channels, aligned(layer.weight_bytes, grain))
-            if layer.weight else None
-            for layer in layers
-        )  # fmt: skip
-        return cls(every, outside, arrivals, held, arriving, weights, grain)
+        return cls(every, outside, arrivals, held, arriving, grain)
 
 
 def _spans(uses: Sequence[Sequence[Rows]]) -> tuple[list[int], list[int]]:
@@ -201,20 +194,19 @@ class Segment:
 
     @cached_property
     def weights(self) -> tuple[Ring | None, ...]:
-        """Of each layer that has any."""
-        found = list(self.rings.weights)
-        if self.streamed >= 0:
-            layer = self.layers[self.streamed]
-            rows = min(self.tile, layer.channels)
+        """Of each layer that has any: all of them, or tiles."""
+        found = list[Ring | None]()
+        for n, layer in enumerate(self.layers):
+            tile, copies = (self.tile, self.copies) if n == self.streamed else (layer.channels, 1)
+            rows = min(tile, layer.channels)
             size = aligned(rows * layer.row_bytes, self.rings.grain)
-            found[self.streamed] = Ring(layer.weight, rows, size, self.copies)
+            found.append(Ring(layer.weight, rows, size, copies) if layer.weight else None)
         return tuple(found)
 
     @cached_property
     def inner_bytes(self) -> int:
         """Besides the source and the target."""
-        rings = filter(None, self.between + self.weights)
-        return sum(ring.copies * ring.copy_bytes for ring in rings)
+        return sum(ring.bytes for ring in filter(None, self.between + self.weights))
 
     @property
     def needed_bytes(self) -> int:
@@ -253,7 +245,7 @@ class Segment:
     @property
     def written_bytes(self) -> int:
         """To the card, for each frame."""
-        return 0 if self.target == "kept" else self.layers[-1].target_bytes
+        return 0 if self.target == "kept" else prod(self.layers[-1].shape)
 
     @property
     def steps(self) -> int:

@@ -4,8 +4,7 @@ Each task ends with a signal of its track and waits, before it starts, for the t
 track that it depends on: the counters alone make the plan right, whatever the times become.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from math import prod
 from typing import NamedTuple
@@ -199,17 +198,6 @@ class Emitter:
         return Act(kind, held.name, task.output, box, task.frame, op, tuple(given), some)
 
 
-@dataclass(frozen=True)
-class Jobs:
-    """Of tasks, made while they are asked for: all their acts at once are a million objects."""
-
-    tasks: Sequence[Task]
-    acts: Callable[[Task], Iterable[Act]]
-
-    def __iter__(self) -> Iterator[Job]:
-        return (Job(task.after, tuple(self.acts(task))) for task in self.tasks)
-
-
 def schedule(
     graph: Graph, chain: Sequence[TiledLayer], sizes: Pools, frames: int, rates: Rates
 ) -> tuple[Swapped, Notes]:
@@ -232,8 +220,13 @@ def schedule(
     run = Algorithm1(tilings, frames, sizes[1:], us)
     expected_us = run.run()
     io, cpu = run.orders["io"], run.orders["cpu"]
-    computing = Jobs(cpu, lambda task: emitters[task.layer].computing(task))
-    moving = Jobs(io, lambda task: emitters[task.layer].moving(task))
+
+    def computing() -> Iterator[Job]:
+        return (Job(each.after, tuple(emitters[each.layer].computing(each))) for each in cpu)
+
+    def moving() -> Iterator[Job]:
+        return (Job(each.after, tuple(emitters[each.layer].moving(each))) for each in io)
+
     windows = tuple(each for emitter in emitters for each in emitter.windows.values())
     notes: Notes = (
         ("scheduler", "swapnn"),

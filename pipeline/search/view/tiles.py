@@ -105,10 +105,6 @@ class TiledLayer:
     def weight_bytes(self) -> int:
         return self.row_bytes * self.channels if self.weight else 0
 
-    @property
-    def target_bytes(self) -> int:
-        return prod(self.shape)
-
 
 def homes(layers: Sequence[TiledLayer]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What lies on the card, the feature maps and the weights; what stays on the chip."""
