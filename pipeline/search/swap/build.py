@@ -90,6 +90,7 @@ class _Run:
         sizes = [*tensor.shape]
         if len(sizes) > 1:
             sizes[0] = ring.rows
+        sizes[-1] = ring.channels or sizes[-1]
         # residents are one window, whichever segment speaks of it
         name, places = f"{ring.tensor}@{base}.{sizes[0]}", (ring.copies, ring.copy_bytes)
         window = Window(name, tensor, base, tuple(sizes), 8, *places)
@@ -124,7 +125,7 @@ class _Run:
                     rows = segment.rings.arrivals[source.tensor][at]
                     self.move("load", source.tensor, rows, frame, copy)
             for n, layer in enumerate(segment.layers):
-                if turn.computes[n][0] >= turn.computes[n][1]:
+                if turn.computes[n][0] >= turn.computes[n][1] or layer in segment.by_tile:
                     continue
                 if n == segment.streamed:
                     self.stream(n, turn, frames)
@@ -170,6 +171,9 @@ class _Run:
             self.read_weights(n, number, self.tile)
             for copy, frame in enumerate(frames):
                 self.compute(n, turn, channels, self.tile, frame, copy)
+            for m in range(n + 1, n + 1 + len(segment.by_tile)):
+                self.read_weights(m)
+                self.compute(m, turn, channels, 0, frames[0], 0)
 
     def compute(self, n: int, turn: Turn, channels: Rows, tile: int, frame: int, copy: int) -> None:
         layer, rows, held = self.segment.layers[n], turn.computes[n], self.held

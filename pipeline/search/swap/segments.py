@@ -59,12 +59,14 @@ class Ring(NamedTuple):
 
     Attributes:
         copies: of these places, ``copy_bytes`` apart.
+        channels: that each row has; 0: all.
     """
 
     tensor: str
     rows: int
     copy_bytes: int
     copies: int = 1
+    channels: int = 0
 
     @property
     def bytes(self) -> int:
@@ -190,6 +192,11 @@ class Segment:
         others = {source.tensor: self.arriving[source.tensor] for source in self.outside[1:]}
         inside = {layer.target for layer in self.layers}
         found = others | {name: ring for name, ring in self.rings.held.items() if name in inside}
+        for source in (layer.sources[0] for layer in self.by_tile):
+            depth = source.shape[-1]
+            rows, some = found[source.tensor].rows, min(self.tile, depth)
+            size = aligned(rows * (source.row_bytes * some // depth), self.rings.grain)
+            found[source.tensor] = Ring(source.tensor, rows, size, 1, some)
         return tuple(found.values())
 
     @cached_property
@@ -225,6 +232,19 @@ class Segment:
         ways += [replace(self, streamed=n, tile=1) for n in tiled]
         return min(each.needed_bytes for each in ways)
 
+    @cached_property
+    def by_tile(self) -> tuple[TiledLayer, ...]:
+        """The layers after the streamed one where they need no more than the channels that a tile
+        of its weights makes: in one turn, each channel of its own."""
+        after = self.layers[self.streamed + 1 :]
+        if self.streamed < 0 or self.batch > 1 or len(self.rings.turns) > 1:
+            return ()
+        for before, layer in zip(self.layers[self.streamed :], after, strict=False):
+            alone = len(layer.sources) == 1 and layer.sources[0].tensor == before.target
+            if not (alone and layer.channelwise and layer.channels == before.channels):
+                return ()
+        return after
+
     @property
     def tiles(self) -> int:
         """Of the streamed layer's weights."""
@@ -250,7 +270,8 @@ class Segment:
     @property
     def steps(self) -> int:
         """Computations."""
-        return len(self.rings.turns) * (len(self.layers) - 1 + self.tiles)
+        by_tile = 1 + len(self.by_tile)
+        return len(self.rings.turns) * (len(self.layers) - by_tile + self.tiles * by_tile)
 
     def times(self, rates: Rates) -> Times:
         layers, turns = self.layers, self.rings.turns

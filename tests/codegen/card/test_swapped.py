@@ -25,6 +25,7 @@ from tests.comparing import equal
 from tests.schedules.test_swapped import network, row_by_row
 from tests.strategies.swap import test_best as branches
 from tests.strategies.swap.nets import Chain, alexnet, mobilenet, random_chain, vgg16
+from tests.strategies.swap.test_best import by_tile
 from tests.strategies.swap.test_swap import small, staying_network
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
@@ -80,6 +81,7 @@ CASES: dict[str, Callable[[], tuple[Graph, Plan]]] = {
     "large result": lambda: (large(), planned(large(), 3000)),
     # those of CI
     "around a window, dense": lambda: around("dense"),
+    "channels of a tile through several layers": lambda: (by_tile(), planned(by_tile(), 2400)),
     "weights that stay in flash": in_flash,
     "sums over input channels": in_parts,
     **{f"searched, {n}": lambda n=n: searched_for(random_chain(n)) for n in (0, 3, 4)},
@@ -95,7 +97,7 @@ CASES: dict[str, Callable[[], tuple[Graph, Plan]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", quick(6, CASES, ci=10))
+@pytest.mark.parametrize("name", quick(6, CASES, ci=11))
 def test_computes_what_the_graph_does(tmp_path: Path, name: str) -> None:
     graph, plan = CASES[name]()
     native = checked(tmp_path, graph, plan, given=twice(graph), files=sources(graph, plan))
