@@ -12,10 +12,9 @@ from pipeline.graph.graph import Graph
 from pipeline.plan.fit import roomy
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.search.swap import best, search
-from pipeline.search.swap.build import add
-from pipeline.search.swap.queues import QUEUES, Queues
+from pipeline.search.swap.queues import QUEUES
 from pipeline.search.swap.search import least_bytes
-from pipeline.search.swap.segments import Rings, Segment, turns
+from pipeline.search.swap.segments import Segment, turns
 from pipeline.search.view.tiles import TiledLayer, layers
 from tests.strategies.nets import Net, grown, joined
 from tests.strategies.swap.bench import LITTLE, SRAM, on_card
@@ -166,22 +165,6 @@ def test_channels_of_a_tile_go_through_all_layers_that_need_no_more(
     around = {b.tensor for b in plan.buffers if b.memory == "sram" and b.wrap and b.wrap[-1]}
     assert {op.output for op in graph.operators[:2]} <= around
     checked(plan, graph)
-
-
-def test_tiles_of_the_next_segment_arrive_among_those_of_the_one_before() -> None:
-    """Where it needs no more of the memory, though all of its own tiles are not there yet."""
-    graph, rates = by_tile(), Rates(0.01, Transfers(0.05), Transfers(0.05))
-    parts = layers(graph)
-    rings = Rings.of(parts[:3], 1), Rings.of(parts[3:], 1)
-    one = Segment(parts[:3], rings[0], rings[0].outside, "stored", "kept", 0, 4)
-    two = Segment(parts[3:], rings[1], rings[1].outside, "kept", "stored", 0, 20, 6)
-    program = Queues(9000, 16)
-    add(program, graph, rates, [one, two], [0], 9000)
-    reads = [task.act() for task in program.tasks["read"]]
-    order = [program.windows[act.window].tensor.name for act in reads]
-    first, last = parts[0].weight, parts[3].weight
-    assert order.index(last) < len(order) - 1 - order[::-1].index(first)
-    assert (order.count(first), order.count(last)) == (10, 15)
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, 16])
