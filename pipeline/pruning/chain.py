@@ -3,8 +3,6 @@
 The tensors get smaller under their names: a chain's layers are as large as their weights.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -4,8 +4,6 @@ The network is imported as a float graph, which says what is tied to what; the m
 smaller until it keeps to the limits; then it is fine-tuned. Later stages get the smaller graph.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

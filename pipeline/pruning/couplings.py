@@ -11,8 +11,6 @@ Fang et al., "DepGraph: Towards any structural pruning" (2023) builds the same s
 autograd; here the importers have brought every network to a few kinds of nodes already.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """A float network without some of its channels: every tensor and every weight is really smaller."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ A channel's magnitude is the L1 norm of its weights (Li et al. 2017, "Pruning fi
 ConvNets") over the mean of its layer, so that layers can be compared.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipeline.artifacts import Arrays

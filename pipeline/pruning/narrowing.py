@@ -6,8 +6,6 @@ the group that loses least for what the planner says is saved; then each group g
 fits, because a step for one bottleneck may turn out to have been needless after the next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, log

@@ -1,7 +1,5 @@
 """No pruning: the default."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipeline.artifacts import Arrays

@@ -7,8 +7,6 @@ schedule. The paper builds on differentiable pruning (Liberis & Lane 2021) and g
 than this; how gates, weights and bytes are weighed is ours.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipeline.budget import enough

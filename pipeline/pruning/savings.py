@@ -1,7 +1,5 @@
 """What a network needs less for each channel less of a group of layers."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from math import prod
 

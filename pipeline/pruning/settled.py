@@ -7,8 +7,6 @@ mean and the variance that they had in the whole network (the means: Nagel et al
 quantization through weight equalization and bias correction"; here both, and from images).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

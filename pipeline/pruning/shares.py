@@ -1,7 +1,5 @@
 """How much of a layer's weights each of its channels has, and which units to keep by that."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A float network as arrays: what ``pruned.npz`` holds of one that is no chain of layers."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from dataclasses import fields, replace

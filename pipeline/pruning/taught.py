@@ -1,8 +1,6 @@
 """Fine-tuning that learns from the network before it was pruned, too (Hinton et al. 2015,
 "Distilling the knowledge in a neural network")."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import torch

@@ -5,8 +5,6 @@ them back: each convolution gets one whose statistics and factors leave its resu
 filters of the length that initial ones have (He et al. 2015), so that the usual rates are right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from math import sqrt

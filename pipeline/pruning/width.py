@@ -1,7 +1,5 @@
 """Uniform scaling: every layer keeps the same share of its channels, its strongest ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

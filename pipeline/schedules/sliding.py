@@ -5,12 +5,10 @@ So what is computed for a window of rows stays for the next one, and from row to
 at the same addresses: kernels need neither rings nor tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -44,7 +42,7 @@ class Order:
     height: dict[str, int]
 
     @classmethod
-    def of(cls, graph: Graph, operators: Sequence[Operator], start: str) -> Order:
+    def of(cls, graph: Graph, operators: Sequence[Operator], start: str) -> Self:
         """``start``: the tensor that comes in, every row in order."""
         producers = {op.output: op for op in operators}
         turns = {name: turn for turn, name in enumerate((start, *producers))}

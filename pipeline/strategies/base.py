@@ -1,7 +1,5 @@
 """What every strategy is. The YAML's ``_target_`` is the only registry."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Refuses a plan that the generator has no C for, and says what to use instead."""
 
-from __future__ import annotations
-
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware

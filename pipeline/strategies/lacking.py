@@ -1,8 +1,6 @@
 """Where activations don't fit: what every plan needs that computes nothing twice, and what would
 help, of this network on this board."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What other strategies would need on this board, of those that plan the network in a moment."""
 
-from __future__ import annotations
-
 import inspect
 import pkgutil
 from importlib import import_module

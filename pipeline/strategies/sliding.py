@@ -4,8 +4,6 @@ Given the graph of neighbouring windows (``pipeline.sliding``), what one of them
 there for the next.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -14,8 +14,6 @@ kept is not always the best for the caller. The exact search keeps every configu
 beats in peak, accumulating layers and context.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf
 from typing import Literal, NamedTuple
@@ -196,9 +194,9 @@ class Found(NamedTuple):
     context: int = 0
     sums: int = 0
     move: Move | None = None
-    rest: Found | None = None
+    rest: "Found | None" = None
 
-    def beats(self, other: Found) -> bool:
+    def beats(self, other: "Found") -> bool:
         return (
             self.peak <= other.peak
             and self.accumulated <= other.accumulated

@@ -5,8 +5,6 @@ takes, in small patches; then without some of them, and in larger ones, as long 
 Where more work is left than may be repeated, the peak is too low: the lowest is found by halves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
