@@ -94,18 +94,19 @@ class _Search:
     operators: Sequence[Operator]
     most: int
     known: dict[str, Known] = field(default_factory=dict)
-    tried: dict[tuple[int, int], list[Run]] = field(default_factory=dict)
+    tried: dict[tuple[str, str], list[Run]] = field(default_factory=dict)
 
     def best(self) -> Way:
         best = self.plain
         low = best.peak // LOWEST
         while best.peak - low > max(1, best.peak // CLOSE):
             limit = (low + best.peak) // 2
-            found = self.within(limit)
-            if found is None:
-                low = limit
-            else:
+            start = next((way for way in self.starts if way.peak <= limit), None)
+            found = self.less(start, limit) if start else None
+            if found and found.again <= self.most:
                 best = found
+            else:
+                low = limit
         return best
 
     @cached_property
@@ -123,18 +124,14 @@ class _Search:
         peak, pieces = Cuts(units).least(limit, effort=0)
         return Way(tuple(runs), peak) if pieces else None
 
-    def within(self, limit: int) -> Way | None:
-        """The least work found that meets the limit, if it may be repeated."""
-        start = next((way for way in self.starts if way.peak <= limit), None)
-        less = start and self.less(start, limit)
-        return less if less and less.again <= self.most else None
-
     @cached_property
     def starts(self) -> list[Way]:
-        """The first stretch, the first two, and so on, in small patches."""
-        room = self.plain.peak // SHARE
-        every = [run for stretch in self.parted() if (run := self.small(*stretch, room))]
-        ways = (self.way(every[:some], self.plain.peak - 1) for some in range(1, MOST + 1))
+        """The first stretch, the first two, and so on, each with the least work in patches that
+        take so many cells, or in the smallest ones."""
+        room, small = self.plain.peak // SHARE, list[Run]()
+        for every in filter(None, map(self.sizes, self.parted())):
+            small.append(next((run for run in every if self.room(run) <= room), every[-1]))
+        ways = (self.way(small[:some], self.plain.peak - 1) for some in range(1, MOST + 1))
         return [way for way in ways if way is not None]
 
     def less(self, way: Way, limit: int) -> Way:
@@ -146,7 +143,7 @@ class _Search:
             if found := self.way((*before, *after), limit):
                 way = found
                 continue
-            cheaper = [each for each in self.sizes(run) if each.again < run.again]
+            cheaper = [each for each in self.sizes(run.operators) if each.again < run.again]
             low, high = 0, len(cheaper)
             while low < high:
                 middle = (low + high) // 2
@@ -156,34 +153,21 @@ class _Search:
                     low = middle + 1
         return way
 
-    def parted(self) -> list[tuple[int, int]]:
+    def parted(self) -> list[tuple[Operator, ...]]:
         """Stretches, such that rows between them, and between operators of none, have as few cells
         as possible. In each the windows of one operator overlap: work is repeated once, not more
         and more from the last patch to the first."""
-        sliding = [overlapping(op, self.graph) for op in self.operators]
-        able = [
-            (first, last)
-            for first, last in stretches(self.graph, self.operators)
-            if sum(sliding[first : last + 1]) == 1
-        ]
-        best: list[tuple[int, list[tuple[int, int]]]] = [(0, [])]
+        best: list[tuple[int, list[tuple[Operator, ...]]]] = [(0, [])]
+        able = list(stretches(self.graph, self.operators))
         for number, op in enumerate(self.operators):
-            tensor = self.graph.tensors[op.output]
-            row = tensor.size * tensor.dtype.bits // tensor.shape[0]
-            ways = [(best[number][0], best[number][1])]
-            ways += (
-                (best[first][0], [*best[first][1], (first, last)])
-                for first, last in able
-                if last == number
-            )
+            tensor, ways = self.graph.tensors[op.output], [best[number]]
+            for first in (first for first, last in able if last == number):
+                part = tuple(self.operators[first : number + 1])
+                if sum(overlapping(each, self.graph) for each in part) == 1:
+                    ways.append((best[first][0], [*best[first][1], part]))
             total, parts = min(ways, key=lambda way: way[0])
-            best.append((total + row, parts))
+            best.append((total + tensor.size * tensor.dtype.bits // tensor.shape[0], parts))
         return best[-1][1]
-
-    def small(self, first: int, last: int, room: int) -> Run | None:
-        """The least work in patches that take so many cells; the smallest ones where none do."""
-        every = self.of(first, last)
-        return next((run for run in every if self.room(run) <= room), every[-1] if every else None)
 
     def room(self, run: Run) -> int:
         """Cells of its patches, and of the rows that it needs and makes together."""
@@ -194,16 +178,11 @@ class _Search:
             total += rows * tensor.size * tensor.dtype.bits // 4 // tensor.shape[0]
         return total
 
-    def sizes(self, run: Run) -> list[Run]:
-        """The same stretch in patches of all sizes, less and less work repeated."""
-        names = [op.name for op in self.operators]
-        return self.of(names.index(run.operators[0].name), names.index(run.op.name))
-
-    def of(self, first: int, last: int) -> list[Run]:
+    def sizes(self, operators: tuple[Operator, ...]) -> list[Run]:
         """Of a stretch patches of all sizes, none worse than another in memory and work, the least
         work first."""
-        if (first, last) not in self.tried:
-            operators = tuple(self.operators[first : last + 1])
+        key = operators[0].name, operators[-1].name
+        if key not in self.tried:
             width = self.graph.tensors[operators[-1].output].shape[1]
             columns = sorted({-(-width // patches) for patches in ACROSS})
             every = [Run(self.graph, operators, rows, wide) for rows in ROWS for wide in columns]
@@ -213,8 +192,8 @@ class _Search:
                 if room < least:
                     found.append(run)
                     least = room
-            self.tried[first, last] = found
-        return self.tried[first, last]
+            self.tried[key] = found
+        return self.tried[key]
 
 
 def overlapping(op: Operator, graph: Graph) -> bool:

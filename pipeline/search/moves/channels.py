@@ -59,11 +59,11 @@ class ByChannels:
         fast = self.in_place(found, best.peak, graph, hardware)
         ways = {True: fast, False: found}  # kernels that work in place have scratch
 
-        def laid(each: Schedule, scratch: bool) -> Laid:
-            regions, bits = [arriving, *each], self.accumulator_bits
+        def laid(scratch: bool) -> Laid:
+            regions, bits = [arriving, *ways[scratch]], self.accumulator_bits
             return lay(regions, graph, hardware, accumulator_bits=bits, scratch=scratch)
 
-        chosen = with_room(lambda scratch: narrowed(ways[scratch], partial(laid, scratch=scratch)))
+        chosen = with_room(laid)
         found = ways[chosen.draft.scratch]
         notes = (
             ("accumulate_layers", len(accumulated(found))),
@@ -142,19 +142,6 @@ def accumulated(found: Schedule) -> list[str]:
     return [name for loop in loops(found) for name in loop.accumulated]
 
 
-def narrowed(found: Schedule, laid: Callable[[Schedule], Laid]) -> Laid:
-    """``found`` laid, with fewer channels at once where that makes the arena smaller: what is held
-    at once may fit the peak and still not pack into it."""
-    best = laid(found)
-    channels = max((loop.at_once for loop in loops(found)), default=1)
-    while best.cells > best.bound and channels > 1:
-        channels //= 2
-        other = laid(at_most(found, channels))
-        if other.cells < best.cells:
-            best = other
-    return best
-
-
 @dataclass(frozen=True)
 class Places:
     """``able``: whether a kernel computes some channels of an operator so; none: all of them."""
@@ -229,14 +216,3 @@ def _even(loop: Channels) -> Iterator[int]:
     numbers = range(loop.at_once, 0, -1)
     even = [n for n in numbers if loop.channels % n == 0 and 2 * n > loop.at_once]
     yield from (loop.accumulated and even) or numbers
-
-
-def at_most(schedule: Schedule, channels: int) -> Schedule:
-    """No loop with more than ``channels`` at once; with fewer, none takes another's place: kernels
-    that do so are for the numbers that were asked for."""
-    return [
-        replace(n, at_once=channels, passes=tuple(replace(each, over="") for each in n.passes))
-        if isinstance(n, Channels) and n.at_once > channels
-        else n
-        for n in schedule
-    ]
