@@ -27,20 +27,15 @@ Grid = tuple[int, int]
 def ending(graph: Graph, start: str, operators: Sequence[Operator], grid: Grid) -> list[Run]:
     """One for each tensor at which the part that runs in patches can end: an image of at least as
     many pixels a side as there are patches, through which everything passes."""
-    found, before = list[Run](), dict[str, set[str]]()
-    for op in operators:
-        before[op.output] = {op.output}.union(*(before.get(name, set()) for name in op.inputs))
-    for op in operators:
-        inside = [each for each in operators if each.output in before[op.output]]
-        rest = [each for each in operators if each.output not in before[op.output]]
-        hidden = (before[op.output] | {start}) - {op.output}
-        if any(hidden & set(each.inputs) for each in rest):
-            continue
+    found, view = list[Run](), View.of(graph.tensors, start, operators, graph.output)
+    for number, op in enumerate(operators, 1):
         if not patchable(op, graph):
-            break  # what has no patches is part of every longer stage, too
+            break  # it is part of every longer stage, too
         sides = list(zip(graph.tensors[op.output].shape, grid, strict=False))
-        run = Run(graph, tuple(inside), *(-(-extent // patches) for extent, patches in sides))
-        if all(extent >= patches for extent, patches in sides) and run.reads:
+        sizes = (-(-extent // patches) for extent, patches in sides)
+        run = Run(graph, tuple(operators[:number]), *sizes)
+        large = all(extent >= patches for extent, patches in sides)
+        if large and view.live(number) == [op.output] and run.reads:
             found.append(run)
     return found
 

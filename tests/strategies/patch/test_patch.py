@@ -158,6 +158,16 @@ def test_what_is_enlarged_ends_the_part_in_patches() -> None:
         Patch(rows=2, columns=2, until=after).plan(graph, BOARD)
 
 
+def test_a_gate_inside_of_a_block_ends_the_part_in_patches() -> None:
+    """The mean of all pixels would be computed again for each patch."""
+    net = Net((16, 16, 3))
+    first = x = net.conv("input", 8, 3)
+    x = net.add(x, net.conv(net.multiply(x, net.average(x)), 8))
+    graph = net.head(net.conv(x, 4, 3, 2), 4)
+    found = ending(graph, graph.input, needed(graph), (2, 2))
+    assert [stage.op.output for stage in found] == [first]
+
+
 def test_nothing_to_patch() -> None:
     with pytest.raises(ThimbleError, match="cannot run in 4x4 patches for any"):
         Patch().plan(nets.autoencoder(), BOARD)
