@@ -15,11 +15,12 @@ from pipeline.plan.profile import profile
 from pipeline.quantize.samples import calibration_frames
 from pipeline.report import page
 from pipeline.report.memory_map.thumbnail import thumbnail
+from pipeline.search.patience import CUT_SHORT
 from pipeline.sliding import Windows
 from pipeline.strategies import coded
 from pipeline.strategies.lacking import lacking
 from pipeline.strategies.others import others
-from stages._main import Config, stage
+from stages._main import LOG, Config, stage
 
 DATA = Path("data/dataset.npz")
 
@@ -32,6 +33,8 @@ def main(cfg: Config) -> None:
         # beside the arena as long as sound comes in, like the stack
         hardware = replace(hardware, stack_reserve_bytes=hardware.stack_reserve_bytes + kept)
     plan = config.instantiate(cfg["strategy"]).plan(graph, hardware)
+    if CUT_SHORT in plan.notes and LOG.is_dir():
+        (LOG / "schedule.once").touch()  # run.py keeps it for this run only
     pieces.check(plan, hardware)
     coded.check(plan, graph, hardware)
     plan = calibrated(plan, graph, calibration_frames(graph, DATA, windows))

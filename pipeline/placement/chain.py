@@ -24,8 +24,8 @@ MANY = 600
 WAYS = 256
 """To lay what outlives a part, that are tried, and that the next part begins with."""
 
-EFFORT = 500_000
-"""Lookups of conflicts; a part may take its share of those that are left."""
+LOOKUPS = 2
+"""Of conflicts, for a step of effort; a part may take its share of those that are left."""
 
 ENOUGH = 128
 """An arena that is above the bound by less than a part in so many is small enough."""
@@ -34,16 +34,21 @@ ORDERS = RANKS[1], RANKS[0], RANKS[3]
 
 
 def chained(
-    profiles: Sequence[Profile], conflicts: Interference, turns: Sequence[int], bound: int
+    profiles: Sequence[Profile],
+    conflicts: Interference,
+    turns: Sequence[int],
+    bound: int,
+    effort: int,
 ) -> Fitted:
     """The least top found.
 
     Args:
         turns: the numbers of the last steps of the parts but the last one.
         bound: no arena is smaller.
+        effort: see ``place``.
     """
     align = max((profile.align for profile in profiles), default=1)
-    limit, best, most = round_up(bound, align), None, conflicts.work + EFFORT
+    limit, best, most = round_up(bound, align), None, conflicts.work + LOOKUPS * effort
     for number in range(TRIES):
         found = _Chain(profiles, conflicts, turns, limit, by_turns=number > 0).place(most)
         if best is None or found.top < best.top:

@@ -42,7 +42,8 @@ def place(
     """Find addresses in an arena as small as can be.
 
     Args:
-        effort: of the exact search, steps of about a microsecond.
+        effort: of the exact search, steps of about a microsecond; of parts one after the other,
+            half the lookups of conflicts.
         turns: the last steps of parts that few profiles outlive; where they are given, part is
             placed after part.
     """
@@ -53,7 +54,7 @@ def place(
     elif turns is None:
         best = squeaky(profiles, conflicts, range(len(profiles)), {}, bound, ROUNDS)
     else:
-        best = chained(profiles, conflicts, turns, bound)
+        best = chained(profiles, conflicts, turns, bound, effort)
     addresses = tuple(best.addresses[n] for n in range(len(profiles)))
     return Placed(addresses, best.top, bound, proved, spent)
 

@@ -20,6 +20,7 @@ import psutil
 from pipeline import home
 from pipeline.errors import ThimbleError
 from pipeline.runner.code import Code, edited
+from pipeline.search.patience import ENOUGH, RUNNING
 
 TURN = "THIMBLE_TURN"
 """In a stage's environment: its turn comes with a line on standard input, which says what else its
@@ -71,8 +72,15 @@ class Processes:
         with contextlib.suppress(BrokenPipeError):  # it has ended: its code is wrong
             process.stdin.write(json.dumps(dict(more)) + "\n")
             process.stdin.close()
-        yield
-        if code := process.wait():
+        try:
+            yield
+            code = process.wait()
+        except KeyboardInterrupt:
+            if not (self._folder / RUNNING).exists():
+                raise
+            process.send_signal(ENOUGH)  # a search takes the best so far; the next Ctrl-C ends it
+            code = process.wait()
+        if code:
             raise ChildProcessError(code)
         if files := [*edited(about, began), *edited(about, self._code.about(stage))]:
             raise ThimbleError(

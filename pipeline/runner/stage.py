@@ -204,8 +204,10 @@ class Stages:
         entry = self._committed(name)
         if not self._store.sound(entry):  # a damaged list of a folder's files was in its place
             entry = self._committed(name)
-        self._store.keep(key, entry)
         self._made[name] = entry
+        if (self.folder / LOG / f"{name}.once").exists():  # a search was cut short
+            return
+        self._store.keep(key, entry)
         if self.remote:
             self._write_lock()
             self._share(name, key)

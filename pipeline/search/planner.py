@@ -1,9 +1,7 @@
 """Choose among moves: rows on demand, whole tensors, loops over channels, pixels in place, and what
 a card holds."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf
 
 from pipeline.errors import ThimbleError
@@ -13,11 +11,13 @@ from pipeline.kernels import lacks, modelled_cycles
 from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Notes, needed, room
+from pipeline.search.joint.cuts import NEVER
 from pipeline.search.joint.least import Found, least, within
 from pipeline.search.moves.channels import by_channels
 from pipeline.search.moves.pixels import in_place
 from pipeline.search.moves.swap import card_share, searched
 from pipeline.search.moves.whole import one_by_one
+from pipeline.search.patience import CUT_SHORT, Patience
 from pipeline.search.swap.best import Aim
 from pipeline.search.swap.search import CODE_BYTES
 from pipeline.search.view.pixels import PixelView
@@ -44,28 +44,36 @@ class Planner:
     accumulator_bits: int = 32
     arena_limit_bytes: int = 0
     arena_limit_times_least: float = 0.0
+    seconds: float = 0.0
+    effort: float = 1.0
 
     def plan(self) -> Plan:
         """
         Raises:
             ThimbleError: for a graph without operators.
         """
+        with Patience[Plan](self.seconds) as patience:
+            return self._plan(patience)
+        assert patience.best
+        return replace(patience.best, notes=(*patience.best.notes, CUT_SHORT))
+
+    def _plan(self, patience: Patience[Plan]) -> Plan:
         graph, hardware = self.graph, self.hardware
         if graph.output == graph.input or graph.output in graph.constants:
             raise ThimbleError(f"{graph.name} has nothing to compute: try another network")
         whole = graph.weight_bytes <= self._weights_room
         if hardware.storage is None or whole:
-            plan = self._in_memory()
+            plan = self._in_memory(patience)
             fits = self._arena_nibbles(plan) <= room(graph, hardware)
             if hardware.storage is None or fits:
                 return plan
         try:
             return self._swapped()
         except ThimbleError:  # cannot be cut into tiles
-            return self._in_memory()
+            return self._in_memory(patience)
 
-    def _in_memory(self) -> Plan:
-        return self._least() if self.objective == "memory" else self._fastest()
+    def _in_memory(self, patience: Patience[Plan]) -> Plan:
+        return self._least(patience) if self.objective == "memory" else self._fastest(patience)
 
     def _swapped(self) -> Plan:
         """Segments of rows, with what neither SRAM nor flash holds on the card: as few transfers as
@@ -77,36 +85,59 @@ class Planner:
         plan = searched(NAME, self.graph, self.hardware, 1, aim)
         return replace(plan, notes=(("form", "swapped"), *plan.notes))
 
-    def _least(self) -> Plan:
-        """Rows, unless whole tensors, loops over their channels, or layers that overwrite each
-        other pixel by pixel happen to need less."""
-        graph, hardware = self.graph, self.hardware
-        found = least(graph, hardware, needed(graph), int(self.extra_macs * graph.macs))
-        best = found.laid.plan(NAME, self._notes(found))
-        every = [best, *self._others(_peak_bytes(best))]
-        return min(every, key=lambda each: (bool(lacks(each, graph, hardware)), _peak_bytes(each)))
-
-    def _others(self, peak_bytes: float) -> Iterator[Plan]:
-        """Of the other moves; pixels in place where those can hold less than ``peak_bytes``."""
-        graph, hardware = self.graph, self.hardware
-        moves: dict[str, Callable[[Graph, Hardware], Plan]] = {
-            "ordinary": one_by_one,
-            "partial": partial(by_channels, bits=self.accumulator_bits),
+    def _least(self, patience: Patience[Plan]) -> Plan:
+        """Whole tensors, rows, loops over channels, or layers that overwrite each other pixel by
+        pixel: what holds least; of those that hold as much, rows first."""
+        moves = {
+            "ordinary": self._whole,
+            "rows": self._rows,
+            "partial": self._channels,
+            "herringbone": self._pixels,
         }
-        view = PixelView.of(graph.tensors, graph.input, needed(graph), graph.output)
-        if view.least_nibbles < 2 * peak_bytes:
-            moves["herringbone"] = partial(in_place, form="herringbone")
-        for form, move in moves.items():
+        best, least = None, (True, inf, 0)
+        for number, (form, move) in enumerate(moves.items()):
+            patience.tries(form)
             try:
-                yield _named(move(graph, hardware), form)
+                plan = move(inf if least[0] else least[1])
             except ThimbleError:  # not a chain
                 continue
+            if plan is None:
+                continue
+            lacking = bool(lacks(plan, self.graph, self.hardware))
+            rank = lacking, _peak_bytes(plan), 0 if form == "rows" else number
+            if best is None or rank < least:
+                best, least = plan, rank
+                patience.has(best, rank[1])
+        assert best is not None, "whole tensors are a plan of any graph"
+        return best
 
-    def _fastest(self) -> Plan:
+    def _whole(self, _: float) -> Plan:
+        return _named(one_by_one(self.graph, self.hardware), "ordinary")
+
+    def _rows(self, peak_bytes: float) -> Plan | None:
+        """None where they hold more than ``peak_bytes``."""
+        graph, again = self.graph, int(self.extra_macs * self.graph.macs)
+        most = int(2 * peak_bytes) if peak_bytes < inf else NEVER
+        found = least(graph, self.hardware, needed(graph), again, most, self.effort)
+        return found.laid.plan(NAME, self._notes(found)) if found else None
+
+    def _channels(self, _: float) -> Plan:
+        plan = by_channels(self.graph, self.hardware, bits=self.accumulator_bits)
+        return _named(plan, "partial")
+
+    def _pixels(self, peak_bytes: float) -> Plan | None:
+        """None where they hold ``peak_bytes`` or more."""
+        graph = self.graph
+        view = PixelView.of(graph.tensors, graph.input, needed(graph), graph.output)
+        if view.least_nibbles >= 2 * peak_bytes:
+            return None
+        return _named(in_place(graph, self.hardware, form="herringbone"), "herringbone")
+
+    def _fastest(self, patience: Patience[Plan]) -> Plan:
         """Whole tensors if they fit, unless rows are surely faster; else rows, with whole operators
         among them; as little as possible where that is as fast, or nothing is found that fits."""
         graph, hardware = self.graph, self.hardware
-        smallest = self._least() if self.arena_limit_times_least else None
+        smallest = self._least(patience) if self.arena_limit_times_least else None
         limit = room(graph, hardware)
         if self.arena_limit_bytes:
             limit = min(limit, 2 * self.arena_limit_bytes)
@@ -116,13 +147,16 @@ class Planner:
         whole = _named(one_by_one(graph, hardware, fast=True, cells=limit), "ordinary")
         fits = self._arena_nibbles(whole) <= limit
         most = SURE * modelled_cycles(whole, graph, hardware) if fits else inf
-        if found := within(graph, hardware, needed(graph), limit, most):
+        if fits and smallest is None:
+            patience.has(whole, _peak_bytes(whole))
+        patience.tries("rows")
+        if found := within(graph, hardware, needed(graph), limit, most, self.effort):
             fastest = found.laid.plan(NAME, self._notes(found))
             plans = [fastest] if smallest is None else [smallest, fastest]
             if fits:  # the search may have taken faster kernels for granted
                 plans.append(whole)
             return min(plans, key=lambda plan: modelled_cycles(plan, graph, hardware))
-        return whole if fits else smallest or self._least()
+        return whole if fits else smallest or self._least(patience)
 
     def _notes(self, found: Found) -> Notes:
         bound = ("order_bound_bytes", found.bound / 2)

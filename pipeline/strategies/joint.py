@@ -32,6 +32,9 @@ class Joint(Strategy):
         arena_limit_bytes: what the fastest plan may take, scratch included; 0: all that the board
             leaves.
         arena_limit_times_least: the same, as a multiple of what the least plan takes; 0: as above.
+        effort: counted work of the search, as a multiple of the usual: the same plan anywhere.
+        seconds: after so many the best plan so far is the plan, marked as cut short and not kept;
+            0: however long it takes. Transfers to a card are searched to the end.
     """
 
     name: ClassVar[str] = "joint"
@@ -40,6 +43,8 @@ class Joint(Strategy):
     accumulator_bits: Literal[8, 16, 32] = 32
     arena_limit_bytes: int = 0
     arena_limit_times_least: float = 0.0
+    effort: float = 1.0
+    seconds: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,6 +64,10 @@ class Joint(Strategy):
                 f"{limits}: objective=memory takes as little as it finds; a limit is for "
                 "strategy.objective=latency"
             )
+        for key, needs in (("effort", "more than 0"), ("seconds", "0 or more")):
+            value = getattr(self, key)
+            if not 0 <= value < inf or (key == "effort" and not value):
+                raise ThimbleError(f"strategy.{key}={value}: a number, {needs}, such as 10")
         if size < 0 or (times and times < 1):
             raise ThimbleError(f"{limits}: at least 1, or 0 for all that the board leaves")
 
@@ -76,6 +85,6 @@ class Joint(Strategy):
         """
         found = Planner(
             graph, hardware, self.objective, self.extra_macs, self.accumulator_bits,
-            self.arena_limit_bytes, self.arena_limit_times_least,
+            self.arena_limit_bytes, self.arena_limit_times_least, self.seconds, self.effort,
         )  # fmt: skip
         return found.plan()

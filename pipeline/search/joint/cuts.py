@@ -68,6 +68,7 @@ class Cuts:
         peaks: of segments, as far as they have been asked for; ``above``: of others what their peak
             is at least.
         better: an order of all rows that holds less than that on demand.
+        effort: how much of it there is, as a multiple of ``ROWS`` and ``EFFORT``.
         left: rows that may still be looked at.
     """
 
@@ -77,6 +78,7 @@ class Cuts:
     peaks: dict[Piece, int] = field(default_factory=dict)
     above: dict[Piece, int] = field(default_factory=dict)
     better: list[int] | None = None
+    effort: float = 1.0
     left: int = ROWS
 
     def __post_init__(self) -> None:
@@ -117,7 +119,7 @@ class Cuts:
             self.left -= 1
             yield unit
 
-    def starts(self, stop: int, limit: int, rows: int = ROWS) -> range:
+    def starts(self, stop: int, limit: int, rows: int) -> range:
         """Where a segment to ``stop`` may begin: the rows on demand of one that begins farther back
         hold more than ``limit`` cells, or are more than ``rows``, once the first of ``stop`` is
         made."""
@@ -132,7 +134,7 @@ class Cuts:
             effort: for other orders.
         """
         limit, best = min(self.peak(self.whole, most), most), {0: Way(self.cells[0], ())}
-        self.left = ROWS
+        self.left = int(self.effort * ROWS)
         for stop in range(1, len(self.frontiers)):
             below, before = limit, best.get(stop - 1)
             if before and before.pieces and self.left > 0:  # what it may be at most, at once
@@ -143,7 +145,7 @@ class Cuts:
         if (found := best.get(self.whole.stop)) is None:
             peak = self.peaks.get(self.whole, NEVER)
             return (peak, [self.whole]) if peak <= most else (NEVER, [])
-        if effort and self._better(found.cost, effort):
+        if effort and self._better(found.cost, int(self.effort * effort)):
             return self.peaks[self.whole], [self.whole]
         return found.cost, list(found.pieces)
 
@@ -151,7 +153,7 @@ class Cuts:
         """Of the ways within ``limit`` cells that whose segments come near to it least, since what
         is full is hard to place: rows of each as they are asked for, or layer by layer. None where
         none is found."""
-        near, best, self.left = limit - limit // CLOSE, {0: Way(0, ())}, ROWS
+        near, best, self.left = limit - limit // CLOSE, {0: Way(0, ())}, int(self.effort * ROWS)
         for stop in range(1, len(self.frontiers)):
             self._reach(best, stop, limit, add, lambda cells: max(0, cells - near))
         return list(best[self.whole.stop].pieces) if self.whole.stop in best else []

@@ -9,9 +9,10 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.placement.chain import ENOUGH
+from pipeline.placement.place import EFFORT
 from pipeline.schedules.lower import Laid, lay, room, squeezed
 from pipeline.schedules.patches import Run, tensors_apart
-from pipeline.search.joint.cuts import Cuts, Piece
+from pipeline.search.joint.cuts import NEVER, Cuts, Piece
 from pipeline.search.joint.fastest import Fastest
 from pipeline.search.joint.patches import patched
 from pipeline.search.joint.regions import regions
@@ -31,26 +32,29 @@ class Found(NamedTuple):
 
 
 def least(
-    graph: Graph, hardware: Hardware, operators: Sequence[Operator], repeated: int = 0
-) -> Found:
-    """As little memory as is found.
+    graph: Graph,
+    hardware: Hardware,
+    operators: Sequence[Operator],
+    repeated: int = 0,
+    most: int = NEVER,
+    effort: float = 1.0,
+) -> Found | None:
+    """As little memory as is found; None where that is more than ``most`` nibbles.
 
     Args:
         repeated: multiply–accumulates that may be done again.
+        effort: see ``Joint``.
     """
     runs = patched(graph, hardware, operators, repeated) if repeated else ()
-    ways = [_least(cuts_of(graph, hardware, operators, runs), hardware)]
-    if runs:
-        once = cuts_of(graph, hardware, operators)
-        if once.least()[0] < ways[0].laid.rows:
-            ways.append(_least(once, hardware))
-    return min(ways, key=lambda found: found.laid.rows)
-
-
-def _least(cuts: Cuts, hardware: Hardware) -> Found:
-    bound, pieces = cuts.least()
-    available, pieces = room(cuts.units.graph, hardware), cuts.roomiest(bound) or pieces
-    return _placed(cuts, pieces, bound, hardware, available, squeeze=True)
+    best: Found | None = None
+    for some in (runs, ()) if runs else ((),):
+        cuts = cuts_of(graph, hardware, operators, some, effort=effort)
+        bound, pieces = cuts.least(min(most, best.laid.rows - 1 if best else NEVER))
+        if pieces:
+            pieces, available = cuts.roomiest(bound) or pieces, room(graph, hardware)
+            found = _placed(cuts, pieces, bound, hardware, available, squeeze=True)
+            best = min([best, found] if best else [found], key=lambda each: each.laid.rows)
+    return best
 
 
 def within(
@@ -59,17 +63,19 @@ def within(
     operators: Sequence[Operator],
     available: int,
     most: float,
+    effort: float = 1.0,
 ) -> Found | None:
     """The fastest in ``available`` nibbles, scratch included; None where none is found that takes
-    less than ``most`` modelled cycles."""
-    fastest, limit = Fastest(cuts_of(graph, hardware, operators), hardware), available
+    less than ``most`` modelled cycles; ``effort``: see ``Joint``."""
+    cuts, limit = cuts_of(graph, hardware, operators, effort=effort), available
+    fastest = Fastest(cuts, hardware)
     for _ in range(TRIES):
         way = fastest.within(limit)
         if way is None or way.cycles >= most:
             break
         cuts = fastest.cuts
         if not way.last.isdisjoint(cuts.units.pixels):
-            cuts = cuts_of(graph, hardware, operators, last=way.last)
+            cuts = cuts_of(graph, hardware, operators, last=way.last, effort=effort)
         found = _placed(cuts, way.pieces, limit, hardware, available)
         if found.laid.cells <= available:
             return found
@@ -83,6 +89,7 @@ def cuts_of(
     operators: Sequence[Operator],
     runs: Sequence[Run] = (),
     last: frozenset[str] = frozenset(),
+    effort: float = 1.0,
 ) -> Cuts:
     """``last``: tensors with channels last, besides the output and those of ``runs``."""
     alone = [op for op in operators if not rows_able(op, graph, hardware)]
@@ -90,7 +97,8 @@ def cuts_of(
     lie = in_blocks(graph, operators, hardware, plain | tensors_apart(runs) | {graph.output})
     made = frozenset(op.output for op in alone)
     streams = hardware.streams_input
-    return Cuts(Units.of(graph, hardware, operators, streams, lie, runs, alone=made))
+    units = Units.of(graph, hardware, operators, streams, lie, runs, alone=made)
+    return Cuts(units, effort=effort)
 
 
 def _placed(
@@ -106,7 +114,7 @@ def _placed(
     graph, ways = cuts.units.graph, list[Laid]()
     for in_one_piece in (True, False):
         parts = regions(cuts, pieces, in_one_piece)
-        laid = lay(parts, graph, hardware, by_region=True)
+        laid = lay(parts, graph, hardware, by_region=True, effort=int(cuts.effort * EFFORT))
         ways.append(squeezed(laid, parts, available) if squeeze else laid)
         if laid.rows <= bound + bound // ENOUGH or len(pieces) == 1:
             break

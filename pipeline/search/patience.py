@@ -1,0 +1,85 @@
+"""How long a search goes on: until it has looked at all, some seconds, or one Ctrl-C; then the best
+plan so far is the plan.
+"""
+
+import signal
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Generic, Self, TypeVar
+
+from rich.console import Console
+from rich.status import Status
+
+Plan = TypeVar("Plan")
+
+CUT_SHORT = ("search", "cut short")
+"""Of a plan that more time might have made better: it is not kept in the cache."""
+
+RUNNING = Path(".stages/searching")
+"""There while a stage's search may be cut short: run.py then sends ``ENOUGH`` at a Ctrl-C."""
+
+ENOUGH = signal.SIGUSR1
+
+AGAIN_SECONDS = 0.2
+"""Where an exception may get lost, such as in a destructor, it is raised again."""
+
+
+class _Over(BaseException):
+    """The search is over: no error that a search might take for its own."""
+
+
+class Patience(Generic[Plan]):
+    """A context manager around a search, left when time is over and there is a plan.
+
+    Attributes:
+        best: the plan so far.
+
+    Args:
+        seconds: of the search; 0: as long as it takes.
+    """
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds, self._over = seconds, False
+        self.best: Plan | None = None
+        self._ends, self._status, self._said = ExitStack(), Status(""), ""
+        self._heard = threading.current_thread() is threading.main_thread()
+
+    def __enter__(self) -> Self:
+        console = Console(stderr=True)
+        if console.is_terminal:
+            self._status = self._ends.enter_context(console.status("planning"))
+        if self._heard:
+            for name in (signal.SIGALRM, ENOUGH):
+                self._ends.callback(signal.signal, name, signal.signal(name, self._end))
+            self._ends.callback(signal.setitimer, signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_REAL, self.seconds, AGAIN_SECONDS)
+            if RUNNING.parent.is_dir():
+                RUNNING.touch()
+                self._ends.callback(RUNNING.unlink, missing_ok=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> bool:
+        self._heard = False
+        self._ends.close()
+        return kind is _Over
+
+    def tries(self, what: str) -> None:
+        """Say what is looked at next."""
+        self._status.update(f"planning: {self._said}looking at {what}; Ctrl-C: enough")
+
+    def has(self, plan: Plan, peak_bytes: float) -> None:
+        """``plan`` is the best so far, perhaps the last."""
+        self.best = plan
+        self._said = f"{peak_bytes:,.0f} B so far, "
+        if self._over:
+            raise _Over
+
+    def _end(self, _: int, __: FrameType | None) -> None:
+        self._over = True
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_SECONDS, AGAIN_SECONDS)
+        if self.best and self._heard:
+            raise _Over
