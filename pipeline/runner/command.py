@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from pipeline import home
@@ -40,13 +41,18 @@ def run(main: Callable[[], Any]) -> int:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors arrive here and not on the screen
     os.environ["THIMBLE_TRACE"] = str(int(trace))
     os.environ.pop(FOLDER, None)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         return _ended(_error(main, trace), "output=json" in words)
     except KeyboardInterrupt:  # once more, while the end of the first was being written
         return 130
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said: Python's own end is left
+
+
+def _terminated(number: int, _: FrameType | None) -> None:
+    """End as at Ctrl-C, but not a search alone."""
+    raise KeyboardInterrupt(number)
 
 
 def _error(main: Callable[[], Any], trace: bool) -> str:

@@ -75,8 +75,8 @@ class Processes:
         try:
             yield
             code = process.wait()
-        except KeyboardInterrupt:
-            if not (self._folder / RUNNING).exists():
+        except KeyboardInterrupt as interrupt:
+            if interrupt.args or not (self._folder / RUNNING).exists():
                 raise
             process.send_signal(ENOUGH)  # a search takes the best so far; the next Ctrl-C ends it
             code = process.wait()

@@ -308,6 +308,8 @@ SHARE = r"^strategy\.extra_macs=.*0 or more, such as 0\.1$"
         ),
         ({"arena_limit_bytes": 9}, "objective=memory takes as little as it finds"),
         ({"objective": "energy", "arena_limit_times_least": 0.5}, "at least 1"),
+        ({"effort": 0.0}, r"strategy\.effort=0.0: a number, more than 0"),
+        ({"seconds": inf}, r"strategy\.seconds=inf: a number, 0 or more"),
         ({"objective": "latency", "arena_limit_bytes": -1}, "at least 1"),
         ({"accumulator_bits": 12}, "accumulator_bits=12: choose 8, 16 or 32"),
         *(({"extra_macs": share}, SHARE) for share in (-0.1, nan, inf, "much", None, True)),

@@ -12,6 +12,7 @@ from pathlib import Path
 from pipeline import config
 from pipeline.artifacts import read_json, write_json, write_text
 from pipeline.errors import ThimbleError, Unreadable
+from pipeline.search.patience import ENOUGH, Patience
 
 DATA, BOARD = "data/dataset.npz", "hardware"
 C = ["generated/model.c", "generated/model.h"]
@@ -49,10 +50,9 @@ class Unused:
 def make() -> None:
     """The stage whose program is running; ``FAKE_…`` variables make it fail or die."""
     name = Path(sys.argv[0]).stem
-    with Path(os.environ["FAKE_LOG"]).open("a") as log:
-        log.write(f"{name}\n")
+    _log(name)
     if "THIMBLE_SWEEP" in os.environ:
-        Path(log.name).with_name(f"began-{name}-{Path.cwd().name}").write_text(
+        Path(os.environ["FAKE_LOG"]).with_name(f"began-{name}-{Path.cwd().name}").write_text(
             os.environ["THIMBLE_RUNNER"]
         )
     cfg = config.load()
@@ -104,6 +104,8 @@ def behave(name: str) -> None:
         "full": lambda: _raise(OSError(28, "No space left on device", "weights.npz")),
         "fill": fill,
         "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+        "search": lambda: search(name),
+        "stubborn": stubborn,
     }
     stage, _, act = os.environ.get("FAKE_ACT", "").partition(":")
     if stage == name and act in acts:
@@ -115,6 +117,30 @@ def fill() -> None:
     with Path("filler").open("wb", buffering=0) as stream:
         while stream.write(bytes(1 << 12)):
             pass
+
+
+def search(name: str) -> None:
+    """Go on for ever with what is found at once."""
+    with Patience[str]() as patience:
+        patience.has("a plan", 1.0)
+        _log("searching")
+        while True:
+            time.sleep(0.01)
+    Path(f".stages/{name}.once").touch()
+
+
+def stubborn() -> None:
+    """Search, and note when that shall end, and don't."""
+    with Patience[str]():
+        signal.signal(ENOUGH, lambda *_: _log("enough"))
+        _log("searching")
+        while True:
+            time.sleep(0.01)
+
+
+def _log(word: str) -> None:
+    with Path(os.environ["FAKE_LOG"]).open("a") as log:
+        log.write(f"{word}\n")
 
 
 def _raise(error: Exception) -> None:

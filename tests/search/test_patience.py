@@ -1,0 +1,61 @@
+"""A search that ends early: the best plan so far, proved, and marked; with other effort the same
+plan each time."""
+
+import os
+from itertools import count
+
+import pytest
+
+from pipeline.plan.cost import timeline
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Plan
+from pipeline.search.patience import CUT_SHORT, ENOUGH, Patience
+from pipeline.search.planner import Planner
+from pipeline.strategies.joint import Joint
+from pipeline.strategies.ordinary import Ordinary
+from tests.strategies import nets
+from tests.strategies.test_ordinary import BOARD
+
+KWS = nets.ds_cnn((16,) * 2)
+
+
+def peak_bytes(plan: Plan) -> float:
+    return max(moment.live_bytes for moment in timeline(plan))
+
+
+def for_ever(*_: object) -> None:
+    """Search on, having been told that it is enough."""
+    os.kill(os.getpid(), ENOUGH)
+    for _ in count():
+        pass
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-6])
+def test_the_best_so_far_is_the_plan(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Told by a signal, or by the clock while there was none yet."""
+    if not seconds:
+        monkeypatch.setattr(Planner, "_rows", for_ever)
+    plan = Joint(seconds=seconds).plan(KWS, BOARD)
+    verify(plan, KWS)
+    assert CUT_SHORT in plan.notes and dict(plan.notes)["form"] == "ordinary"
+    assert peak_bytes(plan) == peak_bytes(Ordinary().plan(KWS, BOARD))
+    whole = Joint().plan(KWS, BOARD)
+    assert CUT_SHORT not in whole.notes and peak_bytes(whole) < peak_bytes(plan)
+
+
+def test_time_that_suffices_changes_nothing() -> None:
+    assert Joint(seconds=600.0).plan(KWS, BOARD) == Joint().plan(KWS, BOARD)
+
+
+def test_what_goes_wrong_is_no_end() -> None:
+    with pytest.raises(KeyError), Patience[str]() as patience:
+        patience.has("a plan", 1.0)
+        raise KeyError
+
+
+def test_effort_is_counted() -> None:
+    few, again, many = (Joint(effort=effort).plan(KWS, BOARD) for effort in (0.001, 0.001, 4.0))
+    assert few == again and CUT_SHORT not in few.notes
+    assert peak_bytes(many) <= peak_bytes(Joint().plan(KWS, BOARD)) <= peak_bytes(few)
+    for plan in (few, many):
+        verify(plan, KWS)
