@@ -7,6 +7,7 @@ from pipeline import board, budget, config, verdict
 from pipeline.artifacts import read_json, write_json
 from pipeline.graph.graph import Graph
 from pipeline.kernels import formed, modelled, skips, zero_shares
+from pipeline.patience import CUT_SHORT
 from pipeline.plan import pieces, proof, serialize
 from pipeline.plan.calibrate import calibrated
 from pipeline.plan.cost import cost
@@ -15,7 +16,6 @@ from pipeline.plan.profile import profile
 from pipeline.quantize.samples import calibration_frames
 from pipeline.report import page
 from pipeline.report.memory_map.thumbnail import thumbnail
-from pipeline.search.patience import CUT_SHORT
 from pipeline.sliding import Windows
 from pipeline.strategies import coded
 from pipeline.strategies.lacking import lacking
@@ -33,13 +33,15 @@ def main(cfg: Config) -> None:
         # beside the arena as long as sound comes in, like the stack
         hardware = replace(hardware, stack_reserve_bytes=hardware.stack_reserve_bytes + kept)
     plan = config.instantiate(cfg["strategy"]).plan(graph, hardware)
-    if CUT_SHORT in plan.notes and LOG.is_dir():
-        (LOG / "schedule.once").touch()  # run.py keeps it for this run only
     pieces.check(plan, hardware)
     coded.check(plan, graph, hardware)
     plan = calibrated(plan, graph, calibration_frames(graph, DATA, windows))
     found = proof.prove(plan, graph)
     report = verdict.check(plan, graph, hardware, found)
+    if CUT_SHORT in plan.notes:
+        report["warnings"] = ["the search was cut short: the same command searches again"]
+        if LOG.is_dir():
+            (LOG / "schedule.once").touch()  # run.py keeps the plan for this run only
     report["profile"] = [
         {"number": number, "layer": name, "bytes": size}
         for number, (name, size) in enumerate(profile(plan))

@@ -27,6 +27,9 @@ WAYS = 256
 LOOKUPS = 2
 """Of conflicts, for a step of effort; a part may take its share of those that are left."""
 
+EACH = 1000
+"""Lookups of each profile, at most."""
+
 ENOUGH = 128
 """An arena that is above the bound by less than a part in so many is small enough."""
 
@@ -48,7 +51,8 @@ def chained(
         effort: see ``place``.
     """
     align = max((profile.align for profile in profiles), default=1)
-    limit, best, most = round_up(bound, align), None, conflicts.work + LOOKUPS * effort
+    limit, best = round_up(bound, align), None
+    most = conflicts.work + min(LOOKUPS * effort, EACH * len(profiles))
     for number in range(TRIES):
         found = _Chain(profiles, conflicts, turns, limit, by_turns=number > 0).place(most)
         if best is None or found.top < best.top:

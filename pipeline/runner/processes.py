@@ -19,8 +19,8 @@ import psutil
 
 from pipeline import home
 from pipeline.errors import ThimbleError
+from pipeline.patience import ENOUGH, RUNNING
 from pipeline.runner.code import Code, edited
-from pipeline.search.patience import ENOUGH, RUNNING
 
 TURN = "THIMBLE_TURN"
 """In a stage's environment: its turn comes with a line on standard input, which says what else its

@@ -8,16 +8,15 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import lacks, modelled_cycles
+from pipeline.patience import CUT_SHORT, Patience
 from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Notes, needed, room
-from pipeline.search.joint.cuts import NEVER
 from pipeline.search.joint.least import Found, least, within
 from pipeline.search.moves.channels import by_channels
 from pipeline.search.moves.pixels import in_place
 from pipeline.search.moves.swap import card_share, searched
 from pipeline.search.moves.whole import one_by_one
-from pipeline.search.patience import CUT_SHORT, Patience
 from pipeline.search.swap.best import Aim
 from pipeline.search.swap.search import CODE_BYTES
 from pipeline.search.view.pixels import PixelView
@@ -114,12 +113,10 @@ class Planner:
     def _whole(self, _: float) -> Plan:
         return _named(one_by_one(self.graph, self.hardware), "ordinary")
 
-    def _rows(self, peak_bytes: float) -> Plan | None:
-        """None where they hold more than ``peak_bytes``."""
+    def _rows(self, _: float) -> Plan:
         graph, again = self.graph, int(self.extra_macs * self.graph.macs)
-        most = int(2 * peak_bytes) if peak_bytes < inf else NEVER
-        found = least(graph, self.hardware, needed(graph), again, most, self.effort)
-        return found.laid.plan(NAME, self._notes(found)) if found else None
+        found = least(graph, self.hardware, needed(graph), again, self.effort)
+        return found.laid.plan(NAME, self._notes(found))
 
     def _channels(self, _: float) -> Plan:
         plan = by_channels(self.graph, self.hardware, bits=self.accumulator_bits)

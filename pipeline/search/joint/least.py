@@ -36,10 +36,9 @@ def least(
     hardware: Hardware,
     operators: Sequence[Operator],
     repeated: int = 0,
-    most: int = NEVER,
     effort: float = 1.0,
-) -> Found | None:
-    """As little memory as is found; None where that is more than ``most`` nibbles.
+) -> Found:
+    """As little memory as is found.
 
     Args:
         repeated: multiply–accumulates that may be done again.
@@ -49,11 +48,12 @@ def least(
     best: Found | None = None
     for some in (runs, ()) if runs else ((),):
         cuts = cuts_of(graph, hardware, operators, some, effort=effort)
-        bound, pieces = cuts.least(min(most, best.laid.rows - 1 if best else NEVER))
+        bound, pieces = cuts.least(best.laid.rows - 1 if best else NEVER)
         if pieces:
             pieces, available = cuts.roomiest(bound) or pieces, room(graph, hardware)
             found = _placed(cuts, pieces, bound, hardware, available, squeeze=True)
             best = min([best, found] if best else [found], key=lambda each: each.laid.rows)
+    assert best is not None
     return best
 
 

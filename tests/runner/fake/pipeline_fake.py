@@ -12,7 +12,7 @@ from pathlib import Path
 from pipeline import config
 from pipeline.artifacts import read_json, write_json, write_text
 from pipeline.errors import ThimbleError, Unreadable
-from pipeline.search.patience import ENOUGH, Patience
+from pipeline.patience import ENOUGH, Patience
 
 DATA, BOARD = "data/dataset.npz", "hardware"
 C = ["generated/model.c", "generated/model.h"]

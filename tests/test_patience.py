@@ -6,10 +6,10 @@ from itertools import count
 
 import pytest
 
+from pipeline.patience import CUT_SHORT, ENOUGH, Patience
 from pipeline.plan.cost import timeline
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
-from pipeline.search.patience import CUT_SHORT, ENOUGH, Patience
 from pipeline.search.planner import Planner
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
@@ -39,6 +39,7 @@ def test_the_best_so_far_is_the_plan(monkeypatch: pytest.MonkeyPatch, seconds: f
     verify(plan, KWS)
     assert CUT_SHORT in plan.notes and dict(plan.notes)["form"] == "ordinary"
     assert peak_bytes(plan) == peak_bytes(Ordinary().plan(KWS, BOARD))
+    monkeypatch.undo()
     whole = Joint().plan(KWS, BOARD)
     assert CUT_SHORT not in whole.notes and peak_bytes(whole) < peak_bytes(plan)
 
