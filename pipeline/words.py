@@ -18,6 +18,8 @@ METRICS = {
     "images_host": ("images run by the native program", "the same C, compiled for this computer"),
     "mismatches_host": ("native images with any other output", "against the integer reference"),
     "pmu_bytes": ("peak of the activations", "with the input, without scratch and weights"),
+    "lower_bound_bytes": ("least peak there can be", "of plans that compute nothing twice: proved"),
+    "above_bound_pct": ("peak above that", "0: no plan needs less"),
     "liveness_bytes": ("alive at once", "scratch included: no placement needs less"),
     "arena_bytes": ("arena", "as planned, with scratch and alignment"),
     "linked_bytes": ("linked statics and stack's bound", ""),

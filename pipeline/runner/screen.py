@@ -122,7 +122,10 @@ def summary(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             wrong = said.get(f"mismatches_{place}", "0")
             yield place, f"{number(images)} images, {wrong} differ from the reference"
     if "pmu_bytes" in result:
-        yield "peak", f"{said['pmu_bytes']} of activations"
+        above = get("above_bound_pct")
+        least = "; proved least" if above == 0 else ""
+        least = f"; no plan needs less than {said['lower_bound_bytes']}" if above else least
+        yield "peak", f"{said['pmu_bytes']} of activations{least}"
     if get("latency_us"):
         yield "latency", latency(result, said)
     if flasher := get("flasher"):

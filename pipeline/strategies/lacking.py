@@ -2,6 +2,7 @@
 help, of this network on this board."""
 
 from collections.abc import Iterator, Mapping
+from math import inf
 from typing import Any
 
 from pipeline.errors import ThimbleError
@@ -16,14 +17,21 @@ from pipeline.search.view.tiles import layers
 def lacking(
     report: Mapping[str, Any], plan: Plan, graph: Graph, hardware: Hardware
 ) -> dict[str, Any]:
-    """What ``report``, the verdict of a plan, gets besides: nothing where activations fit, or lie
-    on a card."""
+    """What ``report``, the verdict of a plan, gets besides: nothing where activations lie on a
+    card; where they fit, of what a planner chose, how far from the least it may be."""
     short = report["resource"].lower() == hardware.activation_memory
-    if report["status"] != "infeasible" or not short or plan.on_card:
+    crowded, notes = report["status"] == "infeasible" and short, dict(plan.notes)
+    chosen = "form" in notes and "repeated_macs_pct" not in notes
+    exact = all(b.bits == 32 for b in plan.buffers if b.role == "accumulator")
+    if plan.on_card or not (crowded or (chosen and exact)):
         return {}
     from pipeline.search.lower_bound import lower_bound  # with it comes scipy
 
     bound = lower_bound(graph, needed(graph), hardware.streams_input)
+    if not crowded:
+        above = 100 * (report["pmu_bytes"] / bound.bytes - 1) if bound.bytes else inf
+        least = {"above_bound_pct": round(above, 1)} if above < inf else {}
+        return {"lower_bound_bytes": bound.bytes, "lower_bound_at": bound.at, **least}
     said = (
         f"no plan that computes nothing twice holds less than {bound.bytes:,g} B of activations, "
         f"for {bound.at}"

@@ -51,6 +51,13 @@ def test_advice_of_a_bound_and_in_one_line() -> None:
     assert isinstance(needed, int) and isinstance(least, float) and 490 <= least < needed - 2048
     assert str(found["advice"]).startswith("try ")
     assert ", strategy=joint strategy.extra_macs=0.1, fewer channels" in str(found["advice"])
+    plan = Joint().plan(KWS, L4R5)
+    report = verdict.check(plan, KWS, L4R5)
+    found = lacking(report, plan, KWS, L4R5)
+    assert found["lower_bound_bytes"] == least
+    assert found["above_bound_pct"] == round(100 * (report["pmu_bytes"] / least - 1), 1) > 0
+    plan = Joint(extra_macs=0.1).plan(KWS, L4R5)
+    assert lacking(verdict.check(plan, KWS, L4R5), plan, KWS, L4R5) == {}
     plan = Ordinary().plan(KWS, L4R5)
     assert lacking(verdict.check(plan, KWS, L4R5), plan, KWS, L4R5) == {}
     flash = replace(L4R5, flash_bytes=200)
