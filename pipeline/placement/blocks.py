@@ -106,9 +106,10 @@ def load(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> int:
 
 
 KNOWN = 1 << 18
-"""Conflicts that are kept, of 16 bytes each; those of other profiles are worked out each time."""
+"""Conflicts of profiles of one part that are kept, of 16 bytes each; others are worked out each
+time."""
 
-WORKED_OUT = 12
+WORKED_OUT = 100
 """What that takes, in lookups of those of a profile that are kept."""
 
 
@@ -181,12 +182,15 @@ class Interference:
         found = np.array(self.told.get(n, ()), dtype=np.int64).reshape(-1, 3)
         for row in self.parts[n]:
             found = np.concatenate([found, self._of_part(row)])
-            if len(self.parts[n]) > 1 or self.several[found[:, 0]].any():
+            if len(self.parts[n]) > 1:
                 found = _merged(found)
+        if len(self.parts[n]) == 1 and (some := self.several[found[:, 0]]).any():
+            found = np.concatenate([found[~some], _merged(found[some])])
         others, lows, highs = found.T.copy()
         conflicts = Conflicts(others, pack(lows, highs))
-        self.kept += len(others)
-        if self.kept <= KNOWN:
+        several = len(self.parts[n]) > 1
+        self.kept += 0 if several else len(others)
+        if several or self.kept <= KNOWN:
             self.known[n] = conflicts
         return conflicts
 

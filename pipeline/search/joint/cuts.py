@@ -29,7 +29,7 @@ NEVER = 1 << 60
 EFFORT = 1_000_000
 """Tries of units of a whole network, each of which costs the more the more units there are."""
 
-ROWS = 1_500_000
+ROWS = 3_000_000
 """Looked at in all segments, of a microsecond or two; each place where segments meet may take its
 share of what is left. Beyond it segments have one operator, or are the whole network."""
 
