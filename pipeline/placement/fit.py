@@ -1,10 +1,12 @@
-"""First fits: profiles one after the other at the lowest address that what is placed leaves them.
+"""First fits, profiles one after the other at the lowest address that what is placed leaves them,
+and how they are mended.
 
-Those that end above a limit are served earlier in the next round, at a place of chance ("squeaky
-wheel optimization": Joslin & Clements 1999).
+What ends above a limit is taken out and put where the least is in its way, which is taken out in
+turn. What has been taken out often is put first, and others rather go elsewhere: its weight grows
+(as in "breakout": P. Morris 1993, and with ejections: Glover 1996).
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -25,6 +27,21 @@ RANKS: tuple[Rank, ...] = (
     lambda p: (-p.area, p.first),
     lambda p: (-p.last, -p.size),
 )
+
+FITS = 20_000
+"""Profiles that are fitted at first: as many of ``RANKS`` as that allows, but one."""
+
+PATIENCE = 400
+"""Moves after which a limit is given up; the next one is nearer to what was reached."""
+
+HEAVIER = 500
+"""A weight grows by a part in so many more with each move, to ``HEAVIEST``."""
+
+HEAVIEST = 1 << 40
+
+NEAREST = 64
+"""A limit is as far below what was reached as a part of the distance to the bound: a half, or a
+half of that for each limit given up, down to this part; then it is a cell."""
 
 
 class Fitted(NamedTuple):
@@ -69,39 +86,79 @@ def _lowest(starts: IntArray, ends: IntArray, align: int) -> int:
     return round_up(int(ends[-1]), align)
 
 
-def squeaky(
+def fitted(
+    profiles: Sequence[Profile], interference: Interference, bound: int, moves: int
+) -> Fitted:
+    """The lowest top found in so many ``moves``; ``bound`` is low enough. Deterministic."""
+    ways = list[tuple[int, int, dict[int, int]]]()
+    for number, rank in enumerate(RANKS[: max(1, FITS // max(1, len(profiles)))]):
+        served = sorted(range(len(profiles)), key=lambda n: rank(profiles[n]))
+        addresses = first_fit(profiles, interference, served, {})
+        tops = (at + profiles[n].size for n, at in addresses.items())
+        ways.append((max(tops, default=0), number, addresses))
+        if ways[-1][0] <= bound:
+            break
+    found, each = list[Fitted](), moves // len(ways)
+    for top, number, addresses in sorted(ways, key=lambda way: way[:2]):
+        if not found or found[-1].top > bound:
+            start = Fitted(top, addresses)
+            found.append(_mended(profiles, interference, start, bound, each, Random(number)))
+    return min(found, key=lambda way: way.top)
+
+
+def _mended(
     profiles: Sequence[Profile],
     interference: Interference,
-    inner: Collection[int],
-    fixed: Mapping[int, int],
-    limit: int,
-    rounds: int,
-    ranks: Sequence[Rank] = RANKS,
-    by_turns: bool = False,
+    start: Fitted,
+    bound: int,
+    moves: int,
+    chance: Random,
 ) -> Fitted:
-    """The lowest top found in ``rounds`` for each of ``ranks``, of ``inner`` beside those that are
-    ``fixed``: within ``limit`` it is low enough. Deterministic.
-
-    Args:
-        by_turns: those that end above the limit are served earlier after every other round only;
-            after the others just those that have to be lower for a lower top.
-    """
-    chance, best = Random(0), None
-    for rank in ranks:
-        served = sorted(inner, key=lambda n: rank(profiles[n]))
-        for number in range(rounds if inner else 1):
-            addresses = first_fit(profiles, interference, served, fixed)
-            tops = {n: at + profiles[n].size for n, at in addresses.items()}
-            top = max(tops.values(), default=0)
-            if best is None or top < best.top:
-                best = Fitted(top, addresses)
-            if best.top <= limit:
-                return best
-            high = best.top - 1 if by_turns and number % 2 == 0 else limit
-            turn = {
-                n: place * chance.random() - 1 if tops[n] > high else place
-                for place, n in enumerate(served)
-            }
-            served.sort(key=turn.__getitem__)
-    assert best is not None
+    sizes = np.array([profile.size for profile in profiles])
+    weights, heavier = np.full(len(profiles), HEAVIER), HEAVIER
+    best, part = start, 2
+    while best.top > bound and moves > 0:
+        limit = best.top - max(1, (best.top - bound) // part if part < NEAREST else 1)
+        at = np.array([best.addresses[n] for n in range(len(profiles))])
+        out = np.flatnonzero(at + sizes > limit).tolist()
+        at[out] = NOWHERE
+        patience = min(moves, PATIENCE)
+        moves -= patience
+        while out and patience:
+            n = max(out, key=lambda n: (weights[n], sizes[n]))
+            out.remove(n)
+            at[n], met = _least(profiles[n], interference, n, at, weights, limit, chance)
+            at[met] = NOWHERE
+            weights[met] += heavier
+            heavier = min(heavier + heavier // HEAVIER, HEAVIEST)
+            out += met
+            patience -= 1
+        moves += patience
+        if out:
+            part = min(2 * part, NEAREST)
+        else:
+            best = Fitted(int((at + sizes).max()), dict(enumerate(at.tolist())))
+            part = max(2, part // 2)
     return best
+
+
+def _least(
+    profile: Profile,
+    interference: Interference,
+    n: int,
+    at: IntArray,
+    weights: IntArray,
+    limit: int,
+    chance: Random,
+) -> tuple[int, list[int]]:
+    """The address up to ``limit`` at which profile ``n`` meets the least weight, one of several,
+    and what it meets."""
+    others, packed = interference[n]
+    lows, highs = unpack(packed + at[others] * UNIT)
+    highest = (limit - profile.size) // profile.align
+    ends = np.append(-(-highs // profile.align), lows // profile.align)
+    places = profile.align * np.append(ends[(ends > 0) & (ends < highest)], [0, highest])[:, None]
+    meets = (lows < places) & (places < highs)
+    weight = meets @ weights[others]
+    chosen = chance.choice(np.flatnonzero(weight == weight.min()).tolist())
+    return int(places[chosen, 0]), np.unique(others[meets[chosen]]).tolist()

@@ -1,20 +1,26 @@
 """Addresses for profiles, some of which may overlap: the smallest arena that is found (dynamic
 storage allocation).
 
-First fits, again and again. Where each profile is one block and none may overlap another, an exact
-search goes on where they miss the bound; where parts of a program are told, part after part.
+First fits, mended move by move. Where each profile is one block and none may overlap another, an
+exact search goes on where they miss the bound.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.placement.blocks import Interference, Overlap, Profile, load
-from pipeline.placement.chain import chained
-from pipeline.placement.fit import RANKS, Fitted, squeaky
+from pipeline.placement.fit import RANKS, Fitted, fitted
 from pipeline.placement.skyline import fill
 
-ROUNDS = 80
 EFFORT = 300_000
+
+MOVES = 8_000
+
+MOVE = 50
+"""Steps of about a microsecond that a move, or a fit, takes."""
+
+ENOUGH = 128
+"""An arena that is above the bound by less than a part in so many is small enough."""
 
 
 @dataclass(frozen=True)
@@ -37,24 +43,19 @@ def place(
     profiles: Sequence[Profile],
     overlaps: Sequence[Overlap] = (),
     effort: int = EFFORT,
-    turns: Sequence[int] | None = None,
 ) -> Placed:
     """Find addresses in an arena as small as can be.
 
     Args:
-        effort: of the exact search, steps of about a microsecond; of parts one after the other,
-            half the lookups of conflicts.
-        turns: the last steps of parts that few profiles outlive; where they are given, part is
-            placed after part.
+        effort: of the exact search, steps of about a microsecond; where it cannot be, of moves in
+            proportion.
     """
     bound, conflicts = load(profiles, overlaps), Interference(profiles, overlaps)
     proved, spent = False, 0
     if not overlaps and all(len(profile.parts) == 1 for profile in profiles):
         best, proved, spent = _exact(profiles, conflicts, bound, effort)
-    elif turns is None:
-        best = squeaky(profiles, conflicts, range(len(profiles)), {}, bound, ROUNDS)
     else:
-        best = chained(profiles, conflicts, turns, bound, effort)
+        best = fitted(profiles, conflicts, bound, MOVES * effort // EFFORT)
     addresses = tuple(best.addresses[n] for n in range(len(profiles)))
     return Placed(addresses, best.top, bound, proved, spent)
 
@@ -62,27 +63,25 @@ def place(
 def _exact(
     profiles: Sequence[Profile], conflicts: Interference, bound: int, effort: int
 ) -> tuple[Fitted, bool, int]:
-    """The best, whether that is proved, and the effort: quick first fits and a quick look at the
-    bound, then many first fits and all that is left."""
-    everything = range(len(profiles))
-    node, each = 5 * len(profiles), 1 + len(profiles) ** 2 // 8
-    spent, rounds, best = 0, 1, None
+    """The best, whether that is proved, and the effort: first fits and a quick look at the bound,
+    then many moves and all that is left."""
+    node, spent, moves, best = 5 * len(profiles), 0, 0, None
     for share in (effort // 10, effort):
-        fitted = squeaky(profiles, conflicts, everything, {}, bound, rounds)
-        spent += each * len(RANKS) * rounds
-        best = fitted if best is None or fitted.top < best.top else best
+        found = fitted(profiles, conflicts, bound, moves)
+        spent += MOVE * (len(RANKS) * len(profiles) + moves)
+        best = found if best is None or found.top < best.top else best
         limit, certain = bound, True
         while best.top > bound:
-            found, nodes, certain = fill(profiles, limit, max(1, (share - spent) // node))
+            filled, nodes, certain = fill(profiles, limit, max(1, (share - spent) // node))
             spent += node * nodes
-            if found is not None:
-                tops = (at + profile.size for at, profile in zip(found, profiles, strict=True))
-                best = Fitted(max(tops), dict(enumerate(found)))
+            if filled is not None:
+                tops = (at + profile.size for at, profile in zip(filled, profiles, strict=True))
+                best = Fitted(max(tops), dict(enumerate(filled)))
             elif not certain or limit == best.top - 1:
                 break
             limit = best.top - 1
         if best.top == bound or certain:
             return best, True, spent
-        rounds = max(1, effort // 3 // (each * len(RANKS)))
+        moves = effort // 3 // MOVE
     assert best is not None
     return best, False, spent

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
 from types import MappingProxyType
 from typing import Protocol
 
@@ -20,7 +19,7 @@ from pipeline.placement.fit import first_fit
 from pipeline.placement.place import EFFORT, Placed, place
 from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Loop, Plan, Rows, Step, Track
 from pipeline.schedules.draft import Draft, Held, Key
-from pipeline.schedules.lifetimes import nibbles, numbers, row_nibbles, to_next_row, to_place
+from pipeline.schedules.lifetimes import nibbles, row_nibbles, to_next_row, to_place
 
 PROCESSOR = "cpu"
 """The track of what computes."""
@@ -140,7 +139,6 @@ def lay(
     keep_input: bool = False,
     scratch: bool = True,
     effort: int = EFFORT,
-    by_region: bool = False,
     most_scratch: Mapping[str, int] = MappingProxyType({}),
     asked: Mapping[str, str] = MappingProxyType({}),
 ) -> Laid:
@@ -153,17 +151,14 @@ def lay(
         keep_input: the input is there until the end.
         scratch: kernels may have scratch; see ``with_room``.
         effort: of the placement's exact search; see ``place``.
-        by_region: regions are placed one after the other.
         most_scratch, asked: see ``Draft``.
     """
     draft = Draft(
         graph, hardware, scratch, accumulator_bits, most_scratch=most_scratch, asked=asked
     )
     parts = [region.steps(draft) for region in regions]
-    ends = list(accumulate(map(numbers, parts)))
     body = tuple(step for part in parts for step in part)
-    turns = [end for end in ends[:-1] if end] if by_region else None
-    found = _placed(draft, body, keep_input, effort, turns)
+    found = _placed(draft, body, keep_input, effort)
     return settled(found, regions, keep_input) if draft.overlaps else found
 
 
@@ -203,13 +198,13 @@ def squeezed(found: Laid, regions: Sequence[Region], cells: int) -> Laid:
     at the same addresses or, where those kernels could not write over what dies there, at others.
 
     Args:
-        regions: those that were laid, ``by_region``.
+        regions: those that were laid.
     """
     while found.cells > cells and (crowded := _crowded(found, cells)):
         draft, most = found.draft, {**found.draft.most_scratch, **crowded}
         again = settled(found, regions, most_scratch=most)
         if not _borne(found, again):
-            again = lay(regions, draft.graph, draft.hardware, by_region=True, most_scratch=most)
+            again = lay(regions, draft.graph, draft.hardware, most_scratch=most)
         found = again
     return found
 
@@ -317,10 +312,9 @@ def _placed(
     body: tuple[Step, ...],
     keep_input: bool,
     effort: int,
-    turns: Sequence[int] | None,
 ) -> Laid:
     blocks = to_place(draft, body, keep_input, but=bool(draft.overlaps))
-    placed = place(blocks.profiles, blocks.overlaps, effort, turns)
+    placed = place(blocks.profiles, blocks.overlaps, effort)
     return Laid(draft, body, placed, {key: placed.addresses[n] for key, n in blocks.number.items()})
 
 

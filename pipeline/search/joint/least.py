@@ -8,8 +8,7 @@ from typing import NamedTuple
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
-from pipeline.placement.chain import ENOUGH
-from pipeline.placement.place import EFFORT
+from pipeline.placement.place import EFFORT, ENOUGH
 from pipeline.schedules.lower import Laid, lay, room, squeezed
 from pipeline.schedules.patches import Run, tensors_apart
 from pipeline.search.joint.cuts import NEVER, Cuts, Piece
@@ -114,7 +113,7 @@ def _placed(
     graph, ways = cuts.units.graph, list[Laid]()
     for in_one_piece in (True, False):
         parts = regions(cuts, pieces, in_one_piece)
-        laid = lay(parts, graph, hardware, by_region=True, effort=int(cuts.effort * EFFORT))
+        laid = lay(parts, graph, hardware, effort=int(cuts.effort * EFFORT))
         ways.append(squeezed(laid, parts, available) if squeeze else laid)
         if laid.rows <= bound + bound // ENOUGH or len(pieces) == 1:
             break

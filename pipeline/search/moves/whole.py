@@ -121,7 +121,7 @@ def ordered(view: View, aligns: Sequence[int], extra: Sequence[Profile] = ()) ->
         if effort <= 0:
             complete = False
             break
-        profiles = [*_profiles(view, aligns, tasks, over), *extra]
+        profiles = [*profiles_of(view, aligns, tasks, over), *extra]
         if load(profiles) > peak:
             continue
         placed = place(profiles, effort=effort // 2)
@@ -158,7 +158,7 @@ def _choices(view: View, tasks: tuple[int, ...]) -> Iterator[Choice]:
     return product(*options)
 
 
-def _profiles(
+def profiles_of(
     view: View, aligns: Sequence[int], tasks: tuple[int, ...], over: Choice
 ) -> list[Profile]:
     """What lives when: tensors in one place are one, and each task's scratch."""
