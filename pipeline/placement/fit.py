@@ -157,8 +157,14 @@ def _least(
     lows, highs = unpack(packed + at[others] * UNIT)
     highest = (limit - profile.size) // profile.align
     ends = np.append(-(-highs // profile.align), lows // profile.align)
-    places = profile.align * np.append(ends[(ends > 0) & (ends < highest)], [0, highest])[:, None]
-    meets = (lows < places) & (places < highs)
-    weight = meets @ weights[others]
-    chosen = chance.choice(np.flatnonzero(weight == weight.min()).tolist())
-    return int(places[chosen, 0]), np.unique(others[meets[chosen]]).tolist()
+    places = profile.align * np.append(ends[(ends > 0) & (ends < highest)], [0, highest])
+    weight = _below(lows, weights[others], places) - _below(highs, weights[others], places + 1)
+    place = places[chance.choice(np.flatnonzero(weight == weight.min()).tolist())]
+    return int(place), np.unique(others[(lows < place) & (place < highs)]).tolist()
+
+
+def _below(ends: IntArray, weights: IntArray, places: IntArray) -> IntArray:
+    """The weight of the ``ends`` below each of ``places``."""
+    order = np.argsort(ends)
+    total = np.append(0, np.cumsum(weights[order]))
+    return np.asarray(total[np.searchsorted(ends[order], places)])
