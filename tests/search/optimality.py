@@ -1,0 +1,214 @@
+"""``python -m tests.search.optimality``: how far above the least there is the searches end on small
+random networks: the order of whole tensors, their places, both together; the same of rows.
+
+The least is OR-tools' (CP-SAT), and for orders of rows that of ``tests.search.joint.exact``; where
+they do not prove it in time, what they prove no network can do without. ``--cases N`` of each, 200.
+Ends with 1 where the mean of a problem's gaps is above 1 %, or one above 5 %; but for both together
+of rows, where what is compared with is the least of all orders, and places are not looked at.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from pipeline.placement.blocks import Overlap, Profile, load
+from pipeline.placement.place import place
+from pipeline.schedules.draft import Draft
+from pipeline.schedules.lifetimes import to_place
+from pipeline.schedules.lower import needed
+from pipeline.search.joint.least import _cuts, least
+from pipeline.search.joint.regions import regions
+from pipeline.search.moves.whole import ordered, profiles_of
+from pipeline.search.order import least_peak
+from pipeline.search.view.whole import View
+from tests import graphs
+from tests.search.joint.exact import least_peak as least_of_rows
+from tests.search.joint.exact import network_of
+from tests.search.joint.tiny import tiny
+from tests.strategies import test_ordinary
+from tests.strategies.test_ordinary import BOARD
+
+SECONDS, STATES = 10.0, 50_000
+"""Of the solver's work for one network, as it counts it; sets of rows that are looked at."""
+
+
+class Gap(NamedTuple):
+    """Nibbles: as found, and the least, or what none can do without."""
+
+    found: int
+    least: int
+
+    @property
+    def share(self) -> float:
+        return self.found / self.least - 1
+
+
+class Solver:
+    """A model of what is to be as small as can be, ``most`` nibbles or fewer."""
+
+    def __init__(self, most: int) -> None:
+        self.model = cp_model.CpModel()
+        self.most, self.cells = most, self.model.new_int_var(0, most, "cells")
+
+    def least(self) -> int:
+        self.model.minimize(self.cells)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.max_deterministic_time = SECONDS
+        status = solver.solve(self.model)
+        assert status != cp_model.INFEASIBLE, "the solver knows no such way"
+        return round(solver.best_objective_bound)
+
+    def address(self, size: int, align: int = 1) -> cp_model.LinearExpr:
+        turn = self.model.new_int_var(0, max(0, self.most - size) // align, "")
+        self.model.add(turn * align + size <= self.cells)
+        return turn * align
+
+
+def whole(view: View, most: int, placed: bool) -> int:
+    """The least peak of all orders, or, ``placed``, the smallest arena; nibbles.
+
+    Step 0 is before the first task. What takes an input's place begins to live one step later, at
+    its address.
+    """
+    solver, end = Solver(most), len(view.tasks)
+    model = solver.model
+    steps = [model.new_int_var(min(1, n), end * min(1, n), "") for n in range(end + 1)]
+    lasts = [model.new_int_var(0, end, "") for _ in view.sizes]
+    at = [solver.address(size) for size in view.sizes]
+    model.add_all_different(steps)
+    taken = [list[cp_model.IntVar]() for _ in view.sizes]
+    for n, task in enumerate(view.tasks, 1):
+        for tensor in task.reads:
+            model.add(steps[n] > steps[tensor])
+            model.add(lasts[tensor] >= steps[n])
+        for tensor in task.over:
+            taken[n].append(here := model.new_bool_var(""))
+            model.add(lasts[tensor] == steps[n]).only_enforce_if(here)
+            model.add(at[n] == at[tensor]).only_enforce_if(here)
+        model.add(sum(taken[n]) <= 1)
+    for tensor in view.kept:
+        model.add(lasts[tensor] == end)
+    lives = list[cp_model.IntervalVar]()
+    for n, last in enumerate(lasts):
+        model.add(last >= steps[n])
+        first, length = (model.new_int_var(0, end + 1, "") for _ in range(2))
+        model.add(first == steps[n] + sum(taken[n]))
+        lives.append(model.new_interval_var(first, length, last + 1, ""))
+    model.add_cumulative(lives, view.sizes, solver.cells)
+    if placed:
+        pairs = zip(at, view.sizes, strict=True)
+        ups = [model.new_fixed_size_interval_var(low, size, "") for low, size in pairs]
+        model.add_no_overlap_2d(lives, ups)
+    return solver.least()
+
+
+def arena(profiles: Sequence[Profile], overlaps: Sequence[Overlap], most: int) -> int:
+    """The smallest for all profiles; nibbles."""
+    solver = Solver(most)
+    at = [solver.address(profile.size, profile.align) for profile in profiles]
+    walls: dict[object, list[tuple[int, int]]] = {}
+    for over, under, low, high in overlaps:
+        walls.setdefault((over, under), []).append((low, high))
+        walls.setdefault((under, over), []).append((-high, -low))
+    parts = [
+        ((n, m), offset, part)
+        for n, profile in enumerate(profiles)
+        for m, (offset, part) in enumerate(profile.placed)
+    ]
+    for (one, a, x), (other, b, y) in combinations(parts, 2):
+        if one[0] == other[0] or x.first > y.last or y.first > x.last:
+            continue
+        above = at[one[0]] + a - at[other[0]] - b
+        for low, high in walls.get((one, other), [(-x.size, y.size)]):
+            if low < high:
+                below = solver.model.new_bool_var("")
+                solver.model.add(above <= low).only_enforce_if(below)
+                solver.model.add(above >= high).only_enforce_if(~below)
+    return solver.least()
+
+
+def view_of(number: int) -> View:
+    """Of one of two kinds of networks in turn: many short branches, and blocks of real ones."""
+    graph = (test_ordinary.random_graph, graphs.random_graph)[number % 2](number)
+    return View.of(graph.tensors, graph.input, needed(graph), graph.output)
+
+
+def order_of(number: int) -> Gap:
+    view = view_of(number)
+    found = least_peak(view)
+    return Gap(found.peak, whole(view, found.peak, placed=False))
+
+
+def place_of(number: int) -> Gap:
+    view = view_of(number)
+    aligns = [1] * len(view.sizes)
+    found = ordered(view, aligns)
+    profiles = profiles_of(view, aligns, found.order.tasks, found.over)
+    return Gap(found.cells, arena(profiles, (), found.cells))
+
+
+def both_of(number: int) -> Gap:
+    view = view_of(number)
+    found = ordered(view, [1] * len(view.sizes))
+    return Gap(found.cells, whole(view, found.cells, placed=True))
+
+
+def row_order(number: int) -> Gap | None:
+    """None where too many sets of rows would have to be looked at."""
+    graph = tiny(number)
+    best = least_of_rows(network_of(graph, BOARD, False), STATES)
+    return None if best is None else Gap(_cuts(graph, BOARD, needed(graph)).least()[0], best)
+
+
+def row_place(number: int) -> Gap:
+    graph = tiny(number)
+    cuts, draft = _cuts(graph, BOARD, needed(graph)), Draft(graph, BOARD)
+    parts = regions(cuts, cuts.roomiest(cuts.least()[0]))
+    body = [step for part in parts for step in part.steps(draft)]
+    profiles, _, overlaps = to_place(draft, body, False, but=True)
+    found = place(profiles, overlaps)
+    same = found.cells == found.bound == load(profiles, overlaps)
+    return Gap(found.cells, found.bound if same else arena(profiles, overlaps, found.cells))
+
+
+def row_both(number: int) -> Gap | None:
+    """Against what no order of rows can do without: an arena of that size there may be none."""
+    graph = tiny(number)
+    best = least_of_rows(network_of(graph, BOARD, False), STATES)
+    return None if best is None else Gap(least(graph, BOARD, needed(graph)).laid.rows, best)
+
+
+PROBLEMS: dict[str, Callable[[int], Gap | None]] = {
+    "order": order_of, "places": place_of, "both": both_of,
+    "order of rows": row_order, "places of rows": row_place, "both of rows": row_both,
+}  # fmt: skip
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("problems", nargs="*", default=list(PROBLEMS))
+    parser.add_argument("--cases", type=int, default=200)
+    options = parser.parse_args(arguments)
+    wrong = False
+    print(f"{'':16}{'networks':>9}{'least':>7}{'mean':>8}{'worst':>8}  of network")
+    for name in options.problems:
+        every, number = dict[int, float](), 0
+        while len(every) < options.cases:
+            if found := PROBLEMS[name](number):
+                every[number] = found.share
+            number += 1
+        mean, worst = float(np.mean([*every.values()])), max(every, key=every.__getitem__)
+        wrong |= PROBLEMS[name] != row_both and (mean > 0.01 or every[worst] > 0.05)
+        same = sum(share == 0 for share in every.values())
+        print(f"{name:16}{len(every):9}{same:7}{mean:8.2%}{every[worst]:8.1%}  {worst}", flush=True)
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
