@@ -156,24 +156,21 @@ def lay(
     draft = Draft(
         graph, hardware, scratch, accumulator_bits, most_scratch=most_scratch, asked=asked
     )
-    parts = [region.steps(draft) for region in regions]
-    body = tuple(step for part in parts for step in part)
-    found = _placed(draft, body, keep_input, effort)
-    return settled(found, regions, keep_input) if draft.overlaps else found
+    found = _placed(draft, _body(regions, draft), keep_input, effort)
+    if not draft.overlaps:
+        return found
+    begun, addresses, bound = _anew(found), found.addresses, found.bound
+    del draft, found  # of a large network half of what is held
+    return _settled(begun, addresses, bound, regions, keep_input)
 
 
-def settled(
-    found: Laid,
-    regions: Sequence[Region],
-    keep_input: bool = False,
-    most_scratch: Mapping[str, int] | None = None,
-) -> Laid:
-    """The same addresses, but for scratch, with kernels for what does lie over what it is made of.
+def _body(regions: Iterable[Region], draft: Draft) -> tuple[Step, ...]:
+    return tuple(step for region in regions for step in region.steps(draft))
 
-    Args:
-        regions: those that were laid.
-        most_scratch: see ``Draft``; as before, if not said.
-    """
+
+def _anew(found: Laid, most_scratch: Mapping[str, int] | None = None) -> Draft:
+    """A draft of the same, in which what lies apart does not overlap; ``most_scratch``: see
+    ``Draft``; as before, if not said."""
     before = found.draft
     draft = Draft(
         before.graph, before.hardware, before.scratch, before.accumulator_bits,
@@ -182,15 +179,27 @@ def settled(
         asked=before.asked,
     )  # fmt: skip
     draft.reads, draft.chosen = before.reads, {} if most_scratch else before.chosen
-    body = tuple(step for region in regions for step in region.steps(draft))
+    return draft
+
+
+def _settled(
+    draft: Draft,
+    known: Mapping[Key, int],
+    bound: int,
+    regions: Sequence[Region],
+    keep_input: bool = False,
+) -> Laid:
+    """The ``known`` addresses, but for scratch, with kernels for what does lie over what it is made
+    of."""
+    body = _body(regions, draft)
     blocks = to_place(draft, body, keep_input)
-    fixed = {n: found.addresses[key] for key, n in blocks.number.items() if key in found.addresses}
+    fixed = {n: known[key] for key, n in blocks.number.items() if key in known}
     left = [n for n in range(len(blocks.profiles)) if n not in fixed]
     conflicts = Interference(blocks.profiles, blocks.overlaps)
     placed = first_fit(blocks.profiles, conflicts, left, fixed)
     cells = max(at + blocks.profiles[n].size for n, at in placed.items())
     addresses = {key: placed[n] for key, n in blocks.number.items()}
-    return Laid(draft, body, Placed((), cells, found.bound), addresses)
+    return Laid(draft, body, Placed((), cells, bound), addresses)
 
 
 def squeezed(found: Laid, regions: Sequence[Region], cells: int) -> Laid:
@@ -202,7 +211,7 @@ def squeezed(found: Laid, regions: Sequence[Region], cells: int) -> Laid:
     """
     while found.cells > cells and (crowded := _crowded(found, cells)):
         draft, most = found.draft, {**found.draft.most_scratch, **crowded}
-        again = settled(found, regions, most_scratch=most)
+        again = _settled(_anew(found, most), found.addresses, found.bound, regions)
         if not _borne(found, again):
             again = lay(regions, draft.graph, draft.hardware, most_scratch=most)
         found = again
@@ -261,7 +270,7 @@ def laid_at(
     most, limits = room(graph, hardware) - kept, dict[str, int]()
     while True:
         draft = Draft(graph, hardware, cells <= most, frames=frames, most_scratch=limits)
-        body = tuple(step for region in regions for step in region.steps(draft))
+        body = _body(regions, draft)
         top, size, addresses = round_up(cells, WORD), cells, dict[Key, int]()
         for name, held in draft.held.items():
             if held.buffer.role == "scratch":
