@@ -21,6 +21,7 @@ from pipeline.quantize.int8_rounded import Rounded, RoundedLayer
 from pipeline.schedules.draft import step_before_calibration
 from pipeline.schedules.lower import needed
 from pipeline.search.moves.channels import loops
+from pipeline.search.view.whole import View
 from pipeline.strategies.partial import Partial
 
 
@@ -39,7 +40,8 @@ class Accumulator:
 
 def accumulators(graph: Graph, strategy: Partial) -> dict[str, Accumulator]:
     """By the names of their tensors, those of ``strategy`` for ``graph`` that round."""
-    _, schedule = strategy.move(graph, graph.input, needed(graph)).proposed()
+    view = View.of(graph.tensors, graph.input, needed(graph), graph.output)
+    _, schedule = strategy.move.proposed(view)
     bits = strategy.accumulator_bits
     return {
         tensor: Accumulator(bits, loop.at_once)

@@ -13,7 +13,7 @@ from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Notes, needed, room
 from pipeline.search.joint.least import Found, least, within
-from pipeline.search.moves.channels import by_channels
+from pipeline.search.moves.channels import ByChannels
 from pipeline.search.moves.pixels import in_place
 from pipeline.search.moves.swap import card_share, searched
 from pipeline.search.moves.whole import one_by_one
@@ -119,8 +119,8 @@ class Planner:
         return found.laid.plan(NAME, self._notes(found))
 
     def _channels(self, _: float) -> Plan:
-        plan = by_channels(self.graph, self.hardware, bits=self.accumulator_bits)
-        return _named(plan, "partial")
+        move = ByChannels(accumulator_bits=self.accumulator_bits)
+        return _named(move.plan(self.graph, self.hardware), "partial")
 
     def _pixels(self, peak_bytes: float) -> Plan | None:
         """None where they hold ``peak_bytes`` or more."""

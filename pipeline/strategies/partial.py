@@ -2,18 +2,15 @@
 would be the largest tensors never exist whole.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.search.channels.search import Search
-from pipeline.search.moves.channels import ByChannels, by_channels
-from pipeline.search.view.whole import View
+from pipeline.search.moves.channels import ByChannels
 from pipeline.strategies.base import ANY, Strategy
 
 
@@ -44,9 +41,8 @@ class Partial(Strategy):
             )
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
-        bits = self.accumulator_bits
-        return by_channels(graph, hardware, self.search, bits, self.channels)
+        return self.move.plan(graph, hardware)
 
-    def move(self, graph: Graph, start: str, operators: Sequence[Operator]) -> ByChannels:
-        view = View.of(graph.tensors, start, operators, graph.output)
-        return ByChannels(view, self.search, self.accumulator_bits, self.channels)
+    @property
+    def move(self) -> ByChannels:
+        return ByChannels(self.search, self.accumulator_bits, self.channels)

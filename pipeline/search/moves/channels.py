@@ -29,16 +29,6 @@ from pipeline.search.view.whole import AT_END, View
 MOST_STATES = 10_000
 
 
-def by_channels(
-    graph: Graph, hardware: Hardware, search: Search = "exact", bits: int = 32, channels: int = 0
-) -> Plan:
-    """A plan of loops over channels; see ``ByChannels``."""
-    arriving = Arriving.of(graph, hardware)
-    operators = [op for op in needed(graph) if op is not arriving.pool]
-    view = View.of(graph.tensors, arriving.start.name, operators, graph.output)
-    return ByChannels(view, search, bits, channels).plan(graph, hardware, arriving)
-
-
 @dataclass(frozen=True)
 class ByChannels:
     """
@@ -49,14 +39,16 @@ class ByChannels:
         channels: computed at once in every loop; 0: in each as many as don't raise the peak.
     """
 
-    view: View
-    search: Search
-    accumulator_bits: int
-    channels: int
+    search: Search = "exact"
+    accumulator_bits: int = 32
+    channels: int = 0
 
-    def plan(self, graph: Graph, hardware: Hardware, arriving: Arriving) -> Plan:
-        best, found = self.proposed()
-        fast = self.in_place(found, best.peak, graph, hardware)
+    def plan(self, graph: Graph, hardware: Hardware) -> Plan:
+        arriving = Arriving.of(graph, hardware)
+        operators = [op for op in needed(graph) if op is not arriving.pool]
+        view = View.of(graph.tensors, arriving.start.name, operators, graph.output)
+        best, found = self.proposed(view)
+        fast = self.in_place(view, found, best.peak, Places(graph, hardware))
         ways = {True: fast, False: found}  # kernels that work in place have scratch
 
         def laid(scratch: bool) -> Laid:
@@ -73,34 +65,33 @@ class ByChannels:
         )
         return chosen.plan("partial", notes)
 
-    def proposed(self) -> tuple[Best, Schedule]:
+    def proposed(self, view: View) -> tuple[Best, Schedule]:
         """What the search found, and the schedule with its channels at once."""
-        view, best = self._best()
-        found = schedule(view, best.moves, self.channels or 1)
-        replay = Replay(self.view, self.accumulator_bits)
+        ordered, best = self._best(view)
+        found = schedule(ordered, best.moves, self.channels or 1)
+        replay = Replay(view, self.accumulator_bits)
         return best, found if self.channels else replay.widest(found, best.peak)
 
-    def in_place(self, found: Schedule, peak: int, graph: Graph, hardware: Hardware) -> Schedule:
+    def in_place(self, view: View, found: Schedule, peak: int, places: "Places") -> Schedule:
         """``found``, or the schedule within ``peak`` nibbles that rounds fewer sums because kernels
         of the board work in place, which the published rules know of sums alone."""
         if self.channels or self.search == "pex":
             return found
-        places, bits = Places(graph, hardware), self.accumulator_bits
-        wide = partial(Replay(self.view, bits).widest, limit=peak)
-        rules = Rules(self.view.in_place(places.able), bits)
+        wide = partial(Replay(view, self.accumulator_bits).widest, limit=peak)
+        rules = Rules(view.in_place(places.able), self.accumulator_bits)
         sums = len(accumulated(found))
         fewest = search(rules, "exact", MOST_STATES, peak) if sums else None
         if fewest and fewest.accumulated < sums:
             found = wide(schedule(rules.view, fewest.moves, 1))
         return places.wider(found, wide)
 
-    def _best(self) -> tuple[View, Best]:
+    def _best(self, view: View) -> tuple[View, Best]:
         """Over all orders; where those are too many, in the order that is best without loops; where
         even that is too much, without loops."""
-        rules = Rules(self.view, self.accumulator_bits, self.channels or 1)
+        rules = Rules(view, self.accumulator_bits, self.channels or 1)
         if best := search(rules, self.search, MOST_STATES):
-            return self.view, best
-        view = self.view.reordered(least_peak(self.view).tasks)
+            return view, best
+        view = view.reordered(least_peak(view).tasks)
         if best := search(replace(rules, view=view, given=True), self.search, MOST_STATES):
             return view, best
         moves = tuple(Move("full", tensor, START) for tensor in range(1, len(view.names)))

@@ -15,7 +15,6 @@ from pipeline.plan.calibrate import calibrated
 from pipeline.plan.cost import cost
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Loop, Plan
-from pipeline.schedules.lower import needed
 from pipeline.search.moves.channels import Places
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.ordinary import Ordinary
@@ -25,6 +24,7 @@ from tests.codegen.int8.support import frames, host
 from tests.strategies import nets
 from tests.strategies.nets import Net
 from tests.strategies.partial import bench
+from tests.strategies.partial.test_plans import view_of
 from tests.strategies.proving import as_c, exact
 from tests.tiers import quick
 
@@ -85,7 +85,7 @@ def test_without_room_for_scratch(tmp_path: Path) -> None:
     assert cost(plan, FIGURE_1, small).arena_bytes <= small.sram_bytes
     as_c(tmp_path, FIGURE_1, plan, core())
     graph = entrance()
-    peak = partial(8).move(graph, graph.input, needed(graph)).proposed()[0].peak
+    peak = partial(8).move.proposed(view_of(graph))[0].peak
     assert passes(partial(8).plan(graph, core(sram_bytes=peak // 2 + 64))) == [12]
 
 
@@ -169,7 +169,7 @@ def planned(graph: Graph, strategy: Partial, own_kernels: bool = True) -> Plan:
     """Verified, and no higher than the rules say."""
     board = core() if own_kernels else host()
     plan = calibrated(strategy.plan(graph, board), graph, frames(graph, 2, 1))
-    peak = strategy.move(graph, graph.input, needed(graph)).proposed()[0].peak
+    peak = strategy.move.proposed(view_of(graph))[0].peak
     assert 2 * cost(plan, graph, board, verify(plan, graph)).pmu_bytes <= peak
     return plan
 

@@ -23,7 +23,7 @@ from pipeline.schedules.lower import needed
 from pipeline.schedules.whole import Whole
 from pipeline.search.channels.replay import Replay
 from pipeline.search.channels.search import Best, Rules, Search, kind, search
-from pipeline.search.moves.channels import loops
+from pipeline.search.moves.channels import ByChannels, loops
 from pipeline.search.view.whole import View
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
@@ -77,8 +77,7 @@ def test_published_networks_are_exact(name: str, network: Any, peak: int) -> Non
 
 def test_loops_are_as_wide_as_the_peak_allows() -> None:
     graph = nets.ds_cnn((64,) * 5)
-    operators, start = needed(graph), graph.input
-    best, found = Partial().move(graph, start, operators).proposed()
+    best, found = Partial().move.proposed(view_of(graph))
     loads = Replay(view_of(graph), 32).loads(found)
     for place, part in enumerate(found):
         if isinstance(part, Channels) and part.at_once < part.channels:
@@ -160,8 +159,7 @@ def test_kinds_of_operators() -> None:
 
 def test_wrong_schedules_do_not_run() -> None:
     graph = FIGURE_1
-    operators = needed(graph)
-    _, right = Partial(accumulator_bits=8).move(graph, graph.input, operators).proposed()
+    _, right = Partial(accumulator_bits=8).move.proposed(view_of(graph))
     (number, loop) = next((n, p) for n, p in zip(count(), right) if isinstance(p, Channels))
     broken = (
         (replace(loop, passes=loop.passes[:-1]),),  # nothing uses what it makes
@@ -291,10 +289,9 @@ def test_published_peak(name: str, bits: int, peak: int, layers: int | None) -> 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_schedules_replay_at_any_width(name: str) -> None:
     """The replay finds the peak that the search did."""
-    graph, operators, view = network(name), needed(network(name)), view_of(network(name))
+    view = view_of(network(name))
     for bits in WIDTHS:
-        move = Partial(accumulator_bits=bits).move(graph, graph.input, operators)  # type: ignore[arg-type]
-        best, schedule = move.proposed()
+        best, schedule = ByChannels(accumulator_bits=bits).proposed(view)
         peak = Replay(view, bits).peak(schedule)
         assert runs(schedule, view) and max(peak, view.sizes[0]) == best.peak
 
