@@ -109,7 +109,7 @@ KNOWN = 1 << 18
 """Conflicts of profiles of one part that are kept, of 16 bytes each; others are worked out each
 time."""
 
-WORKED_OUT = 100
+WORKED_OUT = 8
 """What that takes, in lookups of those of a profile that are kept."""
 
 

@@ -122,8 +122,7 @@ def _mended(
         at = np.array([best.addresses[n] for n in range(len(profiles))])
         out = np.flatnonzero(at + sizes > limit).tolist()
         at[out] = NOWHERE
-        patience = min(moves, PATIENCE)
-        moves -= patience
+        patience, before = min(moves, PATIENCE), interference.work
         while out and patience:
             n = max(out, key=lambda n: (weights[n], sizes[n]))
             out.remove(n)
@@ -133,7 +132,7 @@ def _mended(
             heavier = min(heavier + heavier // HEAVIER, HEAVIEST)
             out += met
             patience -= 1
-        moves += patience
+        moves -= max(1, interference.work - before)
         if out:
             part = min(2 * part, NEAREST)
         else:

@@ -14,13 +14,13 @@ from pipeline.placement.skyline import fill
 
 EFFORT = 300_000
 
-MOVES = 8_000
+MOVES = 40_000
+"""Of profiles whose conflicts are known, of others fewer; and of each profile ``EACH``."""
+
+EACH = 100
 
 MOVE = 50
 """Steps of about a microsecond that a move, or a fit, takes."""
-
-ENOUGH = 128
-"""An arena that is above the bound by less than a part in so many is small enough."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ def place(
     if not overlaps and all(len(profile.parts) == 1 for profile in profiles):
         best, proved, spent = _exact(profiles, conflicts, bound, effort)
     else:
-        best = fitted(profiles, conflicts, bound, MOVES * effort // EFFORT)
+        moves = min(MOVES, EACH * len(profiles))
+        best = fitted(profiles, conflicts, bound, moves * effort // EFFORT)
     addresses = tuple(best.addresses[n] for n in range(len(profiles)))
     return Placed(addresses, best.top, bound, proved, spent)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
-from pipeline.placement.place import EFFORT, ENOUGH
+from pipeline.placement.place import EFFORT
 from pipeline.schedules.lower import Laid, lay, room, squeezed
 from pipeline.schedules.patches import Run, tensors_apart
 from pipeline.search.joint.cuts import NEVER, Cuts, Piece
@@ -115,7 +115,7 @@ def _placed(
         parts = regions(cuts, pieces, in_one_piece)
         laid = lay(parts, graph, hardware, effort=int(cuts.effort * EFFORT))
         ways.append(squeezed(laid, parts, available) if squeeze else laid)
-        if laid.rows <= bound + bound // ENOUGH or len(pieces) == 1:
+        if laid.rows <= bound or len(pieces) == 1:
             break
     best = min(ways, key=lambda laid: (laid.rows, laid.cells))
     return Found(best, bound, len(pieces), sum(run.again for run in cuts.units.runs))
