@@ -15,7 +15,7 @@ from rich.status import Status
 Plan = TypeVar("Plan")
 
 CUT_SHORT = ("search", "cut short")
-"""Of a plan that more time might have made better: it is not kept in the cache."""
+"""Marks a plan that more time might have made better: it is not kept in the cache."""
 
 RUNNING = Path(".stages/searching")
 """There while a stage's search may be cut short: run.py then sends ``ENOUGH`` at a Ctrl-C."""
@@ -23,7 +23,7 @@ RUNNING = Path(".stages/searching")
 ENOUGH = signal.SIGUSR1
 
 AGAIN_SECONDS = 0.2
-"""Where an exception may get lost, such as in a destructor, it is raised again."""
+"""Raise again after so many: an exception may get lost, such as in a destructor."""
 
 
 class _Over(BaseException):
@@ -51,11 +51,14 @@ class Patience(Generic[Plan]):
         if console.is_terminal:
             self._status = self._ends.enter_context(console.status("planning"))
         if self._heard:
+            stage = RUNNING.parent.is_dir()
             for name in (signal.SIGALRM, ENOUGH):
-                self._ends.callback(signal.signal, name, signal.signal(name, self._end))
+                before = signal.signal(name, self._end)
+                # sent as the search ends, it must not end the stage
+                self._ends.callback(signal.signal, name, signal.SIG_IGN if stage else before)
             self._ends.callback(signal.setitimer, signal.ITIMER_REAL, 0)
             signal.setitimer(signal.ITIMER_REAL, self.seconds, AGAIN_SECONDS)
-            if RUNNING.parent.is_dir():
+            if stage:
                 RUNNING.touch()
                 self._ends.callback(RUNNING.unlink, missing_ok=True)
         return self

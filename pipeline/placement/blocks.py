@@ -110,7 +110,7 @@ KNOWN = 1 << 18
 time."""
 
 WORKED_OUT = 8
-"""What that takes, in lookups of those of a profile that are kept."""
+"""Count working them out as so many lookups of those that are kept."""
 
 
 class Conflicts(NamedTuple):
@@ -179,16 +179,16 @@ class Interference:
             self.work += 1
             return known
         self.work += WORKED_OUT
+        several = self.several[n]
         found = np.array(self.told.get(n, ()), dtype=np.int64).reshape(-1, 3)
         for row in self.parts[n]:
             found = np.concatenate([found, self._of_part(row)])
-            if len(self.parts[n]) > 1:
+            if several:
                 found = _merged(found)
-        if len(self.parts[n]) == 1 and (some := self.several[found[:, 0]]).any():
+        if not several and (some := self.several[found[:, 0]]).any():
             found = np.concatenate([found[~some], _merged(found[some])])
         others, lows, highs = found.T.copy()
         conflicts = Conflicts(others, pack(lows, highs))
-        several = len(self.parts[n]) > 1
         self.kept += 0 if several else len(others)
         if several or self.kept <= KNOWN:
             self.known[n] = conflicts

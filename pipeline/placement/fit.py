@@ -164,6 +164,6 @@ def _least(
 
 def _below(ends: IntArray, weights: IntArray, places: IntArray) -> IntArray:
     """The weight of the ``ends`` below each of ``places``."""
-    order = np.argsort(ends)
+    order = np.argsort(ends, kind="stable")
     total = np.append(0, np.cumsum(weights[order]))
     return np.asarray(total[np.searchsorted(ends[order], places)])

@@ -15,9 +15,10 @@ from pipeline.placement.skyline import fill
 EFFORT = 300_000
 
 MOVES = 40_000
-"""Of profiles whose conflicts are known, of others fewer; and of each profile ``EACH``."""
+"""Bound the moves of profiles whose conflicts are known; there are fewer of others."""
 
 EACH = 100
+"""Bound them for each profile, too."""
 
 MOVE = 50
 """Steps of about a microsecond that a move, or a fit, takes."""

@@ -25,7 +25,7 @@ class Zones:
                     shifts = buffer.copy_stride * np.arange(buffer.copies)
                     ends.append(np.add.outer(buffer.at(0).extent, shifts))
             low, high = np.concatenate(ends, axis=1)
-            order = np.argsort(low)
+            order = np.argsort(low, kind="stable")
             low, high = low[order] // granule, -(-high[order] // granule)
             begin = np.ones(len(low), dtype=bool)
             begin[1:] = low[1:] >= np.maximum.accumulate(high)[:-1]

@@ -68,6 +68,7 @@ class Processes:
         if stage not in self._waiting:
             self.start(stage, command)
         process, began = self._waiting.pop(stage)
+        (self._folder / RUNNING).unlink(missing_ok=True)  # of one that was killed
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended: its code is wrong
             process.stdin.write(json.dumps(dict(more)) + "\n")

@@ -188,7 +188,8 @@ class Stages:
         key, stage = self._key(name), self._stages[name]
         checkpoints = self.keep / "checkpoints" / f"{name}-{key}"
         outs = [self.folder / out for out in stage["outs"]]
-        for out in outs:
+        once = self.folder / LOG / f"{name}.once"  # the stage leaves it after a search cut short
+        for out in (*outs, once):
             store.remove(out)
         self.began = True
         more = {"THIMBLE_CHECKPOINTS": str(checkpoints)}
@@ -205,7 +206,8 @@ class Stages:
         if not self._store.sound(entry):  # a damaged list of a folder's files was in its place
             entry = self._committed(name)
         self._made[name] = entry
-        if (self.folder / LOG / f"{name}.once").exists():  # a search was cut short
+        if once.exists():
+            once.unlink()
             return
         self._store.keep(key, entry)
         if self.remote:

@@ -202,18 +202,18 @@ def _settled(
     return Laid(draft, body, Placed((), cells, bound), addresses)
 
 
-def squeezed(found: Laid, regions: Sequence[Region], cells: int) -> Laid:
+def squeezed(found: Laid, regions: Sequence[Region], cells: int, effort: int) -> Laid:
     """On slower kernels, with less scratch, for the operators whose scratch does not fit ``cells``:
     at the same addresses or, where those kernels could not write over what dies there, at others.
 
     Args:
-        regions: those that were laid.
+        regions: those that were laid, with ``effort``.
     """
     while found.cells > cells and (crowded := _crowded(found, cells)):
         draft, most = found.draft, {**found.draft.most_scratch, **crowded}
         again = _settled(_anew(found, most), found.addresses, found.bound, regions)
         if not _borne(found, again):
-            again = lay(regions, draft.graph, draft.hardware, most_scratch=most)
+            again = lay(regions, draft.graph, draft.hardware, effort=effort, most_scratch=most)
         found = again
     return found
 

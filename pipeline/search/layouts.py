@@ -77,10 +77,8 @@ def in_blocks(
             change = {n: not chosen[n] if way is None else way for n in names}
             if all(chosen[name] == turned for name, turned in change.items()):
                 continue
-            other, touched = (
-                {**chosen, **change},
-                sorted({n for name in names for n in users[name]}),
-            )
+            other = {**chosen, **change}
+            touched = sorted({number for name in names for number in users[name]})
             if sum(cycles(n, other) for n in touched) < sum(cycles(n, chosen) for n in touched):
                 chosen = other
                 beside = {name for number in touched for name in lie[number]}
@@ -97,8 +95,8 @@ def in_blocks(
 
 
 def lying_alike(operators: Sequence[Operator], tensors: Iterable[str]) -> dict[str, str]:
-    """Of each of ``tensors`` one that stands for all that are made of it element by element, or
-    that it is made of so."""
+    """Return for each of ``tensors`` one that stands for all that are made of it element by
+    element, or that it is made of so."""
     found = {name: name for name in tensors}
 
     def stands(name: str) -> str:
@@ -118,7 +116,7 @@ def lying_alike(operators: Sequence[Operator], tensors: Iterable[str]) -> dict[s
 def cycles_of_rows(
     op: Operator, graph: Graph, hardware: Hardware, layout: Layout, needs: Needs | None = None
 ) -> float:
-    """Of all rows of ``op``'s output, or of all that are added to it; ``needs``: of ``op``."""
+    """Add up all rows of ``op``'s output, or all that are added to it; ``needs``: of ``op``."""
     form = form_of_a_row(op, graph, layout, needs)
     able = [each for each in offers(form, hardware) if not each.looks_up(form)]
     rows = rows_of(graph, op.inputs[0] if form.partial else op.output)

@@ -188,7 +188,8 @@ def test_ctrl_c_while_a_search_is_on(project: Project, strikes: int) -> None:
     """The first ends the search: the run goes on with the best so far, which the next run does not
     take for all there is; the second ends the run."""
     project.env["FAKE_ACT"] = "schedule:search" if strikes == 1 else "schedule:stubborn"
-    process = project.start("output=json", "until=generate", start_new_session=True)
+    words = ("output=json", "until=generate", "hydra.run.dir=outputs/here")
+    process = project.start(*words, start_new_session=True)
     project.wait_for("searching")
     os.killpg(process.pid, signal.SIGINT)
     if strikes == 2:
@@ -200,8 +201,8 @@ def test_ctrl_c_while_a_search_is_on(project: Project, strikes: int) -> None:
     assert process.returncode == 0 and json.loads(out)["status"] == "ok", err
     project.env["FAKE_ACT"] = ""
     project.ran()
-    assert project.run("output=json", "until=generate").code == 0
-    assert project.ran() == ["schedule"], "what it was made of is the same, and so is what is made"
+    assert project.run(*words).code == project.run("output=json", "until=generate").code == 0
+    assert project.ran() == ["schedule"], "in the same folder or another: what is whole is kept"
 
 
 @pytest.mark.parametrize(

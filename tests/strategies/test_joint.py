@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import product
 from math import inf, nan
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -194,29 +195,49 @@ FRESH = """
 import json
 import sys
 from dataclasses import replace
+from pipeline.errors import ThimbleError
 from pipeline.plan.serialize import encoded
 from pipeline.strategies.joint import Joint
+from pipeline.strategies.others import at_a_glance
 from tests.graphs import random_graph
 from tests.strategies import nets
 from tests.targets.cortex_m import board_named
 
 board = board_named("nucleo_l4r5zi")
-for number, graph in enumerate((nets.ds_cnn((16,) * 3), *map(random_graph, range(3)))):
+graphs = nets.ds_cnn((16,) * 3), *map(random_graph, (0, 10, 12))
+for number, graph in enumerate(graphs):
     hardware = replace(board, streams_input=number % 2 == 0)
-    json.dump(encoded(Joint().plan(graph, hardware)), sys.stdout)
+    for strategy in (Joint(), Joint(objective="latency"), *(each() for each in at_a_glance(0))):
+        try:
+            json.dump(encoded(strategy.plan(graph, hardware)), sys.stdout)
+        except ThimbleError as error:
+            print(error)
 json.dump(encoded(Joint(extra_macs=0.5).plan(nets.narrow(1, 12), board)), sys.stdout)
 """
 
 
-@pytest.mark.ci
-def test_equal_plans_in_fresh_processes() -> None:
-    """However strings hash."""
+OTHER = ["qemu-x86_64", "-cpu", "Haswell", str(Path(sys.executable).resolve())]
+"""Without AVX-512."""
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param([], marks=pytest.mark.ci, id="hashes"),
+        pytest.param(OTHER, marks=pytest.mark.slow, id="processor"),
+    ],
+)
+def test_equal_plans_in_fresh_processes(other: list[str]) -> None:
+    """However strings hash, and whatever the processor sorts and adds up with."""
+    if other and not which(other[0]):
+        pytest.skip("there is no qemu-x86_64")
+    packages = os.pathsep.join(map(str, (ROOT, *sys.path)))
     started = [
         subprocess.Popen(
-            [sys.executable, "-c", FRESH], cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed},
-            stdout=subprocess.PIPE,
+            [*command, "-c", FRESH], cwd=ROOT, stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": packages},
         )
-        for seed in ("1", "2")
+        for seed, command in (("1", [sys.executable]), ("2", other or [sys.executable]))
     ]  # fmt: skip
     one, other = (each.communicate()[0] for each in started)
     assert one == other and len(one) > 10_000 and not any(each.returncode for each in started)

@@ -37,7 +37,7 @@ def compute(job: Job) -> None:
         for ky in range(kernel_h)
         for kx in range(kernel_w)
     ]
-    order = np.argsort(taps)
+    order = np.argsort(taps, kind="stable")
     weights = job.program.graph.constants[name].reshape(channels, -1)[:, order]
     finish = ends(job, source.zero_point)
     table = np.concatenate([finish.starts[:, None], weights, finish.ends], axis=1)

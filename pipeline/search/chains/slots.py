@@ -152,7 +152,7 @@ def _deaths(order: Order, name: str) -> IntArray:
     """
     number = order.view.pixels(name).number
     last = order.last[name][..., -1].reshape(-1) if name in order.last else np.zeros(number)
-    return np.argsort(np.argsort(last, kind="stable"))
+    return np.argsort(np.argsort(last, kind="stable"), kind="stable")
 
 
 def _room(arena: Cells, order: Order, layer: Layer, source: Buffer) -> int | None:

@@ -89,7 +89,7 @@ def ordered(view: PixelView, number: int, peels: Peels, groups: int = 1) -> Orde
         height, width = view.pixels(op.output)[:2]
 
         def units() -> IntArray:
-            turn = np.argsort(ranks(height, width, peels), axis=None)
+            turn = np.argsort(ranks(height, width, peels), axis=None, kind="stable")
             units = np.empty((groups, len(turn), 4), dtype=np.int64)
             units[..., 0], units[..., 3] = number, np.arange(groups)[:, None]
             units[..., 1], units[..., 2] = np.divmod(turn, width)

@@ -46,7 +46,7 @@ class Piece(NamedTuple):
 
 
 class Way(NamedTuple):
-    """What segments one after the other cost."""
+    """Segments one after the other, and what they cost."""
 
     cost: int
     pieces: tuple[Piece, ...]
@@ -120,9 +120,9 @@ class Cuts:
             yield unit
 
     def starts(self, stop: int, limit: int, rows: int) -> range:
-        """Where a segment to ``stop`` may begin: the rows on demand of one that begins farther back
-        hold more than ``limit`` cells, or are more than ``rows``, once the first of ``stop`` is
-        made."""
+        """Return where a segment to ``stop`` may begin: the rows on demand of one that begins
+        farther back hold more than ``limit`` cells, or are more than ``rows``, once the first of
+        ``stop`` is made."""
         first = farthest(self.units, self.frontiers[stop], stop, limit, rows)
         return range(min(first, stop - 1), stop)
 
@@ -150,9 +150,9 @@ class Cuts:
         return found.cost, list(found.pieces)
 
     def roomiest(self, limit: int) -> list[Piece]:
-        """Of the ways within ``limit`` cells that whose segments come near to it least, since what
-        is full is hard to place: rows of each as they are asked for, or layer by layer. None where
-        none is found."""
+        """Choose of the ways within ``limit`` cells that whose segments come near to it least,
+        since what is full is hard to place: rows of each as they are asked for, or layer by layer.
+        Empty where none is found."""
         near, best, self.left = limit - limit // CLOSE, {0: Way(0, ())}, int(self.effort * ROWS)
         for stop in range(1, len(self.frontiers)):
             self._reach(best, stop, limit, add, lambda cells: max(0, cells - near))

@@ -110,11 +110,11 @@ def _placed(
 ) -> Found:
     """Segment by segment or, where that is more than ``bound``, all rows at once, if that is less;
     ``squeeze``: on slower kernels where their scratch is more than ``available``."""
-    graph, ways = cuts.units.graph, list[Laid]()
+    graph, ways, effort = cuts.units.graph, list[Laid](), int(cuts.effort * EFFORT)
     for in_one_piece in (True, False):
         parts = regions(cuts, pieces, in_one_piece)
-        laid = lay(parts, graph, hardware, effort=int(cuts.effort * EFFORT))
-        ways.append(squeezed(laid, parts, available) if squeeze else laid)
+        laid = lay(parts, graph, hardware, effort=effort)
+        ways.append(squeezed(laid, parts, available, effort) if squeeze else laid)
         if laid.rows <= bound or len(pieces) == 1:
             break
     best = min(ways, key=lambda laid: (laid.rows, laid.cells))
