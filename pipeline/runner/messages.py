@@ -65,8 +65,11 @@ def did_you_mean(place: str, name: str, keys: Iterable[str]) -> str:
 
 
 def _invalid_value(error: BaseException) -> str:
-    """The reason behind ``Error merging override hardware.sram_bytes=abc``, after the full key."""
-    while error.__cause__ is not None:
+    """The reason behind ``Error merging override hardware.sram_bytes=abc``, after the full key.
+
+    Under a debugger, or with OC_CAUSE=1, OmegaConf's errors have causes, themselves among them.
+    """
+    while error.__cause__ is not None and not isinstance(error, OmegaConfBaseException):
         error = error.__cause__
     key = re.search(r"full_key: (\S+)", str(error))
     return f"{key[1]}: {_first(error)}" if key else _first(error)

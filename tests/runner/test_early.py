@@ -128,7 +128,10 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("sweep=none_such",), "unknown sweep 'none_such': there are architectures, "),
     ],
 )  # fmt: skip
-def test_mistakes_are_one_line(here: Path, words: tuple[str, ...], said: str) -> None:
+def test_mistakes_are_one_line(
+    here: Path, words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OC_CAUSE", "1")  # as under a debugger or coverage.py
     with pytest.raises((ThimbleError, HydraException, OmegaConfBaseException)) as caught:
         options.check(composed(*words))
     line = str(explain(caught.value))
