@@ -5,7 +5,7 @@ and its templates by line: what is between jinja's marks and outside of comments
 """
 
 import ast
-import random
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from pipeline.home import ROOT
-from tests.reach import function_at
+from tests.reach import MODULE, functions
 
 AREAS = (
     "search", "placement", "schedules", "kernels", "codegen", "quantize", "plan", "importers",
@@ -39,6 +39,16 @@ IN_C = (
 )  # fmt: skip
 
 
+@cache
+def _read(file: str) -> str:
+    return (ROOT / file).read_text()
+
+
+@cache
+def _spans(file: str) -> list[tuple[str, int, int]]:
+    return list(functions(_read(file)))
+
+
 @dataclass(frozen=True)
 class Mutant:
     """In ``file``, from ``start`` to ``stop`` (characters), ``text`` in place of what is there."""
@@ -54,15 +64,16 @@ class Mutant:
     @property
     def name(self) -> str:
         """``file:function: before -> after``, which holds while other lines come and go."""
-        source = (ROOT / self.file).read_text()
-        before = " ".join(source[self.start : self.stop].split())
+        before = " ".join(_read(self.file)[self.start : self.stop].split())
         after = " ".join(self.text.split())
-        place = function_at(source, self.line) if self.file.endswith(".py") else str(self.line)
+        place = str(self.line)
+        if self.file.endswith(".py"):
+            place = next((name for name, a, b in _spans(self.file) if a <= self.line <= b), MODULE)
         return f"{self.file}:{place}: {before} -> {after}"
 
     @property
     def line(self) -> int:
-        return (ROOT / self.file).read_text().count("\n", 0, self.start) + 1
+        return _read(self.file).count("\n", 0, self.start) + 1
 
     @property
     def area(self) -> str:
@@ -157,19 +168,25 @@ def files(area: str) -> list[str]:
 
 @cache
 def of(file: str) -> list[Mutant]:
-    source = (ROOT / file).read_text()
+    source = _read(file)
     return list(in_python(file, source) if file.endswith(".py") else in_c(file, source))
 
 
 def drawn(count: int, seed: int) -> list[Mutant]:
-    """``count`` mutants, in templates and areas by turns; each of an area is as likely."""
-    draw = random.Random(seed)
+    """``count`` mutants, in templates and areas by turns; each of an area is as likely.
+
+    Those whose names hash lowest: an edit of some lines leaves the others as they were drawn.
+    """
+
+    def rank(mutant: Mutant) -> bytes:
+        return hashlib.sha256(f"{seed} {mutant.name}".encode()).digest()
+
     templates = round(count * IN_TEMPLATES)
     shares = {area: (count - templates) // len(AREAS) for area in AREAS}
     for area in AREAS[: count - templates - sum(shares.values())]:
         shares[area] += 1
     found = []
     for area, share in {**shares, TEMPLATES: templates}.items():
-        every = [mutant for file in files(area) for mutant in of(file)]
-        found += draw.sample(every, share)
+        every = {mutant.name: mutant for file in files(area) for mutant in of(file)}
+        found += sorted(every.values(), key=rank)[:share]
     return found

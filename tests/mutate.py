@@ -179,10 +179,13 @@ def read(path: Path) -> list[Row]:
     return list({(row["mutant"], "check" in row): row for row in rows}.values())
 
 
-def stands(row: Row, tests: Container[str], whole: bool, survivors: bool) -> bool:
-    """Whether a campaign need not try a mutant again; ``whole``: survivors can meet all tests."""
+def stands(
+    row: Row, tests: Container[str], whole: bool, survivors: bool, same: Container[str] = ()
+) -> bool:
+    """Whether a campaign need not try a mutant again; ``whole``: survivors can meet all tests;
+    ``same``: those that are known to change nothing."""
     if not row["killed"]:
-        return not survivors and row["all"] >= whole
+        return row["mutant"] in same or (not survivors and row["all"] >= whole)
     by: str = row["by"]
     return by in tests or not by.startswith("tests/")
 
@@ -203,7 +206,8 @@ def main() -> int:
     parser.add_argument("--survivors", action="store_true")
     given = parser.parse_args()
     mutants = {mutant.name: mutant for mutant in drawn(given.count, given.seed)}
-    rows = [row for row in read(given.file) if "killed" in row]
+    reasons = json.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
+    rows = [row for row in read(given.file) if "killed" in row and row["mutant"] in mutants]
     if given.check:
         found = [row["mutant"] for row in rows if row["killed"]][
             :: max(1, len(rows) // given.check)
@@ -213,7 +217,9 @@ def main() -> int:
     else:
         jobs, tests, whole = given.jobs, collected(), (FOLDER / "seconds.json").is_file()
         record = recorded() if whole else reach.read()
-        known = {row["mutant"] for row in rows if stands(row, tests, whole, given.survivors)}
+        known = {
+            row["mutant"] for row in rows if stands(row, tests, whole, given.survivors, reasons)
+        }
         work = [mutant for name, mutant in mutants.items() if name not in known]
     with copies(jobs) as free, ThreadPoolExecutor(jobs) as pool, given.file.open("a") as log:
 
@@ -226,13 +232,12 @@ def main() -> int:
 
         for row in pool.map(one, work):
             print(json.dumps(row), file=log, flush=True)
-    rows = read(given.file)
+    rows = [row for row in read(given.file) if row["mutant"] in mutants]
     if given.check:
         found_rows = [row for row in rows if "check" in row]
         print(f"make check finds {sum(row['check'] for row in found_rows)} of {len(found_rows)}")
         return 0
-    reasons = json.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
-    print("\n".join(table(rows, reasons)))
+    print("\n".join(table([row for row in rows if "killed" in row], reasons)))
     return 0
 
 

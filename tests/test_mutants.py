@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pipeline.home import ROOT
-from tests import mutate
-from tests.mutants import AREAS, TEMPLATES, drawn, in_c, in_python
+from tests import mutants, mutate
+from tests.mutants import AREAS, TEMPLATES, drawn, files, in_c, in_python
 from tests.mutate import batches, ran, reaching, read, stands, table
 from tests.reach import Reach
 
@@ -59,15 +59,25 @@ def test_of_templates() -> None:
     assert found == {(" += ", " -= "), (" * ", " + "), ("nn_store(to, sum)", "")}
 
 
+def test_an_edit_leaves_the_other_mutants_as_they_were_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = drawn(200, 7)
+    gone = before[0].file
+    monkeypatch.setattr(mutants, "files", lambda area: [f for f in files(area) if f != gone])
+    after = drawn(200, 7)
+    assert [m for m in before if m.file != gone] == [m for m in after if m in before]
+
+
 @pytest.mark.ci
 def test_a_seed_draws_the_same_ones_from_all_areas() -> None:
-    mutants = drawn(200, 7)
-    assert mutants == drawn(200, 7) != drawn(200, 8)
-    areas = Counter(mutant.area for mutant in mutants)
+    found = drawn(200, 7)
+    assert found == drawn(200, 7) != drawn(200, 8)
+    areas = Counter(mutant.area for mutant in found)
     assert areas == {**dict.fromkeys(AREAS, 16), TEMPLATES: 40}
     assert all(
         mutant.applied(source) != source
-        for mutant in mutants
+        for mutant in found
         for source in [(ROOT / mutant.file).read_text()]
     )
 
@@ -108,6 +118,7 @@ def test_what_a_campaign_tries_again(tmp_path: Path) -> None:
     assert [stands(row, tests, True, False) for row in campaign] == [1, 0, 1, 1, 0]
     assert [stands(row, tests, False, False) for row in campaign] == [1, 1, 1, 1, 0]
     assert [stands(row, tests, False, True) for row in campaign] == [1, 0, 1, 0, 0]
+    assert [stands(row, tests, True, True, same=["b"]) for row in campaign] == [1, 1, 1, 0, 0]
 
 
 def test_mutants_meet_the_record_where_there_is_no_recording() -> None:
