@@ -6,7 +6,7 @@ reads all that a pixel needs before it writes that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -41,28 +41,17 @@ RowsStep = RowStep | Patches | Arrive
 
 
 @dataclass(frozen=True)
-class Resident:
-    """The input, where it is there from the start: its rows die one by one, where they lie."""
+class Given:
+    """The input: there from the start, in one piece of which rows die one by one; or ``streamed``
+    row by row, when ``Arrive`` says it, to one piece only where it is ``whole``."""
 
     tensor: str
+    streamed: bool = False
+    whole: bool = True
 
     def steps(self, draft: Draft) -> list[Step]:
-        if rows_of(draft.graph, self.tensor) > 1:
-            draft.hold_rows(self.tensor, whole=True)
-        else:
-            draft.hold(self.tensor)
-        return []
-
-
-@dataclass(frozen=True)
-class Streamed:
-    """The input, where it comes in row by row; ``Arrive`` says when; ``whole``: to one piece."""
-
-    tensor: str
-    whole: bool = False
-
-    def steps(self, draft: Draft) -> list[Step]:
-        arriving(draft, draft.graph.tensors[self.tensor])
+        if self.streamed:
+            arriving(draft, draft.graph.tensors[self.tensor])
         if rows_of(draft.graph, self.tensor) > 1:
             draft.hold_rows(self.tensor, self.whole)
         else:
@@ -96,20 +85,18 @@ class Rows:
                 draft.hold_rows(op.output, op.output in plain, self.pixels.get(op.output, 0))
             else:
                 draft.hold(op.output)
-        read = {name for step in made for name in _inputs(step)}
-        unmade = read - set(draft.home)
-        for name in sorted(unmade):  # nothing but what is around them is read
-            draft.hold_rows(name, name in plain)
-        reads = [_reads(step, draft) for step in self.order]
+        read = [reads(step, draft.graph, draft.needs) for step in self.order]
+        for name in sorted({name for each in read for name in each} - set(draft.home)):
+            draft.hold_rows(name, name in plain)  # nothing but what is around it is read
         last = {
             (name, row): number
-            for number, each in enumerate(reads)
+            for number, each in enumerate(read)
             for name, rows in each.items()
             if name not in plain
             for row in rows
         }
         found = list[Step]()
-        for number, (step, each) in enumerate(zip(self.order, reads, strict=True)):
+        for number, (step, each) in enumerate(zip(self.order, read, strict=True)):
             if isinstance(step, Patches):
                 found += step.steps(draft)
                 continue
@@ -144,35 +131,27 @@ def _step(draft: Draft, step: RowStep | Arrive, dying: Mapping[str, Sequence[int
     return draft.finish(op, whole(acc), whole(out))
 
 
-def _inputs(step: RowStep | Patches) -> Sequence[str]:
-    """Tensors that it reads rows of."""
-    return step.run.outer if isinstance(step, Patches) else step.op.inputs
-
-
-def _reads(step: RowsStep, draft: Draft) -> Mapping[str, range]:
-    """Rows of each input."""
-    graph = draft.graph
+def reads(
+    step: RowsStep, graph: Graph, needs: Callable[[Operator, Box], Mapping[str, Box]]
+) -> Mapping[str, range]:
+    """Return the rows of each tensor that ``step`` reads; ``needs``: see ``Draft``."""
     if isinstance(step, Patches):
         return step.rows_read()
     if isinstance(step, Arrive) or step.kind in ("open", "close"):
         return {}
+    names = dict.fromkeys(step.op.inputs)
     if step.kind == "all":
-        return {name: range(rows_of(graph, name)) for name in dict.fromkeys(step.op.inputs)}
+        return {name: range(rows_of(graph, name)) for name in names}
     if step.kind == "add":
-        return {step.op.inputs[0]: range(step.row, step.row + 1)}
-    return read_by(step.op, draft.needs(step.op, row_box(graph, step.op.output, step.row)))
+        return {name: range(step.row, step.row + 1) for name in names}
+    boxes = needs(step.op, row_box(graph, step.op.output, step.row))
+    return {n: range(*boxes[n][0].ends) if len(boxes[n]) == 3 else range(1) for n in names}
 
 
 def rows_of(graph: Graph, tensor: str) -> int:
     """A vector is one row."""
     shape = graph.tensors[tensor].shape
     return shape[0] if len(shape) == 3 else 1
-
-
-def read_by(op: Operator, boxes: Mapping[str, Box]) -> dict[str, range]:
-    """Rows of each input, of which ``boxes`` are needed."""
-    images = {name: len(boxes[name]) == 3 for name in dict.fromkeys(op.inputs)}
-    return {n: range(*boxes[n][0].ends) if image else range(1) for n, image in images.items()}
 
 
 def over_dying(draft: Draft, op: Operator, row: int) -> dict[str, Gap]:

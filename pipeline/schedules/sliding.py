@@ -18,7 +18,7 @@ from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.bounds import Range, all_of, needs
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import needed
-from pipeline.schedules.rows import read_by, row_box, rows_of
+from pipeline.schedules.rows import RowStep, reads, row_box, rows_of
 
 
 class Made(NamedTuple):
@@ -57,7 +57,9 @@ class Order:
                 found[each] = read[each] = len(found)
                 return
             op = producers[each.tensor]
-            rows = read_by(op, needs(op, graph.tensors, row_box(graph, op.output, each.row)))
+            rows = reads(
+                RowStep("make", op, each.row), graph, lambda op, box: needs(op, graph.tensors, box)
+            )
             names = list(rows)
             if op.element_wise:
                 # the longer branch first: of what both read it needs the earlier rows

@@ -13,6 +13,6 @@ from pipeline.search.view.rows import Units
 def all_rows(
     graph: Graph, hardware: Hardware, operators: Sequence[Operator], streamed: bool = False
 ) -> tuple[RowStep | Arrive, ...]:
-    units = Units.of(graph, hardware, operators, streamed)
+    units = Units(graph, hardware, operators, streamed)
     order = on_demand(units, [] if streamed else [graph.input], [graph.output])
     return tuple(units.units[number].step for number in order)

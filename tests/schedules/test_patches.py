@@ -15,7 +15,7 @@ from pipeline.plan.draw import pseudocode
 from pipeline.plan.vocabulary import Affine, Buffer, Compute, Plan, packed
 from pipeline.schedules.lower import lay, needed
 from pipeline.schedules.patches import Patches, Run
-from pipeline.schedules.rows import Resident, Rows, Streamed
+from pipeline.schedules.rows import Given, Rows
 from pipeline.search.joint.patches import stretches
 from pipeline.search.joint.segment import on_demand
 from pipeline.search.view.rows import Units
@@ -30,9 +30,9 @@ from tests.tiers import quick
 
 def planned(graph: Graph, runs: list[Run], hardware: Hardware, streamed: bool = False) -> Plan:
     """All in one segment."""
-    units = Units.of(graph, hardware, needed(graph), streamed, runs=runs)
+    units = Units(graph, hardware, needed(graph), streamed, runs=runs)
     order = on_demand(units, [] if streamed else [graph.input], [graph.output])
-    begin = (Streamed if streamed else Resident)(graph.input)
+    begin = Given(graph.input, streamed, not streamed)
     steps = tuple(units.units[number].step for number in order)
     regions = [begin, Rows(steps, frozenset([graph.output]))]
     return lay(regions, graph, hardware).plan("patches")

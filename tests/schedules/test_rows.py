@@ -32,7 +32,7 @@ def laid(
     graph: Graph, streamed: bool = False, hardware: Hardware = BOARD, scratch: bool = False
 ) -> Laid:
     image = graph.input
-    begin = rows.Streamed(image) if streamed else rows.Resident(image)
+    begin = rows.Given(image, streamed, not streamed)
     order = all_rows(graph, hardware, needed(graph), streamed)
     regions = [begin, rows.Rows(order, frozenset([graph.output]))]
     return lay(regions, graph, hardware, scratch=scratch)
@@ -164,7 +164,7 @@ def test_a_row_lies_no_further_up_than_its_kernel_bears(seed: int) -> None:
     order = all_rows(graph, hardware, operators)
     pixels = in_blocks(graph, operators, hardware, whole)
     draft = Draft(graph, hardware)
-    regions = (rows.Resident(graph.input), rows.Rows(order, whole, pixels))
+    regions = (rows.Given(graph.input), rows.Rows(order, whole, pixels))
     steps = [step for region in regions for step in region.steps(draft)]
     made = {(s.out.buffer, s.out.lo[0]): s for s in steps if isinstance(s, Compute)}
     assert draft.overlaps

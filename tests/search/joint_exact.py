@@ -35,7 +35,7 @@ def compared(seed: int) -> Compared | None:
     least = least_peak(network, STATES)
     if least is None:
         return None
-    cuts = Cuts(Units.of(graph, BOARD, needed(graph), streamed))
+    cuts = Cuts(Units(graph, BOARD, needed(graph), streamed))
     planned, pieces = cuts.least()
     units = (cuts.units.units[number] for piece in pieces for number in cuts.order(piece))
     names = (_name(unit.step, graph) for unit in units)

@@ -96,7 +96,7 @@ def cuts_of(
     lie = in_blocks(graph, operators, hardware, plain | tensors_apart(runs) | {graph.output})
     made = frozenset(op.output for op in alone)
     streams = hardware.streams_input
-    units = Units.of(graph, hardware, operators, streams, lie, runs, alone=made)
+    units = Units(graph, hardware, operators, streams, lie, runs, alone=made)
     return Cuts(units, effort=effort)
 
 

@@ -13,9 +13,10 @@ from typing import NamedTuple
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
+from pipeline.schedules.draft import Draft
 from pipeline.schedules.patches import Run
 from pipeline.search.joint.cuts import Cuts
-from pipeline.search.view.rows import Known, Units, adds_rows
+from pipeline.search.view.rows import Units, adds_rows, drafted
 
 LONGEST = 8
 """Operators of a stretch."""
@@ -87,13 +88,12 @@ def patched(
 
 @dataclass
 class _Search:
-    """``known``: see ``Units``; ``tried``: patches of stretches."""
+    """``tried``: patches of stretches."""
 
     graph: Graph
     hardware: Hardware
     operators: Sequence[Operator]
     most: int
-    known: dict[str, Known] = field(default_factory=dict)
     tried: dict[tuple[str, str], list[Run]] = field(default_factory=dict)
 
     def best(self) -> Way:
@@ -110,6 +110,10 @@ class _Search:
         return best
 
     @cached_property
+    def draft(self) -> Draft:
+        return drafted(self.graph, self.hardware, self.operators, {})
+
+    @cached_property
     def plain(self) -> Way:
         found = self.way(())
         assert found is not None
@@ -118,8 +122,8 @@ class _Search:
     def way(self, runs: Sequence[Run], limit: int = 1 << 60) -> Way | None:
         """None where its peak is more than ``limit`` cells."""
         streamed = self.hardware.streams_input
-        units = Units.of(
-            self.graph, self.hardware, self.operators, streamed, runs=runs, known=self.known
+        units = Units(
+            self.graph, self.hardware, self.operators, streamed, runs=runs, draft=self.draft
         )
         peak, pieces = Cuts(units).least(limit, effort=0)
         return Way(tuple(runs), peak) if pieces else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.schedules.lower import Region
-from pipeline.schedules.rows import Resident, Rows, RowsStep, RowStep, Streamed
+from pipeline.schedules.rows import Given, Rows, RowsStep, RowStep
 from pipeline.search.joint.cuts import ALL, Cuts, Piece
 
 
@@ -19,7 +19,8 @@ def regions(cuts: Cuts, pieces: Sequence[Piece], in_one_piece: bool = True) -> l
     graph, pixels = cuts.units.graph, cuts.units.pixels
     at_once = (op for op in cuts.units.operators if op.output in cuts.units.alone)
     whole = any(graph.input in op.inputs for op in at_once)
-    begin = Streamed(graph.input, whole) if cuts.units.streamed else Resident(graph.input)
+    streamed = cuts.units.streamed
+    begin = Given(graph.input, streamed, whole or not streamed)
     orders = [_steps(cuts, piece) for piece in pieces]
     if not in_one_piece:
         together = tuple(step for order in orders for step in order)

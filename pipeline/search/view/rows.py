@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
@@ -23,8 +22,7 @@ from pipeline.schedules.rows import (
     RowsStep,
     RowStep,
     over_dying,
-    read_by,
-    row_box,
+    reads,
     rows_of,
     saved,
 )
@@ -32,9 +30,6 @@ from pipeline.search.view.whole import Task, View
 
 SUM_NIBBLES = 8
 """Of an exact accumulator."""
-
-
-Known = tuple[dict[str, int], list[dict[str, range]]]
 
 
 class Unit(NamedTuple):
@@ -63,7 +58,7 @@ class Units:
         pixels: of a block, by the tensors whose rows lie in blocks.
         runs: that are made patch by patch.
         alone: what no kernel makes row by row; one call makes all of it.
-        known: of operators that make rows, what cells those save and which rows they read.
+        draft: from units of the same operators and ``pixels``; it remembers what they read.
         blocks: of each tensor its rows' blocks, in order, rows that are made together one; none of
             tensors within a run. ``sizes``: cells (nibbles) of each.
         makers: of each block the unit that completes it; none for the input that is there.
@@ -74,12 +69,13 @@ class Units:
     """
 
     graph: Graph
+    hardware: Hardware
     operators: Sequence[Operator]
     streamed: bool
     pixels: Mapping[str, int] = field(default_factory=dict)
     runs: Sequence[Run] = ()
-    known: dict[str, Known] = field(default_factory=dict)
     alone: frozenset[str] = frozenset()
+    draft: Draft | None = None
     units: list[Unit] = field(default_factory=list)
     blocks: dict[str, Sequence[int]] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
@@ -88,51 +84,20 @@ class Units:
     readers: list[list[int]] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
 
-    @classmethod
-    def of(
-        cls,
-        graph: Graph,
-        hardware: Hardware,
-        operators: Sequence[Operator],
-        streamed: bool,
-        pixels: Mapping[str, int] | None = None,
-        runs: Sequence[Run] = (),
-        known: dict[str, Known] | None = None,
-        alone: frozenset[str] = frozenset(),
-    ) -> Units:
-        """``known``: from units of the same operators and ``pixels``."""
-        known = {} if known is None else known
-        found = cls(graph, operators, streamed, pixels or {}, runs, known, alone)
-        inner = {name for run in runs for name in run.inner}
-        patched = {run.op.output: run for run in runs}
-        found._add_blocks(graph.input)
-        if streamed:
-            for row, block in enumerate(found.blocks[graph.input]):
-                before = (found.makers[block - 1],) if row else ()
-                found._add(Unit(Arrive(row), (), block, before))
-        draft = Draft(graph, hardware)
-        for name in (graph.input, *(op.output for op in operators)):
-            if rows_of(graph, name) > 1:
-                draft.hold_rows(name, pixels=found.pixels.get(name, 0))
-            else:
-                draft.hold(name)
-        for op in operators:
+    def __post_init__(self) -> None:
+        draft = self.draft or drafted(self.graph, self.hardware, self.operators, self.pixels)
+        self._add_blocks(self.graph.input)
+        if self.streamed:
+            for row, block in enumerate(self.blocks[self.graph.input]):
+                self._add(Arrive(row), block, after=(row - 1,) * bool(row))
+        inner = {name for run in self.runs for name in run.inner}
+        patched = {run.op.output: run for run in self.runs}
+        for op in self.operators:
             if op.output in inner:
-                found.blocks[op.output] = ()
-                continue
-            if run := patched.get(op.output):
-                found._patches(run)
-                continue
-            if op.output in alone:
-                found._all(op)
-                continue
-            found._add_blocks(op.output)
-            if adds_rows(op, graph):
-                found._sums(op)
+                self.blocks[op.output] = ()
             else:
-                found._rows(op, draft)
-        found._trace()
-        return found
+                self._make(op, patched.get(op.output), draft)
+        self._trace()
 
     def held(self, tensors: Iterable[str]) -> list[int]:
         """Blocks of ``tensors`` that are there when these are whole: rows that are needed, and all
@@ -183,77 +148,61 @@ class Units:
         rows = self.blocks[tensor][first : first + together]
         return [self.makers[block] for block in rows if block in self.needed]
 
-    def _add_blocks(self, tensor: str) -> None:
+    def _add_blocks(self, tensor: str, together: int = 1) -> None:
+        """Rows that are made ``together`` live together."""
         of, count = self.graph.tensors[tensor], rows_of(self.graph, tensor)
-        first = len(self.sizes)
-        self.sizes += [of.size * of.dtype.bits // 4 // count] * count
-        self.blocks[tensor] = range(first, first + count)
+        first, row = len(self.sizes), of.size * of.dtype.bits // 4 // count
+        self.sizes += [row * min(together, count - top) for top in range(0, count, together)]
+        self.blocks[tensor] = [first + row // together for row in range(count)]
 
-    def _add(self, unit: Unit) -> int:
-        self.units.append(unit)
-        self.makers[unit.writes] = len(self.units) - 1
+    def _add(
+        self, step: RowsStep, writes: int, reads: Iterable[tuple[int, int]] = (),
+        after: Iterable[int] = (), within: int = 0,
+    ) -> int:  # fmt: skip
+        """``after``: units, besides those that make what it reads."""
+        reads = tuple(reads)
+        before = dict.fromkeys((*after, *self._makers(block for block, _ in reads)))
+        self.units.append(Unit(step, reads, writes, tuple(before), within))
+        self.makers[writes] = len(self.units) - 1
         return len(self.units) - 1
 
-    def _rows(self, op: Operator, draft: Draft) -> None:
-        if op.name not in self.known:
-            every = range(len(self.blocks[op.output]))
-            boxes = (row_box(self.graph, op.output, row) for row in every)
-            rows_read = [read_by(op, draft.needs(op, box)) for box in boxes]
-            self.known[op.name] = self._shares(op, draft), rows_read
-        shares, rows_read = self.known[op.name]
-        for row, (block, read) in enumerate(zip(self.blocks[op.output], rows_read, strict=True)):
-            reads = [
-                (self.blocks[name][at], shares[name]) for name, rows in read.items() for at in rows
-            ]
-            self._add(Unit(RowStep("make", op, row), tuple(reads), block, self._makers(reads)))
+    def _make(self, op: Operator, run: Run | None, draft: Draft) -> None:
+        """Add what makes all rows of ``op``'s output."""
+        height, shares, within = rows_of(self.graph, op.output), dict[str, int](), 0
+        steps: Sequence[RowsStep]
+        if run:
+            together, within, steps = run.rows, run.held, [Patches(run, top) for top in run.tops]
+        elif op.output in self.alone:
+            together, steps = height, [RowStep("all", op)]
+        elif adds_rows(op, self.graph):
+            self._add_blocks(op.output)
+            self._sum(op)
+            return
+        else:
+            together, steps = 1, [RowStep("make", op, row) for row in range(height)]
+            gaps = over_dying(draft, op, height // 2)  # the same for all rows
+            shares = {name: saved(self.graph, op, name, gap) for name, gap in gaps.items()}
+        self._add_blocks(op.output, together)
+        for step, block in zip(steps, dict.fromkeys(self.blocks[op.output]), strict=True):
+            read = (
+                (self.blocks[name][at], shares.get(name, 0))
+                for name, rows in reads(step, self.graph, draft.needs).items()
+                for at in rows
+            )
+            self._add(step, block, dict.fromkeys(read), within=within)
 
-    def _patches(self, run: Run) -> None:
-        """Rows that are made together live together: it may be less."""
-        tensor, blocks = self.graph.tensors[run.op.output], list[int]()
-        height = rows_of(self.graph, tensor.name)
-        for top in run.tops:
-            block, some = len(self.sizes), min(run.rows, height - top)
-            self.sizes.append(some * tensor.size * tensor.dtype.bits // 4 // height)
-            blocks += [block] * some
-            step = Patches(run, top)
-            rows = step.rows_read().items()
-            read = dict.fromkeys(self.blocks[name][at] for name, each in rows for at in each)
-            reads = tuple((each, 0) for each in read)
-            self._add(Unit(step, reads, block, self._makers(reads), run.held))
-        self.blocks[run.op.output] = blocks
-
-    def _all(self, op: Operator) -> None:
-        """Rows that one call makes, of all rows of its inputs."""
-        block, tensor = len(self.sizes), self.graph.tensors[op.output]
-        self.sizes.append(tensor.size * tensor.dtype.bits // 4)
-        reads = [(each, 0) for n in dict.fromkeys(op.inputs) for each in self.blocks[n]]
-        reads = list(dict.fromkeys(reads))
-        self._add(Unit(RowStep("all", op), tuple(reads), block, self._makers(reads)))
-        self.blocks[tensor.name] = [block] * rows_of(self.graph, tensor.name)
-
-    def _sums(self, op: Operator) -> None:
+    def _sum(self, op: Operator) -> None:
+        """Open its sums, add each row of its input, and close them."""
         sums, (block,) = len(self.sizes), self.blocks[op.output]
-        self.sizes.append(SUM_NIBBLES * prod(self.graph.tensors[op.output].shape))
-        rows = [((each, 0),) for each in self.blocks[op.inputs[0]]]
-        last = self._add(Unit(RowStep("open", op), (), sums, self._makers(rows[0])))
-        adds = [last]
-        for row, read in enumerate(rows):
-            after = (*self._makers(read), last)
-            last = self._add(Unit(RowStep("add", op, row), read, sums, after))
-            adds.append(last)
-        over = self.sizes[block]
-        self._add(Unit(RowStep("close", op), ((sums, over),), block, tuple(adds)))
+        self.sizes.append(SUM_NIBBLES * self.graph.tensors[op.output].size)
+        rows = self.blocks[op.inputs[0]]
+        adds = [self._add(RowStep("open", op), sums, after=self._makers(rows[:1]))]
+        for row, each in enumerate(rows):
+            adds.append(self._add(RowStep("add", op, row), sums, [(each, 0)], adds[-1:]))
+        self._add(RowStep("close", op), block, [(sums, self.sizes[block])], adds)
 
-    def _shares(self, op: Operator, draft: Draft) -> dict[str, int]:
-        """Cells that a row of the output saves by lying over a row of each input that dies; the
-        same for all rows."""
-        middle = len(self.blocks[op.output]) // 2
-        gaps = over_dying(draft, op, middle)
-        shares = {name: saved(self.graph, op, name, gap) for name, gap in gaps.items()}
-        return dict.fromkeys(op.inputs, 0) | shares
-
-    def _makers(self, reads: Iterable[tuple[int, int]]) -> tuple[int, ...]:
-        return tuple(self.makers[block] for block, _ in reads if block in self.makers)
+    def _makers(self, blocks: Iterable[int]) -> list[int]:
+        return [self.makers[block] for block in blocks if block in self.makers]
 
     def _trace(self) -> None:
         """What nobody needs is not made."""
@@ -271,6 +220,19 @@ class Units:
         for each in sorted(seen):
             for block, _ in self.units[each].reads:
                 self.readers[block].append(self.numbers[each])
+
+
+def drafted(
+    graph: Graph, hardware: Hardware, operators: Iterable[Operator], pixels: Mapping[str, int]
+) -> Draft:
+    """A draft that holds all rows."""
+    draft = Draft(graph, hardware)
+    for name in (graph.input, *(op.output for op in operators)):
+        if rows_of(graph, name) > 1:
+            draft.hold_rows(name, pixels=pixels.get(name, 0))
+        else:
+            draft.hold(name)
+    return draft
 
 
 def adds_rows(op: Operator, graph: Graph) -> bool:

@@ -54,7 +54,7 @@ def by_rows(graph: Graph, hardware: Hardware, pixels: Mapping[str, int] | None =
     order = all_rows(graph, hardware, operators)
     if pixels is None:
         pixels = in_blocks(graph, operators, hardware, whole)
-    regions = [rows.Resident(graph.input), rows.Rows(order, whole, pixels)]
+    regions = [rows.Given(graph.input), rows.Rows(order, whole, pixels)]
     return lay(regions, graph, hardware).plan("rows")
 
 

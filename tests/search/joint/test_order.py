@@ -36,7 +36,7 @@ def others(cuts: Cuts, effort: int = 1_000_000) -> tuple[Order, list[int]]:
 def test_other_orders_are_looked_at() -> None:
     """On demand, one of two branches frees rows that the other still holds."""
     graph = tiny(16)
-    cuts = Cuts(Units.of(graph, BOARD, needed(graph), False))
+    cuts = Cuts(Units(graph, BOARD, needed(graph), False))
     order, ends = list(cuts.order(cuts.whole)), cuts.ends(cuts.whole)
     on_demand = peak_of(cuts.units, order, cuts.whole[:2], *ends, 1 << 60)
     found, units = others(cuts)
@@ -51,7 +51,7 @@ def test_other_orders_are_looked_at() -> None:
 def test_what_is_found_is_an_order_with_that_peak(seed: int) -> None:
     """The least below whatever is known, also where much is."""
     graph = tiny(seed)
-    cuts = Cuts(Units.of(graph, BOARD, needed(graph), seed % 2 == 0))
+    cuts = Cuts(Units(graph, BOARD, needed(graph), seed % 2 == 0))
     ends = cuts.ends(cuts.whole)
     found, units = others(cuts)
     least = peak_of(cuts.units, units, cuts.whole[:2], *ends, 1 << 60)
