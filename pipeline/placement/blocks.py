@@ -2,7 +2,7 @@
 where.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -193,6 +193,16 @@ class Interference:
         if several or self.kept <= KNOWN:
             self.known[n] = conflicts
         return conflicts
+
+    def met(self, addresses: Mapping[int, int]) -> bool:
+        """Whether one of the profiles meets another, all of them at ``addresses``."""
+        at = np.array([addresses[n] for n in range(len(addresses))])
+        for n, address in addresses.items():
+            others, packed = self[n]
+            lows, highs = unpack(packed + at[others] * UNIT)
+            if ((lows < address) & (address < highs)).any():
+                return True
+        return False
 
     def _of_part(self, row: int) -> IntArray:
         """(conflicts, 3)"""

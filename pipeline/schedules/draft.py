@@ -106,7 +106,6 @@ class _Chosen(NamedTuple):
 class Draft:
     """
     Attributes:
-        scratch: kernels may have scratch; without it slower ones are taken.
         most_scratch: bytes of it, by the outputs of operators that may not have more.
         asked: kernels by name that steps have wherever they take them, by the outputs of operators.
         accumulator_bits: of sums that loops add to.
@@ -122,20 +121,19 @@ class Draft:
 
     graph: Graph
     hardware: Hardware
-    scratch: bool = True
     accumulator_bits: int = 32
-    held: dict[str, Held] = field(default_factory=dict)
-    home: dict[str, str] = field(default_factory=dict)
     frames: int = 1
-    elsewhere: dict[str, Buffer] = field(default_factory=dict)
-    memories: list[Memory] = field(default_factory=list)
-    overlaps: list[MayOverlap] = field(default_factory=list)
     apart: frozenset[tuple[Key, Key]] = frozenset()
-    beside: dict[str, tuple[Step, ...]] = field(default_factory=dict)
     most_scratch: Mapping[str, int] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.held: dict[str, Held] = {}
+        self.home: dict[str, str] = {}
+        self.elsewhere: dict[str, Buffer] = {}
+        self.memories: list[Memory] = []
+        self.overlaps: list[MayOverlap] = []
+        self.beside: dict[str, tuple[Step, ...]] = {}
         self.fixed = {b.name: b for b in constants(self.graph, self.hardware, 0)}
         self.home |= {name: name for name in self.fixed}
         self.chosen: dict[Hashable, _Chosen] = {}
@@ -341,11 +339,11 @@ class Draft:
     def _chosen(self, form: Form, found: Begins = ()) -> _Chosen:
         """Asked once for each form: patches and rows are many and alike."""
         edges = getattr(form.op, "padding", ())  # of a tile its own
-        ways = form.partial, form.overlaps, form.aside, form.in_place, found
+        most = self.most_scratch.get(form.op.output, inf)
+        ways = form.partial, form.overlaps, form.aside, form.in_place, found, most
         key = form.op.name, edges, *ways, *form.parts.items()
         if key not in self.chosen:
             able = (*self._asked(form), *offers(form, self.hardware))
-            most = self.most_scratch.get(form.op.output, inf) if self.scratch else 0
             allowed = (k for k in able if k.scratch_bytes(form) <= most)
             kernel = next((k for k in allowed if bears(k, form, found)), None)
             self.chosen[key] = (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -17,7 +16,7 @@ from pipeline.placement.blocks import WORD, Interference, load, round_up
 from pipeline.placement.constants import constants
 from pipeline.placement.fit import first_fit
 from pipeline.placement.place import EFFORT, Placed, place
-from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Loop, Plan, Rows, Step, Track
+from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Plan, Rows, Step, Track
 from pipeline.schedules.draft import Draft, Held, Key
 from pipeline.schedules.lifetimes import nibbles, row_nibbles, to_next_row, to_place
 
@@ -137,10 +136,9 @@ def lay(
     *,
     accumulator_bits: int = 32,
     keep_input: bool = False,
-    scratch: bool = True,
     effort: int = EFFORT,
-    most_scratch: Mapping[str, int] = MappingProxyType({}),
     asked: Mapping[str, str] = MappingProxyType({}),
+    cells: float | None = None,
 ) -> Laid:
     """``regions`` one after the other.
 
@@ -149,36 +147,54 @@ def lay(
 
     Args:
         keep_input: the input is there until the end.
-        scratch: kernels may have scratch; see ``with_room``.
         effort: of the placement's exact search; see ``place``.
-        most_scratch, asked: see ``Draft``.
+        asked: see ``Draft``.
+        cells: nibbles; where they don't suffice kernels have less scratch, at the same addresses
+            or, where such kernels could not write over what dies there, at others. If not said, the
+            board's room.
     """
-    draft = Draft(
-        graph, hardware, scratch, accumulator_bits, most_scratch=most_scratch, asked=asked
-    )
-    found = _placed(draft, _body(regions, draft), keep_input, effort)
+    limit = room(graph, hardware) if cells is None else cells
+    draft = Draft(graph, hardware, accumulator_bits, asked=asked)
+    found = _laid(replace(draft), regions, keep_input, effort)
+    last = bool(found.draft.overlaps or found.draft.apart)
+    while found.cells > limit and (crowded := _crowded(found, limit, last)):
+        known, begun = found.addresses, _anew(found, {**found.draft.most_scratch, **crowded})
+        draft = replace(draft, most_scratch=begun.most_scratch)
+        same = _settled(begun, known, found.bound, regions, keep_input) if last else None
+        found = same or _laid(replace(draft), regions, keep_input, effort)
+    return found
+
+
+def _laid(draft: Draft, regions: Sequence[Region], keep_input: bool, effort: int) -> Laid:
+    body = _body(regions, draft)
+    blocks = to_place(draft, body, keep_input, but=bool(draft.overlaps))
+    placed = place(blocks.profiles, blocks.overlaps, effort)
+    addresses = {key: placed.addresses[n] for key, n in blocks.number.items()}
+    found = Laid(draft, body, placed, addresses)
     if not draft.overlaps:
         return found
-    begun, addresses, bound = _anew(found), found.addresses, found.bound
-    del draft, found  # of a large network half of what is held
-    return _settled(begun, addresses, bound, regions, keep_input)
+    begun = _anew(found, draft.most_scratch)
+    del draft, body, blocks, found  # of a large network half of what is held
+    settled = _settled(begun, addresses, placed.bound, regions, keep_input)
+    assert settled, "kernels write over what dies as they were said to"
+    return settled
 
 
 def _body(regions: Iterable[Region], draft: Draft) -> tuple[Step, ...]:
     return tuple(step for region in regions for step in region.steps(draft))
 
 
-def _anew(found: Laid, most_scratch: Mapping[str, int] | None = None) -> Draft:
-    """A draft of the same, in which what lies apart does not overlap; ``most_scratch``: see
-    ``Draft``; as before, if not said."""
+def _anew(found: Laid, most_scratch: Mapping[str, int]) -> Draft:
+    """A draft of the same, in which what lies apart does not overlap."""
     before = found.draft
-    draft = Draft(
-        before.graph, before.hardware, before.scratch, before.accumulator_bits,
-        apart=before.apart | _apart(found),
-        most_scratch=before.most_scratch if most_scratch is None else most_scratch,
-        asked=before.asked,
-    )  # fmt: skip
-    draft.reads, draft.chosen = before.reads, {} if most_scratch else before.chosen
+    pairs = ((found.taken(each.over), found.taken(each.under), each) for each in before.overlaps)
+    apart = frozenset(
+        (each.over, each.under)
+        for over, under, each in pairs
+        if over.stop <= under.start or under.stop <= over.start
+    )
+    draft = replace(before, apart=before.apart | apart, most_scratch=most_scratch)
+    draft.reads, draft.chosen = before.reads, before.chosen
     return draft
 
 
@@ -187,72 +203,32 @@ def _settled(
     known: Mapping[Key, int],
     bound: int,
     regions: Sequence[Region],
-    keep_input: bool = False,
-) -> Laid:
+    keep_input: bool,
+) -> Laid | None:
     """The ``known`` addresses, but for scratch, with kernels for what does lie over what it is made
-    of."""
+    of; None where these may not."""
     body = _body(regions, draft)
     blocks = to_place(draft, body, keep_input)
     fixed = {n: known[key] for key, n in blocks.number.items() if key in known}
     left = [n for n in range(len(blocks.profiles)) if n not in fixed]
     conflicts = Interference(blocks.profiles, blocks.overlaps)
     placed = first_fit(blocks.profiles, conflicts, left, fixed)
+    if conflicts.met(placed):
+        return None
     cells = max(at + blocks.profiles[n].size for n, at in placed.items())
     addresses = {key: placed[n] for key, n in blocks.number.items()}
     return Laid(draft, body, Placed((), cells, bound), addresses)
 
 
-def squeezed(found: Laid, regions: Sequence[Region], cells: int, effort: int) -> Laid:
-    """On slower kernels, with less scratch, for the operators whose scratch does not fit ``cells``:
-    at the same addresses or, where those kernels could not write over what dies there, at others.
-
-    Args:
-        regions: those that were laid, with ``effort``.
-    """
-    while found.cells > cells and (crowded := _crowded(found, cells)):
-        draft, most = found.draft, {**found.draft.most_scratch, **crowded}
-        again = _settled(_anew(found, most), found.addresses, found.bound, regions)
-        if not _borne(found, again):
-            again = lay(regions, draft.graph, draft.hardware, effort=effort, most_scratch=most)
-        found = again
+def _crowded(laid: Laid, cells: float, last: bool = True) -> dict[str, int]:
+    """Operators whose scratch is too much for ``cells``, by output: the bytes that are left for it
+    where it was placed ``last``; else none, for all of them."""
+    draft, found = laid.draft, dict[str, int]()
+    for op in draft.graph.operators:
+        key = draft.graph.beside(op.output, "scratch"), 0
+        if key[0] in draft.held and (not last or laid.taken(key).stop > cells):
+            found[op.output] = max(0, int(cells) - laid.addresses[key]) // 2 if last else 0
     return found
-
-
-def _crowded(laid: Laid, cells: int) -> dict[str, int]:
-    """Operators whose scratch ends above ``cells``, by output: the bytes below that."""
-    held, scratch = laid.draft.held, dict[str, int]()
-    for step in _computing(laid.body):
-        for name in step.scratch:
-            if held[name].buffer.role == "scratch" and laid.taken((name, 0)).stop > cells:
-                output = laid.draft.graph.operator(step.op).output
-                scratch[output] = max(0, cells - laid.addresses[name, 0]) // 2
-    return scratch
-
-
-def _computing(steps: Iterable[Step]) -> Iterator[Compute]:
-    """Those of ``steps``, and in their loops, that compute."""
-    for step in steps:
-        if isinstance(step, Loop):
-            yield from _computing(step.body)
-        elif isinstance(step, Compute):
-            yield step
-
-
-def _borne(before: Laid, after: Laid) -> bool:
-    """Whether the kernels of ``after`` write over what dies as it lies in ``before``."""
-    gaps = {(each.over, each.under): each.gap for each in after.draft.overlaps}
-    times = Counter(over for over, _ in gaps)
-    for each in before.draft.overlaps:
-        over, under = before.taken(each.over), before.taken(each.under)
-        gap, begin = gaps.get((each.over, each.under)), over.start - under.start
-        if over.stop <= under.start or under.stop <= over.start:
-            continue
-        if gap is None:
-            return False
-        walls = gap.apart(len(over), len(under), backwards=times[each.over] == 1)
-        if any(low < begin < high for low, high in walls):
-            return False
-    return True
 
 
 def laid_at(
@@ -267,9 +243,9 @@ def laid_at(
     """``regions`` whose buffers have their places: in ``cells`` nibbles, those that have no address
     of their own where ``at`` says. Kernels have their scratch above that, as far as there is room,
     of which ``kept`` nibbles are for others."""
-    most, limits = room(graph, hardware) - kept, dict[str, int]()
+    limit, most = max(cells, room(graph, hardware) - kept), dict[str, int]()
     while True:
-        draft = Draft(graph, hardware, cells <= most, frames=frames, most_scratch=limits)
+        draft = Draft(graph, hardware, frames=frames, most_scratch=most)
         body = _body(regions, draft)
         top, size, addresses = round_up(cells, WORD), cells, dict[Key, int]()
         for name, held in draft.held.items():
@@ -278,53 +254,16 @@ def laid_at(
             else:
                 addresses[name, 0] = 0 if held.placed else at[name]
         found = Laid(draft, body, Placed((), size, cells), addresses)
-        if size <= max(cells, most):
+        if size <= limit:
             return found
-        limits |= _crowded(found, most)
-
-
-def with_room(laid: Callable[[bool], Laid]) -> Laid:
-    """On the fastest kernels, or, where the board has no room for their scratch, on those that need
-    none.
-
-    Args:
-        laid: given whether kernels may have scratch.
-    """
-    found = laid(True)
-    draft = found.draft
-    crowded = found.cells > room(draft.graph, draft.hardware)
-    has_scratch = any(held.buffer.role == "scratch" for held in draft.held.values())
-    return laid(False) if crowded and has_scratch else found
+        most |= _crowded(found, limit)
 
 
 def load_of(regions: Sequence[Region], graph: Graph, hardware: Hardware) -> int:
     """Nibbles that ``regions`` hold at most; no scratch."""
-    draft = Draft(graph, hardware, scratch=False)
-    body = [step for region in regions for step in region.steps(draft)]
-    blocks = to_place(draft, body, keep_input=False)
+    draft = Draft(graph, hardware, most_scratch={op.output: 0 for op in graph.operators})
+    blocks = to_place(draft, _body(regions, draft), keep_input=False)
     return load(blocks.profiles, blocks.overlaps)
-
-
-def _apart(laid: Laid) -> frozenset[tuple[Key, Key]]:
-    """What may share cells, and does not."""
-
-    pairs = ((laid.taken(each.over), laid.taken(each.under), each) for each in laid.draft.overlaps)
-    return frozenset(
-        (each.over, each.under)
-        for over, under, each in pairs
-        if over.stop <= under.start or under.stop <= over.start
-    )
-
-
-def _placed(
-    draft: Draft,
-    body: tuple[Step, ...],
-    keep_input: bool,
-    effort: int,
-) -> Laid:
-    blocks = to_place(draft, body, keep_input, but=bool(draft.overlaps))
-    placed = place(blocks.profiles, blocks.overlaps, effort)
-    return Laid(draft, body, placed, {key: placed.addresses[n] for key, n in blocks.number.items()})
 
 
 def room(graph: Graph, hardware: Hardware, but: Collection[str] = ()) -> int:

@@ -5,7 +5,7 @@ are chosen by what they save for a byte of flash, most first, as long as the est
 the board; what has no room for its scratch is given up, the largest scratch first.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
@@ -36,19 +36,20 @@ def quickest(
     graph: Graph,
     hardware: Hardware,
     operators: Sequence[Operator],
-    laid: Callable[[Mapping[str, str]], Laid],
+    laid: Callable[..., Laid],
     cells: int,
     usual: Laid,
 ) -> Laid:
     """The regions of ``laid`` in ``cells`` nibbles, with the kernels to ask for.
 
     Args:
-        laid: given the kernels that are asked for, by the outputs of operators; ``usual``: if none.
+        laid: given kernels that are ``asked`` for, by the outputs of operators.
+        usual: where none are.
     """
     able = [each for each in _options(graph, hardware, operators) if 2 * each.scratch <= cells]
     left = hardware.flash_bytes - estimated_bytes(graph, hardware, operators)
     while usual.cells <= cells and (chosen := chosen_of(able, left)):
-        again = laid({each.output: each.kernel for each in chosen})
+        again = laid(asked={each.output: each.kernel for each in chosen})
         if again.cells <= cells:
             return again
         largest = max(chosen, key=lambda each: each.scratch)

@@ -202,7 +202,7 @@ def column_tiles(rng: np.random.Generator) -> tuple[Plan, Graph]:
     run = Run(graph, graph.operators, rows=2, columns=2)
     steps = tuple(Patches(run, row) for row in run.tops)
     regions = [Given("input"), RowByRow(steps, frozenset([graph.output]))]
-    return lay(regions, graph, hardware, scratch=False).plan("by hand"), graph
+    return lay(regions, graph, hardware, cells=0).plan("by hand"), graph
 
 
 def residual(rng: np.random.Generator) -> tuple[Plan, Graph]:

@@ -35,7 +35,7 @@ def laid(
     begin = rows.Given(image, streamed, not streamed)
     order = all_rows(graph, hardware, needed(graph), streamed)
     regions = [begin, rows.Rows(order, frozenset([graph.output]))]
-    return lay(regions, graph, hardware, scratch=scratch)
+    return lay(regions, graph, hardware, cells=None if scratch else 0)
 
 
 @pytest.mark.parametrize("seed", quick(8, range(40), ci=8))

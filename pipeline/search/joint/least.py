@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.placement.place import EFFORT
-from pipeline.schedules.lower import Laid, lay, room, squeezed
+from pipeline.schedules.lower import Laid, lay, room
 from pipeline.schedules.patches import Run, tensors_apart
 from pipeline.search.joint.cuts import NEVER, Cuts, Piece
 from pipeline.search.joint.fastest import Fastest
@@ -49,8 +50,8 @@ def least(
         cuts = cuts_of(graph, hardware, operators, some, effort=effort)
         bound, pieces = cuts.least(best.laid.rows - 1 if best else NEVER)
         if pieces:
-            pieces, available = cuts.roomiest(bound) or pieces, room(graph, hardware)
-            found = _placed(cuts, pieces, bound, hardware, available, squeeze=True)
+            pieces = cuts.roomiest(bound) or pieces
+            found = _placed(cuts, pieces, bound, hardware, room(graph, hardware))
             best = min([best, found] if best else [found], key=lambda each: each.laid.rows)
     assert best is not None
     return best
@@ -75,7 +76,7 @@ def within(
         cuts = fastest.cuts
         if not way.last.isdisjoint(cuts.units.pixels):
             cuts = cuts_of(graph, hardware, operators, last=way.last, effort=effort)
-        found = _placed(cuts, way.pieces, limit, hardware, available)
+        found = _placed(cuts, way.pieces, limit, hardware, inf)
         if found.laid.cells <= available:
             return found
         limit -= found.laid.cells - available
@@ -105,16 +106,15 @@ def _placed(
     pieces: Sequence[Piece],
     bound: int,
     hardware: Hardware,
-    available: int,
-    squeeze: bool = False,
+    available: float,
 ) -> Found:
     """Segment by segment or, where that is more than ``bound``, all rows at once, if that is less;
-    ``squeeze``: on slower kernels where their scratch is more than ``available``."""
+    on slower kernels where their scratch is more than ``available``."""
     graph, ways, effort = cuts.units.graph, list[Laid](), int(cuts.effort * EFFORT)
     for in_one_piece in (True, False):
         parts = regions(cuts, pieces, in_one_piece)
-        laid = lay(parts, graph, hardware, effort=effort)
-        ways.append(squeezed(laid, parts, available, effort) if squeeze else laid)
+        laid = lay(parts, graph, hardware, effort=effort, cells=available)
+        ways.append(laid)
         if laid.rows <= bound or len(pieces) == 1:
             break
     best = min(ways, key=lambda laid: (laid.rows, laid.cells))

@@ -19,7 +19,7 @@ from pipeline.plan.maps import packed
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.channels import Channels, Pass
-from pipeline.schedules.lower import Laid, lay, needed, with_room
+from pipeline.schedules.lower import lay, needed
 from pipeline.schedules.whole import Whole
 from pipeline.search.channels.replay import Replay, Schedule
 from pipeline.search.channels.search import START, Best, Move, Rules, Search, search
@@ -48,15 +48,12 @@ class ByChannels:
         operators = [op for op in needed(graph) if op is not arriving.pool]
         view = View.of(graph.tensors, arriving.start.name, operators, graph.output)
         best, found = self.proposed(view)
-        fast = self.in_place(view, found, best.peak, Places(graph, hardware))
-        ways = {True: fast, False: found}  # kernels that work in place have scratch
-
-        def laid(scratch: bool) -> Laid:
-            regions, bits = [arriving, *ways[scratch]], self.accumulator_bits
-            return lay(regions, graph, hardware, accumulator_bits=bits, scratch=scratch)
-
-        chosen = with_room(laid)
-        found = ways[chosen.draft.scratch]
+        ways = self.in_place(view, found, best.peak, Places(graph, hardware)), found
+        for found in ways:  # kernels that work in place have scratch
+            regions, bits = [arriving, *found], self.accumulator_bits
+            chosen = lay(regions, graph, hardware, accumulator_bits=bits)
+            if not chosen.draft.most_scratch:
+                break
         notes = (
             ("accumulate_layers", len(accumulated(found))),
             ("accumulator_bits", self.accumulator_bits),

@@ -14,7 +14,7 @@ from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.channels import ChannelByChannel
-from pipeline.schedules.lower import Region, lay, load_of, needed, with_room
+from pipeline.schedules.lower import Region, lay, load_of, needed
 from pipeline.schedules.patches import Patches, Run
 from pipeline.schedules.whole import Whole
 from pipeline.search.joint.patches import patchable
@@ -59,8 +59,7 @@ def in_patches(graph: Graph, hardware: Hardware, grid: Grid, until: str = "") ->
         ("patch_stage_overhead_pct", round(100 * stage.again / max(1, once), 2)),
         ("patch_overhead_pct", round(100 * stage.again / max(1, graph.macs), 2)),
     )
-    found = with_room(lambda scratch: lay(regions, graph, hardware, scratch=scratch))
-    return found.plan("patch", notes)
+    return lay(regions, graph, hardware).plan("patch", notes)
 
 
 def least(

@@ -6,9 +6,11 @@ cannot be packed into its own peak, other choices of places and other orders wit
 tried, until one can or all have been.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, product
+from math import inf
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -18,7 +20,7 @@ from pipeline.placement.blocks import WORD, Block, Profile, load, round_up
 from pipeline.placement.place import place
 from pipeline.plan.vocabulary import KEPT, Plan
 from pipeline.schedules.arriving import Arriving
-from pipeline.schedules.lower import Laid, Region, lay, needed, room, with_room
+from pipeline.schedules.lower import Region, lay, needed, room
 from pipeline.schedules.whole import Whole
 from pipeline.search.order import Order, least_peak
 from pipeline.search.quicker import quickest
@@ -92,16 +94,11 @@ def one_by_one(
     for number, over in zip(found.order.tasks, found.over, strict=True):
         regions.append(Whole(operators[number], "" if over is None else view.names[over]))
 
-    def laid(asked: Mapping[str, str], scratch: bool = True) -> Laid:
-        return lay(
-            regions, graph, hardware, keep_input=keep_input, scratch=scratch, effort=EFFORT,
-            asked=asked,
-        )  # fmt: skip
-
-    best = with_room(lambda scratch: laid({}, scratch))
-    if fast and best.draft.scratch:
+    laid = partial(lay, regions, graph, hardware, keep_input=keep_input, effort=EFFORT)
+    best = laid()
+    if fast and not best.draft.most_scratch:
         most = room(graph, hardware) if cells is None else cells
-        best = quickest(graph, hardware, operators, laid, most, best)
+        best = quickest(graph, hardware, operators, partial(laid, cells=inf), most, best)
     proved = ("order_proved", found.order.proved), ("arena_proved", found.proved)
     return best.plan("ordinary", (*proved, *[(KEPT, True)] * keep_input))
 
