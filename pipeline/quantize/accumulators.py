@@ -41,7 +41,7 @@ class Accumulator:
 def accumulators(graph: Graph, strategy: Partial) -> dict[str, Accumulator]:
     """By the names of their tensors, those of ``strategy`` for ``graph`` that round."""
     view = View.of(graph.tensors, graph.input, needed(graph), graph.output)
-    _, schedule = strategy.move.proposed(view)
+    _, schedule = strategy.proposed(view)
     bits = strategy.accumulator_bits
     return {
         tensor: Accumulator(bits, loop.at_once)

@@ -3,6 +3,7 @@ a card holds."""
 
 from dataclasses import dataclass, replace
 from math import inf
+from typing import Literal
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -40,7 +41,7 @@ class Planner:
     hardware: Hardware
     objective: str = "memory"
     extra_macs: float = 0.0
-    accumulator_bits: int = 32
+    accumulator_bits: Literal[8, 16, 32] = 32
     arena_limit_bytes: int = 0
     arena_limit_times_least: float = 0.0
     seconds: float = 0.0

@@ -14,6 +14,7 @@ kept is not always the best for the caller. The exact search keeps every configu
 beats in peak, accumulating layers and context.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from typing import Literal, NamedTuple
@@ -65,12 +66,17 @@ class Rules:
         accumulator_bits: of one element while contributions are added to it.
         at_once: channels at a time.
         given: operators keep their order, which keeps networks with many branches small.
+        loops: there may be some.
+        able: whether a kernel writes so many channels of an operator's output, 0: all of it, over
+            those that it is made of, which the published rules know of element-wise ones alone.
     """
 
     view: View
     accumulator_bits: int = 32
     at_once: int = 1
     given: bool = False
+    loops: bool = True
+    able: Callable[[Operator, int], bool] = lambda op, at_once: False
 
     def __post_init__(self) -> None:
         view, each = self.view, self.accumulator_bits // 4
@@ -103,7 +109,7 @@ class Rules:
                 found.append(Move("concatenate", tensor, _concatenate(state, bit)))
             if tensor and self._evaluable(state, tensor):
                 found += self._computed(state, tensor)
-        return found
+        return [move for move in found if self.loops or move.rule == "full"]
 
     def _computed(self, state: State, tensor: int) -> list[Move]:
         """Moves that execute an operator."""
@@ -137,22 +143,32 @@ class Rules:
         """A loop over the channels of ``tensor`` may begin, or is the one being built."""
         return all(self.channels[n] == self.channels[tensor] for n in members(state.part))
 
-    def needed(self, move: Move, state: State, context: int, sums: int) -> int:
-        """Nibbles held while ``move`` leads to ``state`` in a loop whose complete context is
-        ``context``, ``sums`` of it accumulated: Pex's LOCALPMU, for slices and concatenations too.
+    def held(self, move: Move, state: State, context: int, sums: int) -> tuple[int, int]:
+        """What is there while ``move`` leads to ``state`` in a loop whose complete context is
+        ``context``, ``sums`` of it accumulated: the nibbles of whole tensors, and the mask of those
+        that are there some channels at a time. Pex's LOCALPMU, for slices and concatenations too.
 
-        A partial tensor of the context is a view. An element-wise operator outside loops takes the
-        place of an input that dies.
+        A partial tensor of the context is a view.
         """
-        part = (move.before.part | state.part & 1 << move.tensor) & ~context
-        held = self.nibbles(move.before.full | context)
-        held += sum(self.widened[n] for n in members(sums))
-        held += sum(self.at_a_time[n] for n in members(part))
-        if move.rule == "full":
-            over = self.view.tasks[move.tensor - 1].over
-            if all(state.full >> n & 1 for n in over):
-                held += self.view.sizes[move.tensor]
-        return held
+        bit = 1 << move.tensor
+        part = (move.before.part | state.part & bit) & ~context
+        full = self.nibbles(move.before.full | context)
+        full += sum(self.widened[n] for n in members(sums))
+        if self.over(move, state.full | state.part | context) is not None:
+            part &= ~bit
+        elif move.rule == "full":
+            full += self.view.sizes[move.tensor]
+        return full, part
+
+    def over(self, move: Move, needed: int) -> int | None:
+        """The tensor whose place ``move`` takes: one that is not ``needed`` any more."""
+        if move.rule not in ("full", "continue"):
+            return None
+        task, op = self.view.tasks[move.tensor - 1], self.view.operators[move.tensor - 1]
+        over = task.over if move.rule == "full" else ()
+        if self.able(op, self.at_once if move.rule == "continue" else 0):
+            over = task.reads
+        return next((n for n in over if not needed >> n & 1), None)
 
     def nibbles(self, full: int) -> int:
         """Of whole tensors."""
@@ -184,7 +200,7 @@ class Found(NamedTuple):
         accumulated: layers executed by accumulation.
         partial: steps in loops.
         context, sums: the complete context of the loop that the state is in.
-        move: the last step.
+        state: that the last step leads to, and the ``move`` that this is.
         rest: how ``move.before`` is computed.
     """
 
@@ -193,6 +209,7 @@ class Found(NamedTuple):
     partial: int = 0
     context: int = 0
     sums: int = 0
+    state: State = START
     move: Move | None = None
     rest: "Found | None" = None
 
@@ -205,13 +222,23 @@ class Found(NamedTuple):
         )
 
 
+class Step(NamedTuple):
+    """``move`` leads to ``state`` in a loop of ``context``, ``sums`` of it accumulated."""
+
+    move: Move
+    state: State
+    context: int
+    sums: int
+
+
 @dataclass(frozen=True)
 class Best:
-    """``moves`` in the order of execution; ``states``: how many were looked at."""
+    """``steps`` by ``rules``, in the order of execution; ``states``: how many were looked at."""
 
+    rules: Rules
     peak: int
     accumulated: int
-    moves: tuple[Move, ...]
+    steps: tuple[Step, ...]
     states: int
 
 
@@ -246,24 +273,27 @@ def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> 
         if limit < inf:
             tried = [found._replace(peak=0) for found in tried if found.peak <= limit]
         known[state] = _kept(tried, kind)
-    best = step = known[first][0]
-    moves = list[Move]()
-    while step.move and step.rest:
-        moves.append(step.move)
-        step = step.rest
-    return Best(best.peak, best.accumulated, tuple(reversed(moves)), len(moves_of))
+    best = found = known[first][0]
+    steps = list[Step]()
+    while found.move and found.rest:
+        steps.append(Step(found.move, found.state, found.context, found.sums))
+        found = found.rest
+    return Best(rules, best.peak, best.accumulated, tuple(reversed(steps)), len(moves_of))
 
 
 def _after(rules: Rules, move: Move, state: State, rest: Found) -> Found:
     if move.rule == "begin":  # the context is complete: all steps of the loop have to hold it
-        return rest._replace(context=state.context, sums=state.sums, move=move, rest=rest)
-    local = rules.needed(move, state, rest.context, rest.sums)
+        return rest._replace(
+            context=state.context, sums=state.sums, state=state, move=move, rest=rest
+        )
+    full, part = rules.held(move, state, rest.context, rest.sums)
     return Found(
-        max(rest.peak, local),
+        max(rest.peak, full + sum(rules.at_a_time[n] for n in members(part))),
         rest.accumulated + (move.rule == "accumulate"),
         rest.partial + (move.rule != "full"),
         rest.context if state.context else 0,  # a caller outside the loop sees none
         rest.sums if state.context else 0,
+        state,
         move,
         rest,
     )

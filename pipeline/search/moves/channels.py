@@ -9,6 +9,7 @@ the peak of those rules.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -21,12 +22,16 @@ from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.channels import Channels, Pass
 from pipeline.schedules.lower import lay, needed
 from pipeline.schedules.whole import Whole
-from pipeline.search.channels.replay import Replay, Schedule
-from pipeline.search.channels.search import START, Best, Move, Rules, Search, search
+from pipeline.search.channels.search import Best, Rules, Search, search
 from pipeline.search.order import least_peak
-from pipeline.search.view.whole import AT_END, View
+from pipeline.search.view.whole import View, members
 
 MOST_STATES = 10_000
+
+Schedule = Sequence[Whole | Channels]
+
+Able = Callable[[Operator, int], bool]
+"""See ``Rules``."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,12 @@ class ByChannels:
     Attributes:
         search: ``pex`` is Algorithm 1 as published; ``exact`` finds the least peak of all
             sequences of its rules, and with it the fewest accumulating layers.
-        accumulator_bits: of an element of a tensor that is accumulated in a loop.
+        accumulator_bits: of an element of a tensor that is accumulated in a loop: 8, 16 or 32.
         channels: computed at once in every loop; 0: in each as many as don't raise the peak.
     """
 
     search: Search = "exact"
-    accumulator_bits: int = 32
+    accumulator_bits: Literal[8, 16, 32] = 32
     channels: int = 0
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
@@ -48,7 +53,7 @@ class ByChannels:
         operators = [op for op in needed(graph) if op is not arriving.pool]
         view = View.of(graph.tensors, arriving.start.name, operators, graph.output)
         best, found = self.proposed(view)
-        ways = self.in_place(view, found, best.peak, Places(graph, hardware)), found
+        ways = self.in_place(best, partial(able, graph, hardware)), found
         for found in ways:  # kernels that work in place have scratch
             regions, bits = [arriving, *found], self.accumulator_bits
             chosen = lay(regions, graph, hardware, accumulator_bits=bits)
@@ -63,62 +68,65 @@ class ByChannels:
         return chosen.plan("partial", notes)
 
     def proposed(self, view: View) -> tuple[Best, Schedule]:
-        """What the search found, and the schedule with its channels at once."""
-        ordered, best = self._best(view)
-        found = schedule(ordered, best.moves, self.channels or 1)
-        replay = Replay(view, self.accumulator_bits)
-        return best, found if self.channels else replay.widest(found, best.peak)
-
-    def in_place(self, view: View, found: Schedule, peak: int, places: "Places") -> Schedule:
-        """``found``, or the schedule within ``peak`` nibbles that rounds fewer sums because kernels
-        of the board work in place, which the published rules know of sums alone."""
-        if self.channels or self.search == "pex":
-            return found
-        wide = partial(Replay(view, self.accumulator_bits).widest, limit=peak)
-        rules = Rules(view.in_place(places.able), self.accumulator_bits)
-        sums = len(accumulated(found))
-        fewest = search(rules, "exact", MOST_STATES, peak) if sums else None
-        if fewest and fewest.accumulated < sums:
-            found = wide(schedule(rules.view, fewest.moves, 1))
-        return places.wider(found, wide)
-
-    def _best(self, view: View) -> tuple[View, Best]:
-        """Over all orders; where those are too many, in the order that is best without loops; where
-        even that is too much, without loops."""
+        """What the search found, and the schedule with its channels at once: over all orders; where
+        those are too many, in the order that is best without loops; where even that is too much,
+        without loops."""
         rules = Rules(view, self.accumulator_bits, self.channels or 1)
-        if best := search(rules, self.search, MOST_STATES):
-            return view, best
-        view = view.reordered(least_peak(view).tasks)
-        if best := search(replace(rules, view=view, given=True), self.search, MOST_STATES):
-            return view, best
-        moves = tuple(Move("full", tensor, START) for tensor in range(1, len(view.names)))
-        return view, Best(view.peak(range(len(moves))), 0, moves, len(moves) + 1)
+        best = search(rules, self.search, MOST_STATES)
+        if best is None:
+            rules = replace(rules, view=view.reordered(least_peak(view).tasks), given=True)
+            best = search(rules, self.search, MOST_STATES)
+        best = best or search(replace(rules, loops=False), self.search, len(view.names))
+        assert best, "whole tensors in one order have a state each"
+        return best, self._schedule(best.rules, best, best.peak)
 
+    def in_place(self, best: Best, able: Able) -> Schedule:
+        """``best`` or, within its peak, what rounds fewer sums because kernels that are ``able``
+        work in place; in as few passes as the room that they leave allows."""
+        peak, published, rules = best.peak, best.rules, replace(best.rules, able=able)
+        if self.channels or self.search == "pex":
+            return self._schedule(published, best, peak)
+        fewest = search(rules, "exact", MOST_STATES, peak) if best.accumulated else None
+        if fewest and fewest.accumulated < best.accumulated:
+            best = fewest
+        plain, roomy = (self._schedule(each, best, peak) for each in (published, rules))
+        return [
+            _widest(part, other, able)
+            if isinstance(part, Channels) and isinstance(other, Channels)
+            else other
+            if best is fewest
+            else part
+            for part, other in zip(plain, roomy, strict=True)
+        ]
 
-def schedule(view: View, moves: Sequence[Move], at_once: int) -> Schedule:
-    """``moves`` as regions: an operator alone takes the place of an input that dies there."""
-    found, last = list[Whole | Channels](), dict[str, int]()
-    for n, move in enumerate(moves):
-        if move.rule in ("full", "continue", "generate", "accumulate"):
-            last |= dict.fromkeys(view.operators[move.tensor - 1].inputs, n)
-    last |= {view.names[each]: AT_END for each in view.kept}
-    for n, move in enumerate(moves):
-        name, op = view.names[move.tensor], view.operators[move.tensor - 1]
-        if move.rule == "full":
-            over = (view.names[each] for each in view.tasks[move.tensor - 1].over)
-            found.append(Whole(op, next((each for each in over if last[each] == n), "")))
-            continue
-        if move.rule == "begin":  # with a slice, or with a layer that generates its channels
-            channels = view.tensors[view.names[moves[n + 1].tensor]].shape[-1]
-            found.append(Channels(f"channel{len(found)}", channels, at_once))
-            continue
-        loop = found[-1]
-        assert isinstance(loop, Channels)
-        if move.rule == "concatenate":
-            found[-1] = replace(loop, whole=(*loop.whole, name))
-        elif move.rule != "slice":
-            found[-1] = replace(loop, passes=(*loop.passes, Pass(move.rule, op)))
-    return found
+    def _schedule(self, rules: Rules, best: Best, limit: int) -> Schedule:
+        """As regions: each loop with as many channels at once as keep it within ``limit`` nibbles
+        by ``rules`` (Pex, remark 4), unless it is said how many."""
+        view, found = rules.view, list[Whole | Channels]()
+        for n, (move, state, context, sums) in enumerate(best.steps):
+            name, op = view.names[move.tensor], view.operators[move.tensor - 1]
+            under = rules.over(move, state.full | state.part | context)
+            over = "" if under is None else view.names[under]
+            if move.rule == "full":
+                found.append(Whole(op, over))
+                continue
+            if move.rule == "begin":  # with a slice, or with a layer that generates its channels
+                channels = rules.channels[best.steps[n + 1].move.tensor]
+                most = self.channels or channels
+                found.append(Channels(f"channel{len(found)}", channels, most))
+                continue
+            loop = found[-1]
+            assert isinstance(loop, Channels)
+            full, part = rules.held(move, state, context, sums)
+            if part and not self.channels:
+                each = sum(rules.view.sizes[t] // rules.channels[t] for t in members(part))
+                loop = replace(loop, at_once=min(loop.at_once, (limit - full) // each))
+            if move.rule == "concatenate":
+                loop = replace(loop, whole=(*loop.whole, name))
+            elif move.rule != "slice":
+                loop = replace(loop, passes=(*loop.passes, Pass(move.rule, op, over)))
+            found[-1] = loop
+        return found
 
 
 def loops(found: Schedule) -> list[Channels]:
@@ -130,51 +138,17 @@ def accumulated(found: Schedule) -> list[str]:
     return [name for loop in loops(found) for name in loop.accumulated]
 
 
-@dataclass(frozen=True)
-class Places:
-    """``able``: whether a kernel computes some channels of an operator so; none: all of them."""
-
-    graph: Graph
-    hardware: Hardware
-
-    def able(self, op: Operator, at_once: int = 0) -> bool:
-        tensors = self.graph.tensors
-        if not op.weighted or len(op.inputs) != 1:
-            return False
-        source, target = tensors[op.inputs[0]], tensors[op.output]
-        channels = target.shape[-1]
-        alike = (source.shape[-1], source.dtype, len(source.shape)) == (channels, target.dtype, 3)
-        if not alike:
-            return False
-        parts = {each.name: _part(each, at_once or channels) for each in (source, target)}
-        over = frozenset([source.name])
-        form = Form(op, self.graph, parts, overlaps=over, in_place=True)
-        return takes_place(form, self.hardware)
-
-    def wider(self, schedule: Schedule, widest: Callable[[Schedule], Schedule]) -> Schedule:
-        """Each loop in as few passes as its room allows, what a kernel can in another's place.
-
-        Args:
-            schedule: with as many channels at once as fit where nothing takes another's place.
-            widest: the same of any schedule.
-        """
-        roomy = widest([_over(n) if isinstance(n, Channels) else n for n in schedule])
-        return [
-            next(self._ways(part, other), part)
-            if isinstance(part, Channels) and isinstance(other, Channels)
-            else part
-            for part, other in zip(schedule, roomy, strict=True)
-        ]
-
-    def _ways(self, part: Channels, other: Channels) -> Iterator[Channels]:
-        """``other`` with the most channels that its kernels take and sums are added evenly of, more
-        than ``part`` has; then ``part``, evenly."""
-        ops = [each.op for each in other.passes if each.over]
-        for at_once in _even(other):
-            if at_once > part.at_once and all(self.able(op, at_once) for op in ops):
-                yield replace(other, at_once=at_once)
-        for at_once in _even(part):
-            yield replace(part, at_once=at_once)
+def able(graph: Graph, hardware: Hardware, op: Operator, at_once: int) -> bool:
+    """See ``Rules``."""
+    if not op.weighted or len(op.inputs) != 1:
+        return False
+    source, target = graph.tensors[op.inputs[0]], graph.tensors[op.output]
+    channels = target.shape[-1]
+    if (source.shape[-1], source.dtype, len(source.shape)) != (channels, target.dtype, 3):
+        return False
+    parts = {each.name: _part(each, at_once or channels) for each in (source, target)}
+    over = frozenset([source.name])
+    return takes_place(Form(op, graph, parts, overlaps=over, in_place=True), hardware)
 
 
 def _part(tensor: Tensor, at_once: int) -> Part:
@@ -184,18 +158,14 @@ def _part(tensor: Tensor, at_once: int) -> Part:
     return Part(sizes, packed(sizes, bits).strides, bits, rings=(0, 0, ring))
 
 
-def _over(loop: Channels) -> Channels:
-    """``loop`` with everything that continues one ring, read by nothing else, in its place."""
-    rings = {p.op.output for p in loop.passes if p.rule != "accumulate"} - {*loop.whole}
-    reads = [name for op in loop.operators for name in op.inputs]
-
-    def one(each: Pass) -> Pass:
-        source = each.op.inputs[0]
-        able = each.rule == "continue" and each.op.output in rings
-        single = source in rings and reads.count(source) == 1
-        return replace(each, over=source) if able and single else each
-
-    return replace(loop, passes=tuple(map(one, loop.passes)))
+def _widest(part: Channels, other: Channels, able: Able) -> Channels:
+    """``other`` with the most channels that its kernels take and sums are added evenly of, if more
+    than ``part`` has; else ``part``, evenly."""
+    ops = [each.op for each in other.passes if each.over]
+    for at_once in _even(other):
+        if at_once > part.at_once and all(able(op, at_once) for op in ops):
+            return replace(other, at_once=at_once)
+    return replace(part, at_once=next(_even(part)))
 
 
 def _even(loop: Channels) -> Iterator[int]:

@@ -1,11 +1,11 @@
 """Every derivation that table 2 of Pex allows, tried to its end.
 
 The rules as they are printed, with no more than their printed conditions; a derivation that does
-not give a schedule that can run (``runs``) is none. What a schedule needs is what the replay says.
-Shares no code with the search.
+not give a schedule that can run (``runs``) is none. What a schedule needs is found by running it
+forwards on names (``peak_of``). Shares no code with the search.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from pipeline.graph.graph import Graph
@@ -15,8 +15,8 @@ from pipeline.graph.operators.dense import Dense
 from pipeline.schedules.channels import Channels, Pass
 from pipeline.schedules.lower import needed
 from pipeline.schedules.whole import Whole
-from pipeline.search.channels.replay import Replay, Schedule
 from pipeline.search.channels.search import Rule
+from pipeline.search.moves.channels import Schedule
 from pipeline.search.view.whole import View
 
 Memory = frozenset[tuple[str, str]]
@@ -59,6 +59,35 @@ def runs(schedule: Schedule, view: View) -> bool:
     return right
 
 
+def peak_of(schedule: Schedule, view: View, accumulator_bits: int) -> int:
+    """The most nibbles that are live at once."""
+    most, there = 0, {view.names[0]}
+
+    def nibbles(names: Iterable[str]) -> int:
+        return sum(view.tensors[name].nibbles for name in names)
+
+    for number, region in enumerate(schedule):
+        rest = (op for later in schedule[number + 1 :] for op in later.operators)
+        needed = {view.names[n] for n in view.kept}.union(*(op.inputs for op in rest))
+        if isinstance(region, Whole):
+            dying = {*region.op.overwritable(view.tensors)} - needed
+            most = max(most, nibbles(there | ({region.op.output} if not dying else set())))
+            there.add(region.op.output)
+        else:
+            written, made = {*region.accumulated, *region.whole}, set[str]()
+            sums = (view.tensors[name] for name in region.accumulated)
+            wider = (each.size * accumulator_bits // 4 - each.nibbles for each in sums)
+            fixed = nibbles(there | written) + sum(max(0, each) for each in wider)
+            for turn, each in enumerate(region.passes):
+                made |= {each.op.output} - written
+                read = {name for later in region.passes[turn:] for name in later.op.inputs}
+                rings = nibbles(made & (read | {each.op.output}))
+                most = max(most, fixed + rings // region.channels * region.at_once)
+            there |= written
+        there &= needed
+    return most
+
+
 @dataclass
 class Brute:
     graph: Graph
@@ -70,8 +99,7 @@ class Brute:
     def __post_init__(self) -> None:
         self.operators = needed(self.graph)
         tensors, output = self.graph.tensors, self.graph.output
-        view = View.of(tensors, self.graph.input, self.operators, output)
-        self.replay = Replay(view, self.accumulator_bits)
+        self.view = View.of(tensors, self.graph.input, self.operators, output)
         self.makers = {op.output: op for op in self.operators}
         for op in self.operators:
             before = (self.seen.get(name, set()) | {name} for name in op.inputs)
@@ -139,9 +167,9 @@ class Brute:
     def finished(self, history: Derivation) -> None:
         self.derivations += 1
         plan = self.schedule(history)
-        if not runs(plan, self.replay.view):
+        if not runs(plan, self.view):
             return
-        held = self.replay.peak(plan)
+        held = peak_of(plan, self.view, self.accumulator_bits)
         sums = sum(rule == "accumulate" for rule, _ in history)
         first = self.graph.tensors[self.graph.input].bytes
         self.best = min(self.best, (max(held / 2, first), sums))

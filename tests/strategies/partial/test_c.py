@@ -15,7 +15,7 @@ from pipeline.plan.calibrate import calibrated
 from pipeline.plan.cost import cost
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Loop, Plan
-from pipeline.search.moves.channels import Places
+from pipeline.search.moves.channels import able
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
@@ -85,7 +85,7 @@ def test_without_room_for_scratch(tmp_path: Path) -> None:
     assert cost(plan, FIGURE_1, small).arena_bytes <= small.sram_bytes
     as_c(tmp_path, FIGURE_1, plan, core())
     graph = entrance()
-    peak = partial(8).move.proposed(view_of(graph))[0].peak
+    peak = partial(8).proposed(view_of(graph))[0].peak
     assert passes(partial(8).plan(graph, core(sram_bytes=peak // 2 + 64))) == [12]
 
 
@@ -169,7 +169,7 @@ def planned(graph: Graph, strategy: Partial, own_kernels: bool = True) -> Plan:
     """Verified, and no higher than the rules say."""
     board = core() if own_kernels else host()
     plan = calibrated(strategy.plan(graph, board), graph, frames(graph, 2, 1))
-    peak = strategy.move.proposed(view_of(graph))[0].peak
+    peak = strategy.proposed(view_of(graph))[0].peak
     assert 2 * cost(plan, graph, board, verify(plan, graph)).pmu_bytes <= peak
     return plan
 
@@ -213,6 +213,6 @@ def test_groups_of_channels_that_would_be_computed_twice() -> None:
     net = Net((6, 6, 14))
     net.depthwise("input")
     graph = net.graph()
-    places, op = Places(graph, core()), graph.operators[0]
-    assert [n for n in range(1, 15) if places.able(op, n)] == [1, 2, 3]
-    assert not Places(graph, host()).able(op, 1)
+    (op, *_) = graph.operators
+    assert [n for n in range(1, 15) if able(graph, core(), op, n)] == [1, 2, 3]
+    assert not able(graph, host(), op, 1)

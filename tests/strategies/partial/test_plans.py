@@ -21,7 +21,6 @@ from pipeline.plan.vocabulary import Clear, Compute, Loop, Plan
 from pipeline.schedules.channels import Channels
 from pipeline.schedules.lower import needed
 from pipeline.schedules.whole import Whole
-from pipeline.search.channels.replay import Replay
 from pipeline.search.channels.search import Best, Rules, Search, kind, search
 from pipeline.search.moves.channels import ByChannels, loops
 from pipeline.search.view.whole import View
@@ -31,7 +30,7 @@ from tests.codegen.int8.support import frames
 from tests.strategies import nets
 from tests.strategies.chains import board, mnist
 from tests.strategies.nets import Net, loopable
-from tests.strategies.partial.brute import Brute, runs
+from tests.strategies.partial.brute import Brute, peak_of, runs
 from tests.strategies.proving import exact
 from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
@@ -77,12 +76,11 @@ def test_published_networks_are_exact(name: str, network: Any, peak: int) -> Non
 
 def test_loops_are_as_wide_as_the_peak_allows() -> None:
     graph = nets.ds_cnn((64,) * 5)
-    best, found = Partial().move.proposed(view_of(graph))
-    loads = Replay(view_of(graph), 32).loads(found)
-    for place, part in enumerate(found):
+    best, found = Partial().proposed(view_of(graph))
+    for n, part in enumerate(found):
         if isinstance(part, Channels) and part.at_once < part.channels:
-            held = max(x.fixed + (part.at_once + 1) * x.channel for x in loads if x.region == place)
-            assert held > best.peak
+            wider = [*found[:n], replace(part, at_once=part.at_once + 1), *found[n + 1 :]]
+            assert peak_of(wider, view_of(graph), 32) > best.peak
     assert any(part.at_once > 1 for part in loops(found))
 
 
@@ -159,7 +157,7 @@ def test_kinds_of_operators() -> None:
 
 def test_wrong_schedules_do_not_run() -> None:
     graph = FIGURE_1
-    _, right = Partial(accumulator_bits=8).move.proposed(view_of(graph))
+    _, right = Partial(accumulator_bits=8).proposed(view_of(graph))
     (number, loop) = next((n, p) for n, p in zip(count(), right) if isinstance(p, Channels))
     broken = (
         (replace(loop, passes=loop.passes[:-1]),),  # nothing uses what it makes
@@ -211,7 +209,8 @@ def test_exact_equals_every_derivation(first: int) -> None:
 def test_some_networks_have_loops_and_some_widths_forbid_them() -> None:
     graphs = [loopable(seed) for seed in range(40)]
     looping = [
-        sum(any(m.rule != "full" for m in found(g, bits).moves) for g in graphs) for bits in WIDTHS
+        sum(any(s.move.rule != "full" for s in found(g, bits).steps) for g in graphs)
+        for bits in WIDTHS
     ]
     assert 10 < looping[2] <= looping[0] < 40
 
@@ -292,7 +291,7 @@ def test_schedules_replay_at_any_width(name: str) -> None:
     view = view_of(network(name))
     for bits in WIDTHS:
         best, schedule = ByChannels(accumulator_bits=bits).proposed(view)
-        peak = Replay(view, bits).peak(schedule)
+        peak = peak_of(schedule, view, bits)
         assert runs(schedule, view) and max(peak, view.sizes[0]) == best.peak
 
 
