@@ -137,7 +137,8 @@ def tried(copy: Path, mutant: Mutant, record: Recording | Reach) -> Row:
             )
             if code not in (0, 5):
                 failed = [line for line in out.splitlines() if line.startswith(("FAILED", "ERROR"))]
-                by = failed[0].split()[1] if failed else ("no end" if code < 0 else f"exit {code}")
+                test = failed[0].partition(" ")[2].partition(" - ")[0] if failed else ""
+                by = test or ("no end" if code < 0 else f"exit {code}")
                 row |= {"killed": True, "by": by}
                 break
         else:

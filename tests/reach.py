@@ -81,15 +81,15 @@ class Recording:
         return sorted(tests, key=lambda t: (self.breadth[t] * (self.seconds.get(t, 1.0) + 0.1), t))
 
     def at(self, file: str, line: int) -> list[str]:
-        """The tests that reach a line; of a line of no function, or of one that is not code, those
-        that reach the function or the file."""
+        """The tests that reach a line of a function, or where it is not code, the function; of any
+        other line, those that reach the file: whose import ran it is chance."""
         if file in self.files:
             return self.order(self.files[file])
-        lines = self.lines.get(file, {})
-        if tests := lines.get(line, set()) - {""}:
-            return self.order(tests)
+        lines, end = self.lines.get(file, {}), 1 << 30
         spans = functions((ROOT / file).read_text())
-        first, last = next(((a, b) for _, a, b in spans if a <= line <= b), (1, 1 << 30))
+        first, last = next(((a, b) for _, a, b in spans if a <= line <= b), (1, end))
+        if last < end and (tests := lines.get(line, set()) - {""}):
+            return self.order(tests)
         near = {t for number, tests in lines.items() if first <= number <= last for t in tests}
         return self.order(near - {""})
 

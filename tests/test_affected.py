@@ -125,7 +125,7 @@ def test_the_record_has_tests_for_each_line_and_narrow_ones_first(
 ) -> None:
     monkeypatch.setattr(reach, "ROOT", root)
     many = {f"tests/test_many.py::test[{n}]" for n in range(20)}
-    lines = {5: {A, B, C, *many}, 6: {B, C}, 7: {A}, 4: {""}, 1: {""}}
+    lines = {5: {A, B, C, *many}, 6: {B, C}, 7: {A}, 4: {""}, 1: {C}}
     breadth = reach.Counter({A: 10, B: 20, C: 1000, **dict.fromkeys(many, 500)})
     seconds = dict.fromkeys([A, B, C, *many], 0.1)
     recording = Recording(seconds, {"pipeline/used.py": lines}, {"x.c": {C}}, breadth)
@@ -136,6 +136,7 @@ def test_the_record_has_tests_for_each_line_and_narrow_ones_first(
     assert found.tests["x.c"] == {"": [C]}
     assert recording.at("pipeline/used.py", 6) == [B, C]
     assert recording.at("pipeline/used.py", 4)[:2] == [A, B]  # nobody reaches it: its function
+    assert recording.at("pipeline/used.py", 1)[:2] == [A, B]  # of no function: the file
     path = root / "reach.json"
     reach.write(found, path)
     assert reach.read(path) == found

@@ -232,9 +232,10 @@ def models() -> dict[str, onnx.ModelProto]:
             model("p = GlobalAveragePool(x); a = Squeeze(p, axes); y = Unsqueeze(a, axes)", IMAGE,
             {"axes": ints(2, 3)}),
         "open batch": model("y = Abs(x)", ("n", 4, 5, 5)),
-        "constants folded": model(["v = Mul(w, half)", "t = Transpose<perm=[1, 0]>(v)",
+        "constants folded": model([N("Cast", ["half"], ["h"], to=TensorProto.FLOAT),
+            "v = Mul(w, h)", "t = Transpose<perm=[1, 0]>(v)",
             N("Constant", [], ["b"], value=numpy_helper.from_array(weights(5))),
-            "y = Gemm(x, t, b)"], (1, 12), {"w": weights(5, 12), "half": number(0.5)}),
+            "y = Gemm(x, t, b)"], (1, 12), {"w": weights(5, 12), "half": np.float16(0.5)}),
     }  # fmt: skip
 
 

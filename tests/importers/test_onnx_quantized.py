@@ -359,6 +359,7 @@ def test_every_operator_of_integers_is_tried() -> None:
         (partly(), "loose (Exp): no QuantizeLinear follows it"),
         (with_constant(around("o = Relu(a)"), "z0", np.array(0, np.uint16)), "uint16"),
         (with_constant(around(**CASES["Gemm"]), "w_z", np.full(7, 100, np.int8)), "symmetric"),
+        (around(**CASES["Gemm"], scales=(0.03, 2e-9, 0.021)), "its sums may leave int32"),
         (between("p = Pad(q, pads, v)", constants={"pads": PADS, "v": 7}, ends=HERE),
          "constant 135: only the zero point 119 (it stands for 0) is supported"),
         (between(f"p = QLinearConv(q, {CONV}, b)", constants={"b": np.zeros(3, np.int32)}),

@@ -30,7 +30,7 @@ SHAPES = [
     Mnist2kb(channels=(2, 3), kernel=5, input_shape=(32, 32, 1), input_pool=2),
     SmallCnn(),
     SmallCnn(
-        convolutions=((3, 3, 2), (33, 2, 1), (2, 1, 1)),
+        convolutions=((3, 3, 1), (33, 3, 2), (2, 1, 1)),
         pooled=(1, 2),
         input_shape=(27, 27, 3),
         classes=3,
