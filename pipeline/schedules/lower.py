@@ -8,6 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Protocol
 
+from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
@@ -278,7 +279,13 @@ def room(graph: Graph, hardware: Hardware, but: Collection[str] = ()) -> int:
 
 
 def needed(graph: Graph) -> list[Operator]:
-    """The operators that the output depends on, in the graph's order."""
+    """The operators that the output depends on, in the graph's order.
+
+    Raises:
+        ThimbleError: where there are none.
+    """
+    if graph.output == graph.input or graph.output in graph.constants:
+        raise ThimbleError(f"{graph.name} has nothing to compute, its output is given: try another")
     wanted, result = {graph.output}, list[Operator]()
     for op in reversed(graph.operators):
         if op.output in wanted:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
-from pipeline.graph.access import Window
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.plan.vocabulary import Rows, Step
-from pipeline.schedules.bounds import Box, Range
+from pipeline.schedules.bounds import Box, Needs, Range, hull
 from pipeline.schedules.draft import Draft
 
 
@@ -61,45 +60,30 @@ class Run:
     def boxes(self, made: Box) -> dict[str, Box]:
         """What the box ``made`` of the result needs of each tensor in the run, and of those that it
         reads; ``made`` itself."""
-        sides = [self._along(axis, range(*made[axis].ends)) for axis in (0, 1)]
-        return {
-            name: (
-                *(Range(side[name].start, len(side[name])) for side in sides),
-                Range(0, self.graph.tensors[name].shape[2]),
-            )
-            for name in sides[0]
-        }
+        found = {self.op.output: made}
+        for op in reversed(self.operators):
+            for name, box in self._needs[op.output](found[op.output]).items():
+                shape = self.graph.tensors[name].shape
+                found[name] = tuple(map(hull, found.get(name, box), box, shape))
+        return found
+
+    @cached_property
+    def _needs(self) -> dict[str, Needs]:
+        return {op.output: Needs(op, self.graph.tensors, op.inputs) for op in self.operators}
 
     @cached_property
     def sides(self) -> dict[str, tuple[list[range], list[range]]]:
         """Of each tensor the rows that the patches from each top on need, and the columns that the
         patches beside each other do."""
-        down = [self._along(0, range(*self.patches(top)[0][0].ends)) for top in self.tops]
-        across = [self._along(1, range(*patch[1].ends)) for patch in self.patches(0)]
-        return {name: ([d[name] for d in down], [a[name] for a in across]) for name in down[0]}
-
-    def _along(self, axis: int, made: range) -> dict[str, range]:
-        """Indices along an axis that ``made`` of the result need, of each tensor."""
-        found = {self.op.output: made}
-        for output, name, windows in self._windows:
-            window, out = windows[axis], found[output]
-            low, stop = window.span(out.start, out.stop) if out else (0, 0)
-            extent = self.graph.tensors[name].shape[axis]
-            low = min(max(0, low), extent)
-            read = range(low, max(low, min(stop, extent)))
-            other = found.get(name, read)
-            found[name] = range(min(read.start, other.start), max(read.stop, other.stop))
-        return found
-
-    @cached_property
-    def _windows(self) -> list[tuple[str, str, tuple[Window, ...]]]:
-        """Each image that is read, from the last operator on: for what, and how."""
-        return [
-            (op.output, operand.tensor, operand.windows)
-            for op in reversed(self.operators)
-            for operand in op.reads(self.graph.tensors)
-            if operand.tensor in op.inputs
-        ]
+        down = [self.boxes(self.patches(top)[0]) for top in self.tops]
+        across = [self.boxes(patch) for patch in self.patches(0)]
+        return {
+            name: (
+                [range(*d[name][0].ends) for d in down],
+                [range(*a[name][1].ends) for a in across],
+            )
+            for name in down[0]
+        }
 
     @cached_property
     def held(self) -> int:

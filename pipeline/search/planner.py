@@ -59,8 +59,7 @@ class Planner:
 
     def _plan(self, patience: Patience[Plan]) -> Plan:
         graph, hardware = self.graph, self.hardware
-        if graph.output == graph.input or graph.output in graph.constants:
-            raise ThimbleError(f"{graph.name} has nothing to compute: try another network")
+        needed(graph)  # or there is nothing to plan
         whole = graph.weight_bytes <= self._weights_room
         if hardware.storage is None or whole:
             plan = self._in_memory(patience)

@@ -47,8 +47,6 @@ def in_place(
         ThimbleError: for a layout of chains where there is none, for tensors without pixels, and
             where nothing can be convolved as it arrives.
     """
-    if graph.output == graph.input or graph.output in graph.constants:
-        raise ThimbleError(f"{graph.name} has nothing to compute: try another network")
     arriving = Arriving.of(graph, hardware)
     first = _convolved(arriving, graph, hardware) if convolve else arriving
     operators, after = _parts(graph, first.operators, form, layout)

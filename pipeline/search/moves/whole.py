@@ -66,11 +66,6 @@ def one_by_one(
     Raises:
         ThimbleError: where nothing is to be computed, or an input that streams in is to be kept.
     """
-    if graph.output == graph.input or graph.output in graph.constants:
-        raise ThimbleError(
-            f"{graph.name} has nothing to compute: its output {graph.output} is "
-            f"{'its input' if graph.output == graph.input else 'a constant'}"
-        )
     arriving = Arriving.of(graph, hardware)
     if keep_input and arriving.streams:
         raise ThimbleError(

@@ -120,10 +120,7 @@ def layers(graph: Graph) -> tuple[TiledLayer, ...]:
     Raises:
         ThimbleError: for tensors that are no bytes, or neither images nor vectors.
     """
-    result = tuple(_layer(op, graph) for op in needed(graph))
-    if not result:
-        raise ThimbleError(f"{graph.name} has nothing to compute")
-    return result
+    return tuple(_layer(op, graph) for op in needed(graph))
 
 
 def timed(
