@@ -102,6 +102,16 @@ int main(int argc, char **argv) {
 #endif
         if (!NN_INPUT_FILLABLE && nn_invoke() != NN_INCOMPLETE) return 10;
     }
+#ifdef NN_OUTPUT_TAKEN
+    nn_output_t value; /* what is left of a result goes with nn_init */
+    for (uint32_t at = 0; at < NN_INPUT_BYTES; at += chunk) {
+        const uint32_t left = NN_INPUT_BYTES - at;
+        if (at == 0 && nn_init() != NN_OK) return 11;
+        if (nn_feed(frame + at, left < chunk ? left : chunk) != NN_OK) return 12;
+    }
+    if (nn_invoke() != NN_OK || nn_init() != NN_OK) return 13;
+    if (nn_take(&value, 1) != NN_INCOMPLETE) return 14;
+#endif
     return 0;
 }
 """

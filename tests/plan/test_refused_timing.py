@@ -115,6 +115,14 @@ REFUSED: tuple[tuple[str, Callable[[], Subject]], ...] = (
             (Move(X, whole(COPY)), Signal("kept"), USE), (Wait("kept", 1), Move(whole(COPY), X))
         ),
     ),
+    (
+        "race in sram: .*track2",  # the last one has not waited, whoever else has
+        lambda: on_tracks(
+            (USE, Move(X, whole(COPY)), Signal("kept")),
+            (Wait("kept", 1), Move(whole(COPY), X)),
+            (Move(whole(COPY), replace(X, buffer="far")),),
+        ),
+    ),
     ("race in stream", raced_stream),
     ("race in sram", lambda: on(halves(), lambda plan: side_by_side(plan, HALVES, HALVES[:1]))),
     (

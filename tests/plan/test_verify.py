@@ -46,6 +46,12 @@ def test_fixture_is_accepted_and_bit_exact(name: str, seed: int) -> None:
             assert found.high_water_bytes["sram"] <= cost(plan, graph, board()).arena_bytes
 
 
+def test_what_nothing_touches_holds_nothing() -> None:
+    plan, graph = layer()
+    found = interpret(plan, graph, frame_of(graph, np.random.default_rng(0)))
+    assert found.high_water_bytes["card"] == 0 < found.high_water_bytes["flash"]
+
+
 @pytest.mark.parametrize(
     "make",
     [
