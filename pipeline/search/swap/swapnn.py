@@ -95,17 +95,17 @@ class Emitter:
                     f"{layer.name}: {4 * number} B of sums don't fit beside an output tile; try "
                     f"another strategy.buffer_bytes than {room}"
                 )
-            shared = longest(tile.shared for tile in tiling.weight_tiles)
-            sizes = (*held, channels if tiling.summed else shared)[self.axes]
+            most = longest(tile.shared for tile in tiling.weight_tiles)
+            sizes = (*held, channels if tiling.summed else most)[self.axes]
             self.add("sums", layer.target, base + above, sizes, outputs, bits=32)
-        for period in {tile.period for tile in tiling.weight_tiles}:
-            tiles = [tile for tile in tiling.weight_tiles if tile.period == period]
+        for kind in dict.fromkeys(tile.kind for tile in tiling.weight_tiles):
+            tiles = [tile for tile in tiling.weight_tiles if tile.kind == kind]
             _, *inner, last = graph.tensors[layer.weight].shape
-            rows, high, wide = map(longest, zip(*(tile[:3] for tile in tiles), strict=True))
+            rows, high, wide = map(longest, zip(*tiles, strict=True))
             base, whole = inputs * room, (rows, *inner, depth if tiling.summed else last)
-            for kind, sizes in (("rows", whole), ("shared", (high, *inner, wide))):
+            for part, sizes in (("rows", whole), ("shared", (high, *inner, wide))):
                 if all(sizes):
-                    self.add(f"{kind}{period or ''}", layer.weight, base, sizes, weights)
+                    self.add(part + kind, layer.weight, base, sizes, weights)
                 base += prod(sizes)
 
     def add(
@@ -141,7 +141,7 @@ class Emitter:
         for kind, made, some, in_part in kinds:
             if volume((made, some)):
                 box = (made, *((0, extent) for extent in inner), some)
-                yield Piece(self.windows[f"{kind}{tile.period or ''}"], made, box, in_part)
+                yield Piece(self.windows[kind + tile.kind], made, box, in_part)
 
     # --- tasks
 
@@ -178,10 +178,10 @@ class Emitter:
             if not volume((made := self.channels(task, piece.made),)):
                 continue
             alone = piece.partial and not summed
-            if alone and tile.opens:
+            if alone and not tile.columns[0]:
                 yield act("clear", made)
             yield act("add" if piece.partial else "make", made, piece)
-            if alone and tile.closes:
+            if alone and tile.columns[1] == self.tiling.depth:
                 yield act("finish", made)
         if summed and self.last(task) and task.number == len(tiles) - 1:
             yield act("finish", every)

@@ -25,15 +25,18 @@ FINEST = 600
 
 class WeightTile(NamedTuple):
     """Output channels ``rows`` of the weights; and of channels ``shared`` the part ``columns`` of
-    their last axis. A tile that ``opens`` is the first with its shared rows, one that ``closes``
-    the last: the others hold the rest of these rows. Tiles of one ``period`` are alike in size."""
+    their last axis: other tiles hold the rest of these."""
 
     rows: Range
     shared: Range
     columns: Range
-    opens: bool
-    closes: bool
-    period: int
+
+    @property
+    def kind(self) -> str:
+        """Tiles of one kind fit one window: those of whole rows, or with as many rows and shares of
+        rows."""
+        own, high = longest([self.rows]), longest([self.shared])
+        return f"{own}_{high}" if high else ""
 
 
 @dataclass(frozen=True)
@@ -95,48 +98,50 @@ class Tiling:
             ThimbleError: when the weights of an output channel need more room than there is.
         """
         tiles, start = list[WeightTile](), 0
-        for rows, number, period in self._groups() if self.weights else ():
+        for rows, number in self._groups() if self.weights else ():
             own, end = rows // number, start + rows
-            rest = start + own * number, end
-            for n, columns in enumerate(even(longest(self.parts), number)):
-                first, ends = start + n * own, (n == 0, n == number - 1)
-                tiles.append(WeightTile((first, first + own), rest, columns, *ends, period))
+            for n, columns in enumerate(even(self.depth, number)):
+                first = start + n * own
+                tiles.append(WeightTile((first, first + own), (start + own * number, end), columns))
             start = end
         return tuple(tiles)
 
-    def _groups(self) -> list[tuple[int, int, int]]:
-        """So many rows of weights make so many tiles, of a period: whole rows, pieces of one row
-        each, or, where neither gives the rule's number, rows that several tiles share."""
-        layer, room, number = self.layer, self.buffer_bytes, self.weights
-        depth = longest(self.parts)
-        channels, row = layer.channels, layer.row_bytes // layer.sources[0].shape[-1] * depth
+    @property
+    def depth(self) -> int:
+        """Of weights, along the last axis, what is needed for an input tile."""
+        return 1 if self.layer.channelwise else longest(self.parts)
 
-        def whole_rows(number: int) -> list[tuple[int, int, int]]:
-            return [(stop - start, 1, 0) for start, stop in even(channels, number)]
+    def _groups(self) -> list[tuple[int, int]]:
+        """So many rows of weights make so many tiles: one whole rows, or several pieces of one row;
+        or, where neither gives the rule's number, rows that they share."""
+        layer, room, number, depth = self.layer, self.buffer_bytes, self.weights, self.depth
+        column = layer.row_bytes // (1 if layer.channelwise else layer.sources[0].shape[-1])
+        channels, row = layer.channels, column * depth
 
         def fits(rows: int, tiles: int) -> bool:
             whole, shared = divmod(rows, tiles)
-            size = whole * row + shared * -(-depth // tiles) * (row // depth)
-            return tiles <= depth and size <= room
+            return whole * row + shared * -(-depth // tiles) * column <= room
 
-        if number <= channels and whole_rows(number)[0][0] * layer.row_bytes <= room:
-            return whole_rows(number)
-        pieces, more = divmod(number, channels)
-        if pieces and -(-depth // pieces) * (row // depth) <= room:
-            each = [pieces + (n < more) for n in range(channels)]
-            return [(1, tiles, int(tiles == 1)) for tiles in each]
+        def alike(groups: int) -> list[tuple[int, int]]:
+            sizes = [stop - start for start, stop in even(channels, groups)]
+            return [(n, number // groups + (k < number % groups)) for k, n in enumerate(sizes)]
+
+        found = alike(min(channels, number))
+        if all(fits(*each) for each in found):
+            return found
         for sharing in range(2, min(FINEST, number, depth) + 1):
-            period = next((n for n in range(sharing * room // row, 0, -1) if fits(n, sharing)), 0)
-            periods = min(channels // period, (number - 1) // sharing) if period else 0
+            most = range(sharing * room // row, 0, -1)
+            period = next((n for n in most if fits(n, sharing)), channels)
+            periods = min(channels // period, (number - 1) // sharing)
             left, tiles = channels - periods * period, number - periods * sharing
-            if period and left and fits(left, tiles):
-                return [(period, sharing, 0)] * periods + [(left, tiles, int(left < period))]
+            if left and tiles <= depth and fits(left, tiles):
+                return [(period, sharing)] * periods + [(left, tiles)]
         if row > room:
             raise ThimbleError(
                 f"{layer.name}: {number} weight tiles of less than {room} B cannot be cut; try "
                 "another strategy.buffer_bytes"
             )
-        return whole_rows(-(-channels // (room // row)))
+        return [(stop - start, 1) for start, stop in even(channels, -(-channels // (room // row)))]
 
 
 def tiling(layer: TiledLayer, buffer_bytes: int) -> Tiling:
