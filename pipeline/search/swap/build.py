@@ -1,16 +1,16 @@
 """Segments as a program: what is read, computed and written, where, in which order."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from math import prod
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pipeline.graph.graph import Graph
 from pipeline.plan.rates import Rates
 from pipeline.schedules.bounds import Range, all_of
 from pipeline.schedules.swapped import Act, Kind, Window
 from pipeline.search.swap.queues import Queues
-from pipeline.search.swap.segments import Ring, Segment, Turn
+from pipeline.search.swap.segments import Segment, Turn
 from pipeline.search.view.tiles import Rows
 
 
@@ -42,60 +42,42 @@ def add(
             run.frames(together)
 
 
-class Layout(NamedTuple):
-    """Byte addresses of a segment's source and target, and of what it needs besides."""
-
-    source: int
-    target: int
-    inner: int
-
-
-def layout(segments: Sequence[Segment], sram_bytes: int, grain: int) -> list[Layout]:
-    result, low = list[Layout](), True
-    end = sram_bytes // grain * grain
+def layout(segments: Sequence[Segment], sram_bytes: int, grain: int) -> Iterator[tuple[int, ...]]:
+    """Byte addresses of each segment's source and target, and of what it needs besides."""
+    target, low, end = 0, True, sram_bytes // grain * grain
     for number, segment in enumerate(segments):
-        source_bytes, target_bytes = segment.source_ring.bytes, segment.target_ring.bytes
-        if segment.source == "kept" and result:
-            source, low = result[-1].target, not low
+        source_ring, target_ring, *_ = segment.places.values()
+        if segment.source == "kept" and number:
+            source, low = target, not low
         else:
             low = number % 2 == 0
-            source = 0 if low else end - source_bytes
-        target = end - target_bytes if low else 0
-        bottom, top = (source_bytes, target) if low else (target_bytes, source)
-        inner = bottom if number % 2 else top - segment.inner_bytes
-        result.append(Layout(source, target, inner))
-    return result
+            source = 0 if low else end - source_ring.bytes
+        target = end - target_ring.bytes if low else 0
+        bottom, top = (source_ring.bytes, target) if low else (target_ring.bytes, source)
+        yield source, target, bottom if number % 2 else top - segment.inner_bytes
 
 
 class _Run:
     """One segment at its place."""
 
     def __init__(
-        self, queues: Queues, graph: Graph, rates: Rates, segment: Segment, place: Layout
+        self, queues: Queues, graph: Graph, rates: Rates, segment: Segment, bases: Iterable[int]
     ) -> None:
-        self.queues, self.graph, self.rates = queues, graph, rates
-        self.segment, self.tile = segment, -1
+        self.queues, self.rates, self.segment, self.tile = queues, rates, segment, -1
         self.held: dict[str | int, Window] = {}  # by tensor; of weights by the layer's number
-        self.hold(segment.source_ring.tensor, segment.source_ring, place.source)
-        self.hold(segment.target_ring.tensor, segment.target_ring, place.target)
-        base = place.inner
-        for ring in segment.between:
-            base = self.hold(ring.tensor, ring, base)
-        for n, weights in enumerate(segment.weights):
-            base = self.hold(n, weights, base) if weights else base
-
-    def hold(self, key: str | int, ring: Ring, base: int) -> int:
-        """Where it ends."""
-        tensor = self.graph.tensors[ring.tensor]
-        sizes = [*tensor.shape]
-        if len(sizes) > 1:
-            sizes[0] = ring.rows
-        sizes[-1] = ring.channels or sizes[-1]
-        # residents are one window, whichever segment speaks of it
-        name, places = f"{ring.tensor}@{base}.{sizes[0]}", (ring.copies, ring.copy_bytes)
-        window = Window(name, tensor, base, tuple(sizes), 8, *places)
-        self.held[key] = self.queues.windows[name] = window
-        return base + ring.bytes
+        firsts, base = iter(bases), 0
+        for key, ring in segment.places.items():
+            base = next(firsts, base)
+            tensor = graph.tensors[ring.tensor]
+            sizes = [*tensor.shape]
+            if len(sizes) > 1:
+                sizes[0] = ring.rows
+            sizes[-1] = ring.channels or sizes[-1]
+            # residents are one window, whichever segment speaks of it
+            name, places = f"{ring.tensor}@{base}.{sizes[0]}", (ring.copies, ring.copy_bytes)
+            window = Window(name, tensor, base, tuple(sizes), 8, *places)
+            self.held[key] = queues.windows[name] = window
+            base += ring.bytes
 
     def spans(self, key: str | int, rows: Rows, copy: int) -> list[slice]:
         """Where rows lie: a window's first axis is a ring of them; a vector of activations is one
@@ -125,75 +107,63 @@ class _Run:
                     rows = segment.rings.arrivals[source.tensor][at]
                     self.move("load", source.tensor, rows, frame, copy)
             for n, layer in enumerate(segment.layers):
-                if turn.computes[n][0] >= turn.computes[n][1] or layer in segment.by_tile:
-                    continue
-                if n == segment.streamed:
-                    self.stream(n, turn, frames)
-                else:
-                    self.read_weights(n)
-                    for copy, frame in enumerate(frames):
-                        self.compute(n, turn, (0, layer.channels), 0, frame, copy)
+                if turn.computes[n][0] < turn.computes[n][1] and layer not in segment.by_tile:
+                    self.layer(n, turn, frames)
             if segment.target != "kept":
                 for copy, frame in enumerate(frames):
-                    self.move("store", segment.target_ring.tensor, turn.computes[-1], frame, copy)
+                    self.move("store", segment.layers[-1].target, turn.computes[-1], frame, copy)
 
-    def move(
-        self, kind: Literal["load", "store"], tensor: str, rows: Rows, frame: int, copy: int
-    ) -> None:
-        if rows[0] >= rows[1]:
-            return
-        window, touched = self.held[tensor], self.spans(tensor, rows, copy)
-        row_bytes = prod(window.sizes) // (window.sizes[0] if len(window.sizes) > 1 else 1)
-        us = self.rates.move_us((rows[1] - rows[0]) * row_bytes, kind == "store")
-        make = partial(act, kind, window, copy, rows, frame)
-        card = [(tensor, frame, row) for row in range(*rows)]
-        if kind == "load":
-            self.queues.add("read", us, make, writes=touched, card=card)
-        else:
-            self.queues.add("write", us, make, reads=touched, card=card)
-
-    def read_weights(self, n: int, number: int = 0, copy: int = 0) -> None:
-        """Tile ``number`` of a layer's weights, or all of them."""
-        layer, window = self.segment.layers[n], self.held.get(n)
-        if window is None:
-            return
-        tile = window.sizes[0]
-        rows = number * tile, (number + 1) * tile
-        us = self.rates.move_us((min(rows[1], layer.channels) - rows[0]) * layer.row_bytes, False)
-        make, place = partial(act, "load", window, copy, rows, 0), self.spans(n, (0, tile), copy)
-        self.queues.add("read", us, make, writes=place, same=(layer.weight, rows[0]))
-
-    def stream(self, n: int, turn: Turn, frames: Sequence[int]) -> None:
-        segment, tile = self.segment, self.segment.tile
-        for number in range(segment.tiles):
-            self.tile += 1
-            channels = number * tile, (number + 1) * tile
-            self.read_weights(n, number, self.tile)
+    def layer(self, n: int, turn: Turn, frames: Sequence[int]) -> None:
+        """By tiles of weights where these are streamed, with what goes through by tile after it."""
+        segment, streamed = self.segment, n == self.segment.streamed
+        size = segment.tile if streamed else segment.layers[n].channels
+        for number in range(segment.tiles if streamed else 1):
+            self.tile += streamed
+            channels, tile = (number * size, (number + 1) * size), self.tile * streamed
+            self.read_weights(n, number, tile)
             for copy, frame in enumerate(frames):
-                self.compute(n, turn, channels, self.tile, frame, copy)
-            for m in range(n + 1, n + 1 + len(segment.by_tile)):
+                self.compute(n, turn, channels, tile, frame, copy)
+            for m in range(n + 1, n + 1 + len(segment.by_tile) * streamed):
                 self.read_weights(m)
                 self.compute(m, turn, channels, 0, frames[0], 0)
 
+    def move(
+        self, kind: Literal["load", "store"], key: str | int, rows: Rows, frame: int, copy: int
+    ) -> None:
+        """Rows of a feature map; or of weights, which are read only where they are not there."""
+        if rows[0] >= rows[1]:
+            return
+        window, name = self.held[key], self.held[key].tensor.name
+        extent, *row = window.tensor.shape if len(window.sizes) > 1 else (1, *window.sizes)
+        size = (min(rows[1], extent) - rows[0]) * prod(row)
+        us, touched = self.rates.move_us(size, kind == "store"), self.spans(key, rows, copy)
+        make = partial(act, kind, window, copy, rows, frame)
+        same, card = (name, rows[0]), [(name, frame, row) for row in range(*rows)]
+        if kind == "store":
+            self.queues.add("write", us, make, reads=touched, card=card)
+        elif key == name:
+            self.queues.add("read", us, make, writes=touched, card=card)
+        else:
+            self.queues.add("read", us, make, writes=touched, same=same)
+
+    def read_weights(self, n: int, number: int = 0, copy: int = 0) -> None:
+        """Tile ``number`` of a layer's weights, or all of them."""
+        if n in self.held:
+            tile = self.held[n].sizes[0]
+            self.move("load", n, (number * tile, (number + 1) * tile), 0, copy)
+
     def compute(self, n: int, turn: Turn, channels: Rows, tile: int, frame: int, copy: int) -> None:
         layer, rows, held = self.segment.layers[n], turn.computes[n], self.held
-        depth, touched = layer.channels, list[slice]()
+        touched, given = list[slice](), list[tuple[str, int]]()
         for source, reads in zip(layer.sources, turn.reads[n], strict=True):
+            given.append((held[source.tensor].name, copy))
             if reads[0] < reads[1]:
                 touched += self.spans(source.tensor, reads, copy)
         if n in held:
+            given.append((held[n].name, tile))
             touched += self.spans(n, (0, held[n].sizes[0]), tile)
         made = (rows[1] - rows[0]) / layer.rows
-        share = made * (min(channels[1], depth) - channels[0]) / depth
-        self.queues.add(
-            "compute", self.rates.compute_us(layer.work * share),
-            partial(self.made, n, rows, channels, tile, frame, copy),
-            touched, self.spans(layer.target, rows, copy),
-        )  # fmt: skip
-
-    def made(self, n: int, rows: Rows, channels: Rows, tile: int, frame: int, copy: int) -> Act:
-        layer, held = self.segment.layers[n], self.held
-        given = [(held[source.tensor].name, copy) for source in layer.sources]
-        given += [(held[n].name, tile)] if n in held else []
-        target = held[layer.target]
-        return act("make", target, copy, rows, frame, channels, layer.name, tuple(given))
+        share = made * (min(channels[1], layer.channels) - channels[0]) / layer.channels
+        us, target = self.rates.compute_us(layer.work * share), held[layer.target]
+        make = partial(act, "make", target, copy, rows, frame, channels, layer.name, tuple(given))
+        self.queues.add("compute", us, make, touched, self.spans(layer.target, rows, copy))

@@ -169,55 +169,47 @@ class Segment:
         return self.rings.arriving if self.reads_ahead else self.rings.held
 
     @cached_property
-    def source_ring(self) -> Ring:
-        source = self.outside[0]
-        if self.source == "kept" or self.batch > 1:
-            size = aligned(source.rows * source.row_bytes, self.rings.grain)
-            return Ring(source.tensor, source.rows, size, self.batch)
-        return self.arriving[source.tensor]
-
-    @cached_property
-    def target_ring(self) -> Ring:
-        """Of rows that leave, those of one turn, or of two."""
-        last, whole = self.layers[-1], self.target != "stored" or self.batch > 1
-        *_, turn = self.rings.turns[: 1 + self.writes_behind]
-        rows = last.rows if whole else turn.computes[-1][1]
-        size = aligned(rows * prod(last.shape[1:]), self.rings.grain)
-        return Ring(last.target, rows, size, self.batch)
-
-    @cached_property
-    def between(self) -> tuple[Ring, ...]:
-        """Of what else is read: what comes from the card besides the source, and what layers make
-        for others."""
-        others = {source.tensor: self.arriving[source.tensor] for source in self.outside[1:]}
+    def places(self) -> dict[str | int, Ring]:
+        """By tensor, of weights by the number of the layer: of the source and the target, whole or
+        not, then of what else is read, from the card or made by layers for others, and of weights,
+        all of them or tiles."""
+        source, last, rings, whole = self.outside[0], self.layers[-1], self.rings, self.batch > 1
+        found: dict[str | int, Ring] = {source.tensor: self.arriving[source.tensor]}
+        if self.source == "kept" or whole:
+            found[source.tensor] = self.ring(
+                source.tensor, source.rows, source.row_bytes, self.batch
+            )
+        # of rows that leave, those of one turn, or of two
+        *_, turn = rings.turns[: 1 + self.writes_behind]
+        rows = last.rows if self.target != "stored" or whole else turn.computes[-1][1]
+        found[last.target] = self.ring(last.target, rows, prod(last.shape[1:]), self.batch)
+        found |= {each.tensor: self.arriving[each.tensor] for each in self.outside[1:]}
         inside = {layer.target for layer in self.layers}
-        found = others | {name: ring for name, ring in self.rings.held.items() if name in inside}
+        found |= {name: ring for name, ring in rings.held.items() if name in inside}
         for source in (layer.sources[0] for layer in self.by_tile):
-            depth = source.shape[-1]
-            rows, some = found[source.tensor].rows, min(self.tile, depth)
-            size = aligned(rows * (source.row_bytes * some // depth), self.rings.grain)
-            found[source.tensor] = Ring(source.tensor, rows, size, 1, some)
-        return tuple(found.values())
-
-    @cached_property
-    def weights(self) -> tuple[Ring | None, ...]:
-        """Of each layer that has any: all of them, or tiles."""
-        found = list[Ring | None]()
+            rows, depth = found[source.tensor].rows, source.shape[-1]
+            some = min(self.tile, depth)
+            ring = self.ring(source.tensor, rows, source.row_bytes * some // depth)
+            found[source.tensor] = ring._replace(channels=some)
         for n, layer in enumerate(self.layers):
             tile, copies = (self.tile, self.copies) if n == self.streamed else (layer.channels, 1)
-            rows = min(tile, layer.channels)
-            size = aligned(rows * layer.row_bytes, self.rings.grain)
-            found.append(Ring(layer.weight, rows, size, copies) if layer.weight else None)
-        return tuple(found)
+            if layer.weight:
+                tile = min(tile, layer.channels)
+                found[n] = self.ring(layer.weight, tile, layer.row_bytes, copies)
+        return found
+
+    def ring(self, tensor: str, rows: int, row_bytes: int, copies: int = 1) -> Ring:
+        return Ring(tensor, rows, aligned(rows * row_bytes, self.rings.grain), copies)
 
     @cached_property
-    def inner_bytes(self) -> int:
-        """Besides the source and the target."""
-        return sum(ring.bytes for ring in filter(None, self.between + self.weights))
+    def needed_bytes(self) -> int:
+        return sum(ring.bytes for ring in self.places.values())
 
     @property
-    def needed_bytes(self) -> int:
-        return self.inner_bytes + self.source_ring.bytes + self.target_ring.bytes
+    def inner_bytes(self) -> int:
+        """Besides the source and the target."""
+        source, target, *_ = self.places.values()
+        return self.needed_bytes - source.bytes - target.bytes
 
     @property
     def in_whole(self) -> bool:
@@ -279,12 +271,11 @@ class Segment:
         sizes = [source.rows * source.row_bytes for source in self.arrives]
         arrives = self.batch * sum(rates.move_us(size, False, len(turns)) for size in sizes)
         leaves = self.batch * rates.move_us(self.written_bytes, True, len(turns))
-        io, lead, first = 0.0, 0.0, next(filter(None, self.weights), None)
+        first = next((ring for key, ring in self.places.items() if isinstance(key, int)), None)
+        io, lead = 0.0, rates.move_us(first.copy_bytes, False) if first else 0.0
         if self.source == "stored":
             (low, high), *_ = turns[0].reads[0]
             lead += rates.move_us((high - low) * layers[0].sources[0].row_bytes, False)
-        if first:
-            lead += rates.move_us(first.copy_bytes, False)
         if self.target != "kept":
             low, high = turns[-1].computes[-1]
             lead += rates.move_us((high - low) * prod(layers[-1].shape[1:]), True)
