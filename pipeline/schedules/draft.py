@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -20,7 +20,8 @@ from pipeline.hardware import Hardware, Memory
 from pipeline.kernels import Form, Kernel, named, natural_unit, offers
 from pipeline.kernels.gap import Gap
 from pipeline.placement.constants import constants, stored
-from pipeline.plan.maps import Map, Table
+from pipeline.plan.buffers import Role
+from pipeline.plan.maps import Map
 from pipeline.plan.vocabulary import (
     Affine,
     Blocks,
@@ -139,8 +140,6 @@ class Draft:
         self.chosen: dict[Hashable, _Chosen] = {}
         self.gaps: dict[tuple[str, str], Gap | None] = {}
         self.reads: dict[str, Needs] = {}
-        self.slices: dict[tuple[str, Box], Slice] = {}
-        self.alike: dict[Hashable, Compute] = {}
 
     def buffer(self, name: str) -> Buffer:
         if name in self.held:
@@ -149,27 +148,15 @@ class Draft:
 
     # --- what is held
 
-    def hold(
-        self,
-        tensor: str,
-        sizes: Sequence[int] = (),
-        kind: str = "",
-        *,
-        within: str = "",
-        over: str = "",
-    ) -> Buffer:
+    def hold(self, tensor: str, sizes: Sequence[int] = (), kind: str = "", **how: str) -> Buffer:
         """``tensor`` in memory, or of each axis ``sizes`` indices at once: index i then lies at i
-        modulo that. ``kind`` is a word for the buffer's name."""
+        modulo that. ``kind`` is a word for the buffer's name; ``how``: see ``Held``."""
         shape, bits = self.graph.tensors[tensor].shape, self.graph.tensors[tensor].dtype.bits
         place = packed(tuple(sizes) or shape, bits)
         if sizes and tuple(sizes) != shape:
             wrap = (n if n < extent else 0 for n, extent in zip(sizes, shape, strict=True))
             place = replace(place, wrap=tuple(wrap))
-        name = self.graph.beside(tensor, kind) if kind else tensor
-        buffer = Buffer(name, tensor, self.hardware.activation_memory, shape, bits, place)
-        self.held[name] = Held(buffer, within, over)
-        self.home[tensor] = name
-        return buffer
+        return self._hold(tensor, place, kind, **how)
 
     def hold_rows(self, tensor: str, whole: bool = False, pixels: int = 0) -> Buffer:
         """``tensor`` in memory row by row: each lies anywhere, or, ``whole``, after the other;
@@ -180,23 +167,37 @@ class Draft:
             place = Blocks((0,) * shape[0], pixels, max(1, bits // 4))
         elif not whole:
             place = Rows((0,) * shape[0], packed(shape, bits).strides[1:])
-        buffer = Buffer(tensor, tensor, self.hardware.activation_memory, shape, bits, place)
-        self.held[tensor] = Held(buffer, rows=True, in_one_piece=whole)
-        self.home[tensor] = tensor
-        return buffer
+        return self._hold(tensor, place, rows=True, in_one_piece=whole)
 
     def hold_part(self, tensor: str, box: Box, kind: str, over: str = "") -> Buffer:
         """No more than ``box`` of ``tensor`` in memory, side by side; ``kind``: which part that is,
         for the buffer's name; ``over``: the buffer whose place it takes."""
-        shape, bits = self.graph.tensors[tensor].shape, self.graph.tensors[tensor].dtype.bits
+        bits = self.graph.tensors[tensor].dtype.bits
         strides = packed(tuple(each.size for each in box), bits).strides
         held = tuple(each.ends for each in box)
         base = -sum(stride * low for stride, (low, _) in zip(strides, held, strict=True))
-        place = Affine(base, strides, held=held)
-        name = self.graph.beside(tensor, kind)
-        buffer = Buffer(name, tensor, self.hardware.activation_memory, shape, bits, place)
-        self.held[name] = Held(buffer, over=over)
-        self.home[tensor] = name
+        return self._hold(tensor, Affine(base, strides, held=held), kind, over=over)
+
+    def sums(self, tensor: str, rows: int = 0, bits: int = 0) -> Buffer:
+        """Accumulators for ``tensor``; ``rows``: a ring of so many of the first axis."""
+        shape, bits = self.graph.tensors[tensor].shape, bits or self.accumulator_bits
+        place = packed((rows, *shape[1:]) if rows else shape, bits)
+        if rows:
+            strides = (0, *place.strides[1:]) if rows == 1 else place.strides
+            place = replace(place, strides=strides, wrap=(rows, *([0] * (len(shape) - 1))))
+        buffer = Buffer(
+            self.graph.beside(tensor, "sums"), tensor, self.hardware.activation_memory, shape, bits,
+            place, "accumulator", step_before_calibration(tensor, self.graph, bits),
+        )  # fmt: skip
+        self.held[buffer.name] = Held(buffer)
+        return buffer
+
+    def _hold(self, tensor: str, place: Map, kind: str = "", **how: Any) -> Buffer:
+        """``how``: see ``Held``."""
+        of, name = self.graph.tensors[tensor], self.graph.beside(tensor, kind) if kind else tensor
+        memory = self.hardware.activation_memory
+        buffer = Buffer(name, tensor, memory, of.shape, of.dtype.bits, place)
+        self.held[name], self.home[tensor] = Held(buffer, **how), name
         return buffer
 
     def put(self, buffer: Buffer) -> None:
@@ -216,20 +217,6 @@ class Draft:
         for buffer in stored(tensors, self.graph, memory, self.frames):
             self.elsewhere[buffer.name] = buffer
             self.home[buffer.tensor] = buffer.name
-
-    def sums(self, tensor: str, rows: int = 0, bits: int = 0) -> Buffer:
-        """Accumulators for ``tensor``; ``rows``: a ring of so many of the first axis."""
-        shape, bits = self.graph.tensors[tensor].shape, bits or self.accumulator_bits
-        place = packed((rows, *shape[1:]) if rows else shape, bits)
-        if rows:
-            strides = (0, *place.strides[1:]) if rows == 1 else place.strides
-            place = replace(place, strides=strides, wrap=(rows, *([0] * (len(shape) - 1))))
-        buffer = Buffer(
-            self.graph.beside(tensor, "sums"), tensor, self.hardware.activation_memory, shape, bits,
-            place, "accumulator", step_before_calibration(tensor, self.graph, bits),
-        )  # fmt: skip
-        self.held[buffer.name] = Held(buffer)
-        return buffer
 
     # --- steps
 
@@ -265,14 +252,8 @@ class Draft:
 
     def _unnamed(self, op: Operator, out: Buffer, made: Box) -> Compute:
         read = self.needs(op, made)
-        ins = [self._part(self.home[name], needed) for name, needed in read.items()]
+        ins = [part(self.buffer(self.home[name]), needed) for name, needed in read.items()]
         return Compute(op.name, part(out, made), tuple(ins))
-
-    def _part(self, name: str, box: Box) -> Slice:
-        """Once for all steps that read it, as most do of weights."""
-        if (name, box) not in self.slices:
-            self.slices[name, box] = part(self.buffer(name), box)
-        return self.slices[name, box]
 
     def _form(self, step: Compute, overlaps: frozenset[str], aside: bool = False) -> Form:
         names = {step.out.buffer, *(piece.buffer for piece in step.ins)}
@@ -305,36 +286,15 @@ class Draft:
     ) -> Compute:
         """The fastest kernel that takes the step, its unit, and its scratch beside it; where there
         is none the plan can still be made and proved, but no C of it."""
-        kind = self._kind(step, overlaps, part)
-        if kind and (known := self.alike.get(kind)):
-            return replace(known, out=step.out, ins=step.ins)
         found: Begins = ()
         if overlaps and self.held[step.out.buffer].placed:
             found = begins(step, self.buffer, overlaps)
         chosen = self._chosen(self._form(step, overlaps, bool(part)), found)
-        scratch = []
-        if chosen.scratch_bytes:
-            scratch.append(self._scratch(op.output, chosen.scratch_bytes))
-        if chosen.aside_bytes:
-            scratch.append(self._aside(op.output, part, chosen.aside_bytes))
+        extras: list[tuple[Role, str, int]]
+        extras = [("scratch", "", chosen.scratch_bytes), ("aside", part, chosen.aside_bytes)]
+        scratch = (self._extra(op.output, *each) for each in extras if each[2])
         step = replace(step, kernel=chosen.kernel, unit=chosen.unit, delay=chosen.delay)
-        step = replace(step, scratch=tuple(scratch)) if scratch else step
-        return self.alike.setdefault(kind, step) if kind else step
-
-    def _kind(self, step: Compute, overlaps: frozenset[str], part: str) -> Hashable:
-        """Steps of one kind have one form: those of an output whose elements lie anywhere, by what
-        they take of it and of inputs that are no rings; None: of others."""
-        if step.partial or not isinstance(self.buffer(step.out.buffer).map, Table):
-            return None
-        taken = list[Hashable]()
-        for piece in (step.out, *step.ins):
-            if piece.buffer not in self.fixed:
-                if any(self.buffer(piece.buffer).wrap):
-                    return None
-                sides = zip(piece.lo, piece.size, strict=True)
-                begins = (isinstance(n, int) and (not size or n % size == 0) for n, size in sides)
-                taken.append((piece.buffer, piece.size, *begins))
-        return step.op, overlaps, part, *taken
+        return replace(step, scratch=tuple(scratch))
 
     def _chosen(self, form: Form, found: Begins = ()) -> _Chosen:
         """Asked once for each form: patches and rows are many and alike."""
@@ -356,20 +316,13 @@ class Draft:
         kernels = [named(name, form, self.hardware)] if name else []
         return [kernel for kernel in kernels if kernel.accepts(form)]
 
-    def _scratch(self, tensor: str, size: int) -> str:
-        """At one place for all steps that make some of ``tensor``."""
-        memory, name = self.hardware.activation_memory, self.graph.beside(tensor, "scratch")
+    def _extra(self, tensor: str, role: Role, part: str, size: int) -> str:
+        """Scratch: at one place for all steps that make some of ``tensor``; what is kept aside:
+        anywhere, for the one that makes ``part`` of it."""
+        name = self.graph.beside(tensor, role + part)
         known = self.held[name].buffer.shape[0] if name in self.held else 0
-        shape = (max(size, known),)
-        buffer = Buffer(name, "", memory, shape, 8, packed(shape, 8), "scratch")
-        self.held[name] = Held(buffer)
-        return name
-
-    def _aside(self, tensor: str, part: str, size: int) -> str:
-        """Anywhere, for one step."""
-        name = self.graph.beside(tensor, f"aside{part}")
-        memory, place = self.hardware.activation_memory, packed((size,), 8)
-        self.held[name] = Held(Buffer(name, "", memory, (size,), 8, place, "aside"))
+        shape, memory = (max(size, known),), self.hardware.activation_memory
+        self.held[name] = Held(Buffer(name, "", memory, shape, 8, packed(shape, 8), role))
         return name
 
 
