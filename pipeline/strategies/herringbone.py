@@ -16,7 +16,7 @@ class Herringbone(Strategy):
 
     Optimal with square kernels, stride 1 and no padding: peeled where channels grow
     (``Layer.peelable``, claim 2), row-major where they do not (claim 1). Elsewhere ``least`` finds
-    the best order of rows and columns off all four sides, which the paper's greedy rule
+    the best order of rows and columns from a corner on, which the paper's greedy rule
     (equations 16 and 23) does not. Tensors in one piece go by rows or by columns there.
 
     Attributes:
