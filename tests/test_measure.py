@@ -22,7 +22,7 @@ from pipeline.measure import (
 )
 from pipeline.metrics import METRICS_VERSION
 from pipeline.plan.interpret import interpret
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.timing.summary import WITHOUT_CARD
 from pipeline.words import METRICS
 from tests.codegen.int8.loops import looped

@@ -33,7 +33,7 @@ def at_a_glance(macs: int) -> list[type[Strategy]]:
         each
         for module in modules
         for _, each in inspect.getmembers(module, inspect.isclass)
-        if issubclass(each, Strategy) and not inspect.isabstract(each) and each.glance_macs >= macs
+        if issubclass(each, Strategy) and hasattr(each, "name") and each.glance_macs >= macs
     }
     return sorted(found, key=lambda each: each.name)
 

@@ -19,7 +19,7 @@ from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.swap import Swap
 from pipeline.targets import builds, cortex_m, device, toolchain, tools

@@ -25,7 +25,7 @@ from pipeline.runner.job import resolved
 from pipeline.runner.schema import composed
 from pipeline.runner.screen import Screen, fail
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from stages import build, schedule
 from stages import generate as generate_stage

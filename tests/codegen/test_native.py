@@ -30,11 +30,10 @@ from pipeline.plan.vocabulary import (
     packed,
 )
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone, Replace
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
-from pipeline.strategies.replace import Replace
 from pipeline.strategies.sliding import Sliding
 from tests.codegen.int8.support import Hand, at, net
 from tests.codegen.networks import (

@@ -19,9 +19,9 @@ from pipeline.graph.graph import Graph
 from pipeline.models.google12 import Google12
 from pipeline.quantize.int4 import Int4
 from pipeline.sliding import Windows
+from pipeline.strategies.in_place import Replace
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.replace import Replace
 from pipeline.strategies.sliding import Sliding
 from pipeline.targets import simavr
 from tests.codegen.support import SANITIZERS, WARNINGS, host, on_board, uno, write

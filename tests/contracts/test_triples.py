@@ -14,13 +14,11 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.hardware import Hardware
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone, Replace, SingleTranspose
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from pipeline.strategies.patch import Patch
-from pipeline.strategies.replace import Replace
-from pipeline.strategies.single_transpose import SingleTranspose
 from pipeline.strategies.sliding import Sliding
 from tests.contracts.triples import GOOD, PAIRS, REFUSED, RUNS, Triple, scheduled, tried
 from tests.graphs import Chained, Net

@@ -27,13 +27,11 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.strategies import coded
 from pipeline.strategies.auto import Auto
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone, Replace, SingleTranspose
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from pipeline.strategies.patch import Patch
-from pipeline.strategies.replace import Replace
-from pipeline.strategies.single_transpose import SingleTranspose
 from pipeline.strategies.sliding import Sliding
 from pipeline.strategies.swap import Swap
 from tests.codegen import support

@@ -19,7 +19,7 @@ from pipeline.importers.torch_chain import chain
 from pipeline.importers.torch_model import TorchModel
 from pipeline.models.network import PixelPool, state_arrays
 from pipeline.quantize.int4 import Int4
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from tests.codegen.support import Native, agrees, uno
 from tests.comparing import equal
 

@@ -21,7 +21,7 @@ from pipeline.kernels import modelled, skips, zero_shares
 from pipeline.measure import timing
 from pipeline.quantize.int4 import Int4
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import device, machines

@@ -34,7 +34,7 @@ from pipeline.plan.rates import KERNELS_US, Rates, note_us, noted_us
 from pipeline.plan.vocabulary import Compute, Plan, PlanError
 from pipeline.search.view.tiles import TiledLayer, layers, timed
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial

@@ -14,7 +14,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.packages.library import Library, library
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import simavr
 from tests.strategies.chains import mnist

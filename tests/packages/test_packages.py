@@ -28,7 +28,7 @@ from pipeline.prefix import Prefix
 from pipeline.pruning import stored
 from pipeline.pruning.width import Width
 from pipeline.quantize.int8 import Int8
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets.machines import machine
 from pipeline.training.environment import Run

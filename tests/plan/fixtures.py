@@ -30,7 +30,7 @@ from pipeline.schedules.lower import lay
 from pipeline.schedules.patches import Patches, Run
 from pipeline.schedules.rows import Given
 from pipeline.schedules.rows import Rows as RowByRow
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from tests.strategies.chains import Chain, board
 from tests.strategies.nets import Net

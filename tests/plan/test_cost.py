@@ -15,7 +15,7 @@ from pipeline.plan.fit import CHOSEN, fit, fits, roomy
 from pipeline.plan.forms import BY_COLUMNS, BY_ROWS, MIXED, Order, forms, traversal
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Affine, Buffer, Plan, PlanError, Signal, Table, Track
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from tests.codegen.cortex_m.support import core

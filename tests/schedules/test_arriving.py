@@ -11,10 +11,9 @@ from pipeline.hardware import Hardware
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Affine, Plan
 from pipeline.strategies.base import LAYOUTS
-from pipeline.strategies.herringbone import Herringbone
-from pipeline.strategies.replace import Replace
+from pipeline.strategies.in_place import Herringbone, InPlace, Replace
 from tests.codegen.support import Native, agrees
-from tests.strategies.chains import Chain, InPlace, board, mnist
+from tests.strategies.chains import Chain, board, mnist
 from tests.strategies.proving import exact
 from tests.tiers import quick
 

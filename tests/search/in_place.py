@@ -16,8 +16,7 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.strategies.herringbone import Herringbone
-from pipeline.strategies.replace import Replace
+from pipeline.strategies.in_place import Herringbone, Replace
 from tests.search.every_order import all_channels, by_byte, given_to, least, units_of
 from tests.strategies.chains import Chain, board
 from tests.strategies.peaks import arena_nibbles

@@ -18,7 +18,7 @@ from pipeline.search.chains.traversals import columns, ordered, ranks, rows, sin
 from pipeline.search.chains.weaves import TINY, Weave, by_rows, pixel_by_pixel, tiny, woven
 from pipeline.search.view.pixels import Layer, PixelView
 from pipeline.search.view.whole import Span
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from tests.graphs import Net
 from tests.search import in_place, staircases
 from tests.search.in_place import KINDS, drawn

@@ -7,7 +7,7 @@ from pipeline import verdict
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.lacking import lacking, ways
 from pipeline.strategies.ordinary import Ordinary

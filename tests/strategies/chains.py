@@ -19,12 +19,9 @@ from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.hardware import Hardware, Power, Toolchain
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone, InPlace, Replace, SingleTranspose
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.replace import Replace
-from pipeline.strategies.single_transpose import SingleTranspose
 
-InPlace = Replace | SingleTranspose | Herringbone
 IN_PLACE: tuple[type[InPlace], ...] = (Replace, SingleTranspose, Herringbone)
 STRATEGIES: tuple[type[Strategy], ...] = (Ordinary, *IN_PLACE)
 

@@ -21,13 +21,12 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Affine, Compute, Loop, Plan
 from pipeline.search.view.pixels import Layer
 from pipeline.strategies.base import LAYOUTS, Layout, Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone, InPlace, Replace
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.replace import Replace
 from tests.codegen.cortex_m.support import core
 from tests.comparing import equal
 from tests.graphs import Net
-from tests.strategies.chains import IN_PLACE, STRATEGIES, Chain, InPlace, board, drawn, mnist
+from tests.strategies.chains import IN_PLACE, STRATEGIES, Chain, board, drawn, mnist
 from tests.strategies.peaks import arena_nibbles, orders_of, pmu_nibbles, runs
 from tests.strategies.proving import as_c, exact
 from tests.tiers import quick

@@ -27,11 +27,10 @@ from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.plan.well_formed import statements
 from pipeline.search.planner import SURE
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone, Replace
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
-from pipeline.strategies.replace import Replace
 from tests.codegen.int8.support import Native, frames, host
 from tests.comparing import equal
 from tests.graphs import random_graph

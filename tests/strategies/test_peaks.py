@@ -13,13 +13,12 @@ from pipeline.search.chains.contiguous import needed_nibbles
 from pipeline.search.chains.peeling import least
 from pipeline.search.chains.traversals import Axis, columns, herringbone, peel, rows
 from pipeline.search.view.pixels import Layer
-from pipeline.strategies.herringbone import Herringbone
-from pipeline.strategies.replace import Replace
+from pipeline.strategies.in_place import Herringbone, InPlace, Replace
 from tests.search.every_order import Unit, given_to, least_and_stored_first, units_of
 from tests.search.every_order import peak as peak_of
 from tests.search.liveness import freed, peak_nibbles
 from tests.strategies import closed_forms as forms
-from tests.strategies.chains import IN_PLACE, Chain, InPlace, board
+from tests.strategies.chains import IN_PLACE, Chain, board
 from tests.strategies.peaks import Pixel, arena_nibbles, orders_of, pmu_nibbles
 from tests.strategies.proving import exact
 from tests.tiers import quick

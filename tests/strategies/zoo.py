@@ -22,13 +22,11 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.verify import verify
 from pipeline.quantize.int8 import Int8
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone, Replace, SingleTranspose
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from pipeline.strategies.patch import Patch
-from pipeline.strategies.replace import Replace
-from pipeline.strategies.single_transpose import SingleTranspose
 from tests.models.counting import member
 from tests.strategies.chains import mnist
 from tests.targets.cortex_m import board_named

@@ -11,7 +11,7 @@ from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.frames import stored
 from pipeline.graph.graph import Graph
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets.predictor import Predictor
 from tests.codegen.card.support import planned

@@ -22,7 +22,7 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.quantize.int8 import Int8
 from pipeline.strategies.auto import Auto
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import machines

@@ -13,7 +13,7 @@ import pytest
 from pipeline.codegen.names import identifier
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.targets import device, simavr, toolchain
 from pipeline.targets.layers import REST, Layers, of_functions
 from pipeline.targets.protocol import Command

@@ -18,7 +18,7 @@ from pipeline.kernels.int8 import word
 from pipeline.kernels.lacks import lacks
 from pipeline.plan.forms import forms
 from pipeline.plan.vocabulary import Compute, Plan, Track
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone, InPlace
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, elf
@@ -27,7 +27,7 @@ from tests.codegen.int8.support import apart
 from tests.codegen.int8.test_plans import chain
 from tests.codegen.support import checked, on_board, write
 from tests.graphs import Net
-from tests.strategies.chains import IN_PLACE, InPlace
+from tests.strategies.chains import IN_PLACE
 from tests.strategies.peaks import pmu_nibbles
 from tests.strategies.test_chains import residual
 from tests.targets.conftest import load_hardware, needs_avr

@@ -43,7 +43,7 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.plan.well_formed import statements
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.patch import Patch

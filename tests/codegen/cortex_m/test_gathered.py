@@ -22,10 +22,8 @@ from pipeline.plan.vocabulary import Buffer, Plan, Table
 from pipeline.schedules.traversed import Traversed
 from pipeline.search.chains import slots
 from pipeline.strategies.base import LAYOUTS, Layout, Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone, Replace, SingleTranspose
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.replace import Replace
-from pipeline.strategies.single_transpose import SingleTranspose
 from tests.codegen.cortex_m.layers import clipped_at_zero, requantized
 from tests.codegen.cortex_m.support import core, kernels
 from tests.codegen.support import checked, frames, on_board

@@ -17,7 +17,7 @@ from pipeline.plan.calibrate import calibrated
 from pipeline.plan.interpret import interpret
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.base import LAYOUTS
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from tests.codegen.cortex_m import layers as by_row

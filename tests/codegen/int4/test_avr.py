@@ -18,11 +18,9 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Move, Step, Table, Track, whole
 from pipeline.strategies.base import Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone, Replace, SingleTranspose
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.replace import Replace
-from pipeline.strategies.single_transpose import SingleTranspose
 from tests.codegen.networks import (
     LARGE,
     PORTABLE,

@@ -29,7 +29,7 @@ from pipeline.plan.vocabulary import (
     packed,
     whole,
 )
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.support import WARNINGS, Native, agrees, uno
 from tests.strategies.chains import Chain, mnist

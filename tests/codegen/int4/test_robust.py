@@ -12,7 +12,7 @@ import pytest
 from pipeline import ihex
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.targets import host, protocol, toolchain
 from pipeline.targets.protocol import Command, Reply, Status
 from pipeline.targets.simavr import Chip, check

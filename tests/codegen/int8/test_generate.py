@@ -28,7 +28,7 @@ from pipeline.plan.vocabulary import (
     Track,
     whole,
 )
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8.support import Hand, Native, agrees, apart, at, host, net, network
 from tests.codegen.support import write

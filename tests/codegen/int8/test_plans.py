@@ -17,12 +17,10 @@ from pipeline.plan.calibrate import calibrated
 from pipeline.plan.interpret import interpret
 from pipeline.plan.vocabulary import Compute, Move, Plan, Table, Track, packed, whole
 from pipeline.strategies.base import LAYOUTS, Layout, Strategy
-from pipeline.strategies.herringbone import Herringbone
+from pipeline.strategies.in_place import Herringbone, Replace, SingleTranspose
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from pipeline.strategies.patch import Patch
-from pipeline.strategies.replace import Replace
-from pipeline.strategies.single_transpose import SingleTranspose
 from tests.codegen.int8.loops import KINDS, Kind, looped, scattered
 from tests.codegen.int8.support import PLANS, Hand, apart
 from tests.codegen.support import Native, agrees, by_tier, checked, frames, host
