@@ -1,7 +1,6 @@
 """Where the constants of a graph lie, and what lies on a card."""
 
 from collections.abc import Collection, Iterable
-from weakref import ref
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware, Memory
@@ -16,17 +15,8 @@ def constants(
     byte on; above the arena where both share a memory."""
     memory = hardware.weight_memory
     base = arena_nibbles if memory == hardware.activation_memory else 0
-    key = id(graph), memory, base, frozenset(but)
-    known = _known.get(key)
-    if known is None or known[0]() is not graph:
-        names = (name for name in graph.constants if name not in but)
-        found = _in_a_row(names, graph, memory, round_up(base, 2), 2)
-        known = _known[key] = ref(graph, lambda _: _known.pop(key, None)), found
-    return known[1]
-
-
-_known: dict[tuple[object, ...], tuple[ref[Graph], tuple[Buffer, ...]]] = {}
-"""Of graphs that are still there: searches ask again and again."""
+    names = (name for name in graph.constants if name not in but)
+    return _in_a_row(names, graph, memory, round_up(base, 2), 2)
 
 
 def stored(

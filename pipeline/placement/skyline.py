@@ -10,7 +10,7 @@ lives as the limit allows cannot waste a cell, which prunes most.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipeline.placement.blocks import Profile
+from pipeline.placement.blocks import Profile, round_up
 
 
 class _Node(NamedTuple):
@@ -55,18 +55,21 @@ def fill(
         low = min(node.heights[at] for at in unfinished)
         ground = [at for at in unfinished if node.heights[at] == low]
         free = [at for at in ground if not node.closed >> at & 1]
-        if not free:
-            lifted = _lift(node, unfinished, ground, low)
-            stack += [lifted] if lifted else []
+        if not free:  # nothing more starts at the lowest height: go on at the next one
+            higher = [node.heights[at] for at in unfinished if node.heights[at] > low]
+            if higher and (lifted := _raised(node, ground, min(higher), 0)):
+                stack.append(lifted._replace(closed=0))
             continue
         at = min(free, key=lambda at: (node.slack[at], at))
         if node.slack[at] > 0:
             stack.append(node._replace(closed=node.closed | 1 << at))
         blocked = node.closed | sum(1 << s for s in unfinished if node.heights[s] > low)
         for n in here[at]:
-            if node.left >> n & 1 and not over[n] & blocked:
-                placed = _put(node, n, blocks[n], spans[n], low, limit)
-                stack += [placed] if placed else []
+            base, size = round_up(low, blocks[n].align), blocks[n].size
+            fits = node.left >> n & 1 and not over[n] & blocked and base + size <= limit
+            if fits and (put := _raised(node, spans[n], base, size)):
+                placed = (*node.placed, (n, base))
+                stack.append(put._replace(left=node.left & ~(1 << n), placed=placed))
     return None, nodes, False
 
 
@@ -81,31 +84,12 @@ def _crowds(blocks: Sequence[Profile]) -> list[int]:
         b.last for n, b in enumerate(blocks) if crowd >> n & 1))  # fmt: skip
 
 
-def _lift(node: _Node, unfinished: list[int], ground: list[int], low: int) -> _Node | None:
-    """Nothing more starts at the lowest height: go on at the next one."""
-    higher = [node.heights[at] for at in unfinished if node.heights[at] > low]
-    if not higher:
-        return None
+def _raised(node: _Node, steps: list[int], base: int, size: int) -> _Node | None:
+    """A block of ``size`` at ``base`` through ``steps``; None where that wastes too much below."""
     heights, slack = list(node.heights), list(node.slack)
-    for at in ground:
-        slack[at] -= min(higher) - low
-        heights[at] = min(higher)
+    for at in steps:
+        slack[at] -= base - heights[at]
+        heights[at] = base + size
         if slack[at] < 0:
             return None
-    return node._replace(heights=tuple(heights), slack=tuple(slack), closed=0)
-
-
-def _put(
-    node: _Node, n: int, block: Profile, span: list[int], low: int, limit: int
-) -> _Node | None:
-    address = -(-low // block.align) * block.align
-    heights, slack = list(node.heights), list(node.slack)
-    for at in span:
-        slack[at] -= address - heights[at]
-        heights[at] = address + block.size
-        if slack[at] < 0:
-            return None
-    if address + block.size > limit:
-        return None
-    placed = (*node.placed, (n, address))
-    return _Node(tuple(heights), tuple(slack), node.closed, node.left & ~(1 << n), placed)
+    return node._replace(heights=tuple(heights), slack=tuple(slack))

@@ -111,17 +111,16 @@ def to_place(draft: Draft, body: Sequence[Step], keep_input: bool, but: bool = F
     at: dict[Key, Place] = {}
     profiles: list[Profile] = []
     for name, each in held.items():
-        align, keys = (
-            alignment(each.buffer, draft.hardware),
-            [key for key in each.keys if key in lives],
-        )
+        align = alignment(each.buffer, draft.hardware)
+        keys = [key for key in each.keys if key in lives]
         apart = each.rows and not each.in_one_piece
         size = row_nibbles(each.buffer) if each.rows else nibbles(each.buffer)
         size = size if each.in_one_piece else round_up(size, align)
         if each.buffer.role == "scratch":
             if not but:
                 at[name, 0] = len(profiles), 0
-                profiles.append(Profile(_often(size, name, lives), align))
+                often = (life for key, life in lives.items() if key[0] == name)
+                profiles.append(Profile(tuple(Block(size, *life) for life in often), align))
         elif (each.over, 0) in at:  # or nothing needs what it lies over
             for key in keys:
                 n, _ = at[key] = at[each.over, 0]
@@ -142,17 +141,6 @@ def to_place(draft: Draft, body: Sequence[Step], keep_input: bool, but: bool = F
         walls = gap.apart(above, below, backwards) or ((0, 0),)
         overlaps += (Overlap(at[over], at[under], *wall) for wall in walls)
     return ToPlace(profiles, {key: n for key, (n, _) in at.items()}, overlaps)
-
-
-def _often(size: int, name: str, lives: Mapping[Key, Life]) -> tuple[Block, ...]:
-    """Scratch: at each step that has it, one block for those in a row."""
-    found: list[Block] = []
-    for life in sorted(life for key, life in lives.items() if key[0] == name):
-        if found and life.first <= found[-1].last + 1:
-            found[-1] = found[-1]._replace(last=life.last)
-        else:
-            found.append(Block(size, *life))
-    return tuple(found)
 
 
 def _over(below: Sequence[Block], block: Block) -> tuple[Block, ...]:
