@@ -15,7 +15,7 @@ from pipeline.search.chains.cells import Cells, Full, at
 from pipeline.search.chains.peeling import least, peeling, turned_after
 from pipeline.search.chains.slots import _room
 from pipeline.search.chains.traversals import columns, ordered, ranks, rows, single_transpose
-from pipeline.search.chains.weaves import TINY, Weave, by_rows, pixel_by_pixel, tiny, woven
+from pipeline.search.chains.weaves import TINY, by_rows, tiny, woven
 from pipeline.search.view.pixels import Layer, PixelView
 from pipeline.search.view.whole import Span
 from pipeline.strategies.in_place import Herringbone
@@ -120,9 +120,9 @@ def test_each_line_of_a_block_is_made_in_the_largest_steps_that_fit() -> None:
     chain = Chain((12, 12, 8), "int8")
     chain.conv("d", 8, 3, "int8", 8, padding=(1, 1, 1, 1)).conv("y", 4, 1, "int8")
     view, span = view_of(chain)
-    by_row, *_, by_pairs = by_rows(view, span)
+    by_row, *_, by_pairs = by_rows(view, span, 2)
     (rows_only,), (mixed,) = by_row.within(by_row.peak), by_pairs.within(by_pairs.peak)
-    alone = woven(view, span, Weave(2))
+    alone = woven(view, span, 2)
     assert mixed.peak == alone.peak < rows_only.peak
     assert len(rows_only.starts) < len(mixed.starts) < len(alone.starts)
     assert sorted(map(tuple, mixed.units)) == sorted(map(tuple, alone.units))
@@ -195,8 +195,7 @@ def test_an_order_that_no_weave_has() -> None:
     graph = block()
     view = PixelView.of(graph.tensors, graph.input, graph.operators, graph.output)
     (found,) = tiny(view, Span(0, 3))
-    weaves = [each.peak for each in pixel_by_pixel(view, Span(0, 3))]
-    assert (found.peak, min(weaves)) == (72, 84)
+    assert (found.peak, woven(view, Span(0, 3), 1).peak) == (72, 84)
     plan = Herringbone().plan(graph, board(streams=False, sram_bytes=1))
     assert arena_nibbles(plan) == 72
     assert exact(roomy(plan), graph).report.recomputed == {}
@@ -217,7 +216,7 @@ def test_each_pixel_once_and_no_weave_is_better(kind: str) -> None:
             (order,) = found.within(found.peak)
             assert len(set(map(tuple, order.units.tolist()))) == len(order.units)
             if not order.by_byte:  # counted by pixels, of which halves of bytes may be left
-                assert found.peak <= min(way.peak for way in pixel_by_pixel(view, span))
+                assert found.peak <= woven(view, span, 1).peak
 
 
 def test_what_nothing_needs_is_not_made() -> None:

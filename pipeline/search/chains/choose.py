@@ -1,9 +1,8 @@
 """Which order each operator takes: of those that fit the arena that all need, the one with the
 fewest cycles."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from math import inf
 
 import numpy as np
@@ -12,7 +11,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, Part, cycles_of_step, offers
 from pipeline.schedules.bounds import Box, all_of, needs
-from pipeline.search.chains.weaves import Way, by_rows, can_weave, pixel_by_pixel, tiny
+from pipeline.search.chains.weaves import Way, by_rows, can_weave, tiny
 from pipeline.search.view.pixels import Order, PixelView
 from pipeline.search.view.whole import Span
 
@@ -63,13 +62,9 @@ class Choice:
         found: those that were; the first is row-major, and nothing is faster.
     """
 
-    def __init__(
-        self, view: PixelView, span: Span, first: Way, others: Iterator[Way],
-        slow: Iterable[Way] = (),
-    ) -> None:  # fmt: skip
-        """``slow``: only where none of ``others`` is small enough."""
+    def __init__(self, view: PixelView, span: Span, first: Way, others: Iterator[Way]) -> None:
         self.floor = max(view.nibbles(end) for end in span)  # what is live before, or after
-        self.found, self.others, self.slow = [first], others, slow
+        self.found, self.others = [first], others
 
     @property
     def least(self) -> int:
@@ -79,7 +74,7 @@ class Choice:
     def below(self, nibbles: int) -> bool:
         """Looks at more until one takes less; False where none does."""
         while self.least >= nibbles:
-            way = next(chain(self.others, self.slow), None) if self.floor < nibbles else None
+            way = next(self.others, None) if self.floor < nibbles else None
             if way is None:
                 return False
             self.found.append(way)
@@ -113,8 +108,8 @@ def _smallest(choices: Sequence[Choice], cycles: Cycles) -> list[Order]:
 
 
 def _choice(view: PixelView, span: Span, orders: Orders, cycles: Cycles, tight: bool) -> Choice:
-    """Layer by layer, each as fast as can be; as small as can be; woven, pixel by pixel, by
-    columns, from the last one and, if tiny, in any order only where memory is ``tight``."""
+    """Layer by layer, each as fast as can be; as small as can be; woven, pixel by pixel and, if
+    tiny, in any order only where memory is ``tight``."""
     layers = list[Choice]()
     for number in range(*span):
         ways = (_in_turn(order) for order in orders(view, number, tight))
@@ -127,12 +122,12 @@ def _choice(view: PixelView, span: Span, orders: Orders, cycles: Cycles, tight: 
         smallest = _smallest(layers, cycles)
         if smallest != fastest:
             yield _in_turn(*smallest)
-        if able:
-            yield from by_rows(view, span)
+        if can_weave(view, span):
+            yield from by_rows(view, span, 1 if tight else 2)
+            if tight:
+                yield from tiny(view, span)
 
-    able = can_weave(view, span)
-    slow = chain(pixel_by_pixel(view, span), tiny(view, span)) if able and tight else ()
-    return Choice(view, span, _in_turn(*fastest), others(), slow)
+    return Choice(view, span, _in_turn(*fastest), others())
 
 
 def _in_turn(*orders: Order) -> Way:

@@ -8,14 +8,12 @@ the best of all orders.
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import product
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from pipeline.graph.access import Operand
 from pipeline.graph.tensor import IntArray
-from pipeline.plan.reads import read_indices
+from pipeline.plan.reads import NEVER
 from pipeline.search.view.pixels import Order, PixelView, by_pixel, read_at
 from pipeline.search.view.whole import Span
 
@@ -40,16 +38,6 @@ class Way(NamedTuple):
     within: Callable[[int], tuple[Order, ...]]
 
 
-class Weave(NamedTuple):
-    """How a block goes: ``pixels`` of a row at once, row by row; ``by_column``: of a column, column
-    by column; ``from_last``: from the last one of these on, ``backwards``: each from its end."""
-
-    pixels: int
-    by_column: bool = False
-    from_last: bool = False
-    backwards: bool = False
-
-
 def can_weave(view: PixelView, span: Span) -> bool:
     """Several operators on images, of which none needs all of one."""
     operators = view.part(span)
@@ -61,61 +49,49 @@ def can_weave(view: PixelView, span: Span) -> bool:
     )
 
 
-def by_rows(view: PixelView, span: Span) -> Iterator[Way]:
-    """The largest steps first."""
-    return (_way(view, span, Weave(n)) for n in _at_once(view, span, False, 2))
+def by_rows(view: PixelView, span: Span, least: int) -> Iterator[Way]:
+    """The largest steps first, of at least so many pixels of a row."""
+    for n in _at_once(view, span, least):
+        yield Way(woven(view, span, n).peak, partial(_within, view, span, n))
 
 
-def pixel_by_pixel(view: PixelView, span: Span) -> Iterator[Way]:
-    """From any corner, by rows and by columns."""
-    every = product((False, True), repeat=3)
-    return (_way(view, span, Weave(1, *each)) for each in every)
+def _at_once(view: PixelView, span: Span, least: int) -> list[int]:
+    """Pixels of a row of what a block makes, ``least`` or more."""
+    row = view.pixels(view.operators[span.stop - 1].output).columns
+    return [row, *(n for n in AT_ONCE if least <= n < row)]
 
 
-def _way(view: PixelView, span: Span, weave: Weave) -> Way:
-    return Way(woven(view, span, weave).peak, partial(_within, view, span, weave))
-
-
-def _at_once(view: PixelView, span: Span, by_column: bool, least: int) -> list[int]:
-    """Pixels of a line of what a block makes, ``least`` or more."""
-    line = view.pixels(view.operators[span.stop - 1].output)[0 if by_column else 1]
-    return [line, *(n for n in AT_ONCE if least <= n < line)]
-
-
-def _within(view: PixelView, span: Span, weave: Weave, nibbles: int) -> tuple[Order, ...]:
-    """Each line in the largest steps that fit: what is live between two lines does not depend on
-    how these were made."""
-    sizes = _at_once(view, span, weave.by_column, weave.pixels)
-    orders = [woven(view, span, weave._replace(pixels=n)) for n in sizes]
+def _within(view: PixelView, span: Span, least: int, nibbles: int) -> tuple[Order, ...]:
+    """Each row in the largest steps that fit: what is live between two rows does not depend on how
+    these were made."""
+    orders = [woven(view, span, n) for n in _at_once(view, span, least)]
     if orders[0].peak <= nibbles:
         return (orders[0],)
-    lines, peaks = list[list[IntArray]](), list[IntArray]()
+    rows, peaks = list[list[IntArray]](), list[IntArray]()
     for order in orders:
-        # from the first unit of each line of what is made, with all that is made for it
+        # from the first unit of each row of what is made, with all that is made for it
         times = np.flatnonzero(order.units[:, 0] == span.stop - 1)
-        line = order.units[times, 2 if weave.by_column else 1]
-        firsts = np.concatenate([[0], times[:-1][np.diff(line) != 0] + 1])
+        firsts = np.concatenate([[0], times[:-1][np.diff(order.units[times, 1]) != 0] + 1])
         peaks.append(view.nibbles(span.first) + np.maximum.reduceat(order.grown, firsts))
         begins = np.isin(np.arange(len(order.units)), order.starts)
-        lines.append(np.split(np.column_stack([order.units, begins]), firsts[1:]))
+        rows.append(np.split(np.column_stack([order.units, begins]), firsts[1:]))
     taken = np.argmax(np.array(peaks) <= nibbles, axis=0).tolist()
-    units = np.concatenate([lines[n][line] for line, n in enumerate(taken)])
+    units = np.concatenate([rows[n][row] for row, n in enumerate(taken)])
     return (Order(view, span, lambda: units[:, :4], np.flatnonzero(units[:, 4])),)
 
 
-def woven(view: PixelView, span: Span, weave: Weave) -> Order:
-    """The last operator makes some pixels at once; what it needs for that is made just before: of
-    several inputs those that the view has later first. Made once."""
-    if (span, weave) in view.known:
-        return view.known[span, weave]
+def woven(view: PixelView, span: Span, pixels: int) -> Order:
+    """The last operator makes so many of a row at once, row by row; what it needs for that is made
+    just before: of several inputs those that the view has later first. Made once."""
+    if (span, pixels) in view.known:
+        return view.known[span, pixels]
     last = span.stop - 1
     height, width = view.pixels(view.operators[last].output)[:2]
-    chunk = np.arange(height if weave.by_column else width) // weave.pixels
-    chunks = np.broadcast_to(chunk[:, None] if weave.by_column else chunk, (height, width))
-    steps = {last: _Steps.of(np.zeros((height, width), dtype=np.int64), chunks, weave)}
+    chunks = np.broadcast_to(np.arange(width) // pixels, (height, width))
+    steps = {last: _Steps.of(np.zeros_like(chunks), chunks, pixels)}
     for number in reversed(range(span.first, last)):
         wanted = _wanted(view, number, steps)
-        made = _Steps.of(wanted, np.zeros_like(wanted), weave)
+        made = _Steps.of(wanted, np.zeros_like(wanted), pixels)
         for n, each in steps.items():  # each of ``made`` comes just before the one that wants it
             later = each.time + np.searchsorted(made.before, each.time, "right")
             steps[n] = each._replace(time=later)
@@ -124,7 +100,7 @@ def woven(view: PixelView, span: Span, weave: Weave) -> Order:
     time = np.concatenate([made.time for made in steps.values()])
     turn = np.argsort(time, kind="stable")
     starts = np.flatnonzero(np.diff(time[turn], prepend=-1))
-    order = view.known[span, weave] = Order(view, span, lambda: units[turn], starts)
+    order = view.known[span, pixels] = Order(view, span, lambda: units[turn], starts)
     return order
 
 
@@ -142,20 +118,17 @@ class _Steps(NamedTuple):
     before: IntArray
 
     @classmethod
-    def of(cls, wanted: IntArray, chunks: IntArray, weave: Weave) -> Self:
-        """Of pixels that are ``wanted`` by a step each, (h, w): neighbours of a line, and of a
+    def of(cls, wanted: IntArray, chunks: IntArray, pixels: int) -> Self:
+        """Of pixels that are ``wanted`` by a step each, (h, w): neighbours of a row, and of a
         chunk, together."""
         rows, columns = np.nonzero(wanted != NOT_READ)
-        line, along = (columns, rows) if weave.by_column else (rows, columns)
-        wants = wanted[rows, columns]
-        keys = (-along if weave.backwards else along), (-line if weave.from_last else line), wants
-        turn = np.lexsort(keys)
+        turn = np.argsort(wanted[rows, columns], kind="stable")
         rows, columns = rows[turn], columns[turn]
-        gap = np.abs(np.diff(along[turn])) > (0 if weave.pixels == 1 else 1)
-        parts = line[turn], wants[turn], chunks[rows, columns]
+        wants, gap = wanted[rows, columns], np.abs(np.diff(columns)) > (pixels > 1)
+        parts = rows, wants, chunks[rows, columns]
         new = np.any([gap, *(np.diff(each) != 0 for each in parts)], axis=0)
         first = np.concatenate([[True], new])[: len(rows)]  # none where windows lie in padding
-        return cls(rows, columns, np.cumsum(first) - 1, wants[turn][first])
+        return cls(rows, columns, np.cumsum(first) - 1, wants[first])
 
     def units(self, number: int) -> IntArray:
         zero = np.zeros_like(self.time)
@@ -210,13 +183,12 @@ def _reads(view: PixelView, span: Span) -> dict[Pixel, set[Pixel]]:
     for number in reversed(range(*span)):
         op = view.operators[number]
         for pixel in sorted(each for each in wanted if each[0] == number):
-            box, found[pixel] = tuple((n, n + 1) for n in pixel[1:]), set()
+            found[pixel], alone = set(), np.full(view.pixels(op.output)[:2], NEVER)
+            alone[pixel[1:]] = 0
             for each in op.reads(view.tensors):
                 if each.tensor in view.made:
-                    inside = [(0, extent) for extent in view.pixels(each.tensor)[:2]]
-                    spatial = Operand(each.tensor, each.windows[:2])
-                    rows, columns = read_indices(spatial, box, tuple(inside))
-                    found[pixel] |= set(product([view.made[each.tensor]], rows, columns))
+                    read = np.argwhere(read_at(op, each, view.tensors, alone) == 0)
+                    found[pixel] |= {(view.made[each.tensor], y, x) for y, x in read.tolist()}
             wanted |= found[pixel]
     return found
 
