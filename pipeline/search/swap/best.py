@@ -18,7 +18,6 @@ from pipeline.search.swap.search import (
     Search,
     Share,
     choices,
-    least_bytes,
     maps_stay_bytes,
     weights_stay_bytes,
 )
@@ -103,7 +102,7 @@ def search(
     tries = Tries(graph, chain, sram, frames, rates, grain, aim)
     found = tries.found()
     if not found:
-        sram = max(sram, least_bytes(chain, grain, tries.search.copies[0]))
+        sram = max(sram, tries.search.least_bytes)
         tries = replace(tries, sram=sram)
         found = tries.found()
     segments = [each for part, _ in found[0].parts for each in part]

@@ -6,15 +6,15 @@ leaves the card time for the segments around. The prices are estimates: the plan
 shares are simulated, and the fastest is taken.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from math import inf
-from typing import NamedTuple
+from operator import add
+from typing import Any, NamedTuple, TypeVar
 
 from pipeline.plan.rates import Rates
 from pipeline.search.swap.segments import GRAIN, Place, Rings, Segment, Times, aligned
-from pipeline.search.view.tiles import Source, TiledLayer, staying
+from pipeline.search.view.tiles import TiledLayer, staying
 
 CODE_BYTES = 1 << 18
 """Of flash, left to the program; the build says what it takes."""
@@ -24,11 +24,8 @@ LONGEST = 10
 CHUNKS = (1, 2, 3, 4, 5, 7, 8, 14, 16, 28)
 TILES = (256, 64, 16, 8, 4)
 """Weight tiles are of these parts of SRAM, of 128 KiB at most."""
-COPIES = (2,)
-"""Weight tiles at once; no price depends on how many there are, beyond one."""
 MORE_COPIES = (2, 3, 4, 6, 12)
-ONE_COPY = (1,)
-"""Where nothing arrives while something is computed."""
+"""Weight tiles at once; no price depends on how many there are, beyond one."""
 STEP = 1e-7
 """What a computation counts besides its work, of all work: fewer, larger ones are better if nothing
 else is."""
@@ -47,18 +44,22 @@ class Share(NamedTuple):
     sparing: bool = False
 
 
-Offer = tuple[Times, float, Segment]
-"""A segment, its times and what its steps cost besides."""
+Value = TypeVar("Value", bound="int | Cut")
 
 
 class Cut(NamedTuple):
-    """Of the layers from one on: bytes written to the card if these count, what all costs, the
-    card's time."""
+    """Of some layers: bytes written to the card if these count, what all costs, the card's time."""
 
     written: float
     price: float
     io_us: float
     segments: tuple[Segment, ...]
+
+    def __lt__(self, other: tuple[Any, ...]) -> bool:
+        return self[:3] < other[:3]
+
+    def then(self, after: "Cut") -> "Cut":
+        return Cut(*map(add, self, after))
 
 
 @dataclass
@@ -66,23 +67,14 @@ class Search:
     layers: tuple[TiledLayer, ...]
     rates: Rates
     grain: int = GRAIN
-    rings: dict[tuple[int, int, int], Rings] = field(default_factory=dict)
-    offers: dict[tuple[int, int, int, Place, Place], list[Offer]] = field(default_factory=dict)
 
-    @property
-    def copies(self) -> Sequence[int]:
-        """How many tiles of a layer's weights may lie in SRAM."""
-        return COPIES if self.rates.dma else ONE_COPY
+    def __post_init__(self) -> None:
+        self.ring, self.offers = cache(self._ring), cache(self._offers)
+        self.step_us = STEP * self.rates.compute_us(sum(layer.work for layer in self.layers))
+        self.copies = 2 if self.rates.dma else 1  # of a tile of weights: one for what arrives
 
-    @cached_property
-    def step_us(self) -> float:
-        return STEP * self.rates.compute_us(sum(layer.work for layer in self.layers))
-
-    def ring(self, first: int, last: int, chunk: int) -> Rings:
-        key = first, last, chunk
-        if key not in self.rings:
-            self.rings[key] = Rings.of(self.layers[first : last + 1], chunk, self.grain)
-        return self.rings[key]
+    def _ring(self, first: int, last: int, chunk: int) -> Rings:
+        return Rings.of(self.layers[first : last + 1], chunk, self.grain)
 
     @cached_property
     def read_until(self) -> list[int]:
@@ -90,52 +82,56 @@ class Search:
         last = {s.tensor: n for n, layer in enumerate(self.layers) for s in layer.sources}
         return [last.get(layer.target, len(self.layers)) for layer in self.layers]
 
-    def best(self, room: int, number: int, share: Share) -> list[Segment]:
-        """For the first ``number`` layers, from the card to the card, in ``room`` bytes. Empty when
-        some layer fits in no way."""
+    def least(
+        self,
+        number: int,
+        offer: Callable[[int, int, Place, Place], Value | None],
+        then: Callable[[Value, Value], Value],
+        end: Value,
+    ) -> Value | None:
+        """Of all cuts of the first ``number`` layers, from the card to the card, the least; None if
+        there is none. ``offer``: the least of all segments of these layers and places; ``then``:
+        what it is with those after it."""
 
         @cache
-        def rest(start: int, place: Place) -> Cut:
+        def rest(start: int, place: Place) -> Value | None:
             if start == number:
-                return Cut(0.0, 0.0 if place == "stored" else inf, 0.0, ())
-            found = Cut(inf, inf, 0.0, ())
+                return end if place == "stored" else None
+            found = list[Value]()
             for stop in range(start, min(number, start + LONGEST)):
                 if place == "kept" and self.read_until[start - 1] > stop:
                     continue
                 source: Place = "stored" if place == "stored" else "kept"
                 for target in PLACES:
-                    here = self.cheapest(share, room, start, stop, source, target)
-                    if here is None or (after := rest(stop + 1, target)).price == inf:
-                        continue
-                    price, io_us, segment = here
-                    cut = Cut(
-                        after.written + segment.written_bytes * share.sparing,
-                        after.price + price,
-                        after.io_us + io_us,
-                        (segment, *after.segments),
-                    )
-                    found = min(found, cut, key=lambda cut: cut[:3])
-            return found
+                    here = offer(start, stop, source, target)
+                    if here is not None and (after := rest(stop + 1, target)) is not None:
+                        found.append(then(here, after))
+            return min(found, default=None)
 
-        return list(rest(0, "stored").segments)
+        return rest(0, "stored")
 
-    def cheapest(
-        self, share: Share, room: int, first: int, last: int, source: Place, target: Place
-    ) -> tuple[float, float, Segment] | None:
-        """A segment's price, its transfers' time and itself."""
-        key = room, first, last, source, target
-        if key not in self.offers:
-            self.offers[key] = [
-                (each.times(self.rates), self.step_us * each.steps, each)
-                for each in self.candidates(*key)
-            ]
-        prices = [
-            (t.busy + steps_us + share.lead * t.lead + share.io * t.io + share.waits * t.waits,
-             t.io, number)
-            for number, (t, steps_us, _) in enumerate(self.offers[key])
-        ]  # fmt: skip
-        price, io_us, number = min(prices, default=(inf, inf, -1))
-        return (price, io_us, self.offers[key][number][-1]) if prices else None
+    def best(self, room: int, number: int, share: Share) -> list[Segment]:
+        """The cheapest cut in ``room`` bytes. Empty when some layer fits in no way."""
+
+        def offer(*key: Any) -> Cut | None:
+            prices = [
+                (t.busy + steps_us + share.lead * t.lead + share.io * t.io + share.waits * t.waits,
+                 t.io, n)
+                for n, (t, steps_us, _) in enumerate(self.offers(room, *key))
+            ]  # fmt: skip
+            if not prices:
+                return None
+            price, io_us, n = min(prices)
+            segment = self.offers(room, *key)[n][-1]
+            return Cut(segment.written_bytes * share.sparing, price, io_us, (segment,))
+
+        found = self.least(number, offer, Cut.then, Cut(0.0, 0.0, 0.0, ()))
+        return list(found.segments) if found else []
+
+    def _offers(self, *key: Any) -> list[tuple[Times, float, Segment]]:
+        """Segments, their times and what their steps cost besides."""
+        found = self.candidates(*key)
+        return [(each.times(self.rates), self.step_us * each.steps, each) for each in found]
 
     def candidates(
         self, room: int, first: int, last: int, source: Place, target: Place
@@ -149,7 +145,7 @@ class Search:
                     yield each
                 for n, layer in enumerate(each.layers):
                     if layer.tiled:
-                        yield from self.streamed(replace(each, streamed=n), room, self.copies)
+                        yield from self.streamed(replace(each, streamed=n), room, (self.copies,))
 
     def plain(
         self, first: int, last: int, source: Place, target: Place, chunks: set[int]
@@ -161,20 +157,18 @@ class Search:
             return
         if any(until > last for until in self.read_until[first:last]):
             return
-        outside = self.outside(first, last, source)
-        if not outside:
-            return
+        kept = self.layers[first - 1].target if source == "kept" else ""
         for chunk in sorted({min(chunk, layers[-1].rows) for chunk in chunks}):
             rings = self.ring(first, last, chunk)
-            yield Segment(layers, rings, outside, source, target, copies=self.copies[0])
+            outside = tuple(sorted(rings.outside, key=lambda each: each.tensor != kept))
+            if kept in ("", outside[0].tensor):
+                yield Segment(layers, rings, outside, source, target, copies=self.copies)
 
-    def outside(self, first: int, last: int, place: Place) -> tuple[Source, ...]:
-        """What these layers read of others, what is in SRAM first; none where that is not read."""
-        found = self.ring(first, last, self.layers[last].rows).outside
-        if place == "stored":
-            return found
-        kept = [source for source in found if source.tensor == self.layers[first - 1].target]
-        return (*kept, *(each for each in found if each not in kept)) if kept else ()
+    @property
+    def least_bytes(self) -> int:
+        """SRAM in which each layer can run alone, row by row, with the smallest weight tiles."""
+        alone = (self.plain(n, n, "stored", "stored", {1}) for n in range(len(self.layers)))
+        return max(segment.least_bytes for each in alone for segment in each)
 
     def streamed(self, segment: Segment, room: int, numbers: Sequence[int]) -> Iterator[Segment]:
         """With weight tiles of several sizes, and as many at once, of ``numbers``, as fit."""
@@ -197,7 +191,7 @@ class Search:
     def retiled(self, segment: Segment, room: int) -> Iterator[Segment]:
         """The segment with other weight tiles."""
         if segment.streamed >= 0:
-            yield from self.streamed(segment, room, MORE_COPIES if self.rates.dma else ONE_COPY)
+            yield from self.streamed(segment, room, MORE_COPIES if self.rates.dma else (1,))
 
 
 def places_of_rows(segment: Segment) -> Iterator[Segment]:
@@ -207,16 +201,6 @@ def places_of_rows(segment: Segment) -> Iterator[Segment]:
     for reads_ahead in (True, False) if several and segment.arrives else (True,):
         for writes_behind in (True, False) if several and segment.target == "stored" else (True,):
             yield replace(segment, reads_ahead=reads_ahead, writes_behind=writes_behind)
-
-
-def least_bytes(layers: Sequence[TiledLayer], grain: int = GRAIN, copies: int = COPIES[0]) -> int:
-    """SRAM in which each layer can run alone, row by row, with so many of the smallest tiles of
-    weights."""
-    alone = ((layer, Rings.of((layer,), 1, grain)) for layer in layers)
-    return max(
-        Segment((layer,), rings, rings.outside, "stored", "stored", copies=copies).least_bytes
-        for layer, rings in alone
-    )
 
 
 # --- what need not be swapped: weights that stay in flash, feature maps that stay in SRAM
@@ -253,26 +237,17 @@ def maps_stay_bytes(search: Search) -> int:
     """SRAM from which on no feature map but the input and the output passes the card, tiles of
     weights included: the least over all cuts into segments; ``NEVER`` where some layer's readers
     are further apart than a segment is long."""
-    layers = search.layers
+    last = len(search.layers) - 1
 
-    @cache
-    def rest(start: int) -> int:
-        if start == len(layers):
-            return 0
-        least = NEVER
-        for stop in range(start, min(len(layers), start + LONGEST)):
-            if start and search.read_until[start - 1] > stop:
-                continue
-            source: Place = "kept" if start else "stored"
-            target: Place = "stored" if stop == len(layers) - 1 else "kept"
-            for plain in search.plain(start, stop, source, target, {1, layers[stop].rows}):
-                if len(plain.outside) == 1:
-                    narrow = replace(plain, reads_ahead=False, writes_behind=False)
-                    if narrow.least_bytes < least:
-                        least = min(least, max(narrow.least_bytes, rest(stop + 1)))
-        return least
+    def offer(start: int, stop: int, source: Place, target: Place) -> int | None:
+        if (source, target) != ("kept" if start else "stored", "kept" if stop < last else "stored"):
+            return None
+        forms = search.plain(start, stop, source, target, {1, search.layers[stop].rows})
+        narrow = (replace(each, reads_ahead=False, writes_behind=False) for each in forms)
+        return min((each.least_bytes for each in narrow if len(each.outside) == 1), default=None)
 
-    return rest(0)
+    least = search.least(last + 1, offer, max, 0)
+    return NEVER if least is None else least
 
 
 def weights_stay_bytes(search: Search, flash_bytes: int) -> int:

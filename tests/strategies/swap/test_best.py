@@ -13,7 +13,6 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.search.swap import best, search
 from pipeline.search.swap.queues import QUEUES
-from pipeline.search.swap.search import least_bytes
 from pipeline.search.swap.segments import Segment, turns
 from pipeline.search.view.tiles import TiledLayer, layers
 from tests.strategies.nets import Net, grown, joined
@@ -229,8 +228,8 @@ def test_needs_no_second_place_for_weights() -> None:
     arrives meanwhile."""
     graph = Chain("net", (8, 8, 4)).dense(5).graph()
     parts = layers(graph)
-    assert least_bytes(parts) == 256 + 2 * 256 + 16
-    assert least_bytes(parts, copies=1) == 256 + 256 + 16
+    assert search.Search(parts, SIDE_BY_SIDE).least_bytes == 256 + 2 * 256 + 16
+    assert search.Search(parts, IN_TURNS).least_bytes == 256 + 256 + 16
     assert best.Tries(graph, parts, 528, 1, IN_TURNS).found()
     assert not best.Tries(graph, parts, 528, 1, SIDE_BY_SIDE).found()
 

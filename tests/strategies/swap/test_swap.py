@@ -30,7 +30,6 @@ from pipeline.search.swap.search import (
     Search,
     Share,
     choices,
-    least_bytes,
     maps_stay_bytes,
     weights_stay_bytes,
 )
@@ -174,10 +173,11 @@ def test_a_card_that_is_too_small_is_a_result_with_a_page(tmp_path: Path) -> Non
 def test_every_chain_has_a_plan_in_the_least_bytes(seed: int) -> None:
     graph, rates = random_chain(seed), Rates(1.0, Transfers(1.0), Transfers(1.0))
     parts = layers(graph)
-    assert best.Tries(graph, parts, least_bytes(parts), 1, rates).found()
+    least = Search(parts, rates).least_bytes
+    assert best.Tries(graph, parts, least, 1, rates).found()
     plan = best_plan(graph, 16, 1, rates)
     (sram, *_), (has, *_) = roomy(plan).memories, plan.memories
-    assert has.bytes == 16 < sram.bytes <= least_bytes(parts)
+    assert has.bytes == 16 < sram.bytes <= least
 
 
 RATES = Rates(0.01, Transfers(0.1, 3.0), Transfers(0.1, 5.0))
