@@ -41,7 +41,7 @@ def main(cfg: Config) -> None:
     found |= windows.measured(device, graph.macs, one_macs, row_us, hardware.clock_hz)
     found |= latency(plan, graph, hardware, device)
     if windows.windows > 1:
-        found["kept_bytes"] = kept_bytes(graph, windows.windows)
+        found["kept_bytes"] = kept_bytes(graph)
     elif "labels" in says:
         found |= float_network(graph, host, says["labels"], labels)
     if "accuracy_float" in weights:  # of networks that were trained here

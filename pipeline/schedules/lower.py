@@ -16,7 +16,7 @@ from pipeline.kernels.gap import Gap
 from pipeline.placement.blocks import WORD, Interference, load, round_up
 from pipeline.placement.constants import constants
 from pipeline.placement.fit import first_fit
-from pipeline.placement.place import EFFORT, Placed, place
+from pipeline.placement.place import EFFORT, place
 from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Plan, Rows, Step, Track
 from pipeline.schedules.draft import Draft, Held, Key
 from pipeline.schedules.lifetimes import nibbles, row_nibbles, to_next_row, to_place
@@ -44,12 +44,9 @@ class Laid:
 
     draft: Draft
     body: tuple[Step, ...]
-    placed: Placed
+    cells: int
+    bound: int
     addresses: dict[Key, int]
-
-    @property
-    def cells(self) -> int:
-        return self.placed.cells
 
     @property
     def rows(self) -> int:
@@ -66,10 +63,6 @@ class Laid:
         if held.in_one_piece:
             first += key[1] * to_next_row(held.buffer, self.draft.hardware)
         return range(first, first + row_nibbles(held.buffer))
-
-    @property
-    def bound(self) -> int:
-        return self.placed.bound
 
     def plan(self, strategy: str, notes: Notes = ()) -> Plan:
         draft, graph, hardware = self.draft, self.draft.graph, self.draft.hardware
@@ -171,7 +164,7 @@ def _laid(draft: Draft, regions: Sequence[Region], keep_input: bool, effort: int
     blocks = to_place(draft, body, keep_input, but=bool(draft.overlaps))
     placed = place(blocks.profiles, blocks.overlaps, effort)
     addresses = {key: placed.addresses[n] for key, n in blocks.number.items()}
-    found = Laid(draft, body, placed, addresses)
+    found = Laid(draft, body, placed.cells, placed.bound, addresses)
     if not draft.overlaps:
         return found
     begun = _anew(found, draft.most_scratch)
@@ -218,7 +211,7 @@ def _settled(
         return None
     cells = max(at + blocks.profiles[n].size for n, at in placed.items())
     addresses = {key: placed[n] for key, n in blocks.number.items()}
-    return Laid(draft, body, Placed((), cells, bound), addresses)
+    return Laid(draft, body, cells, bound, addresses)
 
 
 def _crowded(laid: Laid, cells: float, last: bool = True) -> dict[str, int]:
@@ -254,7 +247,7 @@ def laid_at(
                 addresses[name, 0], size = top, max(size, top + nibbles(held.buffer))
             else:
                 addresses[name, 0] = 0 if held.placed else at[name]
-        found = Laid(draft, body, Placed((), size, cells), addresses)
+        found = Laid(draft, body, size, cells, addresses)
         if size <= limit:
             return found
         most |= _crowded(found, limit)

@@ -78,11 +78,6 @@ class Order:
             order.height[name] = max(tall, order.height.get(name, 0))
         return order
 
-    def kept(self, row: int, output: str) -> list[Made]:
-        """Rows that are there when row ``row`` of ``output`` is made, and are read later."""
-        end = self.made.index(Made(output, row))
-        return [each for each in self.made[:end] if self.read[each] > end and each[0] != output]
-
     def first(self, tensor: str, row: int, number: int) -> int:
         """The first row up to ``row`` that row ``number``, or one after it, is made of."""
         below = (each for each in range(row) if self.read.get(Made(tensor, each), -1) >= number)
@@ -148,14 +143,11 @@ def _kept(draft: Draft, before: Buffer, after: Buffer, rows: Sequence[int]) -> I
         yield draft.move(before, after, box)
 
 
-def kept_bytes(graph: Graph, windows: int) -> float:
-    """What stays from one of ``windows`` neighbouring windows to the next: the rows that both read,
-    when the first is done. Of windows with ends of their own all rows that the next one reads."""
-    order = Order.of(graph, needed(graph), graph.input)
-    last = graph.producer(graph.output)
-    if isinstance(last, Concat):
-        kept = order.kept(0, last.inputs[0])
-    else:
-        kept = order.kept(0, graph.output)
-    tensors = graph.tensors
-    return sum(tensors[each.tensor].bytes / rows_of(graph, each.tensor) for each in kept)
+def kept_bytes(graph: Graph) -> float:
+    """What stays from one of neighbouring windows to the next: the rows that both read, when the
+    first is done. Of windows with ends of their own all rows that the next one reads."""
+    order, last = Order.of(graph, needed(graph), graph.input), graph.producer(graph.output)
+    output = last.inputs[0] if isinstance(last, Concat) else graph.output
+    end = order.made.index(Made(output, 0))
+    kept = (e.tensor for e in order.made[:end] if order.read[e] > end and e.tensor != output)
+    return sum(graph.tensors[name].bytes / rows_of(graph, name) for name in kept)

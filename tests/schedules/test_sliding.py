@@ -90,7 +90,7 @@ def test_what_stays_for_the_next_window() -> None:
     graph = Windows(2, 2).graph(spotter())
     row = {name: graph.tensors[name].bytes / graph.tensors[name].shape[0]
            for name in ("image", "conv0", "conv1")}  # fmt: skip
-    assert kept_bytes(graph, 2) == row["image"] + 2 * row["conv0"] + 4 * row["conv1"]
+    assert kept_bytes(graph) == row["image"] + 2 * row["conv0"] + 4 * row["conv1"]
 
 
 def test_windows_with_ends_of_their_own_keep_what_they_share() -> None:
@@ -98,8 +98,8 @@ def test_windows_with_ends_of_their_own_keep_what_they_share() -> None:
     graph = Windows(2, 1).graph(padded())
     image, conv = (graph.tensors[name].bytes / graph.tensors[name].shape[0]
                    for name in ("image", "conv0"))  # fmt: skip
-    assert kept_bytes(graph, 2) <= 12 * image + 11 * conv
-    assert kept_bytes(graph, 2) >= 9 * conv
+    assert kept_bytes(graph) <= 12 * image + 11 * conv
+    assert kept_bytes(graph) >= 9 * conv
 
 
 def test_an_image_that_is_summed_up_as_it_comes() -> None:

@@ -210,7 +210,7 @@ class Found(NamedTuple):
     context: int = 0
     sums: int = 0
     state: State = START
-    move: Move | None = None
+    move: Move = Move("begin", 0, START)
     rest: "Found | None" = None
 
     def beats(self, other: "Found") -> bool:
@@ -222,15 +222,6 @@ class Found(NamedTuple):
         )
 
 
-class Step(NamedTuple):
-    """``move`` leads to ``state`` in a loop of ``context``, ``sums`` of it accumulated."""
-
-    move: Move
-    state: State
-    context: int
-    sums: int
-
-
 @dataclass(frozen=True)
 class Best:
     """``steps`` by ``rules``, in the order of execution; ``states``: how many were looked at."""
@@ -238,7 +229,7 @@ class Best:
     rules: Rules
     peak: int
     accumulated: int
-    steps: tuple[Step, ...]
+    steps: tuple[Found, ...]
     states: int
 
 
@@ -274,9 +265,9 @@ def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> 
             tried = [found._replace(peak=0) for found in tried if found.peak <= limit]
         known[state] = _kept(tried, kind)
     best = found = known[first][0]
-    steps = list[Step]()
-    while found.move and found.rest:
-        steps.append(Step(found.move, found.state, found.context, found.sums))
+    steps = list[Found]()
+    while found.rest:
+        steps.append(found)
         found = found.rest
     return Best(rules, best.peak, best.accumulated, tuple(reversed(steps)), len(moves_of))
 

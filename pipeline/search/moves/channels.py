@@ -103,7 +103,8 @@ class ByChannels:
         """As regions: each loop with as many channels at once as keep it within ``limit`` nibbles
         by ``rules`` (Pex, remark 4), unless it is said how many."""
         view, found = rules.view, list[Whole | Channels]()
-        for n, (move, state, context, sums) in enumerate(best.steps):
+        for n, step in enumerate(best.steps):
+            move, state, context = step.move, step.state, step.context
             name, op = view.names[move.tensor], view.operators[move.tensor - 1]
             under = rules.over(move, state.full | state.part | context)
             over = "" if under is None else view.names[under]
@@ -117,7 +118,7 @@ class ByChannels:
                 continue
             loop = found[-1]
             assert isinstance(loop, Channels)
-            full, part = rules.held(move, state, context, sums)
+            full, part = rules.held(move, state, context, step.sums)
             if part and not self.channels:
                 each = sum(rules.view.sizes[t] // rules.channels[t] for t in members(part))
                 loop = replace(loop, at_once=min(loop.at_once, (limit - full) // each))
