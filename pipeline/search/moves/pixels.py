@@ -131,13 +131,11 @@ def _orders(form: Form, view: PixelView, number: int, tight: bool) -> Iterator[O
         yield ordered(view, number, single_transpose(*size, turned_once(layer)))
         return
     if not layer.peelable:
-        yield ordered(view, number, columns(*size))
         yield ordered(view, number, least(layer))
     if layer.inputs.nibbles_per_element == 1 < layer.outputs.nibbles_per_element:
         yield from (ordered(view, number, least(layer, half=half)) for half in (0, 1))
     if tight and layer.groups > 1:
-        for peels in (rows(*size), columns(*size), least(layer, layer.groups)):
-            yield ordered(view, number, peels, layer.groups)
+        yield ordered(view, number, least(layer, layer.groups), layer.groups)
 
 
 def _ways(form: Form, view: PixelView) -> list[list[contiguous.Traversal]]:
