@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Container, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -231,8 +231,8 @@ def main() -> int:
             finally:
                 free.put(copy)
 
-        for row in pool.map(one, work):
-            print(json.dumps(row), file=log, flush=True)
+        for done in as_completed([pool.submit(one, mutant) for mutant in work]):
+            print(json.dumps(done.result()), file=log, flush=True)
     rows = [row for row in read(given.file) if row["mutant"] in mutants]
     if given.check:
         found_rows = [row for row in rows if "check" in row]
