@@ -15,6 +15,7 @@ from pipeline.graph.tensor import DType
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, choose, named, offers
 from pipeline.kernels.choose import block_pixels
+from pipeline.kernels.int8 import LookedUpAdd
 from pipeline.kernels.own_image import own_image
 from pipeline.plan.maps import Affine, Rows
 from pipeline.plan.vocabulary import Buffer, Compute, Slice, packed
@@ -169,6 +170,24 @@ def test_windows_of_four_bits() -> None:
     source = replace(form, graph=typed(form.graph, "image", "int16"))
     assert "reads 4 and 8-bit activations, not int16" in window.why_not(source)
     assert window.why_not(of(Net.lookup)) == "no code for Lookup; have Conv2d, Dense, Pool2d"
+
+
+def test_sums_of_four_bits_are_of_all_rows_or_of_one() -> None:
+    graph = built(lambda net: net.plus("image", net.conv(2, (1, 1), requant=PowerOfTwo())), 4, 3, 2)
+    for name in ("image", *(op.output for op in graph.operators)):
+        graph = typed(graph, name, "int4")
+    form, able = form_of(graph), named("int4.sum", form_of(graph), host()).accepts
+    for extents in ((4, 3, 2), (1, 3, 2), (2, 3, 2), (1, 2, 2)):
+        part = form
+        for name in form.parts:
+            part = cut(part, name, extents)
+        assert able(part) == (extents in ((4, 3, 2), (1, 3, 2)))
+
+
+def test_tables_whose_sums_leave_int32_are_refused() -> None:
+    for ratio in (150, 200):  # of the inputs' scale to the output's, about
+        form = form_of(built(total), requant=FixedPoint.of([ratio / (1 << 20)]))
+        assert LookedUpAdd().accepts(form) == (ratio == 150)
 
 
 def tile(columns: tuple[int, int], **changes: object) -> tuple[Compute, dict[str, Buffer], Net]:

@@ -168,6 +168,10 @@ def test_what_must_be_near_and_is_too_large_is_one_line() -> None:
         generate(graph, plan, MEGA, {})
     said = "conv0 (Conv2d): an array on an AVR has at most 32,767 B, its weights are more"
     assert lacks(plan, graph, MEGA) == said
+    net = Net((60, 61, 4), np.random.default_rng(0), name="large result")
+    net.conv(3, (1, 1))
+    graph, roomy = net.graph(), replace(MEGA, sram_bytes=1 << 16)
+    assert lacks(Ordinary().plan(graph, roomy), graph, roomy) == "", "bytes lie anywhere"
 
 
 @needs_avr
