@@ -14,6 +14,7 @@ from pipeline.codegen import generate
 from pipeline.codegen.int4 import code, room
 from pipeline.codegen.int4.windows import Windows
 from pipeline.graph.requant import PowerOfTwo
+from pipeline.kernels import cycles_by_operator
 from pipeline.plan.fit import roomy
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Move, Step, Table, Track, whole
@@ -285,6 +286,20 @@ def test_runs_are_as_long_as_there_is_flash() -> None:
     assert taps == {32256: 8, 10000: 4, 4000: 2}
     for name in ("4 lanes", "11 lanes", "deep rows"):
         assert len(c_of(SHAPES[name], flash_bytes=3000)) < len(c_of(SHAPES[name]))
+
+
+@pytest.mark.ci
+def test_weights_too_many_for_code_take_longer_as_is_modelled(tmp_path: Path) -> None:
+    """1,800 of them become instructions, 2,160 are read from flash."""
+    hardware, modelled, measured = load_hardware(weights_in="flash"), [], []
+    for depth in (20, 24):
+        graph = Chain((7, 7, depth)).conv("a", 10, (3, 3)).dense("d", 2).graph()
+        plan = Ordinary("slots").plan(graph, hardware)
+        _, runs = on_board(tmp_path / str(depth), graph, hardware, plan)
+        assert runs.layer_cycles is not None
+        measured.append(runs.layer_cycles.mean(axis=0)[1])
+        modelled.append(cycles_by_operator(plan, graph, hardware)["a"])
+    assert modelled[1] / modelled[0] == pytest.approx(measured[1] / measured[0], rel=0.3)
 
 
 def test_torn_pixels_are_tested() -> None:
