@@ -13,7 +13,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pipeline.errors import ThimbleError
 from pipeline.search.swap.tiling import Tiling
@@ -21,6 +21,8 @@ from pipeline.search.swap.tiling import Tiling
 Kind = Literal["input", "weight", "compute", "write"]
 KINDS: dict[str, tuple[Kind, ...]] = {"io": ("input", "weight", "write"), "cpu": ("compute",)}
 """Of the tasks of each track."""
+POOL = {"input": "input", "weight": "weight", "compute": "output"}
+"""What a kind of task takes a buffer of."""
 
 
 class Task(NamedTuple):
@@ -79,7 +81,7 @@ class Algorithm1:
         us: Callable[[Task], float],
     ) -> None:  # fmt: skip
         self.tilings, self.us = tilings, us
-        self.pools = dict(zip(("input", "weight", "output"), map(Pool, pools), strict=True))
+        self.pools = dict(zip(POOL.values(), map(Pool, pools), strict=True))
         self.ready: dict[Kind, list[Task]] = {"input": [], "weight": [], "compute": [], "write": []}
         self.orders: dict[str, list[Task]] = {"io": [], "cpu": []}
         self.busy_us = {"io": 0.0, "cpu": 0.0}
@@ -133,15 +135,14 @@ class Algorithm1:
         self.ready[task.kind].remove(task)
         if task.kind == "write":
             return task
-        if task.kind == "compute":
-            owner, giver = self.owner(task), 0
-            if owner not in self.held:
-                self.held[owner], giver = self.pools["output"].take()
-            return task._replace(output=self.held[owner], after=max(task.after, giver))
-        turn, giver = self.pools[task.kind].take()
-        if task.kind == "input":
-            return task._replace(input=turn, after=giver)
-        return task._replace(weight=turn, after=giver)
+        owner, pool = self.owner(task), POOL[task.kind]
+        if pool == "output" and owner in self.held:
+            return task._replace(output=self.held[owner])
+        turn, giver = self.pools[pool].take()
+        if pool == "output":
+            self.held[owner] = turn
+        turns: dict[str, Any] = {pool: turn}
+        return task._replace(**turns, after=max(task.after, giver))
 
     def first(self, kind: Kind) -> Task | None:
         """Of the READY tasks of a kind, all of which need the same but where computing goes on with
@@ -162,7 +163,7 @@ class Algorithm1:
         tiling, tile = self.tilings[task.layer], task[:3]
         if task.kind == "input" and tiling.weight_tiles:
             for n in range(len(tiling.weight_tiles)):
-                self.push(task._replace(kind="weight", number=n))
+                self.push(task._replace(kind="weight", number=n, after=0))
         elif task.kind in ("input", "weight"):
             self.push(task._replace(kind="compute", after=number))
         elif task.kind == "compute":

@@ -179,11 +179,12 @@ class Tries:
     @property
     def tail(self) -> int:
         """The number of the first of the dense layers that end the network one after the other."""
-        layers, first = self.layers, len(self.layers)
-        while first and layers[first - 1].sources[0].windows is None and layers[first - 1].weight:
-            if first < len(layers) and layers[first].sources[0].tensor != layers[first - 1].target:
+        first, after = len(self.layers), ""
+        for layer in reversed(self.layers):
+            dense = layer.sources[0].windows is None and layer.weight
+            if not dense or after not in ("", layer.target):
                 break
-            first -= 1
+            first, after = first - 1, layer.sources[0].tensor
         return first
 
     def phases(self, limit: int, share: Share) -> list[Phase]:

@@ -74,21 +74,22 @@ class Ring(NamedTuple):
 
 
 class Rings(NamedTuple):
-    """Turns of some layers, and the places that they need.
+    """Turns of some layers, and the rows that they need.
 
     Attributes:
-        outside: what they read and do not make.
-        arrivals: of each of these, by name, the rows that each turn needs and none before did.
-        held: the rows that are held of each tensor that they read, by name.
+        outside: what they read and do not make; ``inside``: what they read and make.
+        arrivals: of each that they read, by name, the rows that each turn needs and none before.
+        held: how many rows are held of each.
         arriving: the same where the next turn's rows come in meanwhile.
         grain: bytes; everything takes a multiple of them.
     """
 
     turns: tuple[Turn, ...]
     outside: tuple[Source, ...]
+    inside: tuple[Source, ...]
     arrivals: dict[str, tuple[Rows, ...]]
-    held: dict[str, Ring]
-    arriving: dict[str, Ring]
+    held: dict[str, int]
+    arriving: dict[str, int]
     grain: int
 
     @classmethod
@@ -101,24 +102,17 @@ class Rings(NamedTuple):
                 uses[layer.target][number].append(made)  # rows that nobody reads have a place, too
                 for source, rows in zip(layer.sources, reads, strict=True):
                     uses[source.tensor][number].append(rows)
-        arrivals = dict[str, tuple[Rows, ...]]()
-        held, arriving = dict[str, Ring](), dict[str, Ring]()
-        for name, source in sources.items():
-            lows, tops = _spans(uses[name])
+        arrivals, held, arriving = dict[str, tuple[Rows, ...]](), dict[str, int](), dict[str, int]()
+        for name in sources:  # of each turn the first row used then or later, the end of those used
+            tops = list(accumulate((max(stop for _, stop in each) for each in uses[name]), max))
+            firsts = [min((a for a, b in each if a < b), default=tops[-1]) for each in uses[name]]
+            lows = list(accumulate(reversed(firsts), min))[::-1]
             arrivals[name] = tuple(zip(map(max, lows, [0, *tops]), tops, strict=False))
-            for found, ends in ((held, tops), (arriving, [*tops[1:], tops[-1]])):
-                most = max(1, *map(sub, ends, lows))
-                found[name] = Ring(name, most, aligned(most * source.row_bytes, grain))
-        outside = tuple(source for name, source in sources.items() if name not in makers)
-        return cls(every, outside, arrivals, held, arriving, grain)
-
-
-def _spans(uses: Sequence[Sequence[Rows]]) -> tuple[list[int], list[int]]:
-    """For each turn the first row that is used then or later, and the end of those that have been;
-    ``uses``: of each turn."""
-    tops = list(accumulate((max(stop for _, stop in each) for each in uses), max))
-    firsts = [min((a for a, b in each if a < b), default=tops[-1]) for each in uses]
-    return list(accumulate(reversed(firsts), min))[::-1], tops
+            held[name] = max(1, *map(sub, tops, lows))
+            arriving[name] = max(1, *map(sub, [*tops[1:], tops[-1]], lows))
+        outside = tuple(each for name, each in sources.items() if name not in makers)
+        inside = tuple(each for name, each in sources.items() if name in makers)
+        return cls(every, outside, inside, arrivals, held, arriving, grain)
 
 
 class Times(NamedTuple):
@@ -163,34 +157,30 @@ class Segment:
 
     # --- what it takes in SRAM
 
-    @property
-    def arriving(self) -> dict[str, Ring]:
-        """The places of what comes from the card."""
-        return self.rings.arriving if self.reads_ahead else self.rings.held
-
     @cached_property
     def places(self) -> dict[str | int, Ring]:
         """By tensor, of weights by the number of the layer: of the source and the target, whole or
         not, then of what else is read, from the card or made by layers for others, and of weights,
         all of them or tiles."""
-        source, last, rings, whole = self.outside[0], self.layers[-1], self.rings, self.batch > 1
-        found: dict[str | int, Ring] = {source.tensor: self.arriving[source.tensor]}
-        if self.source == "kept" or whole:
-            found[source.tensor] = self.ring(
-                source.tensor, source.rows, source.row_bytes, self.batch
-            )
+        rings, last, whole = self.rings, self.layers[-1], self.batch > 1
+        source, *others = self.outside
+        arriving = rings.arriving if self.reads_ahead else rings.held
+        rows = source.rows if self.source == "kept" or whole else arriving[source.tensor]
+        found: dict[str | int, Ring] = {
+            source.tensor: self.ring(source.tensor, rows, source.row_bytes, self.batch)
+        }
         # of rows that leave, those of one turn, or of two
         *_, turn = rings.turns[: 1 + self.writes_behind]
         rows = last.rows if self.target != "stored" or whole else turn.computes[-1][1]
         found[last.target] = self.ring(last.target, rows, prod(last.shape[1:]), self.batch)
-        found |= {each.tensor: self.arriving[each.tensor] for each in self.outside[1:]}
-        inside = {layer.target for layer in self.layers}
-        found |= {name: ring for name, ring in rings.held.items() if name in inside}
-        for source in (layer.sources[0] for layer in self.by_tile):
-            rows, depth = found[source.tensor].rows, source.shape[-1]
-            some = min(self.tile, depth)
-            ring = self.ring(source.tensor, rows, source.row_bytes * some // depth)
-            found[source.tensor] = ring._replace(channels=some)
+        for each in others:
+            found[each.tensor] = self.ring(each.tensor, arriving[each.tensor], each.row_bytes)
+        by_tile = [layer.sources[0].tensor for layer in self.by_tile]
+        for each in rings.inside:
+            name, depth = each.tensor, each.shape[-1]
+            some = min(self.tile, depth) if name in by_tile else depth
+            size = each.row_bytes * some // depth
+            found[name] = self.ring(name, rings.held[name], size)._replace(channels=some)
         for n, layer in enumerate(self.layers):
             tile, copies = (self.tile, self.copies) if n == self.streamed else (layer.channels, 1)
             if layer.weight:
