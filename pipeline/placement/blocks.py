@@ -106,7 +106,7 @@ def load(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> int:
 
 
 KNOWN = 1 << 18
-"""Conflicts of profiles of one part that are kept, of 16 bytes each; others are worked out each
+"""Conflicts of profiles of one part that are kept, of 24 bytes each; others are worked out each
 time."""
 
 WORKED_OUT = 8
@@ -114,26 +114,21 @@ WORKED_OUT = 8
 
 
 class Conflicts(NamedTuple):
-    """The ``others`` that a profile meets where its address less theirs is in an open interval;
-    these are ``packed``. Both (conflicts)."""
+    """The ``others`` that a profile meets where its address less theirs is between ``lows`` and
+    ``highs``; each (conflicts)."""
 
     others: IntArray
-    packed: IntArray
+    lows: IntArray
+    highs: IntArray
+
+    def beside(self, at: IntArray) -> tuple[IntArray, IntArray]:
+        """Between which addresses the profile meets those that lie ``at`` theirs."""
+        base = at[self.others]
+        return self.lows + base, self.highs + base
 
 
-HALF = 1 << 31
-UNIT = (1 << 32) + 1
-"""By how much a packed interval grows when both its ends grow by 1."""
-
-
-def pack(lows: IntArray, highs: IntArray) -> IntArray:
-    """Pack intervals into integers that are sorted as their lower ends are."""
-    return np.asarray((lows << 32) + (highs + HALF))
-
-
-def unpack(packed: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the lower and the upper ends."""
-    return packed >> 32, (packed & (2 * HALF - 1)) - HALF
+APART = 1 << 33
+"""No interval is as long."""
 
 
 class Interference:
@@ -187,9 +182,8 @@ class Interference:
                 found = _merged(found)
         if not several and (some := self.several[found[:, 0]]).any():
             found = np.concatenate([found[~some], _merged(found[some])])
-        others, lows, highs = found.T.copy()
-        conflicts = Conflicts(others, pack(lows, highs))
-        self.kept += 0 if several else len(others)
+        conflicts = Conflicts(*found.T.copy())
+        self.kept += 0 if several else len(found)
         if several or self.kept <= KNOWN:
             self.known[n] = conflicts
         return conflicts
@@ -198,8 +192,7 @@ class Interference:
         """Whether one of the profiles meets another, all of them at ``addresses``."""
         at = np.array([addresses[n] for n in range(len(addresses))])
         for n, address in addresses.items():
-            others, packed = self[n]
-            lows, highs = unpack(packed + at[others] * UNIT)
+            lows, highs = self[n].beside(at)
             if ((lows < address) & (address < highs)).any():
                 return True
         return False
@@ -222,7 +215,7 @@ def _merged(conflicts: IntArray) -> IntArray:
     """With each other profile in as few intervals as possible, (conflicts, 3)."""
     others, lows, _ = conflicts.T
     others, lows, highs = conflicts[np.lexsort((lows, others))].T
-    apart = others * (4 * HALF)  # no interval reaches into those of the next profile
+    apart = others * APART  # no interval reaches into those of the next profile
     tops = np.maximum.accumulate(highs + apart)
     begins = np.flatnonzero(np.append(True, lows[1:] + apart[1:] >= tops[:-1])[: len(lows)])
     ends = np.append(begins[1:], len(lows))[: len(begins)] - 1

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.graph.tensor import IntArray
-from pipeline.placement.blocks import UNIT, Interference, Profile, round_up, unpack
+from pipeline.placement.blocks import Interference, Profile
 
 NOWHERE = -(1 << 30)
 """The address of what is not placed: it is in nobody's way."""
@@ -59,31 +59,21 @@ def first_fit(
 ) -> dict[int, int]:
     """Those ``served``, in this order, each at the lowest address at which it meets none, beside
     those that are ``fixed``."""
-    at = np.full(len(profiles), NOWHERE * UNIT)
-    addresses = dict(fixed)
+    at, addresses = np.full(len(profiles), NOWHERE), dict(fixed)
     for n, address in fixed.items():
-        at[n] = address * UNIT
+        at[n] = address
     for n in served:
-        others, packed = interference[n]
-        taken = packed + at[others]
-        taken.sort()
-        base = _lowest(*unpack(taken), profiles[n].align) if len(taken) else 0
-        at[n], addresses[n] = base * UNIT, base
+        at[n] = addresses[n] = _lowest(*interference[n].beside(at), profiles[n].align)
     return addresses
 
 
 def _lowest(starts: IntArray, ends: IntArray, align: int) -> int:
-    """The lowest multiple of ``align`` in no interval; they are sorted by their starts."""
-    if starts[0] >= 0:
-        return 0
-    if ends[0] < 0:
-        ends[0] = 0
-    np.maximum.accumulate(ends, out=ends)  # up to each
-    for place in (starts[1:] >= ends[:-1]).nonzero()[0].tolist():
-        base = round_up(int(ends[place]), align)
-        if starts[place + 1] >= base:
-            return base
-    return round_up(int(ends[-1]), align)
+    """The lowest multiple of ``align`` in no interval."""
+    order = starts.argsort()
+    ends = np.maximum.accumulate(np.append(0, ends[order]))  # up to each
+    bases = -(-ends // align) * align
+    free = np.append(starts[order] >= bases[:-1], True)
+    return int(bases[free.argmax()])
 
 
 def fitted(
@@ -152,8 +142,8 @@ def _least(
 ) -> tuple[int, list[int]]:
     """The address up to ``limit`` at which profile ``n`` meets the least weight, one of several,
     and what it meets."""
-    others, packed = interference[n]
-    lows, highs = unpack(packed + at[others] * UNIT)
+    conflicts = interference[n]
+    others, (lows, highs) = conflicts.others, conflicts.beside(at)
     highest = (limit - profile.size) // profile.align
     ends = np.append(-(-highs // profile.align), lows // profile.align)
     places = profile.align * np.append(ends[(ends > 0) & (ends < highest)], [0, highest])
