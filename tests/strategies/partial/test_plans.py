@@ -42,6 +42,7 @@ def proved(graph: Graph, strategy: Partial) -> tuple[float, int]:
     """Peak and arena of the plan, which is verified and gives exactly the graph's output."""
     plan = strategy.plan(graph, BOARD)
     assert not exact(plan, graph).report.recomputed
+    assert not any(b.extent[0] % (b.bits // 4) for b in plan.buffers if b.memory == "sram")
     found = cost(plan, graph, BOARD)
     return found.pmu_bytes, found.arena_bytes
 
