@@ -145,16 +145,12 @@ class Cells:
             else:
                 self.mark(place, places.width, free=True)
 
-    def hold(self, buffer: Buffer) -> None:
+    def hold(self, buffer: Buffer, free: bool = False) -> None:
         if buffer.run(buffer.box) is not None:
-            self.free[slice(*buffer.extent)] = False
+            self.free[slice(*buffer.extent)] = free
         else:
-            self.mark(buffer.addresses(buffer.box), buffer.nibbles, free=False)
+            self.mark(buffer.addresses(buffer.box), buffer.nibbles, free)
 
     def mark(self, elements: IntArray, width: int, free: bool) -> None:
-        cells = elements.reshape(-1)
-        if len(cells) and (np.diff(cells) == width).all():
-            self.free[cells[0] : cells[-1] + width] = free
-        else:
-            for nibble in range(width):
-                self.free[cells + nibble] = free
+        for nibble in range(width):
+            self.free[elements + nibble] = free

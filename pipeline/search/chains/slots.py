@@ -5,7 +5,6 @@ the most that is ever live, because one free nibble is as good as another: nothi
 """
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import zip_longest
 
 import numpy as np
@@ -14,6 +13,7 @@ from pipeline.graph.tensor import IntArray
 from pipeline.placement.blocks import WORD, round_up
 from pipeline.plan.reads import NEVER
 from pipeline.plan.vocabulary import Buffer
+from pipeline.schedules.bounds import ranges
 from pipeline.schedules.traversed import Run, Traversed
 from pipeline.search.chains.cells import Cells, Full, Places, at, buffer, in_one_piece
 from pipeline.search.chains.traversals import ordered, rows
@@ -95,7 +95,7 @@ def _runs(order: Order, buffers: Buffers) -> list[Run]:
     if order.row_major:
         (op,) = order.operators
         out = buffers[op.output]
-        return [Run.of(op, (buffers[op.inputs[0]],), out, out.box)]
+        return [Run(op, (buffers[op.inputs[0]],), out, ranges(out.box))]
     runs, (lows, highs) = list[Run](), order.boxes
     pieces = np.split(order.units, order.starts[1:])
     for units, low, stop in zip(pieces, lows.tolist(), (highs + 1).tolist(), strict=True):
@@ -159,50 +159,30 @@ def _room(arena: Cells, order: Order, layer: Layer, source: Buffer) -> int | Non
     """The lowest byte from which the outputs can be written row-major in one piece, every cell
     after its input has died."""
     total, align = layer.outputs.total, max(2, layer.outputs.nibbles_per_element)
-    dies, first = source.tensor in order.view.dying(order.span), source.run(source.box)
-    if order.row_major and dies and first is not None:
-        early = partial(_early_in_rows, arena, layer, first)
-    else:
-        early = partial(_early, _highest(arena, order, layer, source if dies else None))
-    base = 0
-    while base + total <= arena.size:
-        if (last := early(base, base + total)) < 0:
-            return base
-        base = round_up(last + 1, align)
-    return None
+    dies, base, early = source.tensor in order.view.dying(order.span), 0, 0
+    arena.hold(source, free=dies)
+    while early >= 0 and base + total <= arena.size:
+        early = arena.marks.rfind(0, base, base + total)
+        if dies:
+            early = max(early, _early(layer, source, base))
+        base = round_up(early + 1, align) if early >= 0 else base
+    arena.hold(source)
+    return base if base + total <= arena.size else None
 
 
-def _highest(arena: Cells, order: Order, layer: Layer, source: Buffer | None) -> IntArray:
-    """Of each cell how high the outputs may begin: it has to be free for unit n, which writes from
-    n times a pixel above that on."""
-    highest = np.where(arena.free, np.int32(arena.size), np.int32(-1))
-    if source is not None:
-        before = (order.last[source.tensor].reshape(-1, 1) * layer.outputs.each).astype(np.int32)
-        cells = source.addresses(source.box).reshape(layer.inputs.number, -1).astype(np.int32)
-        for nibble in range(source.nibbles):
-            highest[cells + nibble] = cells + nibble - before
-    return highest
-
-
-def _early(highest: IntArray, base: int, stop: int) -> int:
-    """The last cell up to ``stop`` that is written before it is free; -1 where none is."""
-    early = np.flatnonzero(highest[base:stop] < base)
-    return base + int(early[-1]) if early.size else -1
-
-
-def _early_in_rows(arena: Cells, layer: Layer, first: int, base: int, stop: int) -> int:
-    """The same where the input, which dies, lies row-major from ``first`` on."""
-    end, fin = first + layer.inputs.total, layer.inputs.each
-    others = (base, min(stop, first)), (max(base, end), stop)
-    found = max(arena.marks.rfind(0, *each) for each in others)
-    (rows, columns), pixels = layer.lasts, np.arange(layer.inputs.columns)
-    below = range(layer.inputs.rows)[: max(0, -(-(stop - first) // (fin * len(pixels))))]
-    for y in reversed(below):
-        begins = first + (y * len(pixels) + pixels) * fin
-        # the cells of a pixel that are written before the last of the output that reads it
+def _early(layer: Layer, source: Buffer, base: int) -> int:
+    """The last cell that outputs from ``base`` on take before what is there is read last; -1 where
+    none is. Row by row of the input: there may be millions of pixels."""
+    (rows, columns), found, stop = layer.lasts, -1, base + layer.outputs.total
+    for y in reversed(range(len(rows))):
+        box = ((y, y + 1), *source.box[1:]) if len(source.shape) == 3 else source.box
+        begins = source.addresses(box).reshape(len(columns), -1)
+        if rows[y] == NEVER or (begins[0, 0] >= stop and source.run(source.box) is not None):
+            continue
         until = base + (rows[y] * layer.outputs.columns + columns) * layer.outputs.each
-        ends = np.minimum(np.minimum(until, stop), begins + fin)
-        early = (ends > np.maximum(begins, base)) & (columns != NEVER) & (rows[y] != NEVER)
-        if early.any():
-            return max(found, int(ends[early].max()) - 1)
+        until = np.where(columns == NEVER, base, np.minimum(until, stop))[:, None]
+        ends = np.minimum(begins + source.nibbles, until)
+        found = max(found, int(np.where(ends > np.maximum(begins, base), ends, 0).max()) - 1)
+        if found >= 0 and source.run(source.box) is not None:
+            break
     return found

@@ -96,6 +96,6 @@ def ordered(view: PixelView, number: int, peels: Peels, groups: int = 1) -> Orde
             return units.reshape(-1, 4)
 
         starts = np.arange(groups) * height * width
-        by_rows = groups == 1 and view.image(op) and peels == rows(height, width)
+        by_rows = groups == 1 and op.slides and peels == rows(height, width)
         view.known[key] = Order(view, Span(number, number + 1), units, starts, groups, by_rows)
     return view.known[key]

@@ -70,7 +70,8 @@ class Layer:
     @property
     def windows(self) -> tuple[Window, ...]:
         """Along rows and columns."""
-        return self.operand.windows[:2]
+        rows = () if len(self.source.shape) == 3 else (Window(None, 1),)
+        return (*rows, *self.operand.windows)[:2]
 
     @property
     def peelable(self) -> bool:
@@ -120,12 +121,6 @@ class PixelView(View):
 
     def part(self, span: Span) -> tuple[Operator, ...]:
         return self.operators[slice(*span)]
-
-    def image(self, op: Operator) -> bool:
-        """Whether ``op`` slides over an image, and makes one."""
-        return op.slides and all(
-            len(self.tensors[name].shape) == 3 for name in (op.inputs[0], op.output)
-        )
 
     def spans(self) -> list[Span]:
         """Parts between which one tensor is live: a layer, a block with branches, or a depthwise
