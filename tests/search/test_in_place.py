@@ -223,7 +223,7 @@ def test_each_pixel_once_and_no_weave_is_better(kind: str) -> None:
         for found in tiny(view, span):
             (order,) = found.within(found.peak)
             assert len(set(map(tuple, order.units.tolist()))) == len(order.units)
-            if not order.by_byte:  # counted by pixels, of which halves of bytes may be left
+            if not view.by_byte(span):  # counted by pixels, of which halves of bytes may be left
                 assert found.peak <= woven(view, span, 1).peak
 
 

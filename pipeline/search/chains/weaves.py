@@ -14,8 +14,9 @@ import numpy as np
 
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.reads import NEVER
+from pipeline.search.order import least_peak
 from pipeline.search.view.pixels import Order, PixelView, by_pixel, read_at
-from pipeline.search.view.whole import Span
+from pipeline.search.view.whole import Span, Task, View
 
 AT_ONCE = (8, 4, 2, 1)
 """Pixels of a line, besides all."""
@@ -23,7 +24,7 @@ AT_ONCE = (8, 4, 2, 1)
 NOT_READ = np.iinfo(np.int64).max
 
 TINY = 15
-"""Pixels, of all operators: there are 2^15 sets."""
+"""Pixels, of all operators."""
 
 
 class Way(NamedTuple):
@@ -152,68 +153,50 @@ def _wanted(view: PixelView, number: int, steps: dict[int, _Steps]) -> IntArray:
 # --- the best of all orders
 
 
-def tiny(view: PixelView, span: Span) -> Iterator[Way]:
-    """The best of all orders of the pixels of a block that can be woven; none where it has many.
-
-    Of a set of pixels that are made, what is live does not depend on their order: the least peak
-    of all orders is a path through sets, each with a pixel more, found by dynamic programming.
-    """
-    if sum(view.pixels(op.output).number for op in view.part(span)) > TINY:
-        return
-    reads = _reads(view, span)
-    pixels, best = list(reads), _best(view, span, reads)
-    made, turn = len(best) - 1, list[tuple[int, ...]]()
-    while made:  # from the last pixel back: the one without which least has been live
-        ways = [(int(best[made & ~(1 << n)]), n) for n in range(len(pixels)) if made >> n & 1]
-        _, number = min(ways)
-        turn.append((*pixels[number], 0))
-        made &= ~(1 << number)
-    order = Order(view, span, lambda: np.array(turn[::-1]), np.arange(len(turn)))
-    yield Way(order.peak, lambda nibbles: (order,))
-
-
 Pixel = tuple[int, int, int]
 """Which operator makes it, -1 for what is there at first; row and column."""
 
 
 def _reads(view: PixelView, span: Span) -> dict[Pixel, set[Pixel]]:
-    """What each pixel is made of; of what the last operator needs."""
+    """What each pixel is made of; of what the last operator needs. Of halves of bytes that bytes
+    are written over, bytes."""
     last, found = span.stop - 1, dict[Pixel, set[Pixel]]()
-    wanted = {(last, y, x) for y, x in np.ndindex(view.pixels(view.operators[last].output)[:2])}
+    wanted = {(last, *at) for at in np.ndindex(view.pixels(view.operators[last].output)[:2])}
     for number in reversed(range(*span)):
         op = view.operators[number]
         for pixel in sorted(each for each in wanted if each[0] == number):
             found[pixel], alone = set(), np.full(view.pixels(op.output)[:2], NEVER)
             alone[pixel[1:]] = 0
             for each in op.reads(view.tensors):
-                if each.tensor in view.made:
-                    read = np.argwhere(read_at(op, each, view.tensors, alone) == 0)
-                    found[pixel] |= {(view.made[each.tensor], y, x) for y, x in read.tolist()}
+                if (made := view.made.get(each.tensor)) is not None:
+                    read = read_at(op, each, view.tensors, alone) == 0
+                    if made < 0 and view.by_byte(span):
+                        halves = np.repeat(read, view.pixels(each.tensor).each)
+                        read = np.pad(halves, (0, len(halves) % 2)).reshape(1, -1, 2).any(axis=2)
+                    found[pixel] |= {(made, y, x) for y, x in np.argwhere(read).tolist()}
             wanted |= found[pixel]
     return found
 
 
-def _best(view: PixelView, span: Span, reads: dict[Pixel, set[Pixel]]) -> IntArray:
-    """The least peak with which each set of pixels can have been made; nibbles."""
-    bit = {pixel: 1 << n for n, pixel in enumerate(reads)}
-    sets = np.arange(1 << len(bit))
-    live, can_be = np.zeros(len(sets), dtype=np.int64), np.ones(len(sets), dtype=bool)
-    readers = dict.fromkeys(bit, 0)
-    for pixel, read in reads.items():
-        for each in read:
-            readers[each] = readers.get(each, 0) | bit[pixel]
-    dying = view.dying(span)
-    for pixel, needs in readers.items():
+def tiny(view: PixelView, span: Span) -> Iterator[Way]:
+    """The best of all orders of the pixels of a block that can be woven, each a task of its own;
+    none where it has many."""
+    if sum(view.pixels(op.output).number for op in view.part(span)) > TINY:
+        return
+    reads, dying = _reads(view, span), view.dying(span)
+    there = sorted(set[Pixel]().union(*reads.values()) - reads.keys())
+    pixels, tasks, sizes, kept = [*there, *sorted(reads)], list[Task](), [0], list[int]()
+    number = {pixel: n for n, pixel in enumerate(pixels, 1)}
+    for n, pixel in enumerate(pixels):
         name = view.names[pixel[0] + 1]
-        there = sets & bit[pixel] > 0 if pixel in bit else True
-        dead = (sets & needs == needs) & (name in dying)
-        live += view.pixels(name).each * (there & ~dead)
-        if pixel in bit:
-            can_be &= there | (sets & needs == 0)
-    best = np.where(can_be, live, NOT_READ)
-    counts = np.bitwise_count(sets)
-    for count in range(1, len(bit) + 1):
-        some = sets[(counts == count) & can_be]
-        before = [np.where(some & each > 0, best[some & ~each], NOT_READ) for each in bit.values()]
-        best[some] = np.maximum(best[some], np.min(before, axis=0))
-    return best
+        sizes.append(2 if pixel[0] < 0 and view.by_byte(span) else view.pixels(name).each)
+        kept += [] if name in dying else [n + 1]
+        if pixel in reads:  # what dies with it is free when it is stored: between two it is least
+            read = tuple(sorted(number[each] for each in reads[pixel]))
+            tasks.append(Task(read, scratch=-sizes[-1], after=tuple(range(len(there)))))
+        else:
+            tasks.append(Task((), after=tuple(range(n))))
+    best = least_peak(View(tuple(sizes), tuple(tasks), tuple(kept))).tasks
+    turn = np.array([(*pixels[n], 0) for n in best if pixels[n] in reads])
+    order = Order(view, span, lambda: turn, np.arange(len(turn)))
+    yield Way(order.peak, lambda nibbles: (order,))

@@ -122,6 +122,11 @@ class PixelView(View):
     def part(self, span: Span) -> tuple[Operator, ...]:
         return self.operators[slice(*span)]
 
+    def by_byte(self, span: Span) -> bool:
+        """Whether it makes bytes, or more, of the first tensor's halves of bytes."""
+        widths = [self.pixels(op.output).nibbles_per_element for op in self.part(span)]
+        return span.first == 0 and self.pixels(self.names[0]).nibbles_per_element == 1 < min(widths)
+
     def spans(self) -> list[Span]:
         """Parts between which one tensor is live: a layer, a block with branches, or a depthwise
         convolution with the 1 × 1 ones around it."""
@@ -201,7 +206,7 @@ class Order:
     @property
     def peak(self) -> int:
         """The most nibbles live at once when any output may lie in any free nibble."""
-        apart = self.row_major and not self.by_byte
+        apart = self.row_major and not self.view.by_byte(self.span)
         most = self._grown_by_rows() if apart else self.grown.max()
         return self.view.nibbles(self.span.first) + max(0, int(most))
 
@@ -236,18 +241,12 @@ class Order:
         freed = np.zeros(len(self.units) + 1, dtype=np.int64)
         for name, last in self.last.items():
             each, times = self.view.pixels(name).each // self.groups, last.reshape(-1)
-            if name == self.view.names[0] and self.by_byte:
+            if name == self.view.names[0] and self.view.by_byte(self.span):
                 halves = np.repeat(times, each)
                 each, times = 2, np.maximum(halves[: len(halves) // 2 * 2 : 2], halves[1::2])
                 freed[halves[-1] + 1 :][:1] += len(halves) % 2
             freed += each * np.bincount(times + 1, minlength=len(freed))[: len(freed)]
         return np.cumsum(written) - np.cumsum(freed)[1:]
-
-    @property
-    def by_byte(self) -> bool:
-        """Whether it makes bytes, or more, of halves of bytes."""
-        widths = [self.view.pixels(op.output).nibbles_per_element for op in self.operators]
-        return self.view.pixels(self.operators[0].inputs[0]).nibbles_per_element == 1 < min(widths)
 
     @cached_property
     def ranks(self) -> dict[str, IntArray]:
