@@ -30,16 +30,16 @@ class Arriving:
         streams: it arrives element by element.
         pool: the pooling done while the image arrives, if there is one.
         start: the first tensor held whole.
-        largest: the greatest magnitude of any sum (or maximum) of a window.
         sums: the buffer in which values are added up, or compared, as they come; "" of others.
+        sum_bits: of each, which hold any sum (or maximum) of a window, with its sign.
     """
 
     image: Tensor
     streams: bool
     pool: Pool2d | None
     start: Tensor
-    largest: int = 0
     sums: str = ""
+    sum_bits: int = 0
 
     @classmethod
     def of(cls, graph: Graph, hardware: Hardware) -> Self:
@@ -54,13 +54,10 @@ class Arriving:
                 start = graph.tensors[op.output]
                 alone = isinstance(op, AveragePool2d) and op.shift(graph.tensors) is not None
                 sums = "" if alone else graph.beside(start.name, "sums")
-                return cls(image, streams, op, start, max(-least, greatest), sums)
+                largest = max(-least, greatest)
+                bits = next(bits for bits in (8, 16, 32) if largest < 1 << (bits - 1))
+                return cls(image, streams, op, start, sums, bits)
         return cls(image, streams, None, image)
-
-    @property
-    def sum_bits(self) -> int:
-        """Width of an accumulator that holds any sum of a window, with its sign."""
-        return next(bits for bits in (8, 16, 32) if self.largest < 1 << (bits - 1))
 
     @property
     def operators(self) -> tuple[Operator, ...]:
@@ -208,11 +205,10 @@ class ArrivingRows:
         return [*whole(before, 0), Loop("row", height, each), *whole(rows - done, done)]
 
 
-def arriving(draft: Draft, image: Tensor, name: str = "") -> Buffer:
-    """The stream that ``image`` comes in by."""
+def arriving(draft: Draft, image: Tensor, name: str = "") -> None:
+    """``image`` comes in through a stream, which needs no place."""
+    name = name or draft.graph.beside(image.name, STREAM)
     shape, bits = image.shape, image.dtype.bits
-    memory = Memory(STREAM, ceil(image.bytes), STREAM)
-    called = name or draft.graph.beside(image.name, STREAM)
-    return draft.arrives(
-        Buffer(called, image.name, STREAM, shape, bits, packed(shape, bits)), memory
-    )
+    stream = Buffer(name, image.name, STREAM, shape, bits, packed(shape, bits))
+    draft.elsewhere[name], draft.home[image.name] = stream, name
+    draft.memories.append(Memory(STREAM, ceil(image.bytes), STREAM))

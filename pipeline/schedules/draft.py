@@ -205,13 +205,6 @@ class Draft:
         self.held[buffer.name] = Held(buffer, placed=True)
         self.home.setdefault(buffer.tensor, buffer.name)
 
-    def arrives(self, buffer: Buffer, memory: Memory) -> Buffer:
-        """The input comes in through ``buffer``, which needs no place."""
-        self.elsewhere[buffer.name] = buffer
-        self.home[buffer.tensor] = buffer.name
-        self.memories.append(memory)
-        return buffer
-
     def store(self, tensors: Iterable[str], memory: Memory) -> None:
         """``tensors`` lie in ``memory``, whole, activations once for each frame."""
         for buffer in stored(tensors, self.graph, memory, self.frames):
