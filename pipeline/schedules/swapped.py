@@ -5,7 +5,7 @@ done; a job begins once the other track has done so many of its own. These count
 keeps the tracks in step, so a plan is right whatever the times become.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import prod
 from typing import Any, Final, Literal, NamedTuple, Self
@@ -86,11 +86,11 @@ class Act(NamedTuple):
     some: Range | None = None
 
     @property
-    def shape(self) -> tuple[Hashable, ...]:
+    def shape(self) -> tuple[Any, ...]:
         """All but its ``positions``."""
         some = self.some and self.some.size
         sizes, names = [size for _, size in self.box], [name for name, _ in self.given]
-        return self.kind, self.window, self.op, some, *sizes, *names
+        return self.kind, self.window, self.op, some, len(sizes), *sizes, *names
 
     @property
     def positions(self) -> tuple[Any, ...]:
@@ -98,15 +98,13 @@ class Act(NamedTuple):
         lows, copies = (low for low, _ in self.box), (copy for _, copy in self.given)
         return self.frame, self.copy, *lows, *copies, *some
 
-    def at(self, positions: Iterator[Any]) -> Self:
-        """The same elsewhere."""
-        return self._replace(
-            frame=next(positions),
-            copy=next(positions),
-            box=tuple(Range(next(positions), size) for _, size in self.box),
-            given=tuple((name, next(positions)) for name, _ in self.given),
-            some=self.some and Range(next(positions), self.some.size),
-        )
+    @classmethod
+    def at(cls, shape: tuple[Any, ...], positions: Sequence[Index]) -> Self:
+        """What has that shape and these positions."""
+        (kind, window, op, some, axes, *rest), (frame, copy, *at) = shape, positions
+        box = tuple(map(Range, at, rest[:axes]))
+        given = tuple(zip(rest[axes:], at[axes:], strict=False))
+        return cls(kind, window, copy, box, frame, op, given, some and Range(at[-1], some))
 
 
 class Job(NamedTuple):
@@ -151,21 +149,18 @@ class Swapped:
     def _track(self, jobs: Iterable[Job], other: str, own: str, draft: Draft) -> tuple[Step, ...]:
         items, tensors = list[tuple[Hashable, tuple[int, ...]]](), draft.graph.tensors
         reads = {op.name: Needs(op, tensors) for op in draft.graph.operators}
-        firsts = dict[Hashable, Act]()
         for job in jobs:
             items += [("wait", (job.after,))] * bool(job.after)
             for act in job.acts:
                 # what reads nothing but padding is no turn of a loop whose others read something
                 alone = bool(act.op) and _empty(reads[act.op](act.box))
-                shape = alone, *act.shape
-                firsts.setdefault(shape, act)
-                items.append((shape, act.positions))
+                items.append(((alone, *act.shape), act.positions))
             items.append(("signal", ()))
 
         def step(shape: Any, positions: Sequence[Index]) -> Step:
             if isinstance(shape, str):
                 return Wait(other, *positions) if positions else Signal(own)
-            return _step(firsts[shape].at(iter(positions)), draft)
+            return _step(Act.at(shape[1:], positions), draft)
 
         return rolled(items, step)
 

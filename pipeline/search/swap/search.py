@@ -212,22 +212,20 @@ def choices(
     """Sets of weights that ``flash_bytes`` hold: first those that the card reads most often, then
     those that the core waits for longest; a tensor stays whole or not at all, and not where
     computing from flash takes longer than reading it from the card."""
-    often, waits, sizes = dict[str, float](), dict[str, float](), dict[str, int]()
+    found = dict[str, tuple[float, float, int]]()
     for segment in segments:
         times = segment.times(rates)
         for n, layer in enumerate(segment.layers):
-            if layer.weight:
-                again = n == segment.streamed and not segment.all_held
-                often[layer.weight] = len(segment.rings.turns) if again else 1
-                read_us = often[layer.weight] * rates.move_us(layer.weight_bytes, writes=False)
-                if rates.compute_us(layer.work * (layer.slower - 1)) < read_us:
-                    sizes[layer.weight] = layer.weight_bytes
-                waits[layer.weight] = times.io - times.cpu
-    for order in (often, waits):
+            again = n == segment.streamed and not segment.all_held
+            often = len(segment.rings.turns) if again else 1
+            read_us = often * rates.move_us(layer.weight_bytes, writes=False)
+            if rates.compute_us(layer.work * (layer.slower - 1)) < read_us:
+                found[layer.weight] = often, times.io - times.cpu, layer.weight_bytes
+    for rank in (0, 1):
         left, held = flash_bytes, set[str]()
-        for name in sorted(sizes, key=lambda name: (-order[name], -sizes[name])):
-            if sizes[name] <= left:
-                left -= sizes[name]
+        for name in sorted(found, key=lambda name: (-found[name][rank], -found[name][2])):
+            if (size := found[name][2]) <= left:
+                left -= size
                 held.add(name)
         if held:
             yield frozenset(held)
