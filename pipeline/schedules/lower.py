@@ -12,12 +12,11 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
-from pipeline.kernels.gap import Gap
 from pipeline.placement.blocks import WORD, Interference, load, round_up
 from pipeline.placement.constants import constants
 from pipeline.placement.fit import first_fit
 from pipeline.placement.place import EFFORT, place
-from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Plan, Rows, Step, Track
+from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Index, Plan, Rows, Step, Track
 from pipeline.schedules.draft import Draft, Held, Key
 from pipeline.schedules.lifetimes import nibbles, row_nibbles, to_next_row, to_place
 
@@ -88,29 +87,23 @@ class Laid:
 
     def _turned(self, step: Step) -> Step:
         """From the last pixel on, where it overwrites an input that it begins above."""
-        key = self._key(step)
-        for under, gap in self._overlaps.get(key, ()):
-            below = self.taken(under)
-            begin = self.taken(key).start - below.start
-            if gap.forwards < begin < len(below) and begin not in gap.at:
-                assert isinstance(step, Compute)
-                columns = range(0, step.out.size[1], step.unit[1])
-                return replace(step, order=tuple((0, x, 0) for x in reversed(columns)))
-        return step
-
-    def _key(self, step: Step) -> Key:
-        """Of what it makes."""
-        if not isinstance(step, Compute) or step.out.buffer not in self.draft.held:
-            return "", 0
-        row = step.out.lo[0]
-        rows = self.draft.held[step.out.buffer].rows
-        return step.out.buffer, row if rows and isinstance(row, int) else 0
+        if not isinstance(step, Compute):
+            return step
+        held, row = self.draft.held.get(step.out.buffer), step.out.lo[0]
+        if (step.out.buffer, row if held and held.rows else 0) not in self._backwards:
+            return step
+        columns = range(0, step.out.size[1], step.unit[1])
+        return replace(step, order=tuple((0, x, 0) for x in reversed(columns)))
 
     @cached_property
-    def _overlaps(self) -> dict[Key, list[tuple[Key, Gap]]]:
-        found: dict[Key, list[tuple[Key, Gap]]] = {}
+    def _backwards(self) -> set[tuple[str, Index]]:
+        """What begins above an input that it overwrites."""
+        found = set[tuple[str, Index]]()
         for over, under, gap in self.draft.overlaps:
-            found.setdefault(over, []).append((under, gap))
+            below = self.taken(under)
+            begin = self.taken(over).start - below.start
+            if gap.forwards < begin < len(below) and begin not in gap.at:
+                found.add(over)
         return found
 
     def _placed(self, held: Held) -> Buffer:

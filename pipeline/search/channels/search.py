@@ -81,7 +81,6 @@ class Rules:
     def __post_init__(self) -> None:
         view, each = self.view, self.accumulator_bits // 4
         tensors = [view.tensors[name] for name in view.names]
-        self.whole_nibbles = dict[int, int]()
         self.kinds = [kind(op, view.tensors) for op in view.operators]
         self.channels = [tensor.shape[-1] for tensor in tensors]
         self.at_a_time = [
@@ -172,9 +171,7 @@ class Rules:
 
     def nibbles(self, full: int) -> int:
         """Of whole tensors."""
-        if full not in self.whole_nibbles:
-            self.whole_nibbles[full] = sum(self.view.sizes[n] for n in members(full))
-        return self.whole_nibbles[full]
+        return sum(self.view.sizes[n] for n in members(full))
 
 
 def kind(op: Operator, tensors: Tensors) -> Kind:
