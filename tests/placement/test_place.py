@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.placement.blocks import Block, Overlap, Place, Profile, load
 from pipeline.placement.place import place
+from pipeline.placement.skyline import fill
 
 Rng = np.random.Generator
 
@@ -100,6 +101,37 @@ def smaller(
     ends = (a + p.size for a, p in zip(addresses, profiles, strict=True))
     aligned = not any(a % p.align for a, p in zip(addresses, profiles, strict=True))
     return aligned and max(ends) < cells and not met(profiles, overlaps, addresses)
+
+
+def blocks(seed: int, count: int, steps: int, largest: int) -> list[Profile]:
+    """Of one part each, a third of which begin at even cells."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(steps, size=count)
+    last = np.minimum(steps - 1, first + rng.integers(0, 4, count))
+    size, align = rng.integers(1, largest + 1, count), rng.choice([1, 1, 2], count)
+    return [
+        Profile((Block(int(n), int(a), int(b)),), int(each))
+        for n, a, b, each in zip(size, first, last, align, strict=True)
+    ]
+
+
+def test_whether_blocks_fit_is_answered_exactly_and_soon() -> None:
+    for seed in range(60):
+        profiles = blocks(seed, 4, 5, 4)
+        cells = place(profiles).cells
+        found, _, certain = fill(profiles, cells, 1000)
+        assert found is not None and certain and not met(profiles, [], found)
+        assert max(a + p.size for a, p in zip(found, profiles, strict=True)) == cells
+        assert place(profiles).proved and fill(profiles, cells - 1, 1000)[::2] == (None, True)
+        ways = product(*(range(0, cells - p.size, p.align) for p in profiles))
+        assert all(met(profiles, [], way) for way in ways)
+    many = [blocks(seed, 12, 8, 8) for seed in range(40)]
+    assert sum(fill(each, place(each).cells, 1000)[1] for each in many) < 1500
+    assert place([]).cells == 0
+
+
+def test_no_more_effort_is_made_than_is_asked_for() -> None:
+    assert all(place(blocks(n, 40, 12, 89), effort=100_000).effort <= 100_000 for n in range(9))
 
 
 def test_an_output_over_a_dying_input() -> None:
