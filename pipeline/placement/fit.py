@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.graph.tensor import IntArray
-from pipeline.placement.blocks import Interference, Profile
+from pipeline.placement.blocks import Conflicts, Interference, Profile
 
 NOWHERE = -(1 << 30)
 """The address of what is not placed: it is in nobody's way."""
@@ -116,7 +116,7 @@ def _mended(
         while out and patience:
             n = max(out, key=lambda n: (weights[n], sizes[n]))
             out.remove(n)
-            at[n], met = _least(profiles[n], interference, n, at, weights, limit, chance)
+            at[n], met = _least(profiles[n], interference[n], at, weights, limit, chance)
             at[met] = NOWHERE
             weights[met] += heavier
             heavier = min(heavier + heavier // HEAVIER, HEAVIEST)
@@ -133,16 +133,14 @@ def _mended(
 
 def _least(
     profile: Profile,
-    interference: Interference,
-    n: int,
+    conflicts: Conflicts,
     at: IntArray,
     weights: IntArray,
     limit: int,
     chance: Random,
 ) -> tuple[int, list[int]]:
-    """The address up to ``limit`` at which profile ``n`` meets the least weight, one of several,
-    and what it meets."""
-    conflicts = interference[n]
+    """The address up to ``limit`` at which ``profile`` meets the least weight, one of several, and
+    what it meets."""
     others, (lows, highs) = conflicts.others, conflicts.beside(at)
     highest = (limit - profile.size) // profile.align
     ends = np.append(-(-highs // profile.align), lows // profile.align)

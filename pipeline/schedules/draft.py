@@ -296,18 +296,15 @@ class Draft:
         ways = form.partial, form.overlaps, form.aside, form.in_place, found, most
         key = form.op.name, edges, *ways, *form.parts.items()
         if key not in self.chosen:
-            able = (*self._asked(form), *offers(form, self.hardware))
-            allowed = (k for k in able if k.scratch_bytes(form) <= most)
+            asked = self.asked.get(form.op.output)
+            able = [named(asked, form, self.hardware)] if asked else []
+            able += offers(form, self.hardware)
+            allowed = (k for k in able if k.accepts(form) and k.scratch_bytes(form) <= most)
             kernel = next((k for k in allowed if bears(k, form, found)), None)
             self.chosen[key] = (
                 _Chosen.of(kernel, form) if kernel else _Chosen("", natural_unit(form))
             )
         return self.chosen[key]
-
-    def _asked(self, form: Form) -> list[Kernel]:
-        name = self.asked.get(form.op.output, "")
-        kernels = [named(name, form, self.hardware)] if name else []
-        return [kernel for kernel in kernels if kernel.accepts(form)]
 
     def _extra(self, tensor: str, role: Role, part: str, size: int) -> str:
         """Scratch: at one place for all steps that make some of ``tensor``; what is kept aside:

@@ -5,7 +5,7 @@ overlap: the halo is computed again for each patch (Lin et al., MCUNetV2, 2021).
 """
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -84,7 +84,11 @@ def least(
         rest = View.of(graph.tensors, stage.op.output, after, graph.output)
         ends = (graph.tensors[name].nibbles for name in (graph.input, stage.op.output))
         limit = sum(ends) + stage.held
-        bound = floor(rest.in_place(partial(_depthwise, tensors=graph.tensors)))
+        tasks = (
+            task._replace(over=task.reads) if _depthwise(op, graph.tensors) else task
+            for task, op in zip(rest.tasks, after, strict=True)
+        )
+        bound = floor(replace(rest, tasks=tuple(tasks)))
         tried.append((max(limit, bound), n, limit, rest))
     best: tuple[tuple[int, int, int], list[Region]] | None = None
     for bound, n, limit, rest in sorted(tried, key=lambda each: each[:2]):

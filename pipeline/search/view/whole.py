@@ -3,8 +3,8 @@
 Tensors and tasks (operators) are numbered; task n makes tensor n + 1. Sets of them are bit masks.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Self
 
@@ -87,14 +87,6 @@ class View:
         """The same where the tasks are given in ``order``."""
         operators = [self.operators[number] for number in order]
         return View.of(self.tensors, self.names[0], operators, *(self.names[n] for n in self.kept))
-
-    def in_place(self, able: Callable[[Operator], bool]) -> "View":
-        """The same where the output of an operator that is ``able`` may take an input's place."""
-        tasks = (
-            task._replace(over=task.reads) if able(op) else task
-            for task, op in zip(self.tasks, self.operators, strict=True)
-        )
-        return replace(self, tasks=tuple(tasks))
 
     # --- in the order given: live intervals, by name
 
