@@ -104,10 +104,9 @@ class Sliding:
         base, made, found = dict[str, int](), set[tuple[str, int]](), list[Step]()
         for name in (start, *producers):
             whole = name == graph.output or (name == start and not self.given.streams)
-            extent = rows_of(graph, name)
-            height = extent if whole else min(extent, order.height.get(name, 1))
-            order.height[name], base[name] = height, 0
-            self._hold(draft, name, 0, height)
+            base[name], least = 0, order.height.get(name, 1)
+            order.height[name] = rows_of(graph, name) if whole else least
+            self._hold(draft, name, 0, order.height[name])
         for number, (name, row) in enumerate(order.made):
             if name == start and not self.given.streams:
                 continue
@@ -120,10 +119,8 @@ class Sliding:
                 found += _kept(draft, before, after, kept)
             made.add((name, row))
             out, box = draft.buffer(draft.home[name]), row_box(graph, name, row)
-            if name == start:
-                found.extend(self.given.taken(draft, out, box))
-            else:
-                found.append(draft.compute(producers[name], out, box))
+            came = self.given.taken(draft, out, box) if name == start else []
+            found += came or [draft.compute(producers[name], out, box)]
         return found
 
     def _hold(self, draft: Draft, name: str, low: int, height: int) -> Buffer:
