@@ -95,6 +95,17 @@ def test_three_profiles_take_the_least_there_is() -> None:
     assert missed <= 2
 
 
+@pytest.mark.parametrize(("effort", "most"), [(3_000, 1.055), (300_000, 1.03)])
+def test_eight_profiles_take_little_more_than_the_bound(effort: int, most: float) -> None:
+    cells = bound = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        profiles = [random_profile(rng, 6) for _ in range(8)]
+        found = place(profiles, random_overlaps(rng, profiles) if seed % 2 else [], effort)
+        cells, bound = cells + found.cells, bound + found.bound
+    assert cells <= most * bound
+
+
 def smaller(
     profiles: list[Profile], overlaps: list[Overlap], addresses: tuple[int, ...], cells: int
 ) -> bool:
