@@ -15,7 +15,8 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.plan.calibrate import calibrated
 from pipeline.plan.interpret import interpret
-from pipeline.plan.vocabulary import Compute, Move, Plan, Table, Track, packed, whole
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Clear, Compute, Finish, Move, Plan, Table, Track, packed, whole
 from pipeline.strategies.base import LAYOUTS, Layout, Strategy
 from pipeline.strategies.in_place import Herringbone, Replace, SingleTranspose
 from pipeline.strategies.ordinary import Ordinary
@@ -34,6 +35,23 @@ from tests.tiers import quick
 def test_c_does_what_the_plan_says(name: str, tmp_path: Path) -> None:
     graph, plan = PLANS[name]()
     checked(tmp_path, graph, plan, given=frames(graph), interpreted=True)
+
+
+def test_an_operand_that_is_added_in_parts_is_refused() -> None:
+    net = Net((4, 3, 2), np.random.default_rng(0))
+    name = net.plus("image", "image")
+    hand = Hand(net.graph())
+    image, out, acc = (
+        hand.put("image", 0),
+        hand.put(name, 24),
+        hand.put(name, 48, name="a", bits=32),
+    )
+    halves = [replace(image, lo=(row, 0, 0), size=(2, 3, 2)) for row in (0, 2)]
+    adding = [Compute(name, acc, (half,), partial=True) for half in halves]
+    plan = hand.plan(Clear(name, acc), *adding, Finish(name, acc, out))
+    verify(plan, net.graph())
+    with pytest.raises(ThimbleError, match="add0: code for this core adds an operand's box whole"):
+        generate(net.graph(), plan, host(), {})
 
 
 def test_the_vocabularys_own_channel_loop(tmp_path: Path) -> None:
