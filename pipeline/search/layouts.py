@@ -10,7 +10,6 @@ element lies as what it is made of, and is turned over with that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from heapq import heappop, heappush
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -56,36 +55,28 @@ def in_blocks(
         return known[key]
 
     # what lies alike the other way, or all that an operator reads and makes either way
-    every: list[tuple[frozenset[str], bool | None]] = [
-        (frozenset([name]), None) for name in able if name in users
+    turns: list[tuple[tuple[str, ...], bool | None]] = [
+        *(((name,), None) for name in users),
+        *((tuple(dict.fromkeys(names)), way) for names in lie for way in (False, True)),
     ]
-    every += [(frozenset(names), way) for names in lie for way in (False, True)]
-    turns = list(dict.fromkeys(every))
-    turning: dict[str, list[int]] = {name: [] for name in users}
-    for turn, (some, _) in enumerate(turns):
-        for name in some:
-            turning[name].append(turn)
 
     def settled(chosen: dict[str, bool]) -> dict[str, bool]:
-        """After the first turn that saves, again and again; others save only once an operator of
-        theirs is touched."""
-        pending, waits = list(range(len(turns))), set(range(len(turns)))
-        while pending:
-            turn = heappop(pending)
-            waits.discard(turn)
-            names, way = turns[turn]
-            change = {n: not chosen[n] if way is None else way for n in names}
-            if all(chosen[name] == turned for name, turned in change.items()):
-                continue
-            other = {**chosen, **change}
-            touched = sorted({number for name in names for number in users[name]})
-            if sum(cycles(n, other) for n in touched) < sum(cycles(n, chosen) for n in touched):
-                chosen = other
-                beside = {name for number in touched for name in lie[number]}
-                near = {each for name in beside for each in turning[name]} - waits
-                waits |= near
-                for each in near:
-                    heappush(pending, each)
+        """After all turns that save, until none does."""
+        saves = True
+        while saves:
+            saves = False
+            for names, way in dict.fromkeys(turns):
+                before = {name: chosen[name] for name in names}
+                after = {n: not lies if way is None else way for n, lies in before.items()}
+                if before == after:
+                    continue
+                touched = {number for name in names for number in users[name]}
+                least = sum(cycles(number, chosen) for number in touched)
+                chosen |= after
+                if sum(cycles(number, chosen) for number in touched) < least:
+                    saves = True
+                else:
+                    chosen |= before
         return chosen
 
     best = settled(dict.fromkeys(users, True))
