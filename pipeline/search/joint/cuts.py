@@ -7,10 +7,9 @@ has the least peak.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
-from operator import add
 from typing import NamedTuple
 
 from pipeline.search.joint.segment import WHOLE, farthest, on_demand, peak
@@ -45,18 +44,52 @@ class Piece(NamedTuple):
     together: int
 
 
+class Place(NamedTuple):
+    """A frontier, and whether all of its tensors have channels last."""
+
+    number: int
+    last: bool = True
+
+
+class Offer(NamedTuple):
+    """A piece, the modelled cycles that it takes, and which tensors have channels last for it."""
+
+    piece: Piece
+    cycles: float = 0.0
+    last: frozenset[str] = frozenset()
+
+
 class Way(NamedTuple):
     """Segments one after the other, and what they cost."""
 
-    cost: int
-    pieces: tuple[Piece, ...]
+    cost: float
+    pieces: tuple[Piece, ...] = ()
+    last: frozenset[str] = frozenset()
 
     @property
-    def rank(self) -> tuple[int, int]:
+    def rank(self) -> tuple[float, int]:
         return self.cost, len(self.pieces)
 
-    def on(self, piece: Piece, cost: int) -> Way:
-        return Way(cost, joined(self.pieces, piece))
+    def on(self, offer: Offer, cost: float) -> Way:
+        return Way(cost, joined(self.pieces, offer.piece), self.last | offer.last)
+
+
+Offers = Callable[[Place, Place], Iterable[Offer]]
+"""Pieces from one place to another."""
+
+Cost = Callable[[float, Offer, int], float]
+"""What a way costs that goes on with a piece which holds so many cells, given its cost so far."""
+
+
+def most(cost: float, _: Offer, cells: int) -> float:
+    """The most cells that a way holds."""
+    return max(cost, cells)
+
+
+def by_rows(start: Place, stop: Place) -> Iterator[Offer]:
+    """Rows as they are asked for; of one operator also all of them, layer by layer."""
+    for together in LEAST if start.number == stop.number - 1 else LEAST[:1]:
+        yield Offer(Piece(start.number, stop.number, together))
 
 
 @dataclass
@@ -109,8 +142,12 @@ class Cuts:
             return self.peaks[piece]
         if (known := self.above.get(piece, 0)) > limit:
             return known
-        order = self._counted(self.order(piece))
-        found = peak(self.units, order, piece[:2], *self.ends(piece), limit)
+        if piece.together == ALL:
+            made = self.units.blocks[self.units.operators[piece.start].output]
+            found = self.cells[piece.start] + sum(self.units.sizes[block] for block in made)
+        else:
+            order = self._counted(self.order(piece))
+            found = peak(self.units, order, piece[:2], *self.ends(piece), limit)
         (self.peaks if found <= limit else self.above)[piece] = found
         return found
 
@@ -133,59 +170,69 @@ class Cuts:
         Args:
             effort: for other orders.
         """
-        limit, best = min(self.peak(self.whole, most), most), {0: Way(self.cells[0], ())}
-        self.left = int(self.effort * ROWS)
-        for stop in range(1, len(self.frontiers)):
-            below, before = limit, best.get(stop - 1)
-            if before and before.pieces and self.left > 0:  # what it may be at most, at once
-                last = before.pieces[-1]._replace(stop=stop)
-                if (start := best.get(last.start)) is not None:
-                    below = min(limit, max(start.cost, self.peak(last, limit)))
-            self._reach(best, stop, below, max, lambda cells: cells)
-        if (found := best.get(self.whole.stop)) is None:
+        limit = min(self.peak(self.whole, most), most)
+        if (found := self.cheapest(limit)) is None:
             peak = self.peaks.get(self.whole, NEVER)
             return (peak, [self.whole]) if peak <= most else (NEVER, [])
-        if effort and self._better(found.cost, int(self.effort * effort)):
+        if effort and self._better(int(found.cost), int(self.effort * effort)):
             return self.peaks[self.whole], [self.whole]
-        return found.cost, list(found.pieces)
+        return int(found.cost), list(found.pieces)
 
     def roomiest(self, limit: int) -> list[Piece]:
         """Choose of the ways within ``limit`` cells that whose segments come near to it least,
-        since what is full is hard to place: rows of each as they are asked for, or layer by layer.
-        Empty where none is found."""
-        near, best, self.left = limit - limit // CLOSE, {0: Way(0, ())}, int(self.effort * ROWS)
-        for stop in range(1, len(self.frontiers)):
-            self._reach(best, stop, limit, add, lambda cells: max(0, cells - near))
-        return list(best[self.whole.stop].pieces) if self.whole.stop in best else []
+        since what is full is hard to place. Empty where none is found."""
+        near = limit - limit // CLOSE
+        found = self.cheapest(limit, lambda cost, _, cells: cost + max(0, cells - near))
+        return list(found.pieces) if found else []
 
-    def _reach(
+    def cheapest(
         self,
-        best: dict[int, Way],
-        stop: int,
         limit: int,
-        join: Callable[[int, int], int],
-        price: Callable[[int], int],
-    ) -> None:
-        """Note the cheapest way to ``stop`` within ``limit``, of the fewest segments, by those to
-        the places before: its cost is the ``price`` of each segment's peak, joined."""
-        if self.cells[stop] > limit:
-            return
-        share = self.left // (len(self.frontiers) - stop)
-        starts = [start for start in self.starts(stop, limit, share) if start in best]
-        keep = self.left - share
-        for start in sorted(starts, key=lambda start: best[start].rank):
-            if start < stop - 1 and self.left < keep:
+        cost: Cost = most,
+        offers: Offers = by_rows,
+        inside: Sequence[bool] = (True,),
+    ) -> Way | None:
+        """The cheapest way whose segments hold ``limit`` cells at most, of the fewest segments.
+
+        Args:
+            inside: whether tensors have channels last at frontiers between segments.
+        """
+        self.left, end = int(self.effort * ROWS), self.whole.stop
+        best = {Place(0): Way(self.cells[0] if cost is most else 0.0)}
+        for stop in range(1, end + 1):
+            if self.cells[stop] > limit:
                 continue
-            before, ends = best[start], max(self.cells[start], self.cells[stop])
-            for together in LEAST if start == stop - 1 else LEAST[:1]:
-                piece = Piece(start, stop, together)
-                least = before.on(piece, join(before.cost, price(ends)))
-                if stop in best and least.rank >= best[stop].rank:
-                    continue
-                most = self.peak(piece, limit)
-                way = before.on(piece, join(before.cost, price(most)))
-                if most <= limit and (stop not in best or way.rank < best[stop].rank):
-                    best[stop] = way
+            share, bound = self.left // (end + 1 - stop), self._at_most(best, stop, limit, cost)
+            starts, keep = self.starts(stop, bound, share), self.left - share
+            ways = [(place, way) for place, way in best.items() if place.number in starts]
+            ways.sort(key=lambda each: each[1].rank)
+            for to in [Place(stop, last) for last in (inside if stop < end else (True,))]:
+                for place, way in ways:
+                    if place.number < stop - 1 and self.left < keep:
+                        continue
+                    for offer in offers(place, to):
+                        found = self._on(way, offer, bound, cost, best.get(to))
+                        best |= {to: found} if found else {}
+        return best.get(Place(end))
+
+    def _at_most(self, best: Mapping[Place, Way], stop: int, limit: int, cost: Cost) -> int:
+        """What the way to ``stop`` holds at most, if that is its cost: the last segment goes on."""
+        before = best.get(Place(stop - 1))
+        if cost is not most or not before or not before.pieces or self.left <= 0:
+            return limit
+        last = before.pieces[-1]._replace(stop=stop)
+        start = best.get(Place(last.start))
+        return int(min(limit, max(start.cost, self.peak(last, limit)))) if start else limit
+
+    def _on(self, way: Way, offer: Offer, limit: int, cost: Cost, known: Way | None) -> Way | None:
+        """``way`` goes on with ``offer`` within ``limit``, if that is better than what is known."""
+        piece = offer.piece
+        for cells in (max(self.cells[piece.start], self.cells[piece.stop]), None):
+            cells = self.peak(piece, limit) if cells is None else cells
+            found = way.on(offer, cost(way.cost, offer, cells))
+            if cells > limit or (known and found.rank >= known.rank):
+                return None
+        return found
 
     def _better(self, below: int, effort: int) -> bool:
         """Whether some other order of all rows holds less: a small network's are looked at."""

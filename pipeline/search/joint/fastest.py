@@ -8,31 +8,17 @@ frontier beside it, what is made row by row.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple
 
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, cycles_of_step, offers
 from pipeline.schedules.rows import rows_of
-from pipeline.search.joint.cuts import ALL, Cuts, Piece
-from pipeline.search.joint.segment import WHOLE
+from pipeline.search.joint.cuts import ALL, Cuts, Offer, Piece, Place, Way, by_rows
 from pipeline.search.layouts import form_of_a_row
 from pipeline.search.view.rows import adds_rows
-
-
-class Place(NamedTuple):
-    """A frontier, and whether all of its tensors have channels last."""
-
-    number: int
-    last: bool
-
-
-class Way(NamedTuple):
-    cycles: float
-    pieces: tuple[Piece, ...]
-    last: frozenset[str]
 
 
 @dataclass
@@ -53,47 +39,26 @@ class Fastest:
 
     def within(self, limit: int) -> Way | None:
         """None of its segments holds more than ``limit`` cells; None where there is no such way."""
-        best = {Place(0, True): Way(0.0, (), frozenset())}
-        end = len(self.cuts.frontiers) - 1
-        for stop in range(1, end + 1):
-            if self.cuts.cells[stop] > limit:
-                continue
-            for place in (Place(stop, True), *([Place(stop, False)] if stop < end else [])):
-                for before, way in sorted(best.items(), key=lambda item: item[1][0]):
-                    found = self._on(before, way, place, best.get(place), limit)
-                    if found is not None:
-                        best[place] = found
-        return best.get(Place(end, True))
+        return self.cuts.cheapest(
+            limit, lambda cost, offer, _: cost + offer.cycles, self._offers, (True, False)
+        )
 
-    def _on(self, before: Place, way: Way, to: Place, known: Way | None, limit: int) -> Way | None:
-        """``way`` goes on to ``to``, if that is less than what is known."""
-        frontiers = self.cuts.frontiers
-        ends = [(place, frontiers[place.number]) for place in (before, to)]
-        stays = set(ends[0][1]) & set(ends[1][1])
-        if before.number == to.number or (stays and before.last != to.last):
-            return None
-        plain = {name for place, names in ends if place.last for name in names}
-        operators = self.cuts.units.operators[before.number : to.number]
-        by_rows = sum(self._row_by_row(op, plain) for op in operators)
-        ways = [(by_rows, 1), (by_rows, WHOLE)]
-        if len(operators) == 1 and before.last and to.last:
-            ways.append((self.whole[before.number], ALL))
-        for cycles, together in sorted(ways):
-            if way.cycles + cycles >= (known.cycles if known else inf):
-                return None
-            piece = Piece(before.number, to.number, together)
-            if self._peak(piece, limit) <= limit:
-                return Way(way.cycles + cycles, (*way.pieces, piece), way.last | plain)
-        return None
+    def _offers(self, start: Place, stop: Place) -> Iterator[Offer]:
+        cuts, ends = self.cuts, (start, stop)
+        names = [set(cuts.frontiers[place.number]) for place in ends]
+        if start.last != stop.last and names[0] & names[1]:
+            return
+        last = frozenset[str]().union(
+            *(n for n, place in zip(names, ends, strict=True) if place.last)
+        )
+        operators = cuts.units.operators[start.number : stop.number]
+        cycles = sum(self._row_by_row(op, last) for op in operators)
+        for offer in by_rows(start, stop):
+            yield offer._replace(cycles=cycles, last=last)
+        if len(operators) == 1 and start.last and stop.last:
+            yield Offer(Piece(start.number, stop.number, ALL), self.whole[start.number], last)
 
-    def _peak(self, piece: Piece, limit: int) -> int:
-        if piece.together != ALL:
-            return self.cuts.peak(piece, limit)
-        units = self.cuts.units
-        made = units.blocks[units.operators[piece.start].output]
-        return self.cuts.cells[piece.start] + sum(units.sizes[block] for block in made)
-
-    def _row_by_row(self, op: Operator, plain: set[str]) -> float:
+    def _row_by_row(self, op: Operator, plain: frozenset[str]) -> float:
         """``plain``: tensors with channels last."""
         pixels = self.cuts.units.pixels
         if op.output in self.cuts.units.alone:

@@ -71,7 +71,7 @@ def within(
     fastest = Fastest(cuts, hardware)
     for _ in range(TRIES):
         way = fastest.within(limit)
-        if way is None or way.cycles >= most:
+        if way is None or way.cost >= most:
             break
         cuts = fastest.cuts
         if not way.last.isdisjoint(cuts.units.pixels):
