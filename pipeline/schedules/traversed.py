@@ -59,9 +59,6 @@ class Cells:
         if not source.meets(target):
             return False
         cells, written = self._of(source, read), self._of(target, made)
-        match *cells, *written:
-            case slice(start=first, stop=end), slice(start=begin, stop=stop):
-                return bool(first < stop and begin < end)
         for some in cells:
             self.taken[some] = True
         found = any(self.taken[some].any() for some in written)

@@ -28,10 +28,8 @@ def buffer(tensor: Tensor, elements: IntArray, name: str = "") -> Buffer:
     """``tensor``, its elements at the given nibbles (tensor's shape): by an affine map if one fits,
     else by a table."""
     base, shape = int(elements.flat[0]), tensor.shape
-    ahead = [
-        tuple(int(d == axis and n > 1) for d in range(len(shape))) for axis, n in enumerate(shape)
-    ]
-    strides = tuple(int(elements[each]) - base for each in ahead)
+    steps = (np.diff(elements, axis=axis) for axis in range(elements.ndim))
+    strides = tuple(int(step.flat[0]) if step.size else 0 for step in steps)
     line = base + sum(map(np.multiply, strides, np.indices(shape, sparse=True)))
     address = Affine(base, strides) if np.array_equal(line, elements) else Table.of(elements)
     return Buffer(name or tensor.name, tensor.name, "", shape, tensor.dtype.bits, address)

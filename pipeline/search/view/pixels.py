@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from re import finditer
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -130,29 +131,21 @@ class PixelView(View):
     def spans(self) -> list[Span]:
         """Parts between which one tensor is live: a layer, a block with branches, or a depthwise
         convolution with the 1 × 1 ones around it."""
-        between = (n for n in range(len(self.operators) + 1) if len(self.live(n)) == 1)
-        found = list[Span]()
-        for first, stop in pairwise(sorted({0, *between, len(self.operators)})):
-            if found and stop - first == 1 and self._goes_on(found[-1]):
-                first = found.pop().first
-            found.append(Span(first, stop))
-        return found
+        numbers = range(len(self.operators) + 1)
+        ends = sorted({0, *(n for n in numbers if len(self.live(n)) == 1), numbers[-1]})
+        kinds = "".join(self._kind(*each) for each in pairwise(ends))
+        return [Span(ends[a], ends[b]) for a, b in (m.span() for m in finditer("1?d1?|.", kinds))]
 
-    def _goes_on(self, before: Span) -> bool:
-        """Whether the next layer belongs to a part: a depthwise one to a 1 × 1, and that to a
-        depthwise one."""
-        kinds = [self._kind(op) for op in self.part(before)]
-        both = kinds[-1], self._kind(self.operators[before.stop])
-        return (both == ("1x1", "depthwise") and len(kinds) == 1) or (
-            both == ("depthwise", "1x1") and kinds.count("depthwise") == 1
-        )
-
-    def _kind(self, op: Operator) -> str:
+    def _kind(self, first: int, stop: int) -> str:
+        """Of a part: ``d`` of a depthwise layer, ``1`` of a 1 × 1 one."""
+        op = self.operators[first]
+        if stop - first > 1:
+            return "."
         if op.slides and op.depthwise(self.tensors):
-            return "depthwise"
+            return "d"
         windows = op.terms(self.tensors)[0].operands[0].windows[:2]
         alone = all(window.axis is not None and window.count == 1 for window in windows)
-        return "1x1" if alone and op.mixes_channels(self.tensors) else ""
+        return "1" if alone and op.mixes_channels(self.tensors) else "."
 
     @property
     def least_nibbles(self) -> int:
