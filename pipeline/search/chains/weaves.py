@@ -8,7 +8,7 @@ the best of all orders.
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
@@ -86,67 +86,31 @@ def woven(view: PixelView, span: Span, pixels: int) -> Order:
     just before: of several inputs those that the view has later first. Made once."""
     if (span, pixels) in view.known:
         return view.known[span, pixels]
-    last = span.stop - 1
-    height, width = view.pixels(view.operators[last].output)[:2]
-    chunks = np.broadcast_to(np.arange(width) // pixels, (height, width))
-    steps = {last: _Steps.of(np.zeros_like(chunks), chunks, pixels)}
-    for number in reversed(range(span.first, last)):
-        wanted = _wanted(view, number, steps)
-        made = _Steps.of(wanted, np.zeros_like(wanted), pixels)
-        for n, each in steps.items():  # each of ``made`` comes just before the one that wants it
-            later = each.time + np.searchsorted(made.before, each.time, "right")
-            steps[n] = each._replace(time=later)
-        steps[number] = made._replace(time=made.time + made.before[made.time])
-    units = np.concatenate([made.units(number) for number, made in steps.items()])
-    time = np.concatenate([made.time for made in steps.values()])
-    turn = np.argsort(time, kind="stable")
-    starts = np.flatnonzero(np.diff(time[turn], prepend=-1))
-    order = view.known[span, pixels] = Order(view, span, lambda: units[turn], starts)
-    return order
-
-
-class _Steps(NamedTuple):
-    """That make some pixels of a tensor.
-
-    Attributes:
-        rows, columns, time: of each pixel, and which step makes it, of those of all operators.
-        before: of each step the one that wants it.
-    """
-
-    rows: IntArray
-    columns: IntArray
-    time: IntArray
-    before: IntArray
-
-    @classmethod
-    def of(cls, wanted: IntArray, chunks: IntArray, pixels: int) -> Self:
-        """Of pixels that are ``wanted`` by a step each, (h, w): neighbours of a row, and of a
-        chunk, together."""
-        rows, columns = np.nonzero(wanted != NOT_READ)
-        turn = np.argsort(wanted[rows, columns], kind="stable")
-        rows, columns = rows[turn], columns[turn]
-        wants, gap = wanted[rows, columns], np.abs(np.diff(columns)) > (pixels > 1)
-        parts = rows, wants, chunks[rows, columns]
-        new = np.any([gap, *(np.diff(each) != 0 for each in parts)], axis=0)
-        first = np.concatenate([[True], new])[: len(rows)]  # none where windows lie in padding
-        return cls(rows, columns, np.cumsum(first) - 1, wants[first])
-
-    def units(self, number: int) -> IntArray:
-        zero = np.zeros_like(self.time)
-        return np.stack([zero + number, self.rows, self.columns, zero], axis=1)
-
-
-def _wanted(view: PixelView, number: int, steps: dict[int, _Steps]) -> IntArray:
-    """The first of ``steps`` that reads each pixel of what operator ``number`` makes; (h, w)."""
-    output = view.operators[number].output
-    found = np.full(view.pixels(output)[:2], NOT_READ)
-    for reader, made in steps.items():
-        op = view.operators[reader]
-        times = np.full(view.pixels(op.output)[:2], NOT_READ)
-        times[made.rows, made.columns] = made.time
+    turn, operators = [span.stop - 1], view.operators
+    for number in reversed(range(span.first, span.stop - 1)):
+        readers = (operators[number].output in operators[each].inputs for each in turn)
+        turn.insert(list(readers).index(True), number)
+    height, width = view.pixels(operators[turn[-1]].output)[:2]
+    wanted = {turn[-1]: np.arange(height)[:, None] * width + np.arange(width) // pixels}
+    units, times = list[IntArray](), list[IntArray]()
+    for number in reversed(range(*span)):
+        op, wants = operators[number], wanted[number]
         for operand in op.reads(view.tensors):
-            if operand.tensor == output:
-                found = np.minimum(found, read_at(op, operand, view.tensors, times, last=False))
+            if (made := view.made.get(operand.tensor, -1)) >= span.first:
+                first = read_at(op, operand, view.tensors, wants, last=False)
+                wanted[made] = np.minimum(wanted.get(made, NOT_READ), first)
+        rows, columns = np.nonzero(wants != NOT_READ)  # windows may lie in padding, or leave out
+        zero = np.zeros_like(rows)
+        units.append(np.stack([zero + number, rows, columns, zero], axis=1))
+        times.append(wants[rows, columns] * len(turn) + turn.index(number))
+    every, time = np.concatenate(units), np.concatenate(times)
+    order = np.argsort(time, kind="stable")
+    every, time = every[order], time[order]
+    gap = np.abs(np.diff(every[:, 2])) > (pixels > 1)
+    starts = np.flatnonzero(
+        np.append(True, gap | (np.diff(every[:, 1]) != 0) | (np.diff(time) > 0))
+    )
+    found = view.known[span, pixels] = Order(view, span, lambda: every, starts)
     return found
 
 
