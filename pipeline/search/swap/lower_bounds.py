@@ -1,7 +1,7 @@
 """What no schedule can be faster than, with these rates and this much SRAM."""
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import product, starmap
 from math import prod
 from typing import NamedTuple
 
@@ -49,7 +49,7 @@ def lower_bound(
     begun by then brings: its place is taken.
     """
     rows, columns, _ = layers[-1].shape
-    work, parts = behind(layers, Part(set(range(rows)), set(range(columns)), 1.0))
+    work, parts = behind(layers, Part(1.0, set(range(rows)), set(range(columns))))
     shape = graph.tensors[graph.input].shape
     row_bytes = prod(shape[2:] if len(shape) == 3 else shape)
     inputs = int(parts[graph.input].pixels * row_bytes) if graph.input in parts else 0
@@ -85,11 +85,11 @@ def passing_us(rate: Transfers, rates: Rates, sram_bytes: int) -> float:
 
 
 class Part(NamedTuple):
-    """Of a tensor: some rows of it, some columns, and so much of its channels."""
+    """Of a tensor: so much of its channels, some rows and some columns of it."""
 
+    share: float
     rows: set[int]
     columns: set[int]
-    share: float
 
     @property
     def pixels(self) -> float:
@@ -101,7 +101,7 @@ def before(layers: Sequence[TiledLayer]) -> float:
     rows, columns, channels = layers[-1].shape
     own = layers[-1].work / (rows * columns * channels)
     corners = product((0, rows - 1), (0, columns - 1))
-    return min(behind(layers, Part({r}, {c}, 1 / channels))[0] - own for r, c in corners)
+    return min(behind(layers, Part(1 / channels, {r}, {c}))[0] - own for r, c in corners)
 
 
 def behind(layers: Sequence[TiledLayer], made: Part) -> tuple[float, dict[str, Part]]:
@@ -115,17 +115,12 @@ def behind(layers: Sequence[TiledLayer], made: Part) -> tuple[float, dict[str, P
         work += layer.work * part.pixels / (rows * columns)
         for source in layer.sources:
             extents = source.shape[:2] if len(source.shape) == 3 else (1, 1)
-            share = 1.0
             if source.windows is None:
-                high, wide = (set(range(extent)) for extent in extents)
-            else:
-                axes = zip(source.windows, part[:2], extents, strict=True)
-                high, wide = (taps(window, out, extent) for window, out, extent in axes)
-                if layer.channelwise:
-                    share = part.share
-                elif part.share < 1 and not layer.weight:
-                    share = 0.0  # of some channels of the target maybe none
-            read = Part(high, wide, share)
+                read = Part(1.0, *(set(range(extent)) for extent in extents))
+            else:  # some channels of the target may need none where these are moved alone
+                axes = zip(source.windows, part[1:], extents, strict=True)
+                share = float(part.share == 1 or bool(layer.weight))
+                read = Part(part.share if layer.channelwise else share, *starmap(taps, axes))
             if source.tensor not in parts or read.pixels > parts[source.tensor].pixels:
                 parts[source.tensor] = read
     return work, parts
