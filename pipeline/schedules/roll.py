@@ -6,6 +6,7 @@ item of its own from then on: so loops nest. A vector is compared by a linear ha
 difference of hashes is 0 where that of the vectors is.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import count, islice
 from operator import mul
@@ -37,18 +38,14 @@ class _Roll:
     """The nodes so far."""
 
     def __init__(self, items: Sequence[tuple[Hashable, Vector]]) -> None:
-        self.numbers: dict[Hashable, int] = {}
+        self.numbers = defaultdict[Hashable, int](count().__next__)
         self.factors = list[int]()
-        self.nodes = list[_Node]()
-        self.put([_Node(shape, at, self.number(shape), self.hash(at)) for shape, at in items])
+        self.put([_Node(shape, at, self.numbers[shape], self.hash(at)) for shape, at in items])
 
     def put(self, nodes: list[_Node]) -> None:
         self.nodes = nodes
         self.shapes = np.array([node.number for node in nodes], dtype=np.int64)
         self.hashes = np.array([node.hash for node in nodes], dtype=np.uint64)
-
-    def number(self, key: Hashable) -> int:
-        return self.numbers.setdefault(key, len(self.numbers))
 
     def hash(self, vector: Vector) -> int:
         if len(vector) > len(self.factors):  # of one seed: more of them begin with the same
@@ -79,7 +76,7 @@ class _Roll:
         vector = tuple(n for node in body for n in node.vector)
         following = (n for node in second for n in node.vector)
         slopes = tuple(b - a for a, b in zip(vector, following, strict=True))
-        number = self.number(("loop", turns, slopes, tuple(node.number for node in body)))
+        number = self.numbers["loop", turns, slopes, tuple(node.number for node in body)]
         return _Node(None, vector, number, self.hash(vector), body, turns, slopes)
 
 
