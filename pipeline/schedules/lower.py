@@ -147,7 +147,7 @@ def lay(
     while found.cells > limit and (crowded := _crowded(found, limit, last)):
         known, begun = found.addresses, _anew(found, {**found.draft.most_scratch, **crowded})
         draft = replace(draft, most_scratch=begun.most_scratch)
-        same = _settled(begun, known, found.bound, regions, keep_input) if last else None
+        same = _settled(begun, known, found.bound, regions, keep_input, True) if last else None
         found = same or _laid(replace(draft), regions, keep_input, effort)
     return found
 
@@ -191,16 +191,17 @@ def _settled(
     bound: int,
     regions: Sequence[Region],
     keep_input: bool,
+    slower: bool = False,
 ) -> Laid | None:
     """The ``known`` addresses, but for scratch, with kernels for what does lie over what it is made
-    of; None where these may not."""
+    of; None where ``slower`` ones may not."""
     body = _body(regions, draft)
     blocks = to_place(draft, body, keep_input)
     fixed = {n: known[key] for key, n in blocks.number.items() if key in known}
     left = [n for n in range(len(blocks.profiles)) if n not in fixed]
     conflicts = Interference(blocks.profiles, blocks.overlaps)
     placed = first_fit(blocks.profiles, conflicts, left, fixed)
-    if conflicts.met(placed):
+    if slower and conflicts.met(placed):
         return None
     cells = max(at + blocks.profiles[n].size for n, at in placed.items())
     addresses = {key: placed[n] for key, n in blocks.number.items()}
