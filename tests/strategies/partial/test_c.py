@@ -15,7 +15,7 @@ from pipeline.plan.calibrate import calibrated
 from pipeline.plan.cost import cost
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Loop, Plan
-from pipeline.search.moves.channels import able
+from pipeline.search.moves.channels import ByChannels, able, loops
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
@@ -182,6 +182,14 @@ def test_two_channels_at_once(tmp_path: Path, bits: int, width: int) -> None:
     native = as_c(tmp_path, graph, coarser(plan, COARSE) if bits == 8 else plan, core())
     together = "2 input channels at a time, 4 output" in native.files["model.c"]
     assert together == (width % 4 == 0)
+
+
+def test_loops_are_no_wider_than_kernels_take() -> None:
+    moves = ByChannels(accumulator_bits=8)
+    best, _ = moves.proposed(view_of(entrance()))
+    for most in (1, 2):
+        (loop,) = loops(moves.in_place(best, lambda op, n, most=most: 0 < n <= most))
+        assert loop.at_once == most
 
 
 @pytest.mark.ci
