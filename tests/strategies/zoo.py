@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from functools import cache
 
+import torch
 import yaml
 
 from pipeline import passes
@@ -48,6 +49,7 @@ ZOO = {
 def network(name: str) -> Graph:
     if name == "mnist":
         return mnist().graph()
+    torch.manual_seed(0)
     model = member(name)
     graph = Int8(images=1).graph(name, model, state_arrays(model.build()), {})
     return passes.applied(graph, ["constants", "fold_reshape", "fold_pad"])
