@@ -3,10 +3,12 @@
 import pytest
 
 from pipeline.schedules.lower import needed
-from pipeline.search.joint.cuts import Cuts
+from pipeline.search.joint.cuts import ROWS, Cuts
+from pipeline.search.joint.fastest import Fastest
 from pipeline.search.joint.segment import peak as peak_of
 from pipeline.search.order import Order, least_peak
 from pipeline.search.view.rows import Units
+from tests.graphs import Net
 from tests.search import joint_exact
 from tests.search.joint.tiny import tiny
 from tests.strategies.test_ordinary import BOARD
@@ -45,6 +47,23 @@ def test_other_orders_are_looked_at() -> None:
     assert found.proved and sorted(units) == sorted(order)
     least = peak_of(cuts.units, units, cuts.whole[:2], *ends, 1 << 60)
     assert least == found.peak < on_demand and cuts.least() == (least, [cuts.whole])
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_effort_bounds_the_rows_that_are_looked_at(fast: bool) -> None:
+    """Besides all rows at once and those of each operator alone, which cost nothing more."""
+    net, looked = Net((12, 12, 4)), list[int]()
+    for _ in range(40):
+        net.conv(4, (3, 3))
+    graph = net.graph()
+    for effort in (1e-6, 1e-3, 10.0):
+        cuts = Cuts(Units(graph, BOARD, needed(graph), False), effort=effort)
+        found = Fastest(cuts, BOARD).within(1 << 30) if fast else cuts.least(effort=0)
+        assert found
+        looked.append(int(effort * ROWS) - cuts.left)
+    rows = 3 * len(cuts.units.units)
+    assert looked[0] <= rows and looked[0] < looked[1] <= 1e-3 * ROWS + rows
+    assert looked[1] <= looked[2] < ROWS
 
 
 @pytest.mark.parametrize("seed", quick(6, range(20), ci=14))
