@@ -115,7 +115,7 @@ class Planner:
 
     def _rows(self, _: float) -> Plan:
         graph, again = self.graph, int(self.extra_macs * self.graph.macs)
-        found = least(graph, self.hardware, needed(graph), again, self.effort)
+        found = least(graph, self.hardware, again, self.effort)
         return found.laid.plan(NAME, self._notes(found))
 
     def _channels(self, _: float) -> Plan:
@@ -147,7 +147,7 @@ class Planner:
         if fits and smallest is None:
             patience.has(whole, _peak_bytes(whole))
         patience.tries("rows")
-        if found := within(graph, hardware, needed(graph), limit, most, self.effort):
+        if found := within(graph, hardware, limit, most, self.effort):
             fastest = found.laid.plan(NAME, self._notes(found))
             plans = [fastest] if smallest is None else [smallest, fastest]
             if fits:  # the search may have taken faster kernels for granted

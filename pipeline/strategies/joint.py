@@ -11,7 +11,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
-from pipeline.search.joint.glance import at_peak
+from pipeline.search.joint.least import at_peak
 from pipeline.search.planner import Planner
 from pipeline.strategies.base import Glance, Strategy
 

@@ -21,8 +21,7 @@ from pipeline.placement.place import place
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lifetimes import to_place
 from pipeline.schedules.lower import needed
-from pipeline.search.joint.least import cuts_of, least
-from pipeline.search.joint.regions import regions
+from pipeline.search.joint.least import cuts_of, least, regions
 from pipeline.search.moves.whole import ordered, profiles_of
 from pipeline.search.order import least_peak
 from pipeline.search.view.whole import View
@@ -163,12 +162,12 @@ def row_order(number: int) -> Gap | None:
     """None where too many sets of rows would have to be looked at."""
     graph = tiny(number)
     best = least_of_rows(network_of(graph, BOARD, False), STATES)
-    return None if best is None else Gap(cuts_of(graph, BOARD, needed(graph)).least()[0], best)
+    return None if best is None else Gap(cuts_of(graph, BOARD).least()[0], best)
 
 
 def row_place(number: int) -> Gap:
     graph = tiny(number)
-    cuts, draft = cuts_of(graph, BOARD, needed(graph)), Draft(graph, BOARD)
+    cuts, draft = cuts_of(graph, BOARD), Draft(graph, BOARD)
     parts = regions(cuts, cuts.roomiest(cuts.least()[0]))
     body = [step for part in parts for step in part.steps(draft)]
     profiles, _, overlaps = to_place(draft, body, False, but=True)
@@ -181,7 +180,7 @@ def row_both(number: int) -> Gap | None:
     """Against what no order of rows can do without: an arena of that size there may be none."""
     graph = tiny(number)
     best = least_of_rows(network_of(graph, BOARD, False), STATES)
-    return None if best is None else Gap(least(graph, BOARD, needed(graph)).laid.rows, best)
+    return None if best is None else Gap(least(graph, BOARD).laid.rows, best)
 
 
 PROBLEMS: dict[str, Callable[[int], Gap | None]] = {

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from math import inf
 
 from pipeline.graph.operator import Operator
-from pipeline.hardware import Hardware
 from pipeline.kernels import Form, cycles_of_step, offers
 from pipeline.schedules.rows import rows_of
 from pipeline.search.joint.cuts import ALL, Cuts, Offer, Piece, Place, Way, by_rows
@@ -30,7 +29,6 @@ class Fastest:
     """
 
     cuts: Cuts
-    hardware: Hardware
     whole: list[float] = field(init=False)
     rows: dict[tuple[object, ...], float] = field(default_factory=dict)
 
@@ -67,9 +65,9 @@ class Fastest:
         key = op.name, *sorted(lie)
         if key not in self.rows:
             form, graph = form_of_a_row(op, self.cuts.units.graph, lie), self.cuts.units.graph
-            able = offers(form, self.hardware)
+            able = offers(form, self.cuts.units.hardware)
             rows = rows_of(graph, op.inputs[0] if adds_rows(op, graph) else op.output)
-            one = cycles_of_step(able[0], form, self.hardware) if able else inf
+            one = cycles_of_step(able[0], form, self.cuts.units.hardware) if able else inf
             self.rows[key] = rows * one
         return self.rows[key]
 
@@ -84,5 +82,5 @@ class Fastest:
 
     def _at_once(self, op: Operator) -> float:
         form = Form.whole(op, self.cuts.units.graph)
-        able = offers(form, self.hardware)
-        return cycles_of_step(able[0], form, self.hardware) if able else inf
+        able = offers(form, self.cuts.units.hardware)
+        return cycles_of_step(able[0], form, self.cuts.units.hardware) if able else inf

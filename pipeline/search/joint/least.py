@@ -7,15 +7,14 @@ from math import inf
 from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.placement.place import EFFORT
-from pipeline.schedules.lower import Laid, lay, room
+from pipeline.schedules.lower import Laid, Region, lay, needed, room
 from pipeline.schedules.patches import Run, tensors_apart
-from pipeline.search.joint.cuts import NEVER, Cuts, Piece
+from pipeline.schedules.rows import Given, Rows, RowsStep, RowStep
+from pipeline.search.joint.cuts import ALL, NEVER, Cuts, Piece
 from pipeline.search.joint.fastest import Fastest
 from pipeline.search.joint.patches import patched
-from pipeline.search.joint.regions import regions
 from pipeline.search.layouts import in_blocks, rows_able
 from pipeline.search.view.rows import Units
 
@@ -34,7 +33,6 @@ class Found(NamedTuple):
 def least(
     graph: Graph,
     hardware: Hardware,
-    operators: Sequence[Operator],
     repeated: int = 0,
     effort: float = 1.0,
 ) -> Found:
@@ -44,14 +42,14 @@ def least(
         repeated: multiply–accumulates that may be done again.
         effort: see ``Joint``.
     """
-    runs = patched(graph, hardware, operators, repeated) if repeated else ()
+    runs = patched(graph, hardware, repeated) if repeated else ()
     best: Found | None = None
     for some in (runs, ()) if runs else ((),):
-        cuts = cuts_of(graph, hardware, operators, some, effort=effort)
+        cuts = cuts_of(graph, hardware, some, effort=effort)
         bound, pieces = cuts.least(best.laid.rows - 1 if best else NEVER)
         if pieces:
             pieces = cuts.roomiest(bound) or pieces
-            found = _placed(cuts, pieces, bound, hardware, room(graph, hardware))
+            found = _placed(cuts, pieces, bound, room(graph, hardware))
             best = min([best, found] if best else [found], key=lambda each: each.laid.rows)
     assert best is not None
     return best
@@ -60,23 +58,22 @@ def least(
 def within(
     graph: Graph,
     hardware: Hardware,
-    operators: Sequence[Operator],
     available: int,
     most: float,
     effort: float = 1.0,
 ) -> Found | None:
     """The fastest in ``available`` nibbles, scratch included; None where none is found that takes
     less than ``most`` modelled cycles; ``effort``: see ``Joint``."""
-    cuts, limit = cuts_of(graph, hardware, operators, effort=effort), available
-    fastest = Fastest(cuts, hardware)
+    cuts, limit = cuts_of(graph, hardware, effort=effort), available
+    fastest = Fastest(cuts)
     for _ in range(TRIES):
         way = fastest.within(limit)
         if way is None or way.cost >= most:
             break
         cuts = fastest.cuts
         if not way.last.isdisjoint(cuts.units.pixels):
-            cuts = cuts_of(graph, hardware, operators, last=way.last, effort=effort)
-        found = _placed(cuts, way.pieces, limit, hardware, inf)
+            cuts = cuts_of(graph, hardware, last=way.last, effort=effort)
+        found = _placed(cuts, way.pieces, limit, inf)
         if found.laid.cells <= available:
             return found
         limit -= found.laid.cells - available
@@ -86,12 +83,12 @@ def within(
 def cuts_of(
     graph: Graph,
     hardware: Hardware,
-    operators: Sequence[Operator],
     runs: Sequence[Run] = (),
     last: frozenset[str] = frozenset(),
     effort: float = 1.0,
 ) -> Cuts:
     """``last``: tensors with channels last, besides the output and those of ``runs``."""
+    operators = needed(graph)
     alone = [op for op in operators if not rows_able(op, graph, hardware)]
     plain = last.union(*({*op.inputs, op.output} for op in alone))
     lie = in_blocks(graph, operators, hardware, plain | tensors_apart(runs) | {graph.output})
@@ -101,21 +98,62 @@ def cuts_of(
     return Cuts(units, effort=effort)
 
 
-def _placed(
-    cuts: Cuts,
-    pieces: Sequence[Piece],
-    bound: int,
-    hardware: Hardware,
-    available: float,
-) -> Found:
+def _placed(cuts: Cuts, pieces: Sequence[Piece], bound: int, available: float) -> Found:
     """Segment by segment or, where that is more than ``bound``, all rows at once, if that is less;
     on slower kernels where their scratch is more than ``available``."""
-    graph, ways, effort = cuts.units.graph, list[Laid](), int(cuts.effort * EFFORT)
+    ways, units, effort = list[Laid](), cuts.units, int(cuts.effort * EFFORT)
     for in_one_piece in (True, False):
         parts = regions(cuts, pieces, in_one_piece)
-        laid = lay(parts, graph, hardware, effort=effort, cells=available)
+        laid = lay(parts, units.graph, units.hardware, effort=effort, cells=available)
         ways.append(laid)
         if laid.rows <= bound or len(pieces) == 1:
             break
     best = min(ways, key=lambda laid: (laid.rows, laid.cells))
-    return Found(best, bound, len(pieces), sum(run.again for run in cuts.units.runs))
+    return Found(best, bound, len(pieces), sum(run.again for run in units.runs))
+
+
+def regions(cuts: Cuts, pieces: Sequence[Piece], in_one_piece: bool = True) -> list[Region]:
+    """The input, then the segments.
+
+    Args:
+        in_one_piece: tensors at which segments meet are; else only the output, and those of
+            operators that one call makes, and the segments are one region.
+    """
+    graph, pixels = cuts.units.graph, cuts.units.pixels
+    at_once = (op for op in cuts.units.operators if op.output in cuts.units.alone)
+    whole = any(graph.input in op.inputs for op in at_once)
+    streamed = cuts.units.streamed
+    begin = Given(graph.input, streamed, whole or not streamed)
+    orders = [_steps(cuts, piece) for piece in pieces]
+    if not in_one_piece:
+        together = tuple(step for order in orders for step in order)
+        return [begin, Rows(together, frozenset([graph.output]), pixels)]
+    ends = [frozenset(cuts.frontiers[piece.stop]) for piece in pieces]
+    return [begin, *(Rows(order, end, pixels) for order, end in zip(orders, ends, strict=True))]
+
+
+def _steps(cuts: Cuts, piece: Piece) -> tuple[RowsStep, ...]:
+    if piece.together == ALL:
+        return (RowStep("all", cuts.units.operators[piece.start]),)
+    return tuple(cuts.units.units[number].step for number in cuts.order(piece))
+
+
+def at_peak(graph: Graph, hardware: Hardware) -> tuple[int, set[frozenset[str]]]:
+    """What a network will hold row by row, by the order of its rows, nothing placed: nibbles at the
+    peak, and the tensors of which rows are there each time that is reached."""
+    cuts = cuts_of(graph, hardware)
+    units, (peak, pieces) = cuts.units, cuts.least()
+    order = [number for piece in pieces for number in cuts.order(piece)]
+    view, given = units.view(order, [graph.output])
+    state, full, used = view.first, list[int](), {graph.input: [0]}
+    for task in range(len(view.tasks)):
+        during, state = view.run(state, task)
+        full += [task] * (during >= peak)
+    names = {block: name for name, blocks in units.blocks.items() for block in blocks}
+    for task, number in enumerate(order, given):
+        unit = units.units[number]
+        for block in (unit.writes, *(block for block, _ in unit.reads)):
+            if block in names:  # no sums
+                used.setdefault(names[block], []).append(task)
+    ends = [(name, at[0], at[-1]) for name, at in used.items()]
+    return peak, {frozenset(n for n, low, high in ends if low <= t <= high) for t in full}

@@ -14,6 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.schedules.draft import Draft
+from pipeline.schedules.lower import needed
 from pipeline.schedules.patches import Run
 from pipeline.search.joint.cuts import Cuts
 from pipeline.search.view.rows import Units, adds_rows, drafted
@@ -79,11 +80,9 @@ def patchable(op: Operator, graph: Graph) -> bool:
     )
 
 
-def patched(
-    graph: Graph, hardware: Hardware, operators: Sequence[Operator], most: int
-) -> tuple[Run, ...]:
+def patched(graph: Graph, hardware: Hardware, most: int) -> tuple[Run, ...]:
     """Runs that repeat up to ``most`` multiply–accumulates."""
-    return _Search(graph, hardware, operators, most).best().runs
+    return _Search(graph, hardware, needed(graph), most).best().runs
 
 
 @dataclass

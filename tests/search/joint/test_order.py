@@ -58,7 +58,7 @@ def test_effort_bounds_the_rows_that_are_looked_at(fast: bool) -> None:
     graph = net.graph()
     for effort in (1e-6, 1e-3, 10.0):
         cuts = Cuts(Units(graph, BOARD, needed(graph), False), effort=effort)
-        found = Fastest(cuts, BOARD).within(1 << 30) if fast else cuts.least(effort=0)
+        found = Fastest(cuts).within(1 << 30) if fast else cuts.least(effort=0)
         assert found
         looked.append(int(effort * ROWS) - cuts.left)
     rows = 3 * len(cuts.units.units)
