@@ -227,12 +227,13 @@ class Cuts:
     def _on(self, way: Way, offer: Offer, limit: int, cost: Cost, known: Way | None) -> Way | None:
         """``way`` goes on with ``offer`` within ``limit``, if that is better than what is known."""
         piece = offer.piece
-        for cells in (max(self.cells[piece.start], self.cells[piece.stop]), None):
-            cells = self.peak(piece, limit) if cells is None else cells
+
+        def holding(cells: int) -> Way | None:
             found = way.on(offer, cost(way.cost, offer, cells))
-            if cells > limit or (known and found.rank >= known.rank):
-                return None
-        return found
+            return found if cells <= limit and (not known or found.rank < known.rank) else None
+
+        ends = max(self.cells[piece.start], self.cells[piece.stop])  # it holds no less
+        return holding(self.peak(piece, limit)) if holding(ends) else None
 
     def _better(self, below: int, effort: int) -> bool:
         """Whether some other order of all rows holds less: a small network's are looked at."""
