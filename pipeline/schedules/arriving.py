@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from math import ceil, prod
 from typing import Final, Self
 
+from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
@@ -24,28 +25,36 @@ STREAM: Final = "stream"
 
 @dataclass(frozen=True)
 class Arriving:
-    """
+    """The input, and what is made of it while it comes in.
+
     Attributes:
-        image: the frame's input.
         streams: it arrives element by element.
         pool: the pooling done while the image arrives, if there is one.
+        given: the input, or what the pool makes of it.
         start: the first tensor held whole.
         sums: the buffer in which values are added up, or compared, as they come; "" of others.
         sum_bits: of each, which hold any sum (or maximum) of a window, with its sign.
+        convolution: makes ``start`` of ``given``, if that is not what is held: see ``convolved``.
+        ring: rows that its window covers.
+        lead: columns that have to be there before those that a row's first pixel waits for.
+        place: where what it makes lies, once that is known.
     """
 
-    image: Tensor
     streams: bool
     pool: Pool2d | None
+    given: Tensor
     start: Tensor
     sums: str = ""
     sum_bits: int = 0
+    convolution: Conv2d | None = None
+    ring: int = 0
+    lead: int = 0
+    place: Buffer | None = None
 
     @classmethod
     def of(cls, graph: Graph, hardware: Hardware) -> Self:
         image, streams = graph.tensors[graph.input], hardware.streams_input
-        readers = [op for op in graph.operators if graph.input in op.inputs]
-        op = readers[0] if len(readers) == 1 else None
+        op = _reader(graph, graph.input)
         if streams and isinstance(op, Pool2d) and op.stride == op.kernel:
             # a stream is read without gaps, so windows must cover the image exactly
             rows, columns = image.shape[0] % op.kernel[0], image.shape[1] % op.kernel[1]
@@ -56,159 +65,138 @@ class Arriving:
                 sums = "" if alone else graph.beside(start.name, "sums")
                 largest = max(-least, greatest)
                 bits = next(bits for bits in (8, 16, 32) if largest < 1 << (bits - 1))
-                return cls(image, streams, op, start, sums, bits)
-        return cls(image, streams, None, image)
+                return cls(streams, op, start, start, sums, bits)
+        return cls(streams, None, image, image)
+
+    def convolved(self, graph: Graph, hardware: Hardware) -> Self:
+        """With the convolution over it done while it comes in: a pixel is made as soon as the last
+        of its window is there, so that the line never waits for more than one; ``given`` never
+        exists as a whole, and nothing is left to do when its last row has arrived.
+
+        Raises:
+            ThimbleError: where the input is there from the start or the greatest of it is looked
+                for first, where it is no convolution's alone, and where that begins or ends with
+                rows of padding, has windows in padding alone, or skips rows.
+        """
+        op = _reader(graph, self.given.name)
+        added = not self.sums or isinstance(self.pool, AveragePool2d)
+        if self.streams and added and isinstance(op, Conv2d):
+            kernel, start = graph.tensors[op.parameters[0]].shape[1:3], graph.tensors[op.output]
+            ring, across = ((k - 1) * d + 1 for k, d in zip(kernel, op.dilation, strict=True))
+            lead = across - op.padding[2] - op.stride[1]
+            last = (start.shape[1] - 1) * op.stride[1] - op.padding[2]
+            read = not any(op.padding[:2]) and lead >= 0 and last < self.given.shape[1]
+            if read and op.stride[0] <= ring < self.given.shape[0]:
+                return replace(self, start=start, convolution=op, ring=ring, lead=lead)
+        raise ThimbleError(
+            "strategy.convolve_arriving: the input has to stream in "
+            "(hardware.streams_input=true), and a convolution without rows of padding to read "
+            f"it, or what an average pool makes of it; {graph.name} on {hardware.name} has no "
+            "such one: leave strategy.convolve_arriving out"
+        )
 
     @property
     def operators(self) -> tuple[Operator, ...]:
         """What is done on the way."""
-        return (self.pool,) if self.pool else ()
+        return tuple(op for op in (self.pool, self.convolution) if op)
 
     @property
     def beside(self) -> dict[str, int]:
-        """The nibbles of each buffer that is there beside ``start`` while it is made."""
-        nibbles = prod(self.start.shape[1:]) * self.sum_bits // 4
-        return {self.sums: nibbles} if self.sums else {}
+        """The nibbles of each buffer that is there beside ``start`` while it is made: sums, and a
+        ring behind them."""
+        name, row = self.given.name, prod(self.given.shape[1:])
+        sums = {self.sums: row * self.sum_bits // 4} if self.sums else {}
+        return sums | ({name: self.ring * row * self.given.dtype.bits // 4} if self.ring else {})
 
     def steps(self, draft: Draft) -> list[Step]:
         if not self.streams:
             draft.hold(self.start.name)
             return []
         self.opened(draft)
-        start, row = draft.hold(self.start.name), Lin(0, (("row", 1),))
-        each = self.taken(draft, start, (Range(row, 1), *all_of(self.start.shape[1:])))
-        return [Loop("row", self.start.shape[0], (*self.begun(draft, row), *each))]
+        (rows, *row), op = self.given.shape, self.convolution
+        kept = draft.hold(self.given.name, (self.ring or rows, *row))
+
+        def whole(*rows: Index) -> list[Step]:
+            boxes = ((Range(row, 1), *all_of(self.given.shape[1:])) for row in rows)
+            both = ((*self.begun(draft, b[0].low), *self.taken(draft, kept, b)) for b in boxes)
+            return [step for each in both for step in each]
+
+        if op is None:
+            return [Loop("row", rows, tuple(whole(Lin(0, (("row", 1),)))))]
+        assert self.place is not None
+        out = replace(self.place, memory=draft.hardware.activation_memory)
+        draft.put(out)
+        (columns, depth), (height, width, channels), (down, right) = row, out.shape, op.stride
+
+        def take(left: Index, some: int) -> list[Step]:
+            box = Range(newest, 1), Range(left, some), Range(0, depth)
+            return self.taken(draft, kept, box) if some > 0 else []
+
+        before, here, end = self.ring - down, ("row", down), self.lead + width * right
+        newest, done = Lin(self.ring - 1, (here,)), before + height * down
+        pixel = Range(Lin(0, (("row", 1),)), 1), Range(Lin(0, (("column", 1),)), 1)
+        made = draft.compute(op, out, (*pixel, Range(0, channels)))
+        each = (
+            *whole(*(Lin(before + n, (here,)) for n in range(down - 1))),
+            *self.begun(draft, newest),
+            *take(0, self.lead),
+            Loop("column", width, (*take(Lin(self.lead, (("column", right),)), right), made)),
+            *take(end, columns - end),
+        )
+        return [*whole(*range(before)), Loop("row", height, each), *whole(*range(done, rows))]
 
     def opened(self, draft: Draft) -> None:
-        arriving(draft, self.image, self.image.name if self.pool else "")
+        arriving(draft, draft.graph.input if self.pool else "")
         if self.sums:
-            draft.sums(self.start.name, rows=1, bits=self.sum_bits)
+            draft.sums(self.given.name, rows=1, bits=self.sum_bits)
 
     def begun(self, draft: Draft, row: Index) -> list[Step]:
         """What comes in before any pixel of ``row`` can be whole: of sums all rows but the last."""
         if self.pool is None or not self.sums:
             return []
-        made = (Range(row, 1), *all_of(self.start.shape[1:]))
+        made = (Range(row, 1), *all_of(self.given.shape[1:]))
         clear = draft.clear(self.pool, part(draft.buffer(self.sums), made))
         before = self.pool.kernel[0] - 1
-        if not before:
-            return [clear]
-        return [clear, Loop("part", before, (self._added(draft, made, Lin(0, (("part", 1),))),))]
+        loop = Loop("part", before, (self._added(draft, made, Lin(0, (("part", 1),))),))
+        return [clear, *[loop] * bool(before)]
 
     def taken(self, draft: Draft, kept: Buffer, box: Box) -> list[Step]:
         """``box`` comes in, the last row of what it is made of."""
         if self.pool is None:
-            stream = draft.graph.beside(self.image.name, STREAM)
-            return [draft.move(draft.buffer(stream), kept, box)]
+            (stream,) = draft.elsewhere.values()
+            return [draft.move(stream, kept, box)]
         if not self.sums:
             return [draft.compute(self.pool, kept, box)]
         add = self._added(draft, box, Lin(self.pool.kernel[0] - 1))
-        unit = (1, 1, self.start.shape[2])
+        unit = (1, 1, self.given.shape[2])
         sums = part(draft.buffer(self.sums), box)
         return [add, draft.finish(self.pool, sums, part(kept, box), unit)]
 
     def _added(self, draft: Draft, made: Box, row: Lin) -> Step:
         """Row ``row`` of the windows of ``made``, which is in one row."""
         assert self.pool is not None
-        (top, _), *across = draft.needs(self.pool, made)[self.image.name]
+        image = draft.graph.input
+        (top, _), *across = draft.needs(self.pool, made)[image]
         top = top if isinstance(top, Lin) else Lin(top)
         low = Lin(top.const + row.const, (*top.coef, *row.coef))
-        read = {self.image.name: (Range(low if low.coef else low.const, 1), *across)}
+        read = {image: (Range(low if low.coef else low.const, 1), *across)}
         return draft.add(self.pool, draft.buffer(self.sums), made, read)
 
 
-@dataclass(frozen=True)
-class ArrivingRows:
-    """A convolution over the input while it arrives. A pixel of the output is made as soon as the
-    last of its window is there: the image never exists as a whole, and nothing of the convolution
-    is left when its last row has arrived.
-
-    Attributes:
-        given: the input, or what a pool makes of each of its values: what the convolution reads.
-        convolution: makes ``start``, the first tensor held whole.
-        ring: rows that its window covers.
-        lead: columns that have to be there before those that a row's first pixel waits for.
-        place: where ``start`` lies, once that is known.
-    """
-
-    given: Arriving
-    convolution: Conv2d
-    start: Tensor
-    ring: int
-    lead: int
-    place: Buffer | None = None
-
-    @classmethod
-    def of(cls, given: Arriving, graph: Graph) -> Self | None:
-        """None where the input is there from the start or the greatest of it is looked for first,
-        where it is no convolution's alone, and where that begins or ends with rows of padding, has
-        windows in padding alone, or skips rows."""
-        readers = [op for op in graph.operators if given.start.name in op.inputs]
-        op = readers[0] if len(readers) == 1 else None
-        greatest = given.sums and not isinstance(given.pool, AveragePool2d)
-        if not given.streams or greatest or not isinstance(op, Conv2d):
-            return None
-        kernel = graph.tensors[op.parameters[0]].shape[1:3]
-        ring, across = ((k - 1) * d + 1 for k, d in zip(kernel, op.dilation, strict=True))
-        lead = across - op.padding[2] - op.stride[1]
-        last = (graph.tensors[op.output].shape[1] - 1) * op.stride[1] - op.padding[2]
-        if any(op.padding[:2]) or lead < 0 or last >= given.start.shape[1]:
-            return None
-        if not op.stride[0] <= ring < given.start.shape[0]:
-            return None
-        return cls(given, op, graph.tensors[op.output], ring, lead)
-
-    @property
-    def operators(self) -> tuple[Operator, ...]:
-        return (*self.given.operators, self.convolution)
-
-    @property
-    def beside(self) -> dict[str, int]:
-        """The ring, behind sums that make it."""
-        read = self.given.start
-        ring = {read.name: self.ring * prod(read.shape[1:]) * read.dtype.bits // 4}
-        return {**self.given.beside, **ring}
-
-    def steps(self, draft: Draft) -> list[Step]:
-        """Each pixel as soon as its window is there: the line never waits for more than one."""
-        self.given.opened(draft)
-        rows, columns, depth = self.given.start.shape
-        kept = draft.hold(self.given.start.name, (self.ring, columns, depth))
-        assert self.place is not None
-        out = replace(self.place, memory=draft.hardware.activation_memory)
-        draft.put(out)
-        (height, width, channels), (down, right) = self.start.shape, self.convolution.stride
-
-        def take(row: Index, left: Index, some: int) -> list[Step]:
-            box = Range(row, 1), Range(left, some), Range(0, depth)
-            return self.given.taken(draft, kept, box) if some > 0 else []
-
-        def whole(count: int, first: int, *coef: tuple[str, int]) -> list[Step]:
-            rows = (Lin(first + n, coef) if coef else first + n for n in range(count))
-            both = ((*self.given.begun(draft, row), *take(row, 0, columns)) for row in rows)
-            return [step for each in both for step in each]
-
-        before, here = self.ring - down, ("row", down)
-        newest = Lin(self.ring - 1, (here,))
-        done, end = before + height * down, self.lead + width * right
-        pixel = Range(Lin(0, (("row", 1),)), 1), Range(Lin(0, (("column", 1),)), 1)
-        made = draft.compute(self.convolution, out, (*pixel, Range(0, channels)))
-        each = (
-            *whole(down - 1, before, here),
-            *self.given.begun(draft, newest),
-            *take(newest, 0, self.lead),
-            Loop(
-                "column", width, (*take(newest, Lin(self.lead, (("column", right),)), right), made)
-            ),
-            *take(newest, end, columns - end),
-        )
-        return [*whole(before, 0), Loop("row", height, each), *whole(rows - done, done)]
+def _reader(graph: Graph, tensor: str) -> Operator | None:
+    """The operator that alone reads ``tensor``."""
+    readers = [op for op in graph.operators if tensor in op.inputs]
+    return readers[0] if len(readers) == 1 else None
 
 
-def arriving(draft: Draft, image: Tensor, name: str = "") -> None:
-    """``image`` comes in through a stream, which needs no place."""
-    name = name or draft.graph.beside(image.name, STREAM)
-    shape, bits = image.shape, image.dtype.bits
+def arriving(draft: Draft, name: str = "") -> None:
+    """The input comes in through a stream, which needs no place."""
+    image = draft.graph.tensors[draft.graph.input]
+    name, shape, bits = (
+        name or draft.graph.beside(image.name, STREAM),
+        image.shape,
+        image.dtype.bits,
+    )
     stream = Buffer(name, image.name, STREAM, shape, bits, packed(shape, bits))
     draft.elsewhere[name], draft.home[image.name] = stream, name
     draft.memories.append(Memory(STREAM, ceil(image.bytes), STREAM))

@@ -51,7 +51,7 @@ class Given:
 
     def steps(self, draft: Draft) -> list[Step]:
         if self.streamed:
-            arriving(draft, draft.graph.tensors[self.tensor])
+            arriving(draft)
         if rows_of(draft.graph, self.tensor) > 1:
             draft.hold_rows(self.tensor, self.whole)
         else:

@@ -13,7 +13,7 @@ from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.placement.blocks import WORD, round_up
 from pipeline.plan.vocabulary import Plan
-from pipeline.schedules.arriving import Arriving, ArrivingRows
+from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.lower import Region, laid_at, needed, room
 from pipeline.schedules.traversed import Traversed
 from pipeline.schedules.whole import Whole
@@ -47,15 +47,16 @@ def in_place(
         ThimbleError: for a layout of chains where there is none, for tensors without pixels, and
             where nothing can be convolved as it arrives.
     """
-    arriving = Arriving.of(graph, hardware)
-    first = _convolved(arriving, graph, hardware) if convolve else arriving
+    first = Arriving.of(graph, hardware)
+    if convolve:
+        first = first.convolved(graph, hardware)
     operators, after = _parts(graph, first.operators, form, layout)
     end = operators[-1].output if operators else first.start.name
     view = PixelView.of(graph.tensors, first.start.name, operators, end)
     besides, nibbles = first.beside, sum(first.beside.values())
     if layout == "slots":
         orders, cycles = partial(_orders, form), Cycles(graph, hardware)
-        in_order = not isinstance(first, ArrivingRows) or first.start.dtype.bits > 4
+        in_order = not convolve or first.start.dtype.bits > 4
         best = slots.arrange(view, nibbles, chosen(view, orders, cycles), in_order)
         if best.nibbles > room(graph, hardware):
             tight = chosen(view, orders, cycles, tight=True)
@@ -65,24 +66,12 @@ def in_place(
     else:
         found = (contiguous.arrange(first.start, nibbles, way) for way in _ways(form, view))
         best = min(found, key=lambda each: each.nibbles)
-    if isinstance(first, ArrivingRows):
+    if convolve:
         first = replace(first, place=best.buffers[0])
     regions: list[Region] = [first, best, *map(Whole, after)]
     places, nibbles = _beside(best, after, graph)
     places |= dict(zip(besides, accumulate(besides.values(), initial=best.beside), strict=False))
     return laid_at(regions, graph, hardware, nibbles, places).plan(f"{form}/{layout}")
-
-
-def _convolved(arriving: Arriving, graph: Graph, hardware: Hardware) -> ArrivingRows:
-    found = ArrivingRows.of(arriving, graph)
-    if found is None:
-        raise ThimbleError(
-            "strategy.convolve_arriving: the input has to stream in "
-            "(hardware.streams_input=true), and a convolution without rows of padding to read "
-            f"it, or what an average pool makes of it; {graph.name} on {hardware.name} has no "
-            "such one: leave strategy.convolve_arriving out"
-        )
-    return found
 
 
 def _parts(
