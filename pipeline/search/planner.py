@@ -15,6 +15,7 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Notes, needed, room
 from pipeline.search.joint.least import Found, least, within
 from pipeline.search.moves.channels import ByChannels
+from pipeline.search.moves.patches import patched
 from pipeline.search.moves.pixels import in_place
 from pipeline.search.moves.swap import card_share, searched
 from pipeline.search.moves.whole import one_by_one
@@ -114,8 +115,9 @@ class Planner:
         return _named(one_by_one(self.graph, self.hardware), "ordinary")
 
     def _rows(self, _: float) -> Plan:
-        graph, again = self.graph, int(self.extra_macs * self.graph.macs)
-        found = least(graph, self.hardware, again, self.effort)
+        again = int(self.extra_macs * self.graph.macs)
+        runs = patched(self.graph, self.hardware, again) if again else ()
+        found = least(self.graph, self.hardware, runs, self.effort)
         return found.laid.plan(NAME, self._notes(found))
 
     def _channels(self, _: float) -> Plan:

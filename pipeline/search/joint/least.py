@@ -14,7 +14,6 @@ from pipeline.schedules.patches import Run, tensors_apart
 from pipeline.schedules.rows import Given, Rows, RowsStep, RowStep
 from pipeline.search.joint.cuts import ALL, NEVER, Cuts, Piece
 from pipeline.search.joint.fastest import Fastest
-from pipeline.search.joint.patches import patched
 from pipeline.search.layouts import in_blocks, rows_able
 from pipeline.search.view.rows import Units
 
@@ -30,19 +29,8 @@ class Found(NamedTuple):
     repeated: int = 0
 
 
-def least(
-    graph: Graph,
-    hardware: Hardware,
-    repeated: int = 0,
-    effort: float = 1.0,
-) -> Found:
-    """As little memory as is found.
-
-    Args:
-        repeated: multiply–accumulates that may be done again.
-        effort: see ``Joint``.
-    """
-    runs = patched(graph, hardware, repeated) if repeated else ()
+def least(graph: Graph, hardware: Hardware, runs: Sequence[Run] = (), effort: float = 1.0) -> Found:
+    """As little memory as is found, with ``runs`` or without; ``effort``: see ``Joint``."""
     best: Found | None = None
     for some in (runs, ()) if runs else ((),):
         cuts = cuts_of(graph, hardware, some, effort=effort)
@@ -56,11 +44,7 @@ def least(
 
 
 def within(
-    graph: Graph,
-    hardware: Hardware,
-    available: int,
-    most: float,
-    effort: float = 1.0,
+    graph: Graph, hardware: Hardware, available: int, most: float, effort: float = 1.0
 ) -> Found | None:
     """The fastest in ``available`` nibbles, scratch included; None where none is found that takes
     less than ``most`` modelled cycles; ``effort``: see ``Joint``."""

@@ -1,11 +1,16 @@
-"""Propose patches for the first part of a network, and how the rest follows.
+"""Propose patches: for the first part of a network, all else whole; or wherever so many repeated
+multiply–accumulates save most, between rows.
 
-Seen from its end, where patches are apart, every tensor before it is needed in larger boxes that
-overlap: the halo is computed again for each patch (Lin et al., MCUNetV2, 2021).
+Seen from the end of a stretch of operators, where patches are apart, every tensor before it is
+needed in larger boxes that overlap: the halo is computed again for each patch (Lin et al.,
+MCUNetV2, 2021).
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
+from typing import NamedTuple
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -13,31 +18,68 @@ from pipeline.graph.operator import Operator, Tensors
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving
+from pipeline.schedules.bounds import reach
 from pipeline.schedules.channels import ChannelByChannel
+from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Region, lay, load_of, needed
 from pipeline.schedules.patches import Patches, Run
 from pipeline.schedules.whole import Whole
-from pipeline.search.joint.patches import patchable
-from pipeline.search.order import floor, least_peak
+from pipeline.search.joint.cuts import NEVER, Cuts
+from pipeline.search.order import least_peak
+from pipeline.search.view.rows import Units, adds_rows, drafted
 from pipeline.search.view.whole import Span, View
 
 Grid = tuple[int, int]
 
+LONGEST = 8
+"""Operators of a stretch between rows."""
 
-def ending(graph: Graph, start: str, operators: Sequence[Operator], grid: Grid) -> list[Run]:
-    """One for each tensor at which the part that runs in patches can end: an image of at least as
-    many pixels a side as there are patches, through which everything passes."""
-    found, view = list[Run](), View.of(graph.tensors, start, operators, graph.output)
-    for number, op in enumerate(operators, 1):
-        if not patchable(op, graph):
-            break  # it is part of every longer stage, too
-        sides = list(zip(graph.tensors[op.output].shape, grid, strict=False))
-        sizes = (-(-extent // patches) for extent, patches in sides)
-        run = Run(graph, tuple(operators[:number]), *sizes)
-        large = all(extent >= patches for extent, patches in sides)
-        if large and view.live(number) == [op.output] and run.reads:
-            found.append(run)
-    return found
+ROWS = (1, 2, 4)
+ACROSS = (1, 2, 3, 4, 6, 8, 12, 18)
+"""Rows of patches, and patches beside each other, that are tried."""
+
+SHARE = 6
+"""Of the peak without repeated work, the part that a run takes to begin with."""
+
+MOST = 6
+"""Stretches."""
+
+LOWEST = 4
+"""Peaks below such a part of the one without repeated work are not tried."""
+
+CLOSE = 50
+"""Peaks that are apart by less than such a part are one."""
+
+
+def stretches(
+    graph: Graph, operators: Sequence[Operator], longest: int = LONGEST
+) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of the first and the last operator of each stretch of images through
+    windows, of which nothing but the last image is read elsewhere."""
+    read_last = View.of(graph.tensors, graph.input, operators, graph.output).read_last
+    for first in range(len(operators)):
+        until = first
+        for last, op in enumerate(operators[first : first + longest], first):
+            if not _patchable(op, graph):
+                break
+            if until <= last:
+                yield first, last
+            until = max(until, read_last[op.output])
+
+
+def _patchable(op: Operator, graph: Graph) -> bool:
+    """Its output and all that it reads are images, of which a patch needs a part."""
+    images = (op.output, *op.inputs)
+    if adds_rows(op, graph) or any(len(graph.tensors[name].shape) != 3 for name in images):
+        return False
+    read = [each.windows[:2] for each in op.reads(graph.tensors) if each.tensor in images]
+    return all(
+        (down.axis, across.axis, down.divide, across.divide) == (0, 1, 1, 1)
+        for down, across in read
+    )
+
+
+# --- the first part of a network, in a grid
 
 
 def in_patches(graph: Graph, hardware: Hardware, grid: Grid, until: str = "") -> Plan:
@@ -67,50 +109,56 @@ def least(
 ) -> tuple[Run, list[Region]]:
     """The stage with which the whole network's peak is least, then with the least work, and all
     regions."""
-    operators = needed(graph)
-    stages = ending(graph, graph.input, operators, grid)
-    if until:
-        stages = [stage for stage in stages if stage.op.output == until]
-    if not stages:
+    stages = [run for run in ending(graph, grid) if until in ("", run.op.output)]
+    best: tuple[tuple[int, int, int], Run, list[Region]] | None = None
+    for stage in sorted(stages, key=_held):
+        if best and _held(stage) > best[0][0]:
+            break
+        patches = (Patches(stage, top) for top in stage.tops)
+        regions = [Arriving.of(graph, hardware), *patches, *_whole(stage)]
+        key = load_of(regions, graph, hardware), stage.again, len(stage.operators)
+        if best is None or key < best[0]:
+            best = key, stage, regions
+    if best is None:
         where = f"until {until}" if until else "for any of its first layers"
         raise ThimbleError(
             f"strategy=patch: {graph.name} cannot run in {grid[0]}x{grid[1]} patches "
             f"{where}: try strategy=auto, or fewer strategy.rows and .columns"
         )
-    arriving = Arriving.of(graph, hardware)
-    tried = list[tuple[int, int, int, View]]()
-    for n, stage in enumerate(stages):
-        after = [op for op in operators if op not in stage.operators]
-        rest = View.of(graph.tensors, stage.op.output, after, graph.output)
-        ends = (graph.tensors[name].nibbles for name in (graph.input, stage.op.output))
-        limit = sum(ends) + stage.held
-        tasks = (
-            task._replace(over=task.reads) if _depthwise(op, graph.tensors) else task
-            for task, op in zip(rest.tasks, after, strict=True)
-        )
-        bound = floor(replace(rest, tasks=tuple(tasks)))
-        tried.append((max(limit, bound), n, limit, rest))
-    best: tuple[tuple[int, int, int], list[Region]] | None = None
-    for bound, n, limit, rest in sorted(tried, key=lambda each: each[:2]):
-        if best and bound > best[0][0]:
-            break
-        stage = stages[n]
-        patches = (Patches(stage, top) for top in stage.tops)
-        regions: list[Region] = [arriving, *patches, *_whole(rest, limit)]
-        key = load_of(regions, graph, hardware), stage.again, n
-        if best is None or key < best[0]:
-            best = key, regions
-    assert best is not None
-    return stages[best[0][2]], best[1]
+    return best[1:]
 
 
-def _whole(rest: View, limit: int) -> list[Region]:
-    """The operators behind patches whole, in the order with the least peak.
+def ending(graph: Graph, grid: Grid) -> list[Run]:
+    """One for each tensor at which the part that runs in patches can end: an image of at least as
+    many pixels a side as there are patches, through which everything passes."""
+    found, operators = list[Run](), needed(graph)
+    every = stretches(graph, operators, len(operators))
+    for _, last in takewhile(lambda stretch: stretch[0] == 0, every):
+        shape, after = graph.tensors[operators[last].output].shape, operators[last + 1 :]
+        rows, columns = (-(-extent // n) for extent, n in zip(shape, grid, strict=False))
+        run = Run(graph, tuple(operators[: last + 1]), rows, columns)
+        large = shape[0] >= grid[0] and shape[1] >= grid[1]
+        if large and run.reads and not any(graph.input in op.inputs for op in after):
+            found.append(run)
+    return found
 
-    A depthwise convolution that would then need more than the patches, ``limit`` nibbles, and than
-    every operator that cannot do otherwise runs in the place of its input, channel by channel, as
-    in the inference engine that patches were published with.
+
+def _held(stage: Run) -> int:
+    """Nibbles of the image, of what the stage makes, and of the largest patch."""
+    tensors = stage.graph.tensors
+    return tensors[stage.graph.input].nibbles + tensors[stage.op.output].nibbles + stage.held
+
+
+def _whole(stage: Run) -> list[Region]:
+    """The operators behind ``stage`` whole, in the order with the least peak.
+
+    A depthwise convolution that would then need more than the patches and than every operator that
+    cannot do otherwise runs in the place of its input, channel by channel, as in the inference
+    engine that patches were published with.
     """
+    graph = stage.graph
+    after = [op for op in needed(graph) if op not in stage.operators]
+    rest = View.of(graph.tensors, stage.op.output, after, graph.output)
     rest, ways = rest.reordered(least_peak(rest).tasks), list[tuple[Whole, int, bool]]()
     for n, op in enumerate(rest.operators):
         dying = rest.dying(Span(n, n + 1))
@@ -118,7 +166,7 @@ def _whole(rest: View, limit: int) -> list[Region]:
         each = not over and _depthwise(op, rest.tensors) and op.inputs[0] in dying
         live = {*rest.live(n), op.output} - {over}
         ways.append((Whole(op, over), sum(rest.tensors[name].nibbles for name in live), each))
-    limit = max([limit, *(whole for _, whole, each in ways if not each)])
+    limit = max([_held(stage), *(whole for _, whole, each in ways if not each)])
     return [ChannelByChannel(way.op) if each and n > limit else way for way, n, each in ways]
 
 
@@ -128,3 +176,127 @@ def _depthwise(op: Operator, tensors: Tensors) -> bool:
         return False
     source, target = tensors[op.inputs[0]], tensors[op.output]
     return (source.shape, source.dtype.bits) == (target.shape, target.dtype.bits)
+
+
+# --- between rows
+
+
+def patched(graph: Graph, hardware: Hardware, most: int) -> tuple[Run, ...]:
+    """Runs that repeat up to ``most`` multiply–accumulates.
+
+    For a peak to aim at: the first stretches from thin rows to thin rows, as many as it takes, in
+    small patches; then without some of them, and in larger ones, as long as the peak is met. Where
+    more work is left than may be repeated, the peak is too low: the lowest is found by halves.
+    """
+    operators = needed(graph)
+    search = _Search(graph, hardware, operators, drafted(graph, hardware, operators, {}))
+    best = search.way(())
+    low, starts = best.peak // LOWEST, search.starts(best.peak)
+    while best.peak - low > max(1, best.peak // CLOSE):
+        limit = (low + best.peak) // 2
+        start = next((way for way in starts if way.peak <= limit), None)
+        found = search.less(start, limit) if start else None
+        if found and found.again <= most:
+            best = found
+        else:
+            low = limit
+    return best.runs
+
+
+class Way(NamedTuple):
+    """Runs in order, and what their schedule holds at most."""
+
+    runs: tuple[Run, ...]
+    peak: int
+
+    @property
+    def again(self) -> int:
+        return sum(run.again for run in self.runs)
+
+
+@dataclass
+class _Search:
+    """``draft``: of all rows; it remembers what they read."""
+
+    graph: Graph
+    hardware: Hardware
+    operators: Sequence[Operator]
+    draft: Draft
+
+    def way(self, runs: Sequence[Run], limit: int = NEVER) -> Way:
+        """Its peak is ``NEVER`` where it is more than ``limit`` cells."""
+        streamed = self.hardware.streams_input
+        units = Units(
+            self.graph, self.hardware, self.operators, streamed, runs=runs, draft=self.draft
+        )
+        return Way(tuple(runs), Cuts(units).least(limit, effort=0)[0])
+
+    def starts(self, peak: int) -> list[Way]:
+        """The first stretch, the first two, and so on, with less than ``peak`` cells: each with the
+        least work in patches that take so many of them, or in the smallest ones."""
+        small = [
+            next((run for run in every if cells(run) <= peak // SHARE), every[-1])
+            for every in filter(None, self.sizes.values())
+        ]
+        return [self.way(small[:some], peak - 1) for some in range(1, MOST + 1)]
+
+    def less(self, way: Way, limit: int) -> Way:
+        """Without the runs, and in the largest patches, that the limit allows: where most work is
+        repeated first."""
+        for run in sorted(way.runs, key=lambda run: -run.again):
+            at = way.runs.index(run)
+            cheaper = ([each] for each in self.sizes[run.op.output] if each.again < run.again)
+            others = ((*way.runs[:at], *some, *way.runs[at + 1 :]) for some in ([], *cheaper))
+            ways = (self.way(runs, limit) for runs in others)
+            way = next((found for found in ways if found.peak <= limit), way)
+        return way
+
+    @cached_property
+    def sizes(self) -> dict[str, list[Run]]:
+        """Of each stretch, by its result, patches of all sizes, none worse than another in memory
+        and work, the least work first."""
+        found = dict[str, list[Run]]()
+        for operators in self.parted():
+            result = operators[-1].output
+            width, kept = self.graph.tensors[result].shape[1], list[Run]()
+            columns = sorted({-(-width // patches) for patches in ACROSS})
+            every = (Run(self.graph, operators, rows, wide) for rows in ROWS for wide in columns)
+            able = [run for run in every if run.reads]
+            for run in sorted(able, key=lambda run: (run.again, cells(run))):
+                if not kept or cells(run) < cells(kept[-1]):
+                    kept.append(run)
+            found[result] = kept
+        return found
+
+    def parted(self) -> list[tuple[Operator, ...]]:
+        """Stretches, such that rows between them, and between operators of none, have as few cells
+        as possible. In each the windows of one operator overlap: work is repeated once, not more
+        and more from the last patch to the first."""
+        best: list[tuple[int, list[tuple[Operator, ...]]]] = [(0, [])]
+        able = list(stretches(self.graph, self.operators))
+        for number, op in enumerate(self.operators):
+            tensor, ways = self.graph.tensors[op.output], [best[number]]
+            for first in (first for first, last in able if first < last == number):
+                part = tuple(self.operators[first : number + 1])
+                if sum(overlapping(each, self.graph) for each in part) == 1:
+                    ways.append((best[first][0], [*best[first][1], part]))
+            total, parts = min(ways, key=lambda way: way[0])
+            best.append((total + tensor.nibbles // tensor.shape[0], parts))
+        return best[-1][1]
+
+
+def cells(run: Run) -> int:
+    """Of its patches, and of the rows that it needs and makes together."""
+    ends = {name: run.graph.tensors[name] for name in (*run.outer, run.op.output)}
+    rows = ((t, max(map(len, run.sides[name][0]))) for name, t in ends.items())
+    return run.held + sum(n * t.nibbles // t.shape[0] for t, n in rows)
+
+
+def overlapping(op: Operator, graph: Graph) -> bool:
+    """Whether outputs beside each other, or below, read some of the same."""
+    return any(
+        reach(window, 0, 1).size > window.stride
+        for operand in op.reads(graph.tensors)
+        if operand.tensor in op.inputs
+        for window in operand.windows[:2]
+    )

@@ -48,7 +48,7 @@ def test_mobilenet_runs_exactly() -> None:
 @pytest.mark.ci
 def test_every_other_end_is_worse() -> None:
     graph = nets.mobilenet_v2(224, weights=False)
-    found = ending(graph, graph.input, needed(graph), (4, 4))
+    found = ending(graph, (4, 4))
     held = {
         stage.op.output: stage.held // 2
         + sum(int(graph.tensors[name].bytes) for name in (graph.input, stage.op.output))
@@ -150,9 +150,7 @@ def test_what_is_enlarged_ends_the_part_in_patches() -> None:
     net.rearrange((14, 14, 8), repeats=(2, 2, 1))
     after = net.conv(4, (3, 3))
     graph = net.graph()
-    assert [stage.op.output for stage in ending(graph, graph.input, needed(graph), (2, 2))] == [
-        before
-    ]
+    assert [stage.op.output for stage in ending(graph, (2, 2))] == [before]
     exact(Patch(rows=2, columns=2).plan(graph, BOARD), graph)
     with pytest.raises(ThimbleError, match=f"until {after}"):
         Patch(rows=2, columns=2, until=after).plan(graph, BOARD)
@@ -164,7 +162,7 @@ def test_a_gate_inside_of_a_block_ends_the_part_in_patches() -> None:
     first = x = net.conv("input", 8, 3)
     x = net.add(x, net.conv(net.multiply(x, net.average(x)), 8))
     graph = net.head(net.conv(x, 4, 3, 2), 4)
-    found = ending(graph, graph.input, needed(graph), (2, 2))
+    found = ending(graph, (2, 2))
     assert [stage.op.output for stage in found] == [first]
 
 
@@ -192,7 +190,7 @@ def test_no_patch_lies_wholly_in_the_padding() -> None:
     padded = net.conv(3, (1, 1))
     net.conv(2, stride=(2, 2))
     graph = net.graph()
-    found = [stage.op.output for stage in ending(graph, graph.input, graph.operators, (4, 4))]
+    found = [stage.op.output for stage in ending(graph, (4, 4))]
     assert padded not in found and found == [graph.output]
     plan = Patch().plan(graph, BOARD)
     exact(plan, graph)
