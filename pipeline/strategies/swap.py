@@ -11,7 +11,6 @@ from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan
 from pipeline.search.moves.swap import card_share, laid, left, searched
 from pipeline.search.swap import best, swapnn
-from pipeline.search.swap.tiling import tiling
 from pipeline.search.view.tiles import chain, timed
 from pipeline.strategies.base import Objective, Strategy
 
@@ -53,14 +52,6 @@ class Swap(Strategy):
         chained = timed(chain(graph), alone.alone_us(graph, hardware), rates)
         found = swapnn.schedule(graph, chained, pools, frames, rates)
         return laid(self.name, *found, graph, hardware, frames)
-
-    def counts(self, graph: Graph) -> dict[str, int]:
-        """The tasks of ``swapnn`` for one frame, without a plan: figure 7 of the paper."""
-        cut = [tiling(layer, self.buffer_bytes) for layer in chain(graph)]
-        return {
-            "io_tasks": sum(each.io_tasks for each in cut),
-            "compute_tasks": sum(each.compute_tasks for each in cut),
-        }
 
     def check(self, hardware: Hardware) -> None:
         self.choose("scheduler", ("best", "swapnn"))

@@ -84,7 +84,6 @@ class Algorithm1:
         self.pools = dict(zip(POOL.values(), map(Pool, pools), strict=True))
         self.ready: dict[Kind, list[Task]] = {"input": [], "weight": [], "compute": [], "write": []}
         self.orders: dict[str, list[Task]] = {"io": [], "cpu": []}
-        self.busy_us = {"io": 0.0, "cpu": 0.0}
         self.computes: dict[tuple[int, ...], int] = {}  # to come, of each tile
         self.writes: dict[tuple[int, int], int] = {}  # to come, of each frame's layer
         self.held: dict[tuple[int, ...], int] = {}  # output buffers, by tile
@@ -112,10 +111,8 @@ class Algorithm1:
         while self.writes:
             for track in ("io", "cpu"):
                 if track not in running and (task := self.select(track)):
-                    took = self.us(task)
                     self.orders[track].append(task)
-                    self.busy_us[track] += took
-                    running[track] = now + took, task
+                    running[track] = now + self.us(task), task
             if not running:
                 raise ThimbleError(
                     "Algorithm 1 deadlocks: every buffer is held by a task that waits for another; "

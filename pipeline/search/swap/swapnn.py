@@ -234,8 +234,6 @@ def schedule(
         ("io_tasks", len(io)),
         ("compute_tasks", len(cpu)),
         ("expected_makespan_us", expected_us),
-        ("expected_cpu_us", run.busy_us["cpu"]),
-        ("expected_io_us", run.busy_us["io"]),
     )
     sram_bytes = sizes.buffer_bytes * sum(sizes[1:])
     return Swapped(*homes(chain), windows, computing, moving, sram_bytes), notes

@@ -60,14 +60,6 @@ class Tiling:
     weights: int
     window: tuple[int, ...]
 
-    @property
-    def io_tasks(self) -> int:
-        return self.inputs * (2 + self.weights)
-
-    @property
-    def compute_tasks(self) -> int:
-        return self.inputs * max(1, self.weights)
-
     def read(self, row: int, column: int, part: int) -> Ranges:
         """What the input tile holds of the source."""
         source, made = self.layer.sources[0], (self.rows[row], self.columns[column])
