@@ -19,7 +19,7 @@ from pipeline.schedules.traversed import Traversed
 from pipeline.schedules.whole import Whole
 from pipeline.search.chains import contiguous, slots
 from pipeline.search.chains.cells import Cells, at
-from pipeline.search.chains.choose import Cycles, chosen
+from pipeline.search.chains.choose import chosen
 from pipeline.search.chains.peeling import least, turned_once
 from pipeline.search.chains.traversals import (
     Peels,
@@ -55,11 +55,11 @@ def in_place(
     view = PixelView.of(graph.tensors, first.start.name, operators, end)
     besides, nibbles = first.beside, sum(first.beside.values())
     if layout == "slots":
-        orders, cycles = partial(_orders, form), Cycles(graph, hardware)
+        orders = partial(_orders, form)
         in_order = not convolve or first.start.dtype.bits > 4
-        best = slots.arrange(view, nibbles, chosen(view, orders, cycles), in_order)
+        best = slots.arrange(view, nibbles, chosen(view, orders), in_order)
         if best.nibbles > room(graph, hardware):
-            tight = chosen(view, orders, cycles, tight=True)
+            tight = chosen(view, orders, tight=True)
             if max(order.peak for order in tight) < best.nibbles:
                 ways = best, slots.arrange(view, nibbles, tight, in_order)
                 best = min(ways, key=lambda found: found.nibbles)
