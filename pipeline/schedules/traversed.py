@@ -1,6 +1,6 @@
 """A chain in place: every tensor lies where a search put it, and outputs overwrite dead inputs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Self
@@ -8,7 +8,6 @@ from typing import Self
 import numpy as np
 
 from pipeline.graph.operator import Operator
-from pipeline.graph.tensor import Box as GraphBox
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.vocabulary import Buffer, Step
 from pipeline.schedules.bounds import Box, ranges
@@ -28,14 +27,19 @@ class Run:
 
     @classmethod
     def of(
-        cls, op: Operator, sources: tuple[Buffer, ...], target: Buffer, box: GraphBox,
-        order: Iterable[tuple[int, int]] = (),
+        cls, op: Operator, sources: tuple[Buffer, ...], target: Buffer, pixels: IntArray,
+        channels: tuple[int, int],
     ) -> Self:  # fmt: skip
-        """The rows, columns and channels ``box``, pixels in ``order`` (relative to it); of a vector
-        its elements are pixels of one row."""
-        image = len(target.shape) == 3
-        places = tuple((y, x, 0) if image else (x,) for y, x in order)
-        return cls(op, sources, target, ranges(box if image else box[1:2]), places)
+        """``pixels`` in turn, (n, 2), of which they are all of a box; of a vector its elements are
+        pixels of one row."""
+        low, stop = pixels.min(axis=0), pixels.max(axis=0) + 1
+        y, x = (pixels - low).T
+        in_order = (np.diff(y * (stop[1] - low[1]) + x) > 0).all()
+        order = [] if in_order else np.stack([y, x, np.zeros_like(x)], axis=1).tolist()
+        box = (*zip(low.tolist(), stop.tolist(), strict=True), channels)
+        if len(target.shape) == 1:
+            box, order = box[1:2], [at[1:2] for at in order]
+        return cls(op, sources, target, ranges(box), tuple(map(tuple, order)))
 
 
 @dataclass(frozen=True)

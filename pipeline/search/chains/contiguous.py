@@ -15,12 +15,12 @@ import numpy as np
 
 from pipeline.graph.tensor import IntArray, Tensor, beside
 from pipeline.placement.blocks import WORD, round_up
-from pipeline.plan.vocabulary import Affine, Buffer
-from pipeline.schedules.bounds import ranges
+from pipeline.plan.vocabulary import Buffer
+from pipeline.schedules.bounds import Box, ranges
 from pipeline.schedules.traversed import Run, Traversed, Turn
-from pipeline.search.chains.cells import buffer, in_one_piece
-from pipeline.search.chains.traversals import Axis, Peels, ranks
-from pipeline.search.view.pixels import Layer, PixelBox, Pixels, read_at
+from pipeline.search.chains.cells import at, buffer, in_one_piece
+from pipeline.search.chains.traversals import Peels, in_turn, peel, ranks
+from pipeline.search.view.pixels import Layer, Pixels, read_at
 
 Traversal = tuple[Layer, Peels, bool]
 """A layer, the order its output pixels are computed in, and whether it runs mirrored."""
@@ -31,22 +31,13 @@ def needed_nibbles(layer: Layer, peels: Peels, mirrored: bool = False) -> int:
 
     A pixel's outputs are written while the inputs that die with it still count (section 3.2).
     """
-    given, made = layer.inputs, layer.outputs
-    axes = {line.axis for line in peels}
-    if len(axes) == 2:
-        # of a peelable layer: the rest of the input is a rectangle, kept in the direction of the
-        # peel, of which every pixel kills the next one of that side
-        height, width, gone = given.rows, given.columns, list[IntArray]()
-        for line in peels:
-            gone.append(given.number - height * width + np.arange(len(line.along)))
-            height, width = (height - 1, width) if line.axis == "row" else (height, width - 1)
-        dead = np.concatenate(gone)
-    else:
-        turn = -1 if mirrored else 1
-        order = ranks(*made[:2], peels)[::turn, ::turn]
-        last = read_at(layer.op, layer.operand, layer.tensors, order)[::turn, ::turn]
-        last = last.T if axes == {"column"} else last  # the input lies as it is gone through
-        dead = np.searchsorted(np.maximum.accumulate(last.reshape(-1)), np.arange(made.number))
+    given, made, turn = layer.inputs, layer.outputs, -1 if mirrored else 1
+    order = ranks(*made[:2], peels)[::turn, ::turn]
+    last = read_at(layer.op, layer.operand, layer.tensors, order)[::turn, ::turn]
+    axes = [line.axis for line in peels]  # the input lies as it is gone through
+    lies = in_turn(peel(*given[:2], lambda top, left: axes[min(top + left, len(axes) - 1)]))
+    most = np.maximum.accumulate(last[tuple(lies.T)])
+    dead = np.searchsorted(most, np.arange(made.number))
     written = np.arange(1, made.number + 1) * made.each
     return int((written - dead * given.each).max()) + given.total
 
@@ -60,8 +51,7 @@ def arrange(start: Tensor, beside: int, chain: Sequence[Traversal]) -> Traversed
         tops.append((layer.outputs if turn else layer.inputs).nibbles_per_element)
     above = 0 if len(chain) % 2 else round_up(first.total, WORD) if beside else first.total
     nibbles = round_up(max(first.total + beside, above + beside, *needs), lcm(*tops))
-    ends = Ends(nibbles, len(chain) % 2 == 0)
-    buffers, runs = [ends.packed(start, nibbles - first.total)], list[Run | Turn]()
+    buffers, runs = [at(start, nibbles - first.total if len(chain) % 2 else 0)], list[Run | Turn]()
     for layer, peels, turn in chain:
         Ends(nibbles, turn).lay(layer, peels, buffers, runs)
     return Traversed(tuple(buffers), tuple(runs), nibbles, above)
@@ -84,89 +74,60 @@ class Ends:
         """Adds what one layer takes; the last buffer is what it reads, and then its output, both
         row-major."""
         source, given, made = buffers[-1], layer.inputs, layer.outputs
-        target, above = self.packed(layer.target, 0), len(buffers)
+        target = at(layer.target, self.nibbles - made.total if self.mirrored else 0)
         if layer.fit_beside(self.nibbles):
-            whole = (0, made.rows), (0, made.columns), (0, made.channels)
-            runs.append(Run.of(layer.op, (source,), target, whole))
+            runs.append(Run(layer.op, (source,), target, ranges(target.box)))
             buffers.append(target)
             return
-        written, unordered = self._written(layer, peels, target)
-        top, left, facing = 0, 0, "row"
+        peeled, above = self._peeled(layer, peels)
+        top, left, facing, number = 0, 0, "row", len(buffers)
         for axis, group in groupby(peels, lambda line: line.axis):
             lines = tuple(group)
             if axis != facing:
                 # what is left of the input, at the top, row after row or column after column
-                facing, rest = axis, ((top, given.rows), (left, given.columns))
-                high, wide = (given.rows - top) * given.each, (given.columns - left) * given.each
-                row, column = (wide, given.each) if facing == "row" else (given.each, high)
-                base = self.nibbles - high * (given.columns - left) - top * row - left * column
-                name = beside(layer.tensors, source.tensor, f"{len(buffers) - above + 1}")
-                turned = self._strided(name, layer.source, base, row, column)
-                runs.append(self._move(given, rest, source, turned))
+                facing, high, wide = axis, given.rows - top, given.columns - left
+                row, column = (wide, 1) if facing == "row" else (1, high)
+                place = np.add.outer(
+                    (np.arange(given.rows) - top) * row, (np.arange(given.columns) - left) * column
+                )
+                name = beside(layer.tensors, source.tensor, f"{len(buffers) - number + 1}")
+                base = self.nibbles - high * wide * given.each
+                turned = self._laid(layer.source, base, place, name)
+                runs.append(Turn(source, turned, self._rest(given, top, left)))
                 buffers.append(turned)
                 source = turned
-            runs.append(self._lines(layer, lines, source, written[axis]))
+            pixels = in_turn(lines)
+            if self.mirrored:
+                pixels = np.array(made[:2]) - 1 - pixels
+            to = target if axis == "row" and above else peeled
+            runs.append(Run.of(layer.op, (source,), to, pixels, (0, made.channels)))
             top, left = (top + len(lines), left) if axis == "row" else (top, left + len(lines))
-        if unordered:
-            peeled = written["column"]
-            runs.append(self._move(made, unordered, peeled, target))
+        if above < made.rows:
+            runs.append(Turn(peeled, target, self._rest(made, above, 0)))
             buffers.append(peeled)
         buffers.append(target)
 
-    def _written(
-        self, layer: Layer, peels: Peels, target: Buffer
-    ) -> tuple[dict[Axis, Buffer], PixelBox | None]:
-        """Where rows and columns are written, one after the other from the bottom, and the pixels
-        that are not in row-major order after that."""
-        directions = [axis for axis, _ in groupby(peels, lambda line: line.axis)]
-        pixels, name = layer.outputs, beside(layer.tensors, layer.target.name, "peeled")
-        if directions == ["row"]:
-            return {"row": target}, None
-        if directions == ["row", "column"]:
+    def _peeled(self, layer: Layer, peels: Peels) -> tuple[Buffer, int]:
+        """Where rows and columns are written, one after the other from the bottom, and how many
+        rows before all columns are in row-major order with that."""
+        (rows, columns), above = layer.outputs[:2], 0
+        if "row" in [axis for axis, _ in groupby(peels, lambda line: line.axis)][1:]:
+            place = ranks(rows, columns, peels)
+        else:
             above = sum(line.axis == "row" for line in peels)
-            base = above * (pixels.columns - 1) * pixels.each
-            stride = (pixels.rows - above) * pixels.each
-            columns = self._strided(name, layer.target, base, pixels.each, stride)
-            return {"row": target, "column": columns}, ((above, pixels.rows), (0, pixels.columns))
-        base, place = 0, ranks(*pixels[:2], peels).reshape(-1)
+            down = np.arange(rows) + above * (columns - 1)
+            place = np.add.outer(down, np.arange(columns) * (rows - above))
+        name = beside(layer.tensors, layer.target.name, "peeled")
+        return self._laid(layer.target, 0, place, name), above
+
+    def _laid(self, tensor: Tensor, base: int, place: IntArray, name: str) -> Buffer:
+        """Pixel (y, x) as number ``place[y, x]`` from ``base``."""
         if self.mirrored:
-            base, place = self.nibbles - pixels.each, -place[::-1]
-        peeled = buffer(layer.target, in_one_piece(layer.target, base, place), name)
-        return {"row": peeled, "column": peeled}, ((0, pixels.rows), (0, pixels.columns))
+            base, place = self.nibbles - Pixels.of(tensor).each - base, -place[::-1, ::-1]
+        return buffer(tensor, in_one_piece(tensor, base, place.reshape(-1)), name)
 
-    def _lines(self, layer: Layer, lines: Peels, source: Buffer, target: Buffer) -> Run:
-        """Neighbours of one direction, one after the other."""
-        first, last = lines[0], lines[-1]
-        across = (first.at, last.at + 1), (first.along.start, first.along.stop)
-        by_rows = first.axis == "row"
-        box = self._box(layer.outputs, across if by_rows else (across[1], across[0]))
-        sides = [range(stop - low)[:: -1 if self.mirrored else 1] for low, stop in across]
-        places = [(a, b) if by_rows else (b, a) for a in sides[0] for b in sides[1]]
-        order = () if places == sorted(places) else places
-        return Run.of(layer.op, (source,), target, (*box, (0, layer.outputs.channels)), order)
-
-    def _move(self, pixels: Pixels, box: PixelBox, source: Buffer, target: Buffer) -> Turn:
-        return Turn(source, target, ranges((*self._box(pixels, box), (0, pixels.channels))))
-
-    def packed(self, tensor: Tensor, base: int) -> Buffer:
-        pixels = Pixels.of(tensor)
-        return self._strided(tensor.name, tensor, base, pixels.columns * pixels.each, pixels.each)
-
-    def _strided(self, name: str, tensor: Tensor, base: int, row: int, column: int) -> Buffer:
-        """Pixel (y, x) at ``base + y * row + x * column``."""
-        pixels = Pixels.of(tensor)
-        if self.mirrored:
-            ahead = (pixels.rows - 1) * row + (pixels.columns - 1) * column
-            base = self.nibbles - pixels.each - base - ahead
-        strides = (row, column, pixels.nibbles_per_element)
-        address = Affine(base, (column,) if len(tensor.shape) == 1 else strides)
-        return Buffer(name, tensor.name, "", tensor.shape, tensor.dtype.bits, address)
-
-    def _box(self, pixels: Pixels, box: PixelBox) -> PixelBox:
-        if not self.mirrored:
-            return box
-        (top, bottom), (left, right) = box
-        return (
-            (pixels.rows - bottom, pixels.rows - top),
-            (pixels.columns - right, pixels.columns - left),
-        )
+    def _rest(self, pixels: Pixels, top: int, left: int) -> Box:
+        """Of an image, of which so many rows and columns are gone."""
+        high, wide = pixels.rows - top, pixels.columns - left
+        y, x = (0, 0) if self.mirrored else (top, left)
+        return ranges(((y, y + high), (x, x + wide), (0, pixels.channels)))

@@ -96,17 +96,13 @@ def _runs(order: Order, buffers: Buffers) -> list[Run]:
         (op,) = order.operators
         out = buffers[op.output]
         return [Run(op, (buffers[op.inputs[0]],), out, ranges(out.box))]
-    runs, (lows, highs) = list[Run](), order.boxes
-    pieces = np.split(order.units, order.starts[1:])
-    for units, low, stop in zip(pieces, lows.tolist(), (highs + 1).tolist(), strict=True):
-        op = order.view.operators[low[0]]
-        rows, columns = units[:, 1] - low[1], units[:, 2] - low[2]
-        in_turn = (np.diff(rows * (stop[2] - low[2]) + columns) > 0).all()
-        places = () if in_turn else zip(rows.tolist(), columns.tolist(), strict=True)
+    runs = list[Run]()
+    for units in np.split(order.units, order.starts[1:]):
+        op, group = order.view.operators[units[0, 0]], int(units[0, 3])
         channels = order.view.pixels(op.output).channels // order.groups
-        box = (low[1], stop[1]), (low[2], stop[2]), (low[3] * channels, (low[3] + 1) * channels)
         sources = tuple(buffers[name] for name in dict.fromkeys(op.inputs))
-        runs.append(Run.of(op, sources, buffers[op.output], box, places))
+        some = group * channels, (group + 1) * channels
+        runs.append(Run.of(op, sources, buffers[op.output], units[:, 1:3], some))
     return runs
 
 

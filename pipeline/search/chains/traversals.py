@@ -71,14 +71,19 @@ def single_transpose(height: int, width: int, switch: int) -> Peels:
     return peel(height, width, lambda top, left: axes[top + left >= switch])
 
 
+def in_turn(peels: Peels) -> IntArray:
+    """(pixels, 2): the row and the column of each output pixel."""
+    lines = [(np.full(len(line.along), line.at), np.array(line.along)) for line in peels]
+    turned = [
+        line[:: 1 if peel.axis == "row" else -1] for line, peel in zip(lines, peels, strict=True)
+    ]
+    return np.concatenate(turned, axis=1).T
+
+
 def ranks(height: int, width: int, peels: Peels) -> IntArray:
     """The place of every output pixel in the traversal, shape (height, width)."""
-    rank, done = np.full((height, width), -1, dtype=np.int64), 0
-    for line in peels:
-        side = rank[line.at] if line.axis == "row" else rank[:, line.at]
-        places = np.array(line.along)
-        side[places] = np.arange(done, done + len(places))
-        done += len(places)
+    rank = np.full((height, width), -1)
+    rank[tuple(in_turn(peels).T)] = np.arange(height * width)
     return rank
 
 
@@ -89,10 +94,9 @@ def ordered(view: PixelView, number: int, peels: Peels, groups: int = 1) -> Orde
         height, width = view.pixels(op.output)[:2]
 
         def units() -> IntArray:
-            turn = np.argsort(ranks(height, width, peels), axis=None, kind="stable")
-            units = np.empty((groups, len(turn), 4), dtype=np.int64)
+            units = np.empty((groups, height * width, 4), dtype=np.int64)
             units[..., 0], units[..., 3] = number, np.arange(groups)[:, None]
-            units[..., 1], units[..., 2] = np.divmod(turn, width)
+            units[..., 1:3] = in_turn(peels)
             return units.reshape(-1, 4)
 
         starts = np.arange(groups) * height * width

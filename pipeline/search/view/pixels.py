@@ -190,12 +190,6 @@ class Order:
         alone = len(self.operators) == len(self.starts) == 1 and self.operators[0].slides
         return self.view.layer(self.span.first) if alone else None
 
-    @cached_property
-    def boxes(self) -> tuple[IntArray, IntArray]:
-        """Of each step the least and the greatest of what ``units`` has, (steps, 4) each."""
-        lows, highs = (f.reduceat(self.units, self.starts) for f in (np.minimum, np.maximum))
-        return lows, highs
-
     @property
     def peak(self) -> int:
         """The most nibbles live at once when any output may lie in any free nibble."""
