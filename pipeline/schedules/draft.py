@@ -29,6 +29,7 @@ from pipeline.plan.vocabulary import (
     Clear,
     Compute,
     Finish,
+    Index,
     Move,
     Rows,
     Slice,
@@ -115,6 +116,7 @@ class Draft:
         overlaps: what may lie over what it is made of.
         apart: pairs of those that do not after all, since placement put them apart.
         frames: that are in flight together.
+        copies: which of its places the next steps use, of buffers that have several.
         elsewhere: buffers that need no place, by name: the input where it comes in element by
             element, tensors on a card; ``memories``: those of them that the board does not have.
         beside: the steps of other tracks than the processor's, by the name of the track.
@@ -140,6 +142,7 @@ class Draft:
         self.chosen: dict[Hashable, _Chosen] = {}
         self.gaps: dict[tuple[str, str], Gap | None] = {}
         self.reads: dict[str, Needs] = {}
+        self.copies: dict[str, Index] = {}
 
     def buffer(self, name: str) -> Buffer:
         if name in self.held:
@@ -245,8 +248,8 @@ class Draft:
 
     def _unnamed(self, op: Operator, out: Buffer, made: Box) -> Compute:
         read = self.needs(op, made)
-        ins = [part(self.buffer(self.home[name]), needed) for name, needed in read.items()]
-        return Compute(op.name, part(out, made), tuple(ins))
+        ins = [self.part(self.buffer(self.home[name]), needed) for name, needed in read.items()]
+        return Compute(op.name, self.part(out, made), tuple(ins))
 
     def _form(self, step: Compute, overlaps: frozenset[str], aside: bool = False) -> Form:
         names = {step.out.buffer, *(piece.buffer for piece in step.ins)}
@@ -259,8 +262,8 @@ class Draft:
 
     def add(self, op: Operator, acc: Buffer, made: Box, read: dict[str, Box]) -> Compute:
         """Contributions of ``read`` to the sums ``made``."""
-        ins = [part(self.buffer(self.home[name]), box) for name, box in read.items()]
-        step = Compute(op.name, part(acc, made), tuple(ins), partial=True)
+        ins = [self.part(self.buffer(self.home[name]), box) for name, box in read.items()]
+        step = Compute(op.name, self.part(acc, made), tuple(ins), partial=True)
         return self._with_kernel(op, step, frozenset())
 
     def clear(self, op: Operator, acc: Slice) -> Clear:
@@ -272,7 +275,10 @@ class Draft:
         return Finish(op.name, acc, out, tuple(bias), unit)
 
     def move(self, source: Buffer, target: Buffer, box: Box) -> Move:
-        return Move(part(source, box), part(target, box))
+        return Move(self.part(source, box), self.part(target, box))
+
+    def part(self, buffer: Buffer, box: Box) -> Slice:
+        return part(buffer, box, self.copies.get(buffer.name, 0))
 
     def _with_kernel(
         self, op: Operator, step: Compute, overlaps: frozenset[str], part: str = ""

@@ -6,13 +6,13 @@ keeps the tracks in step, so a plan is right whatever the times become.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Final, Literal, NamedTuple, Self
 
 from pipeline.graph.tensor import Tensor
-from pipeline.plan.vocabulary import Affine, Buffer, Index, Signal, Slice, Step, Wait
-from pipeline.schedules.bounds import Box, Needs, Range, added, part
+from pipeline.plan.vocabulary import Affine, Buffer, Index, Signal, Step, Wait
+from pipeline.schedules.bounds import Box, Needs, Range, added
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.roll import rolled
 
@@ -171,41 +171,27 @@ def _empty(boxes: Mapping[str, Box]) -> bool:
 
 def _step(act: Act, draft: Draft) -> Step:
     """``act``, whose positions may depend on loop variables."""
-    buffer, box, copies = (
-        draft.buffer(act.window),
-        act.box,
-        {act.window: act.copy} | dict(act.given),
-    )
-    if not act.op:
-        stored = draft.elsewhere[buffer.tensor]
-        copies[stored.name] = act.frame
-        ends = (stored, buffer) if act.kind == "load" else (buffer, stored)
-        return _of_frame(draft.move(*ends, box), act.frame, copies)
-    op, tensors = draft.graph.operator(act.op), draft.graph.tensors
-    for name in dict(act.given):
-        draft.home[draft.buffer(name).tensor] = name
-    step: Step
+    buffer, box = draft.buffer(act.window), act.box
+    draft.copies = {act.window: act.copy, **dict(act.given)}
+    draft.home |= {draft.buffer(name).tensor: name for name, _ in act.given}
+    if act.op:
+        op, made = draft.graph.operator(act.op), draft.part(buffer, box)
+    step: Any
     match act.kind:
+        case "load" | "store":
+            stored = draft.elsewhere[buffer.tensor]
+            draft.copies[stored.name] = act.frame
+            ends = (stored, buffer) if act.kind == "load" else (buffer, stored)
+            step = draft.move(*ends, box)
         case "make":
             step = draft.compute(op, buffer, box)
         case "add":
             assert act.some is not None
-            step = draft.add(op, buffer, box, added(op, tensors, box, act.some))
+            step = draft.add(op, buffer, box, added(op, draft.graph.tensors, box, act.some))
         case "clear":
-            step = draft.clear(op, part(buffer, box))
-        case _:
-            (sums,) = dict(act.given)
-            step = draft.finish(op, part(draft.buffer(sums), box), part(buffer, box))
-    return _of_frame(step, act.frame, copies)
-
-
-def _of_frame(step: Step, frame: Index, copies: Mapping[str, Index]) -> Step:
-    """``step`` of a frame, all its slices in those copies of their buffers."""
-
-    def of(field: Any) -> Any:
-        if isinstance(field, Slice):
-            return replace(field, copy=copies.get(field.buffer, 0))
-        return tuple(map(of, field)) if isinstance(field, tuple) else field
-
-    found = {each.name: of(getattr(step, each.name)) for each in fields(step)}
-    return replace(step, **found | {"frame": frame})
+            step = draft.clear(op, made)
+        case "finish":
+            ((sums, _),) = act.given
+            step = draft.finish(op, draft.part(draft.buffer(sums), box), made)
+    found: Step = replace(step, frame=act.frame)
+    return found

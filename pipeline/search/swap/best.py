@@ -207,9 +207,9 @@ class Tries:
         for number in range(first := self.tail, last + 1):
             layer, rings = self.layers[number], self.search.ring(number, number, 1)
             tile = max(1, min(layer.channels, TOGETHER // layer.row_bytes))
-            source: Place = "stored" if number == first else "kept"
+            kept = layer.sources[0].tensor if number > first else ""
             target: Place = "stored" if number == last else "kept"
-            one = Segment((layer,), rings, rings.outside, source, target, 0, tile, 1, self.frames)
+            one = Segment((layer,), rings, kept, target, 0, tile, 1, self.frames)
             free = self.sram - one.needed_bytes
             if quiet:
                 free = min(free, max(quiet - one.needed_bytes, free // 2))

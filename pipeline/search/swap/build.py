@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from math import prod
 from typing import Literal
 
 from pipeline.graph.graph import Graph
@@ -10,7 +9,7 @@ from pipeline.plan.rates import Rates
 from pipeline.schedules.bounds import Range, all_of
 from pipeline.schedules.swapped import Act, Kind, Window
 from pipeline.search.swap.queues import Queues
-from pipeline.search.swap.segments import Segment, Turn
+from pipeline.search.swap.segments import Segment
 from pipeline.search.view.tiles import Rows
 
 
@@ -47,7 +46,7 @@ def layout(segments: Sequence[Segment], sram_bytes: int, grain: int) -> Iterator
     target, low, end = 0, True, sram_bytes // grain * grain
     for number, segment in enumerate(segments):
         source_ring, target_ring, *_ = segment.places.values()
-        if segment.source == "kept" and number:
+        if segment.kept and number:
             source, low = target, not low
         else:
             low = number % 2 == 0
@@ -80,16 +79,16 @@ class _Run:
             base += ring.bytes
 
     def spans(self, key: str | int, rows: Rows, copy: int) -> list[slice]:
-        """Where rows lie: a window's first axis is a ring of them; a vector of activations is one
-        row."""
-        window, grain = self.held[key], self.queues.grain
-        base = window.base_bytes + copy % window.copies * window.copy_bytes
-        ring, *row = window.sizes if len(window.sizes) > 1 else (1, *window.sizes)
-        start, stop, row_bytes = rows[0] % ring, (rows[1] - 1) % ring + 1, prod(row)
-        parts = [(start, stop)] if start < stop else [(start, ring), (0, stop)]
-        if rows[1] - rows[0] >= ring:
-            parts = [(0, ring)]
-        places = ((base + low * row_bytes, base + high * row_bytes) for low, high in parts)
+        """Where rows lie, in grains."""
+        ring, grain = self.segment.places[key], self.queues.grain
+        base = self.held[key].base_bytes + copy % ring.copies * ring.copy_bytes
+        start, stop = rows[0] % ring.rows, (rows[1] - 1) % ring.rows + 1
+        parts = [(start, stop)] if start < stop else [(start, ring.rows), (0, stop)]
+        if rows[1] - rows[0] >= ring.rows:
+            parts = [(0, ring.rows)]
+        places = (
+            (base + low * ring.row_bytes, base + high * ring.row_bytes) for low, high in parts
+        )
         return [slice(low // grain, -(-high // grain)) for low, high in places]
 
     # --- steps
@@ -107,13 +106,13 @@ class _Run:
                     rows = segment.rings.arrivals[source.tensor][at]
                     self.move("load", source.tensor, rows, frame, copy)
             for n, layer in enumerate(segment.layers):
-                if turn.computes[n][0] < turn.computes[n][1] and layer not in segment.by_tile:
+                if turn[n][0] < turn[n][1] and layer not in segment.by_tile:
                     self.layer(n, turn, frames)
             if segment.target != "kept":
                 for copy, frame in enumerate(frames):
-                    self.move("store", segment.layers[-1].target, turn.computes[-1], frame, copy)
+                    self.move("store", segment.layers[-1].target, turn[-1], frame, copy)
 
-    def layer(self, n: int, turn: Turn, frames: Sequence[int]) -> None:
+    def layer(self, n: int, turn: Sequence[Rows], frames: Sequence[int]) -> None:
         """By tiles of weights where these are streamed, with what goes through by tile after it."""
         segment, streamed = self.segment, n == self.segment.streamed
         size = segment.tile if streamed else segment.layers[n].channels
@@ -122,10 +121,10 @@ class _Run:
             channels, tile = (number * size, (number + 1) * size), self.tile * streamed
             self.read_weights(n, number, tile)
             for copy, frame in enumerate(frames):
-                self.compute(n, turn, channels, tile, frame, copy)
+                self.compute(n, turn[n], channels, tile, frame, copy)
             for m in range(n + 1, n + 1 + len(segment.by_tile) * streamed):
                 self.read_weights(m)
-                self.compute(m, turn, channels, 0, frames[0], 0)
+                self.compute(m, turn[m], channels, 0, frames[0], 0)
 
     def move(
         self, kind: Literal["load", "store"], key: str | int, rows: Rows, frame: int, copy: int
@@ -134,8 +133,8 @@ class _Run:
         if rows[0] >= rows[1]:
             return
         window, name = self.held[key], self.held[key].tensor.name
-        extent, *row = window.tensor.shape if len(window.sizes) > 1 else (1, *window.sizes)
-        size = (min(rows[1], extent) - rows[0]) * prod(row)
+        number = min(rows[1], window.tensor.shape[0]) - rows[0]
+        size = number * self.segment.places[key].row_bytes
         us, touched = self.rates.move_us(size, kind == "store"), self.spans(key, rows, copy)
         make = partial(act, kind, window, copy, rows, frame)
         same, card = (name, rows[0]), [(name, frame, row) for row in range(*rows)]
@@ -149,19 +148,20 @@ class _Run:
     def read_weights(self, n: int, number: int = 0, copy: int = 0) -> None:
         """Tile ``number`` of a layer's weights, or all of them."""
         if n in self.held:
-            tile = self.held[n].sizes[0]
+            tile = self.segment.places[n].rows
             self.move("load", n, (number * tile, (number + 1) * tile), 0, copy)
 
-    def compute(self, n: int, turn: Turn, channels: Rows, tile: int, frame: int, copy: int) -> None:
-        layer, rows, held = self.segment.layers[n], turn.computes[n], self.held
+    def compute(self, n: int, rows: Rows, channels: Rows, tile: int, frame: int, copy: int) -> None:
+        layer, held = self.segment.layers[n], self.held
         touched, given = list[slice](), list[tuple[str, int]]()
-        for source, reads in zip(layer.sources, turn.reads[n], strict=True):
+        for source in layer.sources:
             given.append((held[source.tensor].name, copy))
-            if reads[0] < reads[1]:
-                touched += self.spans(source.tensor, reads, copy)
+            low, high = source.needed(*rows)
+            if low < high:
+                touched += self.spans(source.tensor, (low, high), copy)
         if n in held:
             given.append((held[n].name, tile))
-            touched += self.spans(n, (0, held[n].sizes[0]), tile)
+            touched += self.spans(n, (0, self.segment.places[n].rows), tile)
         made = (rows[1] - rows[0]) / layer.rows
         share = made * (min(channels[1], layer.channels) - channels[0]) / layer.channels
         us, target = self.rates.compute_us(layer.work * share), held[layer.target]

@@ -33,20 +33,6 @@ PLACES: tuple[Place, ...] = ("stored", "kept", "both")
 """Of what a segment makes."""
 
 
-class Share(NamedTuple):
-    """How much of a segment's lead counts, of its transfers, whether or not they are hidden, and,
-    once more, of waits for rows that have no place of their own. ``sparing``: bytes written to the
-    card come before all of it."""
-
-    lead: float
-    io: float = 0.0
-    waits: float = 1e6
-    sparing: bool = False
-
-
-Value = TypeVar("Value", bound="int | Cut")
-
-
 class Cut(NamedTuple):
     """Of some layers: bytes written to the card if these count, what all costs, the card's time."""
 
@@ -60,6 +46,25 @@ class Cut(NamedTuple):
 
     def then(self, after: "Cut") -> "Cut":
         return Cut(*map(add, self, after))
+
+
+class Share(NamedTuple):
+    """How much of a segment's lead counts, of its transfers, whether or not they are hidden, and,
+    once more, of waits for rows that have no place of their own. ``sparing``: bytes written to the
+    card come before all of it."""
+
+    lead: float
+    io: float = 0.0
+    waits: float = 1e6
+    sparing: bool = False
+
+    def cut(self, times: Times, steps_us: float, segment: Segment) -> Cut:
+        price = times.busy + steps_us + self.lead * times.lead + self.io * times.io
+        written = segment.written_bytes * self.sparing
+        return Cut(written, price + self.waits * times.waits, times.io, (segment,))
+
+
+Value = TypeVar("Value", bound="int | Cut")
 
 
 @dataclass
@@ -85,12 +90,13 @@ class Search:
     def least(
         self,
         number: int,
-        offer: Callable[[int, int, Place, Place], Value | None],
+        offer: Callable[[int, int, bool, Place], Value | None],
         then: Callable[[Value, Value], Value],
         end: Value,
     ) -> Value | None:
         """Of all cuts of the first ``number`` layers, from the card to the card, the least; None if
-        there is none. ``offer``: the least of all segments of these layers and places; ``then``:
+        there is none. ``offer``: the least of all segments of these layers, what they read kept
+        or stored, what they make in this place; ``then``:
         what it is with those after it."""
 
         @cache
@@ -101,9 +107,8 @@ class Search:
             for stop in range(start, min(number, start + LONGEST)):
                 if place == "kept" and self.read_until[start - 1] > stop:
                     continue
-                source: Place = "stored" if place == "stored" else "kept"
                 for target in PLACES:
-                    here = offer(start, stop, source, target)
+                    here = offer(start, stop, place != "stored", target)
                     if here is not None and (after := rest(stop + 1, target)) is not None:
                         found.append(then(here, after))
             return min(found, default=None)
@@ -114,16 +119,7 @@ class Search:
         """The cheapest cut in ``room`` bytes. Empty when some layer fits in no way."""
 
         def offer(*key: Any) -> Cut | None:
-            prices = [
-                (t.busy + steps_us + share.lead * t.lead + share.io * t.io + share.waits * t.waits,
-                 t.io, n)
-                for n, (t, steps_us, _) in enumerate(self.offers(room, *key))
-            ]  # fmt: skip
-            if not prices:
-                return None
-            price, io_us, n = min(prices)
-            segment = self.offers(room, *key)[n][-1]
-            return Cut(segment.written_bytes * share.sparing, price, io_us, (segment,))
+            return min((share.cut(*each) for each in self.offers(room, *key)), default=None)
 
         found = self.least(number, offer, Cut.then, Cut(0.0, 0.0, 0.0, ()))
         return list(found.segments) if found else []
@@ -134,21 +130,20 @@ class Search:
         return [(each.times(self.rates), self.step_us * each.steps, each) for each in found]
 
     def candidates(
-        self, room: int, first: int, last: int, source: Place, target: Place
+        self, room: int, first: int, last: int, kept: bool, target: Place
     ) -> Iterator[Segment]:
         rows = self.layers[last].rows
         if target == "both" and self.read_until[last] <= last + 1:
             return
-        for plain in self.plain(first, last, source, target, {*CHUNKS, -(-rows // 2), rows}):
-            for each in places_of_rows(plain):
-                if each.in_whole and each.needed_bytes <= room:
-                    yield each
-                for n, layer in enumerate(each.layers):
-                    if layer.tiled:
-                        yield from self.streamed(replace(each, streamed=n), room, (self.copies,))
+        for plain in self.plain(first, last, kept, target, {*CHUNKS, -(-rows // 2), rows}):
+            for form in (form for each in places_of_rows(plain) for form in each.forms):
+                if form.streamed >= 0:
+                    yield from self.streamed(form, room, (self.copies,))
+                elif form.needed_bytes <= room:
+                    yield form
 
     def plain(
-        self, first: int, last: int, source: Place, target: Place, chunks: set[int]
+        self, first: int, last: int, kept: bool, target: Place, chunks: set[int]
     ) -> Iterator[Segment]:
         """Those layers with all weights in SRAM, by chunks of so many rows; none where others need
         what is made inside, or where a layer that needs all of its source is not alone."""
@@ -157,17 +152,16 @@ class Search:
             return
         if any(until > last for until in self.read_until[first:last]):
             return
-        kept = self.layers[first - 1].target if source == "kept" else ""
+        source = self.layers[first - 1].target if kept else ""
         for chunk in sorted({min(chunk, layers[-1].rows) for chunk in chunks}):
             rings = self.ring(first, last, chunk)
-            outside = tuple(sorted(rings.outside, key=lambda each: each.tensor != kept))
-            if kept in ("", outside[0].tensor):
-                yield Segment(layers, rings, outside, source, target, copies=self.copies)
+            if source in ("", *(each.tensor for each in rings.outside)):
+                yield Segment(layers, rings, source, target, copies=self.copies)
 
     @property
     def least_bytes(self) -> int:
         """SRAM in which each layer can run alone, row by row, with the smallest weight tiles."""
-        alone = (self.plain(n, n, "stored", "stored", {1}) for n in range(len(self.layers)))
+        alone = (self.plain(n, n, False, "stored", {1}) for n in range(len(self.layers)))
         return max(segment.least_bytes for each in alone for segment in each)
 
     def streamed(self, segment: Segment, room: int, numbers: Sequence[int]) -> Iterator[Segment]:
@@ -237,12 +231,13 @@ def maps_stay_bytes(search: Search) -> int:
     are further apart than a segment is long."""
     last = len(search.layers) - 1
 
-    def offer(start: int, stop: int, source: Place, target: Place) -> int | None:
-        if (source, target) != ("kept" if start else "stored", "kept" if stop < last else "stored"):
+    def offer(start: int, stop: int, kept: bool, target: Place) -> int | None:
+        if (kept, target) != (start > 0, "kept" if stop < last else "stored"):
             return None
-        forms = search.plain(start, stop, source, target, {1, search.layers[stop].rows})
+        forms = search.plain(start, stop, kept, target, {1, search.layers[stop].rows})
         narrow = (replace(each, reads_ahead=False, writes_behind=False) for each in forms)
-        return min((each.least_bytes for each in narrow if len(each.outside) == 1), default=None)
+        alone = (each.least_bytes for each in narrow if len(each.rings.outside) == 1)
+        return min(alone, default=None)
 
     least = search.least(last + 1, offer, max, 0)
     return NEVER if least is None else least

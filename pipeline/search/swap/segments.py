@@ -9,10 +9,10 @@ again. So a chunk of one row is weight-stationary, and one of all rows input-sta
 weight is read once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import accumulate
+from functools import cached_property, partial
+from itertools import accumulate, pairwise
 from math import prod
 from operator import sub
 from typing import Literal, NamedTuple, Self
@@ -30,43 +30,25 @@ def aligned(size: int, grain: int) -> int:
     return -(-size // grain) * grain
 
 
-class Turn(NamedTuple):
-    """One chunk: of each layer the rows that it computes, and of each of its sources the rows that
-    it reads for them."""
-
-    computes: tuple[Rows, ...]
-    reads: tuple[tuple[Rows, ...], ...]
-
-
-def turns(layers: Sequence[TiledLayer], chunk: int) -> tuple[Turn, ...]:
-    makers = {layer.target: n for n, layer in enumerate(layers)}
-    done, result = [0] * len(layers), list[Turn]()
-    for stop in (*range(chunk, layers[-1].rows, chunk), layers[-1].rows):
-        wanted, reads = [*done[:-1], stop], [tuple[Rows, ...]()] * len(layers)
-        for n in reversed(range(len(layers))):
-            reads[n] = tuple(each.needed(done[n], wanted[n]) for each in layers[n].sources)
-            for source, (_, last) in zip(layers[n].sources, reads[n], strict=True):
-                if source.tensor in makers:
-                    maker = makers[source.tensor]
-                    wanted[maker] = max(wanted[maker], last)
-        result.append(Turn(tuple(zip(done, wanted, strict=True)), tuple(reads)))
-        done = wanted
-    return tuple(result)
-
-
 class Ring(NamedTuple):
     """A place in SRAM for ``rows`` rows of a tensor.
 
     Attributes:
+        grain: bytes; it takes a multiple of them.
         copies: of these places, ``copy_bytes`` apart.
         channels: that each row has; 0: all.
     """
 
+    grain: int
     tensor: str
     rows: int
-    copy_bytes: int
+    row_bytes: int
     copies: int = 1
     channels: int = 0
+
+    @property
+    def copy_bytes(self) -> int:
+        return aligned(self.rows * self.row_bytes, self.grain)
 
     @property
     def bytes(self) -> int:
@@ -77,6 +59,7 @@ class Rings(NamedTuple):
     """Turns of some layers, and the rows that they need.
 
     Attributes:
+        turns: of each chunk the rows that each layer computes.
         outside: what they read and do not make; ``inside``: what they read and make.
         arrivals: of each that they read, by name, the rows that each turn needs and none before.
         held: how many rows are held of each.
@@ -84,7 +67,7 @@ class Rings(NamedTuple):
         grain: bytes; everything takes a multiple of them.
     """
 
-    turns: tuple[Turn, ...]
+    turns: tuple[tuple[Rows, ...], ...]
     outside: tuple[Source, ...]
     inside: tuple[Source, ...]
     arrivals: dict[str, tuple[Rows, ...]]
@@ -94,24 +77,33 @@ class Rings(NamedTuple):
 
     @classmethod
     def of(cls, layers: Sequence[TiledLayer], chunk: int, grain: int = GRAIN) -> Self:
-        every, makers = turns(layers, chunk), {layer.target for layer in layers}
         sources = {source.tensor: source for layer in layers for source in layer.sources}
-        uses = {name: [list[Rows]() for _ in every] for name in (*sources, *makers)}
-        for number, turn in enumerate(every):
-            for layer, made, reads in zip(layers, *turn, strict=True):
-                uses[layer.target][number].append(made)  # rows that nobody reads have a place, too
-                for source, rows in zip(layer.sources, reads, strict=True):
-                    uses[source.tensor][number].append(rows)
+        makers, last = {layer.target for layer in layers}, layers[-1]
+        # of each tensor, after each turn, how many rows were needed; in it, the first row used
+        stops, firsts = [dict.fromkeys((*sources, *makers), 0)], list[dict[str, int]]()
+        for stop in (*range(chunk, last.rows, chunk), last.rows):
+            wanted, first = {**stops[-1], last.target: stop}, dict[str, int]()
+            for layer in reversed(layers):
+                made = stops[-1][layer.target], wanted[layer.target]
+                reads = ((source.tensor, source.needed(*made)) for source in layer.sources)
+                for name, (low, high) in ((layer.target, made), *reads):
+                    wanted[name] = max(wanted[name], high)
+                    if low < high:
+                        first[name] = min(first.get(name, low), low)
+            stops.append(wanted)
+            firsts.append(first)
+        turns = pairwise([each[layer.target] for layer in layers] for each in stops)
         arrivals, held, arriving = dict[str, tuple[Rows, ...]](), dict[str, int](), dict[str, int]()
-        for name in sources:  # of each turn the first row used then or later, the end of those used
-            tops = list(accumulate((max(stop for _, stop in each) for each in uses[name]), max))
-            firsts = [min((a for a, b in each if a < b), default=tops[-1]) for each in uses[name]]
-            lows = list(accumulate(reversed(firsts), min))[::-1]
-            arrivals[name] = tuple(zip(map(max, lows, [0, *tops]), tops, strict=False))
+        for name in sources:
+            before, *tops = (each[name] for each in stops)
+            used = [each.get(name, tops[-1]) for each in firsts]
+            lows = list(accumulate(reversed(used), min))[::-1]  # the first used then or later
+            arrivals[name] = tuple(zip(map(max, lows, [before, *tops]), tops, strict=False))
             held[name] = max(1, *map(sub, tops, lows))
             arriving[name] = max(1, *map(sub, [*tops[1:], tops[-1]], lows))
         outside = tuple(each for name, each in sources.items() if name not in makers)
         inside = tuple(each for name, each in sources.items() if name in makers)
+        every = tuple(tuple(zip(*ends, strict=True)) for ends in turns)
         return cls(every, outside, inside, arrivals, held, arriving, grain)
 
 
@@ -132,8 +124,8 @@ class Segment:
     """
     Attributes:
         layers: in order; all but the streamed one keep their weights while the segment runs.
-        outside: what they read and do not make; the first is at ``source``, others on the card.
-        source, target: where the first of these, and what is made, lie.
+        kept: what they read and do not make that lies in SRAM, whole; the rest is on the card.
+        target: where what is made lies.
         streamed: the number of the layer whose weights come in tiles; -1: none.
         tile: output channels of a weight tile.
         copies: weight tiles that are held.
@@ -145,8 +137,7 @@ class Segment:
 
     layers: tuple[TiledLayer, ...]
     rings: Rings
-    outside: tuple[Source, ...]
-    source: Place
+    kept: str
     target: Place
     streamed: int = -1
     tile: int = 0
@@ -163,33 +154,30 @@ class Segment:
         not, then of what else is read, from the card or made by layers for others, and of weights,
         all of them or tiles."""
         rings, last, whole = self.rings, self.layers[-1], self.batch > 1
-        source, *others = self.outside
+        source, *others = sorted(rings.outside, key=lambda each: each.tensor != self.kept)
+        place = partial(Ring, rings.grain)
         arriving = rings.arriving if self.reads_ahead else rings.held
-        rows = source.rows if self.source == "kept" or whole else arriving[source.tensor]
-        found: dict[str | int, Ring] = {
-            source.tensor: self.ring(source.tensor, rows, source.row_bytes, self.batch)
-        }
+        rows = source.rows if self.kept or whole else arriving[source.tensor]
+        found = dict[str | int, Ring]()
+        found[source.tensor] = place(source.tensor, rows, source.row_bytes, self.batch)
         # of rows that leave, those of one turn, or of two
         *_, turn = rings.turns[: 1 + self.writes_behind]
-        rows = last.rows if self.target != "stored" or whole else turn.computes[-1][1]
-        found[last.target] = self.ring(last.target, rows, prod(last.shape[1:]), self.batch)
+        rows = last.rows if self.target != "stored" or whole else turn[-1][1]
+        found[last.target] = place(last.target, rows, prod(last.shape[1:]), self.batch)
         for each in others:
-            found[each.tensor] = self.ring(each.tensor, arriving[each.tensor], each.row_bytes)
+            found[each.tensor] = place(each.tensor, arriving[each.tensor], each.row_bytes)
         by_tile = [layer.sources[0].tensor for layer in self.by_tile]
         for each in rings.inside:
             name, depth = each.tensor, each.shape[-1]
             some = min(self.tile, depth) if name in by_tile else depth
             size = each.row_bytes * some // depth
-            found[name] = self.ring(name, rings.held[name], size)._replace(channels=some)
+            found[name] = place(name, rings.held[name], size, channels=some)
         for n, layer in enumerate(self.layers):
             tile, copies = (self.tile, self.copies) if n == self.streamed else (layer.channels, 1)
             if layer.weight:
                 tile = min(tile, layer.channels)
-                found[n] = self.ring(layer.weight, tile, layer.row_bytes, copies)
+                found[n] = place(layer.weight, tile, layer.row_bytes, copies)
         return found
-
-    def ring(self, tensor: str, rows: int, row_bytes: int, copies: int = 1) -> Ring:
-        return Ring(tensor, rows, aligned(rows * row_bytes, self.rings.grain), copies)
 
     @cached_property
     def needed_bytes(self) -> int:
@@ -202,17 +190,18 @@ class Segment:
         return self.needed_bytes - source.bytes - target.bytes
 
     @property
-    def in_whole(self) -> bool:
-        """All of its weights can lie in SRAM: of a dense layer, none but tiles."""
-        return bool(self.layers[0].sources[0].windows or not self.layers[0].weight)
+    def forms(self) -> Iterator[Self]:
+        """With all weights in SRAM, of which a dense layer has none but tiles there; with those of
+        one layer in the smallest tiles."""
+        if self.layers[0].sources[0].windows or not self.layers[0].weight:
+            yield self
+        for n, layer in enumerate(self.layers):
+            if layer.tiled:
+                yield replace(self, streamed=n, tile=1)
 
     @property
     def least_bytes(self) -> int:
-        """With all weights in SRAM, or those of one layer in the smallest tiles."""
-        ways = [self] * self.in_whole
-        tiled = [n for n, layer in enumerate(self.layers) if layer.tiled]
-        ways += [replace(self, streamed=n, tile=1) for n in tiled]
-        return min(each.needed_bytes for each in ways)
+        return min(each.needed_bytes for each in self.forms)
 
     @cached_property
     def by_tile(self) -> tuple[TiledLayer, ...]:
@@ -242,7 +231,7 @@ class Segment:
     @property
     def arrives(self) -> tuple[Source, ...]:
         """What comes from the card."""
-        return self.outside if self.source == "stored" else self.outside[1:]
+        return tuple(each for each in self.rings.outside if each.tensor != self.kept)
 
     @property
     def written_bytes(self) -> int:
@@ -263,11 +252,12 @@ class Segment:
         leaves = self.batch * rates.move_us(self.written_bytes, True, len(turns))
         first = next((ring for key, ring in self.places.items() if isinstance(key, int)), None)
         io, lead = 0.0, rates.move_us(first.copy_bytes, False) if first else 0.0
-        if self.source == "stored":
-            (low, high), *_ = turns[0].reads[0]
-            lead += rates.move_us((high - low) * layers[0].sources[0].row_bytes, False)
+        if not self.kept:
+            source = layers[0].sources[0]
+            low, high = source.needed(*turns[0][0])
+            lead += rates.move_us((high - low) * source.row_bytes, False)
         if self.target != "kept":
-            low, high = turns[-1].computes[-1]
+            low, high = turns[-1][-1]
             lead += rates.move_us((high - low) * prod(layers[-1].shape[1:]), True)
         for n, layer in enumerate(layers):
             again, tiles = (len(turns), self.tiles) if n == self.streamed else (1, 1)

@@ -13,7 +13,7 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.search.swap import best, search
 from pipeline.search.swap.queues import QUEUES
-from pipeline.search.swap.segments import Segment, turns
+from pipeline.search.swap.segments import Rings, Segment
 from pipeline.search.view.tiles import TiledLayer, layers
 from tests.strategies.nets import Net, grown, joined
 from tests.strategies.swap.bench import LITTLE, SRAM, on_card
@@ -122,14 +122,14 @@ def test_places_are_those_that_a_segment_has_use_for() -> None:
     parts, rates = layers(pointwise()[0]), pointwise()[1]
     found = search.Search(parts, rates)
     rings = found.ring(0, 0, 3)
-    stored = Segment(parts, rings, rings.outside, "stored", "stored")
+    stored = Segment(parts, rings, "", "stored")
     sizes = [each.needed_bytes for each in search.places_of_rows(stored)]
     source, target = 3 * 12 * 64, 3 * 12 * 96
     assert [sizes[0] - size for size in sizes] == [0, target, source, source + target]
     ways = [each.times(rates) for each in search.places_of_rows(stored)]
     assert ways[3].busy - ways[3].cpu >= ways[1].waits + ways[2].waits > ways[1].waits > 0
     whole = found.ring(0, 0, 12)
-    at_once = Segment(parts, whole, whole.outside, "stored", "stored")
+    at_once = Segment(parts, whole, "", "stored")
     assert list(search.places_of_rows(at_once)) == [at_once]
 
 
@@ -171,13 +171,12 @@ def test_turns_compute_each_needed_row_once_and_in_order(chunk: int) -> None:
     chain = Chain("net", (37, 9, 2)).conv(4, 3, 2, 1).conv(4, 3, 1, 1, depthwise=True).maximum(3, 2)
     parts = layers(chain.graph())
     made = [0] * 3
-    for turn in turns(parts, chunk):
-        for n, (layer, (low, high)) in enumerate(zip(parts, turn.computes, strict=True)):
+    for turn in Rings.of(parts, chunk).turns:
+        for n, (layer, (low, high)) in enumerate(zip(parts, turn, strict=True)):
             assert low == min(made[n], high)
             made[n] = max(made[n], high)
             if low < high:
-                assert turn.reads[n] == tuple(s.needed(low, high) for s in layer.sources)
-                assert n == 0 or turn.reads[n][0][1] <= made[n - 1]
+                assert n == 0 or layer.sources[0].needed(low, high)[1] <= made[n - 1]
     assert made[-1] == parts[-1].shape[0]
 
 
