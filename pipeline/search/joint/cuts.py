@@ -15,6 +15,7 @@ from typing import NamedTuple
 from pipeline.search.joint.segment import WHOLE, farthest, on_demand, peak
 from pipeline.search.order import least_peak
 from pipeline.search.view.rows import Units
+from pipeline.search.view.whole import View
 
 LEAST = (1, WHOLE)
 """Rows together that the least peak is tried with."""
@@ -98,8 +99,8 @@ class Cuts:
     Attributes:
         frontiers: of each place the tensors that are whole there, the first before all operators.
         whole: all of it as one segment, row by row.
-        peaks: of segments, as far as they have been asked for; ``above``: of others what their peak
-            is at least.
+        peaks: of segments that have been looked at, and whether to the end: others hold at least
+            so much.
         better: an order of all rows that holds less than that on demand.
         effort: how much of it there is, as a multiple of ``ROWS`` and ``EFFORT``.
         left: rows that may still be looked at.
@@ -108,8 +109,7 @@ class Cuts:
     units: Units
     frontiers: list[tuple[str, ...]] = field(init=False)
     whole: Piece = field(init=False)
-    peaks: dict[Piece, int] = field(default_factory=dict)
-    above: dict[Piece, int] = field(default_factory=dict)
+    peaks: dict[Piece, tuple[int, bool]] = field(default_factory=dict)
     better: list[int] | None = None
     effort: float = 1.0
     left: int = ROWS
@@ -138,9 +138,8 @@ class Cuts:
 
     def peak(self, piece: Piece, limit: int) -> int:
         """Cells; some number above ``limit`` where that is exceeded."""
-        if piece in self.peaks:
-            return self.peaks[piece]
-        if (known := self.above.get(piece, 0)) > limit:
+        known, all_seen = self.peaks.get(piece, (0, False))
+        if all_seen or known > limit:
             return known
         if piece.together == ALL:
             made = self.units.blocks[self.units.operators[piece.start].output]
@@ -148,7 +147,7 @@ class Cuts:
         else:
             order = self._counted(self.order(piece))
             found = peak(self.units, order, piece[:2], *self.ends(piece), limit)
-        (self.peaks if found <= limit else self.above)[piece] = found
+        self.peaks[piece] = found, found <= limit
         return found
 
     def _counted(self, order: Iterable[int]) -> Iterator[int]:
@@ -172,10 +171,10 @@ class Cuts:
         """
         limit = min(self.peak(self.whole, most), most)
         if (found := self.cheapest(limit)) is None:
-            peak = self.peaks.get(self.whole, NEVER)
+            peak = self.peak(self.whole, most)
             return (peak, [self.whole]) if peak <= most else (NEVER, [])
         if effort and self._better(int(found.cost), int(self.effort * effort)):
-            return self.peaks[self.whole], [self.whole]
+            return self.peak(self.whole, limit), [self.whole]
         return int(found.cost), list(found.pieces)
 
     def roomiest(self, limit: int) -> list[Piece]:
@@ -244,7 +243,7 @@ class Cuts:
         found = least_peak(view, effort // len(order), ())
         if found.peak < below:
             self.better = [order[task - given] for task in found.tasks if task >= given]
-            self.peaks[self.whole] = found.peak
+            self.peaks[self.whole] = found.peak, True
         return found.peak < below
 
 
@@ -257,14 +256,7 @@ def joined(pieces: Sequence[Piece], piece: Piece) -> tuple[Piece, ...]:
 
 def frontiers(units: Units) -> list[tuple[str, ...]]:
     """For each place between operators, and both ends, the tensors that are whole there."""
-    image, operators = units.graph.input, units.operators
-    last = {units.graph.output: len(operators)}
-    for number, op in enumerate(operators):
-        for name in op.inputs:
-            last[name] = max(last.get(name, 0), number)
-    found: list[tuple[str, ...]] = [() if units.streamed else (image,)]
-    made = [image]
-    for number, op in enumerate(operators):
-        made.append(op.output)
-        found.append(tuple(name for name in made if last.get(name, -1) > number))
-    return found
+    graph = units.graph
+    view = View.of(graph.tensors, graph.input, units.operators, graph.output)
+    first = () if units.streamed else (graph.input,)
+    return [first, *(tuple(view.live(n)) for n in range(1, len(units.operators) + 1))]

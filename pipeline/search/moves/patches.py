@@ -115,7 +115,7 @@ def least(
         if best and _held(stage) > best[0][0]:
             break
         patches = (Patches(stage, top) for top in stage.tops)
-        regions = [Arriving.of(graph, hardware), *patches, *_whole(stage)]
+        regions: list[Region] = [Arriving.of(graph, hardware), *patches, *_whole(stage)]
         key = load_of(regions, graph, hardware), stage.again, len(stage.operators)
         if best is None or key < best[0]:
             best = key, stage, regions
