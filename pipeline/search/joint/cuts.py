@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from pipeline.search.joint.segment import WHOLE, farthest, on_demand, peak
+from pipeline.search.joint.segment import WHOLE, on_demand, peak
 from pipeline.search.order import least_peak
 from pipeline.search.view.rows import Units
 from pipeline.search.view.whole import View
@@ -155,13 +155,6 @@ class Cuts:
             self.left -= 1
             yield unit
 
-    def starts(self, stop: int, limit: int, rows: int) -> range:
-        """Return where a segment to ``stop`` may begin: the rows on demand of one that begins
-        farther back hold more than ``limit`` cells, or are more than ``rows``, once the first of
-        ``stop`` is made."""
-        first = farthest(self.units, self.frontiers[stop], stop, limit, rows)
-        return range(min(first, stop - 1), stop)
-
     def least(self, most: int = NEVER, effort: int = EFFORT) -> tuple[int, list[Piece]]:
         """The least peak in cells, and the segments that have it: as few as possible; none where
         it is more than ``most``.
@@ -202,8 +195,8 @@ class Cuts:
             if self.cells[stop] > limit:
                 continue
             share, bound = self.left // (end + 1 - stop), self._at_most(best, stop, limit, cost)
-            starts, keep = self.starts(stop, bound, share), self.left - share
-            ways = [(place, way) for place, way in best.items() if place.number in starts]
+            first, keep = min(stop - 1, stop - share), self.left - share
+            ways = [(place, way) for place, way in best.items() if place.number >= first]
             ways.sort(key=lambda each: each[1].rank)
             for to in [Place(stop, last) for last in (inside if stop < end else (True,))]:
                 for place, way in ways:

@@ -7,7 +7,6 @@ asked for at once, fewer kernels are called in turn, and more rows wait.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from pipeline.search.view.rows import Units
@@ -27,8 +26,14 @@ def on_demand(
         for block in units.blocks[name]:
             if block in makers:
                 done[makers[block]] = 1
-    for first in _asked(units, target):
-        stack = [first]
+    rows = [
+        (number / len(units.blocks[name]), block)
+        for name in target
+        for number, block in enumerate(units.blocks[name], 1)
+        if block in units.needed and block in makers
+    ]
+    for _, asked_for in sorted(rows):  # evenly from each tensor
+        stack = [makers[asked_for]]
         while stack:
             top = stack[-1]
             if done[top]:
@@ -45,40 +50,6 @@ def on_demand(
                 if not done[each]:
                     done[each] = 1
                     yield each
-
-
-def _asked(units: Units, target: Iterable[str]) -> list[int]:
-    """The last units of the rows of ``target``, evenly from each tensor."""
-    rows = [
-        (number / len(units.blocks[name]), block)
-        for name in target
-        for number, block in enumerate(units.blocks[name], 1)
-        if block in units.needed and block in units.makers
-    ]
-    return [units.makers[block] for _, block in sorted(rows)]
-
-
-def farthest(units: Units, target: Iterable[str], stop: int, limit: int, rows: int) -> int:
-    """The first operator, at most ``stop``, from which on the rows that the first one of ``target``
-    is made of are no more than ``rows``, and those of them that are read again after it take no
-    more than ``limit`` cells."""
-    first, held = _asked(units, target)[0], 0
-    seen, read = {first}, Counter[int]()
-    waiting: dict[int, list[int]] = {units.numbers[first]: [first]}
-    for number in range(stop - 1, -1, -1):
-        made = waiting.get(number, [])
-        for unit in made:  # grows
-            _, reads, _, after, _ = units.units[unit]
-            read.update(block for block, _ in reads)
-            for each in after:
-                if each not in seen:
-                    seen.add(each)
-                    waiting.setdefault(units.numbers[each], []).append(each)
-        blocks = {units.units[unit].writes for unit in made}
-        held += sum(units.sizes[b] for b in blocks if read[b] < len(units.readers[b]))
-        if held > limit or len(seen) > rows:
-            return number + 1
-    return 0
 
 
 class _Left(dict[int, int]):
