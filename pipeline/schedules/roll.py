@@ -8,8 +8,8 @@ difference of hashes is 0 where that of the vectors is.
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import reduce
 from itertools import count, islice
-from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,8 @@ from pipeline.plan.vocabulary import Index, Lin, Loop, Step
 Vector = tuple[int, ...]
 LONGEST = 256
 """The most steps (or loops) in the body of a loop."""
+FACTOR = 0x9E3779B97F4A7C15
+"""Of the hash: 2 ** 64 over the golden ratio, odd."""
 
 
 class _Node(NamedTuple):
@@ -34,25 +36,21 @@ class _Node(NamedTuple):
     slopes: Vector = ()
 
 
+def _hash(vector: Vector) -> int:
+    return reduce(lambda found, n: (found * FACTOR + n) % (1 << 64), vector, 0)
+
+
 class _Roll:
     """The nodes so far."""
 
     def __init__(self, items: Sequence[tuple[Hashable, Vector]]) -> None:
         self.numbers = defaultdict[Hashable, int](count().__next__)
-        self.factors = list[int]()
-        self.put([_Node(shape, at, self.numbers[shape], self.hash(at)) for shape, at in items])
+        self.put([_Node(shape, at, self.numbers[shape], _hash(at)) for shape, at in items])
 
     def put(self, nodes: list[_Node]) -> None:
         self.nodes = nodes
         self.shapes = np.array([node.number for node in nodes], dtype=np.int64)
         self.hashes = np.array([node.hash for node in nodes], dtype=np.uint64)
-
-    def hash(self, vector: Vector) -> int:
-        if len(vector) > len(self.factors):  # of one seed: more of them begin with the same
-            more = np.random.default_rng(0).integers(1, 1 << 62, 64 + 2 * len(vector))
-            self.factors = more.tolist()
-        total: int = sum(map(mul, vector, self.factors))
-        return total % (1 << 64)
 
     def collapse(self, period: int) -> bool:
         """Make loops of what repeats after ``period`` nodes; False if nothing does."""
@@ -77,7 +75,7 @@ class _Roll:
         following = (n for node in second for n in node.vector)
         slopes = tuple(b - a for a, b in zip(vector, following, strict=True))
         number = self.numbers["loop", turns, slopes, tuple(node.number for node in body)]
-        return _Node(None, vector, number, self.hash(vector), body, turns, slopes)
+        return _Node(None, vector, number, _hash(vector), body, turns, slopes)
 
 
 def rolled(

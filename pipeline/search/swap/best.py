@@ -160,13 +160,9 @@ class Tries:
             if parts and parts not in seen:
                 seen.append(parts)
                 found.append(self.built(parts))
-        most = (1 + SPARED) * min((each.price for each in found), default=0.0)
-
-        def order(each: Found) -> tuple[bool, int, float]:
-            far = each.price > most
-            return far, 0 if far else each.written_bytes, each.price
-
-        return sorted(found, key=order)
+        found.sort(key=lambda each: each.price)
+        near = [each for each in found if each.price <= (1 + SPARED) * found[0].price]
+        return sorted(near, key=lambda each: each.written_bytes) + found[len(near) :]
 
     def limits(self) -> tuple[int, ...]:
         """Bytes that each frame alone may take: all, or less. Of several frames, so that weights of

@@ -9,6 +9,7 @@ or the next write – is tried by list scheduling; the order that results is fro
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from operator import le
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -97,14 +98,8 @@ def schedule(program: Queues, writes_first: bool, dma: bool = True) -> Scheduled
     total = sum(map(len, queues.values()))
 
     def able(name: Queue) -> bool:
-        if at[name] == len(queues[name]):
-            return False
-        needs = queues[name][at[name]].needs
-        return (
-            needs["read"] <= done["read"]
-            and needs["compute"] <= done["compute"]
-            and needs["write"] <= done["write"]
-        )
+        left = at[name] < len(queues[name])
+        return left and all(map(le, queues[name][at[name]].needs.values(), done.values()))
 
     def start(engine: str, *names: Queue) -> Queue | None:
         """The next task of the first of these queues that can start."""

@@ -33,17 +33,11 @@ def pools(sram_bytes: int, buffer_bytes: int, shares: tuple[int, int, int]) -> P
     where SRAM is too small even for these, so that there is a plan that says what it needs.
 
     Raises:
-        ThimbleError: for shares with which Algorithm 1 can deadlock.
+        ThimbleError: for a pool without a share.
     """
     number, total = sram_bytes // buffer_bytes, sum(shares)
     if min(shares) < 1:
         raise ThimbleError(f"strategy.pools={list(shares)}: every pool needs buffers; try [1,2,1]")
-    if shares[2] < shares[0]:
-        raise ThimbleError(
-            f"strategy.pools={list(shares)} can deadlock: with fewer output than input buffers, "
-            "input tiles can be loaded whose outputs find no buffer, and their weights fill the "
-            "pool that the tiles which hold the outputs wait for; try [1,2,1]"
-        )
     number = max(number, *(-(-total // share) for share in shares))
     return Pools(buffer_bytes, *(number * share // total for share in shares))
 

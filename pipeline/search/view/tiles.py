@@ -160,15 +160,11 @@ def chain(graph: Graph) -> tuple[TiledLayer, ...]:
     found, before = layers(graph), graph.input
     for layer in found:
         read, op = [source.tensor for source in layer.sources], graph.operator(layer.name)
-        if read != [before]:
+        if read != [before] or not isinstance(op, Conv2d | Pool2d | Dense):
             raise ThimbleError(
-                f"{layer.name} reads {', '.join(read)}: strategy.scheduler=swapnn takes chains of "
-                "layers; try strategy.scheduler=best"
-            )
-        if not isinstance(op, Conv2d | Pool2d | Dense):
-            raise ThimbleError(
-                f"{layer.name}: strategy.scheduler=swapnn knows no {type(op).__name__}; it takes "
-                "convolutions, pooling and dense layers; try strategy.scheduler=best"
+                f"{layer.name}, a {type(op).__name__}, reads {', '.join(read)}: "
+                "strategy.scheduler=swapnn takes chains of convolutions, pooling and dense layers; "
+                "try strategy.scheduler=best"
             )
         before = layer.target
     return found

@@ -77,9 +77,9 @@ def test_a_pixel_larger_than_a_buffer_is_refused() -> None:
 REFUSED: list[tuple[Callable[[Net], object], str]] = [
     (
         lambda net: net.plus(net.conv(4), net.conv(4)),
-        "chains of layers; try strategy.scheduler=best",
+        "takes chains of convolutions.*; try strategy.scheduler=best",
     ),
-    (lambda net: net.lookup(), "swapnn knows no Lookup; .*=best"),
+    (lambda net: net.lookup(), "a Lookup, reads input: .*=best"),
     (lambda net: net.conv(4, groups=2), "in groups of channels"),
 ]
 
@@ -156,8 +156,6 @@ def test_random_networks(seeds: range, sizes: tuple[int, ...]) -> None:
 
 
 def test_pools_that_deadlock_or_are_empty_are_refused() -> None:
-    with pytest.raises(ThimbleError, match=r"pools=\[2, 1, 1\] can deadlock: with fewer output"):
-        swapnn.pools(1 << 20, 1 << 14, (2, 1, 1))
     with pytest.raises(ThimbleError, match="every pool needs buffers"):
         swapnn.pools(1 << 20, 1 << 14, (0, 2, 1))
     cuts = [tiling(layer, 512) for layer in layers(random_chain(3))]
