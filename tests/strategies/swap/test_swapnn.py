@@ -79,7 +79,7 @@ REFUSED: list[tuple[Callable[[Net], object], str]] = [
         lambda net: net.plus(net.conv(4), net.conv(4)),
         "takes chains of convolutions.*; try strategy.scheduler=best",
     ),
-    (lambda net: net.lookup(), "a Lookup, reads input: .*=best"),
+    (lambda net: net.lookup(), "a Lookup, reads .*=best"),
     (lambda net: net.conv(4, groups=2), "in groups of channels"),
 ]
 
