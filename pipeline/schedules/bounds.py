@@ -6,7 +6,7 @@ has does not; a range that moves is not clipped to its tensor here, the slice th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -60,16 +60,15 @@ def part(buffer: Buffer, box: Box, copy: Index = 0) -> Slice:
 
 class Needs:
     """``needs`` of one operator, for many steps: what several of them read, weights most of all, is
-    looked up; ``only``: of these tensors, if they are said."""
+    looked up."""
 
-    def __init__(self, op: Operator, tensors: Tensors, only: Collection[str] = ()) -> None:
+    def __init__(self, op: Operator, tensors: Tensors) -> None:
         self.extents = tensors[op.output].shape
         self.ranges: dict[Range, Range] = {}
         self.known: dict[tuple[int, tuple[Range, ...]], Box] = {}
         self.operands = [
             (each, tensors[each.tensor].shape, [w.axis for w in each.windows if w.axis is not None])
             for each in op.reads(tensors)
-            if not only or each.tensor in only
         ]
 
     def __call__(self, made: Box) -> dict[str, Box]:

@@ -62,14 +62,15 @@ class Run:
         reads; ``made`` itself."""
         found = {self.op.output: made}
         for op in reversed(self.operators):
-            for name, box in self._needs[op.output](found[op.output]).items():
-                shape = self.graph.tensors[name].shape
+            needed = self._needs[op.output](found[op.output])
+            for name in dict.fromkeys(op.inputs):
+                box, shape = needed[name], self.graph.tensors[name].shape
                 found[name] = tuple(map(hull, found.get(name, box), box, shape))
         return found
 
     @cached_property
     def _needs(self) -> dict[str, Needs]:
-        return {op.output: Needs(op, self.graph.tensors, op.inputs) for op in self.operators}
+        return {op.output: Needs(op, self.graph.tensors) for op in self.operators}
 
     @cached_property
     def sides(self) -> dict[str, tuple[list[range], list[range]]]:

@@ -102,10 +102,13 @@ class Rules:
         for tensor in members(chosen):
             bit = 1 << tensor
             if state.part & bit:
+                before = state._replace(full=state.full | bit, part=state.part & ~bit)
                 if not state.context & bit:
-                    found.append(Move("slice", tensor, _slice(state, bit)))
+                    found.append(Move("slice", tensor, before._replace(reads=state.reads | bit)))
             elif self._loops(state, tensor) and not state.reads & bit:
-                found.append(Move("concatenate", tensor, _concatenate(state, bit)))
+                before = state._replace(full=state.full & ~bit, part=state.part | bit)
+                before = before._replace(writes=state.writes | bit)
+                found.append(Move("concatenate", tensor, before))
             if tensor and self._evaluable(state, tensor):
                 found += self._computed(state, tensor)
         return [move for move in found if self.loops or move.rule == "full"]
@@ -179,14 +182,6 @@ def kind(op: Operator, tensors: Tensors) -> Kind:
     if op.channel_wise(tensors):
         return "channelwise"
     return "aggregating" if op.weighted else "other"
-
-
-def _slice(state: State, bit: int) -> State:
-    return state._replace(full=state.full | bit, part=state.part & ~bit, reads=state.reads | bit)
-
-
-def _concatenate(state: State, bit: int) -> State:
-    return state._replace(full=state.full & ~bit, part=state.part | bit, writes=state.writes | bit)
 
 
 class Found(NamedTuple):

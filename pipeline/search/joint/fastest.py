@@ -22,18 +22,10 @@ from pipeline.search.view.rows import adds_rows
 
 @dataclass
 class Fastest:
-    """
-    Attributes:
-        whole: of each operator the cycles in one call; infinitely many where it can't be one.
-        rows: of operators row by row, by the tensors of theirs that lie in blocks.
-    """
+    """``rows``: cycles of operators row by row, by the tensors of theirs that lie in blocks."""
 
     cuts: Cuts
-    whole: list[float] = field(init=False)
     rows: dict[tuple[object, ...], float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.whole = [self._whole(op) for op in self.cuts.units.operators]
 
     def within(self, limit: int) -> Way | None:
         """None of its segments holds more than ``limit`` cells; None where there is no such way."""
@@ -54,33 +46,31 @@ class Fastest:
         for offer in by_rows(start, stop):
             yield offer._replace(cycles=cycles, last=last)
         if len(operators) == 1 and start.last and stop.last:
-            yield Offer(Piece(start.number, stop.number, ALL), self.whole[start.number], last)
+            yield Offer(Piece(start.number, stop.number, ALL), self._whole(operators[0]), last)
 
     def _row_by_row(self, op: Operator, plain: frozenset[str]) -> float:
         """``plain``: tensors with channels last."""
         pixels = self.cuts.units.pixels
         if op.output in self.cuts.units.alone:
-            return self._at_once(op)
+            return self._cycles(Form.whole(op, self.cuts.units.graph))
         lie = {n: pixels[n] for n in (*op.inputs, op.output) if n in pixels and n not in plain}
         key = op.name, *sorted(lie)
         if key not in self.rows:
             form, graph = form_of_a_row(op, self.cuts.units.graph, lie), self.cuts.units.graph
-            able = offers(form, self.cuts.units.hardware)
             rows = rows_of(graph, op.inputs[0] if adds_rows(op, graph) else op.output)
-            one = cycles_of_step(able[0], form, self.cuts.units.hardware) if able else inf
-            self.rows[key] = rows * one
+            self.rows[key] = rows * self._cycles(form)
         return self.rows[key]
 
     def _whole(self, op: Operator) -> float:
-        """Of an operator all rows of whose inputs are there."""
+        """Cycles in one call; infinitely many where not all rows of the inputs are there."""
         units = self.cuts.units
         blocks = [block for name in op.inputs for block in units.blocks[name]]
         there = all(block in units.needed or block not in units.makers for block in blocks)
         if not there or (units.streamed and units.graph.input in op.inputs):
             return inf
-        return self._at_once(op)
+        return self._cycles(Form.whole(op, units.graph))
 
-    def _at_once(self, op: Operator) -> float:
-        form = Form.whole(op, self.cuts.units.graph)
-        able = offers(form, self.cuts.units.hardware)
-        return cycles_of_step(able[0], form, self.cuts.units.hardware) if able else inf
+    def _cycles(self, form: Form) -> float:
+        hardware = self.cuts.units.hardware
+        able = offers(form, hardware)
+        return cycles_of_step(able[0], form, hardware) if able else inf

@@ -65,7 +65,6 @@ class Units:
         needed: blocks that the output depends on.
         readers: of each block the numbers of the operators that need it, one for each unit that
             reads it, in order.
-        numbers: of each unit that of its operator; -1 of the input's rows.
     """
 
     graph: Graph
@@ -82,7 +81,6 @@ class Units:
     makers: dict[int, int] = field(default_factory=dict)
     needed: set[int] = field(default_factory=set)
     readers: list[list[int]] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         draft = self.draft or drafted(self.graph, self.hardware, self.operators, self.pixels)
@@ -215,11 +213,11 @@ class Units:
             seen.update(new)
         number = {op.output: number for number, op in enumerate(self.operators)}
         steps = (unit.step for unit in self.units)
-        self.numbers = [-1 if isinstance(s, Arrive) else number[s.op.output] for s in steps]
+        numbers = [-1 if isinstance(s, Arrive) else number[s.op.output] for s in steps]
         self.readers = [[] for _ in self.sizes]
         for each in sorted(seen):
             for block, _ in self.units[each].reads:
-                self.readers[block].append(self.numbers[each])
+                self.readers[block].append(numbers[each])
 
 
 def drafted(
