@@ -5,9 +5,10 @@ So what is computed for a window of rows stays for the next one, and from row to
 at the same addresses: kernels need neither rings nor tables.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import groupby
 from typing import NamedTuple, Self
 
 from pipeline.graph.graph import Graph
@@ -34,12 +35,10 @@ class Order:
     Attributes:
         made: every row that is needed, once, each as late as the next row of the output allows.
         read: of each the number of the row that is made of it last.
-        height: of each tensor the most rows from the first that is still read to a new one.
     """
 
     made: tuple[Made, ...]
     read: dict[Made, int]
-    height: dict[str, int]
 
     @classmethod
     def of(cls, graph: Graph, operators: Sequence[Operator], start: str) -> Self:
@@ -51,37 +50,36 @@ class Order:
         def make(each: Made) -> None:
             if each in found:
                 return
-            if each.tensor == start:
-                if each.row:
-                    make(Made(start, each.row - 1))
-                found[each] = read[each] = len(found)
-                return
-            op = producers[each.tensor]
-            rows = reads(
-                RowStep("make", op, each.row), graph, lambda op, box: needs(op, graph.tensors, box)
-            )
-            names = list(rows)
-            if op.element_wise:
+            given = [Made(start, each.row - 1)] * bool(each.row)
+            if each.tensor != start:
+                op = producers[each.tensor]
+                step = RowStep("make", op, each.row)
+                rows = reads(step, graph, lambda op, box: needs(op, graph.tensors, box))
                 # the longer branch first: of what both read it needs the earlier rows
-                names.sort(key=lambda name: -turns[name])
-            given = [Made(name, row) for name in names for row in rows[name]]
+                names = sorted(rows, key=lambda name: -turns[name] * op.element_wise)
+                given = [Made(name, row) for name in names for row in rows[name]]
             for other in given:
                 make(other)
-            found[each] = len(found)
-            read.update(dict.fromkeys((*given, each), found[each]))
+            found[each] = read[each] = len(found)
+            if each.tensor != start:
+                read.update(dict.fromkeys(given, found[each]))
 
         for row in range(rows_of(graph, graph.output)):
             make(Made(graph.output, row))
-        order = cls(tuple(found), read, {})
-        for number, (name, row) in enumerate(order.made):
-            tall = row - order.first(name, row, number) + 1
-            order.height[name] = max(tall, order.height.get(name, 0))
-        return order
+        return cls(tuple(found), read)
 
     def first(self, tensor: str, row: int, number: int) -> int:
         """The first row up to ``row`` that row ``number``, or one after it, is made of."""
         below = (each for each in range(row) if self.read.get(Made(tensor, each), -1) >= number)
         return next(below, row)
+
+    @cached_property
+    def height(self) -> dict[str, int]:
+        """Of each tensor the most rows from the first that is still read to a new one."""
+        found = dict[str, int]()
+        for number, (name, row) in enumerate(self.made):
+            found[name] = max(found.get(name, 0), row - self.first(name, row, number) + 1)
+        return found
 
 
 @dataclass(frozen=True)
@@ -101,43 +99,37 @@ class Sliding:
         order = Order.of(graph, self.operators, start)
         if self.given.streams:
             self.given.opened(draft)
-        base, made, found = dict[str, int](), set[tuple[str, int]](), list[Step]()
+        held, made, found = dict[str, Range](), set[tuple[str, int]](), list[Step]()
         for name in (start, *producers):
             whole = name == graph.output or (name == start and not self.given.streams)
-            base[name], least = 0, order.height.get(name, 1)
-            order.height[name] = rows_of(graph, name) if whole else least
-            self._hold(draft, name, 0, order.height[name])
+            held[name] = Range(0, rows_of(graph, name) if whole else order.height.get(name, 1))
+            _hold(draft, name, held[name])
         for number, (name, row) in enumerate(order.made):
             if name == start and not self.given.streams:
                 continue
-            if row >= base[name] + order.height[name]:
-                first = order.first(name, row, number)
-                base[name] = min(first, rows_of(graph, name) - order.height[name])
+            if row >= held[name].ends[1]:
+                first, size = order.first(name, row, number), held[name].size
+                held[name] = Range(min(first, rows_of(graph, name) - size), size)
                 before = draft.buffer(draft.home[name])
-                after = self._hold(draft, name, base[name], order.height[name])
+                after = _hold(draft, name, held[name], before.name * bool(held[name].low))
                 kept = [each for each in range(first, row) if (name, each) in made]
-                found += _kept(draft, before, after, kept)
+                for _, together in groupby(enumerate(kept), lambda each: each[1] - each[0]):
+                    rows = [each for _, each in together]
+                    box = (Range(rows[0], len(rows)), *all_of(before.shape[1:]))
+                    found.append(draft.move(before, after, box))
             made.add((name, row))
             out, box = draft.buffer(draft.home[name]), row_box(graph, name, row)
             came = self.given.taken(draft, out, box) if name == start else []
             found += came or [draft.compute(producers[name], out, box)]
         return found
 
-    def _hold(self, draft: Draft, name: str, low: int, height: int) -> Buffer:
-        """``height`` rows from row ``low`` on, where those before lay."""
-        if rows_of(draft.graph, name) == height:
-            return draft.hold(name)
-        before = draft.home.get(name, "") if low else ""
-        box = (Range(low, height), *all_of(draft.graph.tensors[name].shape[1:]))
-        return draft.hold_part(name, box, f"{low}", before)
 
-
-def _kept(draft: Draft, before: Buffer, after: Buffer, rows: Sequence[int]) -> Iterator[Step]:
-    """Moves of ``rows``, those that follow each other together."""
-    whole, begins = all_of(before.shape[1:]), [row for row in rows if row - 1 not in rows]
-    for begin, stop in pairwise([*begins, before.shape[0]]):
-        box = (Range(begin, sum(begin <= row < stop for row in rows)), *whole)
-        yield draft.move(before, after, box)
+def _hold(draft: Draft, name: str, rows: Range, over: str = "") -> Buffer:
+    """``rows`` of a tensor, where those before lay."""
+    shape = draft.graph.tensors[name].shape
+    if rows_of(draft.graph, name) == rows.size:
+        return draft.hold(name)
+    return draft.hold_part(name, (rows, *all_of(shape[1:])), f"{rows.low}", over)
 
 
 def kept_bytes(graph: Graph) -> float:
