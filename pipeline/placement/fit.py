@@ -142,16 +142,14 @@ def _least(
     """The address up to ``limit`` at which ``profile`` meets the least weight, one of several, and
     what it meets."""
     others, (lows, highs) = conflicts.others, conflicts.beside(at)
+    ups, downs = lows // profile.align, -(-highs // profile.align)
     highest = (limit - profile.size) // profile.align
-    ends = np.append(-(-highs // profile.align), lows // profile.align)
-    places = profile.align * np.append(ends[(ends > 0) & (ends < highest)], [0, highest])
-    weight = _below(lows, weights[others], places) - _below(highs, weights[others], places + 1)
-    place = places[chance.choice(np.flatnonzero(weight == weight.min()).tolist())]
-    return int(place), np.unique(others[(lows < place) & (place < highs)]).tolist()
-
-
-def _below(ends: IntArray, weights: IntArray, places: IntArray) -> IntArray:
-    """The weight of the ``ends`` below each of ``places``."""
-    order = np.argsort(ends, kind="stable")
-    total = np.append(0, np.cumsum(weights[order]))
-    return np.asarray(total[np.searchsorted(ends[order], places)])
+    ends = np.append(downs, ups)
+    places = np.append(ends[(ends > 0) & (ends < highest)], [0, highest])
+    steps = np.append(downs, ups + 1)  # from there on there is less, or more, in its way
+    order = steps.argsort()
+    total = np.append(0, np.cumsum(np.append(-weights[others], weights[others])[order]))
+    weight = total[steps[order].searchsorted(places, "right")]
+    least = chance.choice(np.flatnonzero(weight == weight.min()).tolist())
+    place = int(places[least]) * profile.align
+    return place, np.unique(others[(lows < place) & (place < highs)]).tolist()
