@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import gcd
 from typing import Literal
 
@@ -58,20 +59,38 @@ class Part:
 
     @classmethod
     def of(cls, piece: Slice, buffer: Buffer) -> Part:
-        axes = list(zip(piece.lo, piece.size, buffer.shape, buffer.wrap, strict=True))
-        layout, spread = buffer.map, SPREADS[type(buffer.map)]
-        axes = [(*_clipped(low, size, extent), extent, ring) for low, size, extent, ring in axes]
-        return cls(
-            tuple(min(size, extent) for _, size, extent, _ in axes),
-            layout.strides if isinstance(layout, Affine | Rows) else (),
-            buffer.bits,
-            spread,
-            tuple(ring if ring < extent else 0 for *_, extent, ring in axes),
-            tuple(not _stays_in(low, size, ring) for low, size, _, ring in axes),
-            tuple(_multiple(low, size) for low, size, *_ in axes),
-            buffer.step,
-            min(layout.pixels, buffer.shape[1]) if isinstance(layout, Blocks) else 0,
-        )
+        layout, rings = buffer.map, buffer.wrap
+        strides = layout.strides if isinstance(layout, Affine | Rows) else ()
+        pixels = min(layout.pixels, buffer.shape[1]) if isinstance(layout, Blocks) else 0
+        how = strides, buffer.bits, SPREADS[type(layout)], buffer.step, pixels
+        return _taken(piece.lo, piece.size, buffer.shape, rings, how)
+
+
+@lru_cache(1 << 12)
+def _taken(
+    lows: tuple[Index, ...],
+    sizes: tuple[int, ...],
+    shape: tuple[int, ...],
+    rings: tuple[int, ...],
+    how: tuple[tuple[int, ...], int, Spread, int, int],
+) -> Part:
+    """``how`` it lies: strides, bits, spread, step and pixels; steps are many and alike."""
+    strides, bits, spread, step, pixels = how
+    axes = [
+        (*_clipped(low, size, extent), extent, ring)
+        for low, size, extent, ring in zip(lows, sizes, shape, rings, strict=True)
+    ]
+    return Part(
+        tuple(min(size, extent) for _, size, extent, _ in axes),
+        strides,
+        bits,
+        spread,
+        tuple(ring if ring < extent else 0 for *_, extent, ring in axes),
+        tuple(not _stays_in(low, size, ring) for low, size, _, ring in axes),
+        tuple(_multiple(low, size) for low, size, *_ in axes),
+        step,
+        pixels,
+    )
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,9 @@ KNOWN = 1 << 18
 """Conflicts of profiles of one part that are kept, of 24 bytes each; others are worked out each
 time."""
 
+LONG = 256
+"""Conflicts that take as long to look through as looking up a few."""
+
 WORKED_OUT = 8
 """Count working them out as so many lookups of those that are kept."""
 
@@ -171,7 +174,7 @@ class Interference:
 
     def __getitem__(self, n: int) -> Conflicts:
         if (known := self.known.get(n)) is not None:
-            self.work += 1
+            self.work += 1 + len(known.others) // LONG
             return known
         self.work += WORKED_OUT
         several = self.several[n]
