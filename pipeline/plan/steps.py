@@ -30,7 +30,7 @@ def value(index: Index, env: dict[str, int]) -> int:
     return index if isinstance(index, int) else index(env)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Slice:
     """The box ``lo … lo + size`` of a buffer, clipped to its shape.
 
@@ -56,7 +56,7 @@ class Slice:
         return tuple(ranges)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Compute:
     """Compute the elements ``out`` of ``op`` from ``ins`` (activations and constants).
 
@@ -106,7 +106,7 @@ class Finish:
     frame: Index = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Move:
     """Copy elements of one tensor. All of ``src`` is read before any of ``dst`` is written.
 

@@ -7,7 +7,7 @@ has does not; a range that moves is not clipped to its tensor here, the slice th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from pipeline.graph.access import Operand, Window
@@ -55,7 +55,13 @@ def all_of(shape: tuple[int, ...]) -> Box:
 
 def part(buffer: Buffer, box: Box, copy: Index = 0) -> Slice:
     """``box`` of a copy of ``buffer``."""
-    return Slice(buffer.name, tuple(r.low for r in box), tuple(r.size for r in box), copy)
+    return Slice(buffer.name, *_corner(box), copy)
+
+
+@lru_cache(1 << 12)
+def _corner(box: Box) -> tuple[tuple[Index, ...], tuple[int, ...]]:
+    """Where ``box`` begins, and its sizes: steps share those of weights."""
+    return tuple(each.low for each in box), tuple(each.size for each in box)
 
 
 class Needs:

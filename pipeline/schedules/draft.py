@@ -119,6 +119,7 @@ class Draft:
         copies: which of its places the next steps use, of buffers that have several.
         elsewhere: buffers that need no place, by name: the input where it comes in element by
             element, tensors on a card; ``memories``: those of them that the board does not have.
+        reads, chosen: what is known of operators and kernels; drafts of one graph may share them.
         beside: the steps of other tracks than the processor's, by the name of the track.
     """
 
@@ -129,6 +130,8 @@ class Draft:
     apart: frozenset[tuple[Key, Key]] = frozenset()
     most_scratch: Mapping[str, int] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)
+    reads: dict[str, Needs] = field(default_factory=dict, repr=False)
+    chosen: dict[Hashable, _Chosen] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.held: dict[str, Held] = {}
@@ -139,9 +142,7 @@ class Draft:
         self.beside: dict[str, tuple[Step, ...]] = {}
         self.fixed = {b.name: b for b in constants(self.graph, self.hardware, 0)}
         self.home |= {name: name for name in self.fixed}
-        self.chosen: dict[Hashable, _Chosen] = {}
         self.gaps: dict[tuple[str, str], Gap | None] = {}
-        self.reads: dict[str, Needs] = {}
         self.copies: dict[str, Index] = {}
 
     def buffer(self, name: str) -> Buffer:

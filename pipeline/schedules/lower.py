@@ -126,6 +126,7 @@ def lay(
     effort: int = EFFORT,
     asked: Mapping[str, str] = MappingProxyType({}),
     cells: float | None = None,
+    alike: Draft | None = None,
 ) -> Laid:
     """``regions`` one after the other.
 
@@ -139,9 +140,11 @@ def lay(
         cells: nibbles; where they don't suffice kernels have less scratch, at the same addresses
             or, where such kernels could not write over what dies there, at others. If not said, the
             board's room.
+        alike: a draft of the same graph; what it knows of operators is used.
     """
     limit = room(graph, hardware) if cells is None else cells
     draft = Draft(graph, hardware, accumulator_bits, asked=asked)
+    draft.reads = alike.reads if alike else draft.reads
     found = _laid(replace(draft), regions, keep_input, effort)
     last = bool(found.draft.overlaps or found.draft.apart)
     while found.cells > limit and (crowded := _crowded(found, limit, last)):
@@ -180,9 +183,7 @@ def _anew(found: Laid, most_scratch: Mapping[str, int]) -> Draft:
         for over, under, each in pairs
         if over.stop <= under.start or under.stop <= over.start
     )
-    draft = replace(before, apart=before.apart | apart, most_scratch=most_scratch)
-    draft.reads, draft.chosen = before.reads, before.chosen
-    return draft
+    return replace(before, apart=before.apart | apart, most_scratch=most_scratch)
 
 
 def _settled(

@@ -88,7 +88,9 @@ def _placed(cuts: Cuts, pieces: Sequence[Piece], bound: int, available: float) -
     ways, units, effort = list[Laid](), cuts.units, int(cuts.effort * EFFORT)
     for in_one_piece in (True, False):
         parts = regions(cuts, pieces, in_one_piece)
-        laid = lay(parts, units.graph, units.hardware, effort=effort, cells=available)
+        laid = lay(
+            parts, units.graph, units.hardware, effort=effort, cells=available, alike=units.draft
+        )
         ways.append(laid)
         if laid.rows <= bound or len(pieces) == 1:
             break

@@ -83,7 +83,9 @@ class Units:
     readers: list[list[int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        draft = self.draft or drafted(self.graph, self.hardware, self.operators, self.pixels)
+        self.draft = draft = self.draft or drafted(
+            self.graph, self.hardware, self.operators, self.pixels
+        )
         self._add_blocks(self.graph.input)
         if self.streamed:
             for row, block in enumerate(self.blocks[self.graph.input]):
