@@ -1,7 +1,6 @@
 """The nibbles of an arena, free or taken, and where the pixels of a tensor lie in it."""
 
 from bisect import bisect_left
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from pipeline.plan.vocabulary import Affine, Buffer, Table, packed
 from pipeline.search.view.pixels import Pixels
 
 Place = int | IntArray
-"""The first nibble of a pixel, or where it is in several pieces the address of each element."""
+"""The first nibble of a pixel, or of a group of its channels; each of them if in several pieces."""
 
 
 class Full(Exception):
@@ -44,32 +43,20 @@ def in_one_piece(tensor: Tensor, base: int, place: IntArray | None = None) -> In
     return (base + place[:, None] * pixels.each + inside).reshape(tensor.shape)
 
 
-class Places:
-    """
-    Attributes:
-        channels: of a pixel, or of a group of them; ``width``: nibbles of an element.
-        of: each pixel's.
-    """
+def places(buffer: Buffer, number: int) -> list[Place]:
+    """Of so many equal parts, one after the other."""
+    cells = buffer.cells(buffer.box).reshape(number, -1)
+    found: list[Place] = cells[:, 0].tolist()
+    for n in np.flatnonzero((np.diff(cells, axis=1) != 1).any(axis=1)).tolist():
+        found[n] = cells[n]
+    return found
 
-    def __init__(self, pixels: Pixels, groups: int, elements: IntArray | None = None) -> None:
-        """``elements``: the address of each; without them all are still to be put."""
-        self.channels, self.width = pixels.channels // groups, pixels.nibbles_per_element
-        self.of: list[Place] = [0] * (pixels.number * groups)
-        if elements is not None:
-            cells = elements.reshape(len(self.of), -1)
-            self.of = cells[:, 0].tolist()
-            for n in np.flatnonzero((np.diff(cells, axis=1) != self.width).any(axis=1)).tolist():
-                self.of[n] = cells[n]
 
-    @property
-    def elements(self) -> IntArray:
-        """The address of each element, (pixels, channels)."""
-        apart = {n: place for n, place in enumerate(self.of) if not isinstance(place, int)}
-        first = np.array([place if isinstance(place, int) else 0 for place in self.of])
-        found = first[:, None] + np.arange(self.channels) * self.width
-        for n, place in apart.items():
-            found[n] = place
-        return found
+def lying(tensor: Tensor, places: list[Place]) -> Buffer:
+    """Of which so many equal parts are at these."""
+    width, size = Pixels.of(tensor).nibbles_per_element, Pixels.of(tensor).total // len(places)
+    cells = [np.arange(n, n + size) if isinstance(n, int) else n for n in places]
+    return buffer(tensor, np.stack(cells)[:, ::width].reshape(tensor.shape))
 
 
 class Cells:
@@ -98,7 +85,7 @@ class Cells:
         return None
 
     def take(self, channels: int, width: int) -> Place:
-        """A place for so many elements of a pixel.
+        """Room for so many elements of a pixel, of ``width`` nibbles each.
 
         Goes round the arena, so that outputs follow the trail of dying inputs: first a run that
         starts on a byte (unless pixels of odd size would leave holes), then any run, then pieces.
@@ -129,26 +116,18 @@ class Cells:
             order.pop()  # if another was chosen, it was the last one needed
         if count:
             raise Full
-        found = np.sort(np.concatenate(chosen))
-        self.mark(found, width, free=False)
+        found = (np.sort(np.concatenate(chosen))[:, None] + np.arange(width)).reshape(-1)
+        self.free[found] = False
         return found
 
-    def release(self, places: Places, pixels: Iterable[int]) -> None:
-        size, marks, of = places.channels * places.width, self.marks, places.of
-        free = b"\1" * size
-        for pixel in pixels:
-            place = of[pixel]
-            if isinstance(place, int):
-                marks[place : place + size] = free
-            else:
-                self.mark(place, places.width, free=True)
+    def release(self, place: Place, nibbles: int) -> None:
+        if isinstance(place, int):
+            self.marks[place : place + nibbles] = b"\1" * nibbles
+        else:
+            self.free[place] = True
 
     def hold(self, buffer: Buffer, free: bool = False) -> None:
         if buffer.run(buffer.box) is not None:
             self.free[slice(*buffer.extent)] = free
         else:
-            self.mark(buffer.addresses(buffer.box), buffer.nibbles, free)
-
-    def mark(self, elements: IntArray, width: int, free: bool) -> None:
-        for nibble in range(width):
-            self.free[elements + nibble] = free
+            self.free[buffer.cells(buffer.box)] = free

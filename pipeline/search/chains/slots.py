@@ -15,7 +15,7 @@ from pipeline.plan.reads import NEVER
 from pipeline.plan.vocabulary import Buffer
 from pipeline.schedules.bounds import ranges
 from pipeline.schedules.traversed import Run, Traversed
-from pipeline.search.chains.cells import Cells, Full, Places, at, buffer, in_one_piece
+from pipeline.search.chains.cells import Cells, Full, Place, at, buffer, in_one_piece, lying, places
 from pipeline.search.chains.traversals import ordered, rows
 from pipeline.search.view.pixels import Layer, Order, Pixels, PixelView, by_pixel
 
@@ -108,37 +108,36 @@ def _runs(order: Order, buffers: Buffers) -> list[Run]:
 
 def _follow(arena: Cells, order: Order, buffers: Buffers) -> Buffers:
     """Put each output pixel where inputs have died: their cells are free before it is written."""
-    view, operators, groups = order.view, order.operators, order.groups
-    held = {op.output: Places(view.pixels(op.output), groups) for op in operators}
-    dying = list[tuple[str, Places, list[int], list[int]]]()
+    view, groups, held = order.view, order.groups, dict[str, list[Place]]()
+    made = list[tuple[Sequence[str], list[Place], int, int]]()
+    for op in order.operators:
+        each = view.pixels(op.output)
+        held[op.output] = [0] * (each.number * groups)
+        size = each.channels // groups, each.nibbles_per_element
+        made.append((op.overwritable(view.tensors), held[op.output], *size))
+    dying = list[tuple[str, list[Place], int, list[int], list[int]]]()
     for name, last in order.last.items():
-        times = last.reshape(-1)
         if name not in held:
-            cells = buffers[name].addresses(buffers[name].box)
-            held[name] = Places(view.pixels(name), groups, cells)
-        turn = np.argsort(times, kind="stable").tolist()
-        ends = np.searchsorted(np.sort(times), np.arange(len(order.units) + 1)).tolist()
-        dying.append((name, held[name], turn, ends))
-        arena.release(held[name], turn[: ends[0]])
-    made = [(op.overwritable(view.tensors), held[op.output]) for op in operators]
+            held[name] = places(buffers[name], last.size)
+        turn = np.argsort(last, axis=None, kind="stable")
+        ends = np.searchsorted(last.flat[turn], np.arange(1, len(order.units) + 1)).tolist()
+        nibbles = view.pixels(name).each // groups
+        dying.append((name, held[name], nibbles, turn.tolist(), [0, *ends]))
     number, y, x, group = order.units.T
     number = number - order.span.first
-    columns = np.array([view.pixels(op.output).columns for op in operators])
-    pixels = (y * columns[number] + x) * groups + group
-    for time, (op, pixel) in enumerate(zip(number.tolist(), pixels.tolist(), strict=True)):
-        (over, places), kept = made[op], None
-        for name, there, turn, ends in dying:
-            begin, end = ends[time], ends[time + 1]
-            if begin == end:
-                continue
-            dead = turn[begin:end]
-            if over and kept is None and name in over and pixel in dead:
-                kept = there.of[pixel]
-                dead.remove(pixel)
-            arena.release(there, dead)
-        places.of[pixel] = arena.take(places.channels, places.width) if kept is None else kept
-    tensors = [view.tensors[op.output] for op in operators]
-    return {t.name: buffer(t, held[t.name].elements.reshape(t.shape)) for t in tensors}
+    columns = np.array([view.pixels(op.output).columns for op in order.operators])
+    pixels = ((y * columns[number] + x) * groups + group).tolist()
+    for time, (n, pixel) in enumerate(zip(number.tolist(), pixels, strict=True)):
+        (over, there, channels, width), kept = made[n], None
+        for name, before, nibbles, dead, ends in dying:
+            for gone in dead[ends[time] : ends[time + 1]]:
+                if gone == pixel and kept is None and name in over:
+                    kept = before[gone]
+                else:
+                    arena.release(before[gone], nibbles)
+        there[pixel] = arena.take(channels, width) if kept is None else kept
+    tensors = [view.tensors[op.output] for op in order.operators]
+    return {each.name: lying(each, held[each.name]) for each in tensors}
 
 
 def _deaths(order: Order, name: str) -> IntArray:
