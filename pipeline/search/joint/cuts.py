@@ -10,18 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from pipeline.search.joint.segment import WHOLE, on_demand, peak
+from pipeline.search.joint.segment import on_demand, peak
 from pipeline.search.order import least_peak
 from pipeline.search.view.rows import Units
 from pipeline.search.view.whole import View
-
-LEAST = (1, WHOLE)
-"""Rows together that the least peak is tried with."""
-
-ALL = 0
-"""Instead of rows together: one call of a kernel makes all of the segment's one operator."""
 
 NEVER = 1 << 60
 """Cells: some of the tensors are never whole."""
@@ -38,11 +32,12 @@ CLOSE = 8
 
 
 class Piece(NamedTuple):
-    """From one frontier to another, with so many rows of a tensor together, or ``ALL``."""
+    """From one frontier to another: ``rows`` on demand, ``layers`` one after the other, each row by
+    row, or ``all`` of one operator in one call of a kernel."""
 
     start: int
     stop: int
-    together: int
+    form: Literal["rows", "layers", "all"] = "rows"
 
 
 class Place(NamedTuple):
@@ -88,9 +83,10 @@ def most(cost: float, _: Offer, cells: int) -> float:
 
 
 def by_rows(start: Place, stop: Place) -> Iterator[Offer]:
-    """Rows as they are asked for; of one operator also all of them, layer by layer."""
-    for together in LEAST if start.number == stop.number - 1 else LEAST[:1]:
-        yield Offer(Piece(start.number, stop.number, together))
+    """Rows as they are asked for; of one operator also as a layer of several."""
+    yield Offer(Piece(start.number, stop.number))
+    if start.number == stop.number - 1:
+        yield Offer(Piece(start.number, stop.number, "layers"))
 
 
 @dataclass
@@ -123,7 +119,7 @@ class Cuts:
             else NEVER
             for tensors in self.frontiers
         ]
-        self.whole = Piece(0, len(self.frontiers) - 1, 1)
+        self.whole = Piece(0, len(self.frontiers) - 1)
 
     def ends(self, piece: Piece) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return self.frontiers[piece.start], self.frontiers[piece.stop]
@@ -131,17 +127,17 @@ class Cuts:
     def order(self, piece: Piece) -> Iterable[int]:
         if piece == self.whole and self.better:
             return self.better
-        if piece.together == 1:
+        if piece.form == "rows":
             return on_demand(self.units, *self.ends(piece))
         layers = pairwise(self.frontiers[piece.start : piece.stop + 1])
-        return chain.from_iterable(on_demand(self.units, *ends, WHOLE) for ends in layers)
+        return chain.from_iterable(on_demand(self.units, *ends) for ends in layers)
 
     def peak(self, piece: Piece, limit: int) -> int:
         """Cells; some number above ``limit`` where that is exceeded."""
         known, all_seen = self.peaks.get(piece, (0, False))
         if all_seen or known > limit:
             return known
-        if piece.together == ALL:
+        if piece.form == "all":
             made = self.units.blocks[self.units.operators[piece.start].output]
             found = self.cells[piece.start] + sum(self.units.sizes[block] for block in made)
         else:
@@ -242,7 +238,7 @@ class Cuts:
 
 def joined(pieces: Sequence[Piece], piece: Piece) -> tuple[Piece, ...]:
     """``piece`` after ``pieces``: layer by layer, two in a row are one."""
-    if pieces and piece.together == pieces[-1].together == WHOLE:
+    if pieces and piece.form == pieces[-1].form == "layers":
         return *pieces[:-1], piece._replace(start=pieces[-1].start)
     return *pieces, piece
 

@@ -15,7 +15,7 @@ from math import inf
 from pipeline.graph.operator import Operator
 from pipeline.kernels import Form, cycles_of_step, offers
 from pipeline.schedules.rows import rows_of
-from pipeline.search.joint.cuts import ALL, Cuts, Offer, Piece, Place, Way, by_rows
+from pipeline.search.joint.cuts import Cuts, Offer, Piece, Place, Way, by_rows
 from pipeline.search.layouts import form_of_a_row
 from pipeline.search.view.rows import adds_rows
 
@@ -46,7 +46,7 @@ class Fastest:
         for offer in by_rows(start, stop):
             yield offer._replace(cycles=cycles, last=last)
         if len(operators) == 1 and start.last and stop.last:
-            yield Offer(Piece(start.number, stop.number, ALL), self._whole(operators[0]), last)
+            yield Offer(Piece(start.number, stop.number, "all"), self._whole(operators[0]), last)
 
     def _row_by_row(self, op: Operator, plain: frozenset[str]) -> float:
         """``plain``: tensors with channels last."""

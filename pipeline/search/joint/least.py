@@ -12,7 +12,7 @@ from pipeline.placement.place import EFFORT
 from pipeline.schedules.lower import Laid, Region, lay, needed, room
 from pipeline.schedules.patches import Run, tensors_apart
 from pipeline.schedules.rows import Given, Rows, RowsStep, RowStep
-from pipeline.search.joint.cuts import ALL, NEVER, Cuts, Piece
+from pipeline.search.joint.cuts import NEVER, Cuts, Piece
 from pipeline.search.joint.fastest import Fastest
 from pipeline.search.layouts import in_blocks, rows_able
 from pipeline.search.view.rows import Units
@@ -119,7 +119,7 @@ def regions(cuts: Cuts, pieces: Sequence[Piece], in_one_piece: bool = True) -> l
 
 
 def _steps(cuts: Cuts, piece: Piece) -> tuple[RowsStep, ...]:
-    if piece.together == ALL:
+    if piece.form == "all":
         return (RowStep("all", cuts.units.operators[piece.start]),)
     return tuple(cuts.units.units[number].step for number in cuts.order(piece))
 

@@ -1,7 +1,6 @@
 """A segment: from whole tensors to whole tensors, its rows made when they are asked for.
 
-Depth first and never twice: no row waits in memory for long. With ``together`` rows of a tensor
-asked for at once, fewer kernels are called in turn, and more rows wait.
+Depth first and never twice: no row waits in memory for long.
 """
 
 from __future__ import annotations
@@ -10,14 +9,10 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 
 from pipeline.search.view.rows import Units
-
-WHOLE = 1 << 30
-"""Rows together: layer by layer."""
+from pipeline.search.view.whole import AT_END
 
 
-def on_demand(
-    units: Units, source: Iterable[str], target: Iterable[str], together: int = 1
-) -> Iterator[int]:
+def on_demand(units: Units, source: Iterable[str], target: Iterable[str]) -> Iterator[int]:
     """Yield units in their order, from all rows of ``source`` to those of ``target`` that are
     needed."""
     makers, every = units.makers, units.units
@@ -39,24 +34,20 @@ def on_demand(
             if done[top]:
                 stack.pop()
                 continue
-            group = (top,) if together == 1 else units.beside(top, together)
             if not waiting[top]:
                 waiting[top] = 1
-                asked = [n for each in group for n in every[each].after if not done[n]]
-                if missing := [n for n in asked if n not in group]:
+                if missing := [each for each in every[top].after if not done[each]]:
                     stack += reversed(missing)
                     continue
-            for each in group:
-                if not done[each]:
-                    done[each] = 1
-                    yield each
+            done[top] = 1
+            yield top
 
 
 class _Left(dict[int, int]):
     """How often the operators of a segment still read a block, looked up when it is asked for."""
 
     def __init__(self, units: Units, first: int, stop: int, target: Iterable[str]) -> None:
-        super().__init__((block, WHOLE) for name in target for block in units.blocks[name])
+        super().__init__((block, AT_END) for name in target for block in units.blocks[name])
         self.readers, self.ends = units.readers, (first, stop)
 
     def __missing__(self, block: int) -> int:

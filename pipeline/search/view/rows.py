@@ -137,17 +137,6 @@ class Units:
         kept = dict.fromkeys(tensor[block] for name in target for block in self.blocks[name])
         return View(tuple(sizes), tuple(tasks), tuple(kept)), len(given)
 
-    def beside(self, unit: int, together: int) -> Sequence[int]:
-        """The units that make, or let in, ``together`` rows of one tensor, ``unit`` among them, as
-        far as they are needed."""
-        step = self.units[unit].step
-        if isinstance(step, RowStep) and step.kind != "make":
-            return (unit,)
-        tensor = self.graph.input if isinstance(step, Arrive) else step.op.output
-        first = step.row - step.row % together
-        rows = self.blocks[tensor][first : first + together]
-        return [self.makers[block] for block in rows if block in self.needed]
-
     def _add_blocks(self, tensor: str, together: int = 1) -> None:
         """Rows that are made ``together`` live together."""
         of, count = self.graph.tensors[tensor], rows_of(self.graph, tensor)
