@@ -16,7 +16,7 @@ def on_demand(units: Units, source: Iterable[str], target: Iterable[str]) -> Ite
     """Yield units in their order, from all rows of ``source`` to those of ``target`` that are
     needed."""
     makers, every = units.makers, units.units
-    done, waiting = bytearray(len(every)), bytearray(len(every))
+    done = bytearray(len(every))
     for name in source:
         for block in units.blocks[name]:
             if block in makers:
@@ -34,11 +34,9 @@ def on_demand(units: Units, source: Iterable[str], target: Iterable[str]) -> Ite
             if done[top]:
                 stack.pop()
                 continue
-            if not waiting[top]:
-                waiting[top] = 1
-                if missing := [each for each in every[top].after if not done[each]]:
-                    stack += reversed(missing)
-                    continue
+            if missing := [each for each in every[top].after if not done[each]]:
+                stack += reversed(missing)
+                continue
             done[top] = 1
             yield top
 
