@@ -6,6 +6,7 @@ from math import prod
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import IntArray
@@ -55,31 +56,27 @@ class Cells:
     """The nibbles of each buffer's elements."""
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
-        self.known: dict[str, IntArray] = {}
+        self.known: dict[str, NDArray[np.int32]] = {}
         self.taken = np.zeros(max((buffer.extent[1] for buffer in buffers), default=0), dtype=bool)
 
     def shared(self, source: Buffer, read: Box, target: Buffer, made: Box) -> bool:
         """Whether a step writes a cell of ``source`` that it reads."""
         if not source.meets(target):
             return False
-        cells, written = self._of(source, read), self._of(target, made)
-        for some in cells:
-            self.taken[some] = True
-        found = any(self.taken[some].any() for some in written)
-        for some in cells:
-            self.taken[some] = False
-        return found
+        cells = self._of(source, read)
+        self.taken[cells] = True
+        found = self.taken[self._of(target, made)].any()
+        self.taken[cells] = False
+        return bool(found)
 
-    def _of(self, buffer: Buffer, box: Box) -> list[slice] | list[IntArray]:
-        """Of elements in one piece all cells at once, else the first of each, the second, …"""
-        sides = [side.clipped(n).ends for side, n in zip(box, buffer.shape, strict=True)]
-        if (first := buffer.run(tuple(sides))) is not None:
-            elements = prod(stop - start for start, stop in sides)
-            return [slice(first, first + elements * buffer.nibbles)]
+    def _of(self, buffer: Buffer, box: Box) -> slice | NDArray[np.int32]:
+        sides = tuple(side.clipped(n).ends for side, n in zip(box, buffer.shape, strict=True))
+        if (first := buffer.run(sides)) is not None:
+            return slice(first, first + buffer.nibbles * prod(stop - low for low, stop in sides))
         if buffer.name not in self.known:
-            self.known[buffer.name] = buffer.addresses(buffer.box)
-        every = self.known[buffer.name][tuple(slice(*ends) for ends in sides)]
-        return [every + nibble for nibble in range(buffer.nibbles)]
+            every = buffer.cells(buffer.box).astype(np.int32)
+            self.known[buffer.name] = every.reshape(*buffer.shape, buffer.nibbles)
+        return self.known[buffer.name][tuple(slice(*ends) for ends in sides)]
 
 
 @dataclass(frozen=True)

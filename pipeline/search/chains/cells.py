@@ -1,6 +1,7 @@
 """The nibbles of an arena, free or taken, and where the pixels of a tensor lie in it."""
 
 from bisect import bisect_left
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -34,15 +35,6 @@ def buffer(tensor: Tensor, elements: IntArray, name: str = "") -> Buffer:
     return Buffer(name or tensor.name, tensor.name, "", shape, tensor.dtype.bits, address)
 
 
-def in_one_piece(tensor: Tensor, base: int, place: IntArray | None = None) -> IntArray:
-    """The address of each element, (tensor's shape): from ``base``, pixel n as number ``place[n]``,
-    or n."""
-    pixels = Pixels.of(tensor)
-    place = np.arange(pixels.number) if place is None else place
-    inside = np.arange(0, pixels.each, pixels.nibbles_per_element)
-    return (base + place[:, None] * pixels.each + inside).reshape(tensor.shape)
-
-
 def places(buffer: Buffer, number: int) -> list[Place]:
     """Of so many equal parts, one after the other."""
     cells = buffer.cells(buffer.box).reshape(number, -1)
@@ -52,11 +44,11 @@ def places(buffer: Buffer, number: int) -> list[Place]:
     return found
 
 
-def lying(tensor: Tensor, places: list[Place]) -> Buffer:
-    """Of which so many equal parts are at these."""
+def lying(tensor: Tensor, places: Sequence[Place], name: str = "") -> Buffer:
+    """``tensor``, of which so many equal parts are there, one after the other."""
     width, size = Pixels.of(tensor).nibbles_per_element, Pixels.of(tensor).total // len(places)
     cells = [np.arange(n, n + size) if isinstance(n, int) else n for n in places]
-    return buffer(tensor, np.stack(cells)[:, ::width].reshape(tensor.shape))
+    return buffer(tensor, np.stack(cells)[:, ::width].reshape(tensor.shape), name)
 
 
 class Cells:

@@ -18,7 +18,7 @@ from pipeline.placement.blocks import WORD, round_up
 from pipeline.plan.vocabulary import Buffer
 from pipeline.schedules.bounds import Box, ranges
 from pipeline.schedules.traversed import Run, Traversed, Turn
-from pipeline.search.chains.cells import at, buffer, in_one_piece
+from pipeline.search.chains.cells import at, lying
 from pipeline.search.chains.traversals import Peels, in_turn, peel, ranks
 from pipeline.search.view.pixels import Layer, Pixels, read_at
 
@@ -122,9 +122,10 @@ class Ends:
 
     def _laid(self, tensor: Tensor, base: int, place: IntArray, name: str) -> Buffer:
         """Pixel (y, x) as number ``place[y, x]`` from ``base``."""
+        each = Pixels.of(tensor).each
         if self.mirrored:
-            base, place = self.nibbles - Pixels.of(tensor).each - base, -place[::-1, ::-1]
-        return buffer(tensor, in_one_piece(tensor, base, place.reshape(-1)), name)
+            base, place = self.nibbles - each - base, -place[::-1, ::-1]
+        return lying(tensor, (base + place.reshape(-1) * each).tolist(), name)
 
     def _rest(self, pixels: Pixels, top: int, left: int) -> Box:
         """Of an image, of which so many rows and columns are gone."""

@@ -9,13 +9,12 @@ from itertools import zip_longest
 
 import numpy as np
 
-from pipeline.graph.tensor import IntArray
 from pipeline.placement.blocks import WORD, round_up
 from pipeline.plan.reads import NEVER
 from pipeline.plan.vocabulary import Buffer
 from pipeline.schedules.bounds import ranges
 from pipeline.schedules.traversed import Run, Traversed
-from pipeline.search.chains.cells import Cells, Full, Place, at, buffer, in_one_piece, lying, places
+from pipeline.search.chains.cells import Cells, Full, Place, at, buffer, lying, places
 from pipeline.search.chains.traversals import ordered, rows
 from pipeline.search.view.pixels import Layer, Order, Pixels, PixelView, by_pixel
 
@@ -37,7 +36,7 @@ def arrange(
     nibbles = max(above + beside, *(order.peak for order in orders), 0)
     first = at(start, 0)
     if not in_order and orders and start.name in orders[0].last and not _fits(orders[0], nibbles):
-        first = buffer(start, in_one_piece(start, 0, _deaths(orders[0], start.name)))
+        first = _as_it_dies(orders[0], start.name, 0)
     while True:
         try:
             return _place(nibbles, first, above, orders)
@@ -79,8 +78,7 @@ def _made(
     read = after is not None and any(target.name in each.inputs for each in after.operators)
     if after is not None and read and not _fits(after, arena.size):
         if (base := arena.block(layer.outputs)) is not None:
-            place = in_one_piece(target, base, _deaths(after, target.name))
-            return row_major, {target.name: buffer(target, place)}
+            return row_major, {target.name: _as_it_dies(after, target.name, base)}
     elif (base := _room(arena, row_major, layer, buffers[layer.source.name])) is not None:
         return row_major, {target.name: at(target, base)}
     return order, _follow(arena, order, buffers)
@@ -140,14 +138,13 @@ def _follow(arena: Cells, order: Order, buffers: Buffers) -> Buffers:
     return {each.name: lying(each, held[each.name]) for each in tensors}
 
 
-def _deaths(order: Order, name: str) -> IntArray:
-    """The place of each pixel of ``name`` in the order in which they die.
-
-    An input laid out so leaves free cells in one piece when ``order`` overwrites it.
-    """
-    number = order.view.pixels(name).number
-    last = order.last[name][..., -1].reshape(-1) if name in order.last else np.zeros(number)
-    return np.argsort(np.argsort(last, kind="stable"), kind="stable")
+def _as_it_dies(order: Order, name: str, base: int) -> Buffer:
+    """``name`` in one piece from ``base`` on, its pixels as they die: so it leaves free cells in
+    one piece when ``order`` overwrites it."""
+    pixels = order.view.pixels(name)
+    last = order.last[name][..., -1] if name in order.last else np.zeros(pixels.number)
+    rank = np.argsort(np.argsort(last, axis=None, kind="stable"), kind="stable")
+    return lying(order.view.tensors[name], (base + rank * pixels.each).tolist())
 
 
 def _room(arena: Cells, order: Order, layer: Layer, source: Buffer) -> int | None:

@@ -163,7 +163,7 @@ def _beside(
     for op in after:
         tensor = graph.tensors[op.output]
         cells = Cells(nibbles)
-        cells.free[before.cells(before.box).reshape(-1)] = False
+        cells.hold(before)
         place = cells.run(tensor.nibbles, WORD)
         places[tensor.name] = place = round_up(nibbles, WORD) if place is None else place
         nibbles = max(nibbles, place + tensor.nibbles)
