@@ -91,8 +91,6 @@ class Rules:
 
     def moves(self, state: State) -> list[Move]:
         """What the last step before ``state`` may have been."""
-        if state == START:
-            return []
         if state.context and not state.part:
             return [Move("begin", 0, State(state.full))]
         wanted = state.full | state.part
@@ -231,8 +229,8 @@ def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> 
     ``most_states``.
     """
     first = State(sum(1 << tensor for tensor in rules.view.kept))
-    known: dict[State, list[Found]] = {}
-    waiting, moves_of = [first], dict[State, list[Move]]()
+    known = {START: [Found(rules.nibbles(START.full) if limit == inf else 0)]}
+    waiting, moves_of = [first], dict[State, list[Move]]({START: []})
     while waiting:
         state = waiting[-1]
         if state in known:
@@ -251,8 +249,6 @@ def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> 
             for move in moves_of[state]
             for rest in known[move.before]
         ]
-        if state == START:
-            tried = [Found(rules.nibbles(state.full))]
         if limit < inf:
             tried = [found._replace(peak=0) for found in tried if found.peak <= limit]
         known[state] = _kept(tried, kind)

@@ -162,11 +162,12 @@ def _part(tensor: Tensor, at_once: int) -> Part:
 def _widest(part: Channels, other: Channels, able: Able) -> Channels:
     """``other`` with the most channels that its kernels take and sums are added evenly of, if more
     than ``part`` has; else ``part``, evenly."""
-    ops = [each.op for each in other.passes if each.over]
-    for at_once in _even(other):
-        if at_once > part.at_once and all(able(op, at_once) for op in ops):
-            return replace(other, at_once=at_once)
-    return replace(part, at_once=next(_even(part)))
+    return next(
+        replace(loop, at_once=at_once)
+        for loop, fewer in ((other, part.at_once), (part, 0))
+        for at_once in _even(loop)
+        if at_once > fewer and all(able(each.op, at_once) for each in loop.passes if each.over)
+    )
 
 
 def _even(loop: Channels) -> Iterator[int]:
