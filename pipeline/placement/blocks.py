@@ -3,9 +3,9 @@ where.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from itertools import accumulate
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -24,28 +24,29 @@ class Block(NamedTuple):
     last: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Profile:
     """What keeps its shape: ``parts`` begin at one address, a multiple of ``align``, or
-    ``offsets`` above it. No two share a cell while both live."""
+    ``offsets`` above it, and end ``size`` above it at most. No two share a cell while both live."""
 
     parts: tuple[Block, ...]
     align: int = 1
     offsets: tuple[int, ...] = ()
+    size: int = field(init=False)
 
-    @cached_property
+    def __post_init__(self) -> None:
+        size = max(offset + part.size for offset, part in self.placed)
+        object.__setattr__(self, "size", size)
+
+    @property
     def first(self) -> int:
         return min(part.first for part in self.parts)
 
-    @cached_property
+    @property
     def last(self) -> int:
         return max(part.last for part in self.parts)
 
-    @cached_property
-    def size(self) -> int:
-        return max(offset + part.size for offset, part in self.placed)
-
-    @cached_property
+    @property
     def area(self) -> int:
         return sum(part.size * (part.last - part.first + 1) for part in self.parts)
 
@@ -158,17 +159,16 @@ class Interference:
         self.several = np.array([len(rows) > 1 for rows in self.parts])
         row_of = {(n, number): row for row, (*_, n, number) in enumerate(parts)}
         self.relaxed: dict[int, list[int]] = {}
-        self.told: dict[int, list[tuple[int, int, int]]] = {}
+        told = list[tuple[int, ...]]()
         for over, under, low, high in overlaps:
             one, other = row_of[over], row_of[under]
             self.relaxed.setdefault(one, []).append(other)
             self.relaxed.setdefault(other, []).append(one)
             offset = parts[other][3] - parts[one][3]
             if over[0] != under[0] and low < high:
-                told = under[0], offset + low, offset + high
-                self.told.setdefault(over[0], []).append(told)
-                told = over[0], -offset - high, -offset - low
-                self.told.setdefault(under[0], []).append(told)
+                told.append((over[0], under[0], offset + low, offset + high))
+                told.append((under[0], over[0], -offset - high, -offset - low))
+        self.told = np.array(sorted(told, key=itemgetter(0)), dtype=np.int64).reshape(-1, 4)
         self.known: dict[int, Conflicts] = {}
         self.kept = 0
 
@@ -178,14 +178,14 @@ class Interference:
             return known
         self.work += WORKED_OUT
         several = self.several[n]
-        found = np.array(self.told.get(n, ()), dtype=np.int64).reshape(-1, 3)
+        found = self.told[slice(*np.searchsorted(self.told[:, 0], (n, n + 1))), 1:]
         for row in self.parts[n]:
             found = np.concatenate([found, self._of_part(row)])
             if several:
                 found = _merged(found)
         if not several and (some := self.several[found[:, 0]]).any():
             found = np.concatenate([found[~some], _merged(found[some])])
-        conflicts = Conflicts(*found.T.copy())
+        conflicts = Conflicts(*found.T.astype(np.int32))
         self.kept += 0 if several else len(found)
         if several or self.kept <= KNOWN:
             self.known[n] = conflicts

@@ -55,13 +55,18 @@ def all_of(shape: tuple[int, ...]) -> Box:
 
 def part(buffer: Buffer, box: Box, copy: Index = 0) -> Slice:
     """``box`` of a copy of ``buffer``."""
-    return Slice(buffer.name, *_corner(box), copy)
+    return _slice(buffer.name, box, copy)
 
 
 @lru_cache(1 << 12)
-def _corner(box: Box) -> tuple[tuple[Index, ...], tuple[int, ...]]:
-    """Where ``box`` begins, and its sizes: steps share those of weights."""
-    return tuple(each.low for each in box), tuple(each.size for each in box)
+def _slice(name: str, box: Box, copy: Index) -> Slice:
+    """Steps share those of weights, and sizes."""
+    return Slice(name, tuple(each.low for each in box), _same(tuple(b.size for b in box)), copy)
+
+
+@lru_cache(1 << 12)
+def _same(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    return sizes
 
 
 class Needs:

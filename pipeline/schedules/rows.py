@@ -20,7 +20,7 @@ from pipeline.schedules.draft import Draft, MayOverlap
 from pipeline.schedules.patches import Patches
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RowStep:
     """``make`` row ``row`` of the output, or ``all`` of it at once; ``open`` its sums, ``add`` row
     ``row`` of the input to them, ``close`` them."""
@@ -30,7 +30,7 @@ class RowStep:
     row: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Arrive:
     """Row ``row`` of the input comes in."""
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.placement.place import EFFORT
+from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Laid, Region, lay, needed, room
 from pipeline.schedules.patches import Run, tensors_apart
 from pipeline.schedules.rows import Given, Rows, RowsStep, RowStep
@@ -29,18 +30,47 @@ class Found(NamedTuple):
     repeated: int = 0
 
 
+class _Order(NamedTuple):
+    """Rows in order, segment by segment and, where there are several, all at once; it holds nothing
+    of what was searched, which is large.
+
+    Attributes:
+        draft: of the same graph.
+    """
+
+    ways: list[list[Region]]
+    bound: int
+    segments: int
+    repeated: int
+    effort: int
+    draft: Draft
+
+    @classmethod
+    def of(cls, cuts: Cuts, pieces: Sequence[Piece], bound: int) -> _Order:
+        ways = [regions(cuts, pieces, each) for each in (True, False)[: len(pieces)]]
+        again, effort = sum(run.again for run in cuts.units.runs), int(cuts.effort * EFFORT)
+        return cls(ways, bound, len(pieces), again, effort, cuts.units.draft)
+
+
 def least(graph: Graph, hardware: Hardware, runs: Sequence[Run] = (), effort: float = 1.0) -> Found:
     """As little memory as is found, with ``runs`` or without; ``effort``: see ``Joint``."""
     best: Found | None = None
     for some in (runs, ()) if runs else ((),):
-        cuts = cuts_of(graph, hardware, some, effort=effort)
-        bound, pieces = cuts.least(best.laid.rows - 1 if best else NEVER)
-        if pieces:
-            pieces = cuts.roomiest(bound) or pieces
-            found = _placed(cuts, pieces, bound, room(graph, hardware))
+        most = best.laid.rows - 1 if best else NEVER
+        if order := _ordered(graph, hardware, some, effort, most):
+            found = _placed(order, room(graph, hardware))
             best = min([best, found] if best else [found], key=lambda each: each.laid.rows)
     assert best is not None
     return best
+
+
+def _ordered(
+    graph: Graph, hardware: Hardware, runs: Sequence[Run], effort: float, most: int
+) -> _Order | None:
+    """None where it holds more than ``most`` nibbles."""
+    cuts = cuts_of(graph, hardware, runs, effort=effort)
+    bound, pieces = cuts.least(most)
+    return _Order.of(cuts, cuts.roomiest(bound) or pieces, bound) if pieces else None
 
 
 def within(
@@ -57,7 +87,7 @@ def within(
         cuts = fastest.cuts
         if not way.last.isdisjoint(cuts.units.pixels):
             cuts = cuts_of(graph, hardware, last=way.last, effort=effort)
-        found = _placed(cuts, way.pieces, limit, inf)
+        found = _placed(_Order.of(cuts, way.pieces, limit), inf)
         if found.laid.cells <= available:
             return found
         limit -= found.laid.cells - available
@@ -82,20 +112,19 @@ def cuts_of(
     return Cuts(units, effort=effort)
 
 
-def _placed(cuts: Cuts, pieces: Sequence[Piece], bound: int, available: float) -> Found:
-    """Segment by segment or, where that is more than ``bound``, all rows at once, if that is less;
+def _placed(order: _Order, available: float) -> Found:
+    """Segment by segment or, where that is more than its bound, all rows at once, if that is less;
     on slower kernels where their scratch is more than ``available``."""
-    ways, units, effort = list[Laid](), cuts.units, int(cuts.effort * EFFORT)
-    for in_one_piece in (True, False):
-        parts = regions(cuts, pieces, in_one_piece)
+    ways, draft = list[Laid](), order.draft
+    for way in order.ways:
         laid = lay(
-            parts, units.graph, units.hardware, effort=effort, cells=available, alike=units.draft
+            way, draft.graph, draft.hardware, effort=order.effort, cells=available, alike=draft
         )
         ways.append(laid)
-        if laid.rows <= bound or len(pieces) == 1:
+        if laid.rows <= order.bound:
             break
     best = min(ways, key=lambda laid: (laid.rows, laid.cells))
-    return Found(best, bound, len(pieces), sum(run.again for run in units.runs))
+    return Found(best, order.bound, order.segments, order.repeated)
 
 
 def regions(cuts: Cuts, pieces: Sequence[Piece], in_one_piece: bool = True) -> list[Region]:

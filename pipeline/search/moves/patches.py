@@ -227,7 +227,7 @@ class _Search:
         """Its peak is ``NEVER`` where it is more than ``limit`` cells."""
         streamed = self.hardware.streams_input
         units = Units(
-            self.graph, self.hardware, self.operators, streamed, runs=runs, draft=self.draft
+            self.graph, self.hardware, self.operators, streamed, runs=runs, alike=self.draft
         )
         return Way(tuple(runs), Cuts(units).least(limit, effort=0)[0])
 

@@ -58,7 +58,7 @@ class Units:
         pixels: of a block, by the tensors whose rows lie in blocks.
         runs: that are made patch by patch.
         alone: what no kernel makes row by row; one call makes all of it.
-        draft: from units of the same operators and ``pixels``; it remembers what they read.
+        alike: the ``draft`` of units of the same operators and ``pixels``; it knows what they read.
         blocks: of each tensor its rows' blocks, in order, rows that are made together one; none of
             tensors within a run. ``sizes``: cells (nibbles) of each.
         makers: of each block the unit that completes it; none for the input that is there.
@@ -74,7 +74,8 @@ class Units:
     pixels: Mapping[str, int] = field(default_factory=dict)
     runs: Sequence[Run] = ()
     alone: frozenset[str] = frozenset()
-    draft: Draft | None = None
+    alike: Draft | None = None
+    draft: Draft = field(init=False)
     units: list[Unit] = field(default_factory=list)
     blocks: dict[str, Sequence[int]] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
@@ -83,7 +84,7 @@ class Units:
     readers: list[list[int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.draft = draft = self.draft or drafted(
+        self.draft = draft = self.alike or drafted(
             self.graph, self.hardware, self.operators, self.pixels
         )
         self._add_blocks(self.graph.input)
