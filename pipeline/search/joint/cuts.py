@@ -158,12 +158,11 @@ class Cuts:
         Args:
             effort: for other orders.
         """
-        limit = min(self.peak(self.whole, most), most)
-        if (found := self.cheapest(limit)) is None:
-            peak = self.peak(self.whole, most)
-            return (peak, [self.whole]) if peak <= most else (NEVER, [])
+        whole = self.peak(self.whole, most)
+        if (found := self.cheapest(min(whole, most))) is None:
+            return (whole, [self.whole]) if whole <= most else (NEVER, [])
         if effort and self._better(int(found.cost), int(self.effort * effort)):
-            return self.peak(self.whole, limit), [self.whole]
+            return self.peak(self.whole, most), [self.whole]
         return int(found.cost), list(found.pieces)
 
     def roomiest(self, limit: int) -> list[Piece]:

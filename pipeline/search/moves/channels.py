@@ -13,10 +13,8 @@ from typing import Literal
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.tensor import Tensor
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, Part, takes_place
-from pipeline.plan.maps import packed
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.channels import Channels, Pass
@@ -147,16 +145,14 @@ def able(graph: Graph, hardware: Hardware, op: Operator, at_once: int) -> bool:
     channels = target.shape[-1]
     if (source.shape[-1], source.dtype, len(source.shape)) != (channels, target.dtype, 3):
         return False
-    parts = {each.name: _part(each, at_once or channels) for each in (source, target)}
+    at_once = at_once or channels
+    rings = (0, 0, at_once if at_once < channels else 0)
+    parts = {
+        each.name: replace(Part.packed((*each.shape[:-1], at_once), each.dtype.bits), rings=rings)
+        for each in (source, target)
+    }
     over = frozenset([source.name])
     return takes_place(Form(op, graph, parts, overlaps=over, in_place=True), hardware)
-
-
-def _part(tensor: Tensor, at_once: int) -> Part:
-    """All pixels of so many channels, in a ring."""
-    sizes, bits = (*tensor.shape[:-1], at_once), tensor.dtype.bits
-    ring = at_once if at_once < tensor.shape[-1] else 0
-    return Part(sizes, packed(sizes, bits).strides, bits, rings=(0, 0, ring))
 
 
 def _widest(part: Channels, other: Channels, able: Able) -> Channels:
