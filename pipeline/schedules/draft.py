@@ -316,10 +316,10 @@ class Draft:
     def _extra(self, tensor: str, role: Role, part: str, size: int) -> str:
         """Scratch: at one place for all steps that make some of ``tensor``; what is kept aside:
         anywhere, for the one that makes ``part`` of it."""
-        name = self.graph.beside(tensor, role + part)
-        known = self.held[name].buffer.shape[0] if name in self.held else 0
-        shape, memory = (max(size, known),), self.hardware.activation_memory
-        self.held[name] = Held(Buffer(name, "", memory, shape, 8, packed(shape, 8), role))
+        name, shape = self.graph.beside(tensor, role + part), (size,)
+        if name not in self.held or self.held[name].buffer.shape < shape:
+            memory = self.hardware.activation_memory
+            self.held[name] = Held(Buffer(name, "", memory, shape, 8, packed(shape, 8), role))
         return name
 
 

@@ -130,7 +130,8 @@ class Planner:
         view = PixelView.of(graph.tensors, graph.input, needed(graph), graph.output)
         if view.least_nibbles >= 2 * peak_bytes:
             return None
-        return _named(in_place(graph, self.hardware, form="herringbone"), "herringbone")
+        notes = (("form", "herringbone"),)
+        return in_place(graph, self.hardware, "herringbone", called=NAME, notes=notes)
 
     def _fastest(self, patience: Patience[Plan]) -> Plan:
         """Whole tensors if they fit, unless rows are surely faster; else rows, with whole operators
