@@ -182,16 +182,6 @@ def _least(
     return tuple(peel for _, peels in parts for peel in peels)
 
 
-def turned_once(layer: Layer) -> int:
-    """After how many lines along the shorter side ``single_transpose`` has to turn to need least.
-
-    All are tried, because eq. 4's r* holds only for layout ``contiguous``. Among equals the latest
-    is taken: least is transposed, or nothing.
-    """
-    peaks = turned_after(layer)
-    return len(peaks) - 1 - int(np.argmin(peaks[::-1]))
-
-
 def turned_after(layer: Layer) -> IntArray:
     """[n] the nibbles that ``layer`` needs where it turns after n lines."""
     rows, columns = _reads(layer.windows, layer.outputs[:2], layer.inputs[:2])

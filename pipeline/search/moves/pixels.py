@@ -7,6 +7,8 @@ from functools import partial
 from itertools import accumulate
 from typing import Literal
 
+import numpy as np
+
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -20,7 +22,7 @@ from pipeline.schedules.whole import Whole
 from pipeline.search.chains import contiguous, slots
 from pipeline.search.chains.cells import Cells, at
 from pipeline.search.chains.choose import chosen
-from pipeline.search.chains.peeling import least, turned_once
+from pipeline.search.chains.peeling import least, turned_after
 from pipeline.search.chains.traversals import (
     Peels,
     columns,
@@ -120,7 +122,9 @@ def _orders(form: Form, view: PixelView, number: int, tight: bool) -> Iterator[O
     if form == "replace" or not slides or len(layer.target.shape) != 3:
         return
     if turns:
-        yield ordered(view, number, single_transpose(*size, turned_once(layer)))
+        # all are tried: eq. 4's r* holds only for layout ``contiguous``; the latest moves least
+        turn = len(peaks := turned_after(layer)) - 1 - int(np.argmin(peaks[::-1]))
+        yield ordered(view, number, single_transpose(*size, turn))
         return
     if not layer.peelable:
         yield ordered(view, number, least(layer))
