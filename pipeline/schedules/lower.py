@@ -144,7 +144,8 @@ def lay(
     """
     limit = room(graph, hardware) if cells is None else cells
     draft = Draft(graph, hardware, accumulator_bits, asked=asked)
-    draft.reads = alike.reads if alike else draft.reads
+    if alike:
+        draft = replace(draft, reads=alike.reads, chosen=alike.chosen)
     found = _laid(replace(draft), regions, keep_input, effort)
     last = bool(found.draft.overlaps or found.draft.apart)
     while found.cells > limit and (crowded := _crowded(found, limit, last)):

@@ -20,6 +20,9 @@ from pipeline.search.view.rows import Units
 
 TRIES = 3
 
+NEAR = 256
+"""What is above its bound by no more than such a part of it is near."""
+
 
 class Found(NamedTuple):
     """``bound``: nibbles that the order holds at most; ``repeated``: multiply–accumulates."""
@@ -113,15 +116,15 @@ def cuts_of(
 
 
 def _placed(order: _Order, available: float) -> Found:
-    """Segment by segment or, where that is more than its bound, all rows at once, if that is less;
-    on slower kernels where their scratch is more than ``available``."""
+    """Segment by segment or, where that is not near its bound, all rows at once, if that is less; on
+    slower kernels where their scratch is more than ``available``."""
     ways, draft = list[Laid](), order.draft
     for way in order.ways:
         laid = lay(
             way, draft.graph, draft.hardware, effort=order.effort, cells=available, alike=draft
         )
         ways.append(laid)
-        if laid.rows <= order.bound:
+        if laid.rows - order.bound <= order.bound // NEAR:
             break
     best = min(ways, key=lambda laid: (laid.rows, laid.cells))
     return Found(best, order.bound, order.segments, order.repeated)
