@@ -4,6 +4,7 @@ plan so far is the plan.
 
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -43,12 +44,14 @@ class Patience(Generic[Plan]):
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds, self._over = seconds, False
         self.best: Plan | None = None
-        self._ends, self._status, self._said = ExitStack(), Status(""), ""
+        self._ends, self._status, self._said, self._bound = ExitStack(), Status(""), "", ""
         self._heard = threading.current_thread() is threading.main_thread()
+        self._shown = False
 
     def __enter__(self) -> Self:
         console = Console(stderr=True)
-        if console.is_terminal:
+        self._shown = console.is_terminal
+        if self._shown:
             self._status = self._ends.enter_context(console.status("planning"))
         if self._heard:
             stage = RUNNING.parent.is_dir()
@@ -70,16 +73,22 @@ class Patience(Generic[Plan]):
         self._ends.close()
         return kind is _Over
 
-    def tries(self, what: str) -> None:
-        """Say what is looked at next."""
-        self._status.update(f"planning: {self._said}looking at {what}; Ctrl-C: enough")
+    def tries(self, what: str, share: float) -> None:
+        """Say what is looked at next, and how much of all has been."""
+        said = f"{share:.0%} searched, {self._said}{self._bound}looking at {what}"
+        self._status.update(f"planning: {said}; Ctrl-C: enough")
 
-    def has(self, plan: Plan, peak_bytes: float) -> None:
-        """``plan`` is the best so far, perhaps the last."""
+    def has(self, plan: Plan, said: str) -> None:
+        """``plan`` is the best so far, perhaps the last; ``said``: how good that is."""
         self.best = plan
-        self._said = f"{peak_bytes:,.0f} B so far, "
+        self._said = f"{said} so far, "
         if self._over:
             raise _Over
+
+    def bounded(self, least: Callable[[], str]) -> None:
+        """Nothing is better than ``least``, which is asked only where that is shown."""
+        if self._shown and not self._bound:
+            self._bound = f"{least()} at least, "
 
     def _end(self, _: int, __: FrameType | None) -> None:
         self._over = True

@@ -2,18 +2,24 @@
 plan each time."""
 
 import os
+import re
 from itertools import count
 
 import pytest
+from rich.status import Status
 
+from pipeline.hardware import Hardware
 from pipeline.patience import CUT_SHORT, ENOUGH, Patience
 from pipeline.plan.cost import timeline
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
 from pipeline.search.planner import Planner
+from pipeline.search.swap.best import Tries
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.swap import Swap
 from tests.strategies import nets
+from tests.strategies.swap.test_swap import GRAPH, with_card
 from tests.strategies.test_ordinary import BOARD
 
 KWS = nets.ds_cnn((16,) * 2)
@@ -44,13 +50,34 @@ def test_the_best_so_far_is_the_plan(monkeypatch: pytest.MonkeyPatch, seconds: f
     assert CUT_SHORT not in whole.notes and peak_bytes(whole) < peak_bytes(plan)
 
 
+def test_what_moves_to_a_card_ends_early_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Swap().plan(GRAPH, with_card())
+    monkeypatch.setattr(Tries, "retiled", for_ever)
+    plan = Swap().plan(GRAPH, with_card())
+    verify(plan, GRAPH)
+    assert CUT_SHORT in plan.notes and CUT_SHORT not in whole.notes
+    assert dict(plan.notes)["makespan_us"] >= dict(whole.notes)["makespan_us"]
+
+
+@pytest.mark.parametrize("board", [BOARD, with_card()])
+def test_a_terminal_shows_how_good_it_is_and_may_get(
+    monkeypatch: pytest.MonkeyPatch, board: Hardware
+) -> None:
+    lines = list[str]()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(Status, "update", lambda _, line: lines.append(line))
+    (Swap() if board.storage else Joint()).plan(GRAPH, board)
+    unit = "ms" if board.storage else "B"
+    assert re.search(rf"% searched, [\d,.]+ {unit} so far, [\d,.]+ {unit} at least, ", lines[-1])
+
+
 def test_time_that_suffices_changes_nothing() -> None:
     assert Joint(seconds=600.0).plan(KWS, BOARD) == Joint().plan(KWS, BOARD)
 
 
 def test_what_goes_wrong_is_no_end() -> None:
     with pytest.raises(KeyError), Patience[str]() as patience:
-        patience.has("a plan", 1.0)
+        patience.has("a plan", "1 B")
         raise KeyError
 
 

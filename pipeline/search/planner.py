@@ -53,27 +53,24 @@ class Planner:
         Raises:
             ThimbleError: for a graph without operators.
         """
-        with Patience[Plan](self.seconds) as patience:
-            return self._plan(patience)
-        assert patience.best
-        return replace(patience.best, notes=(*patience.best.notes, CUT_SHORT))
-
-    def _plan(self, patience: Patience[Plan]) -> Plan:
         graph, hardware = self.graph, self.hardware
         needed(graph)  # or there is nothing to plan
         whole = graph.weight_bytes <= self._weights_room
         if hardware.storage is None or whole:
-            plan = self._in_memory(patience)
+            plan = self._in_memory()
             fits = self._arena_nibbles(plan) <= room(graph, hardware)
             if hardware.storage is None or fits:
                 return plan
         try:
             return self._swapped()
         except ThimbleError:  # cannot be cut into tiles
-            return self._in_memory(patience)
+            return self._in_memory()
 
-    def _in_memory(self, patience: Patience[Plan]) -> Plan:
-        return self._least(patience) if self.objective == "memory" else self._fastest(patience)
+    def _in_memory(self) -> Plan:
+        with Patience[Plan](self.seconds) as patience:
+            return self._least(patience) if self.objective == "memory" else self._fastest(patience)
+        assert patience.best
+        return replace(patience.best, notes=(*patience.best.notes, CUT_SHORT))
 
     def _swapped(self) -> Plan:
         """Segments of rows, with what neither SRAM nor flash holds on the card: as few transfers as
@@ -82,7 +79,7 @@ class Planner:
         flash = max(0, self._weights_room - CODE_BYTES)
         in_flash = self.hardware.weights_in == "flash"
         aim = Aim(shares.get(self.objective, 0.0), flash if in_flash else 0)
-        plan = searched(NAME, self.graph, self.hardware, 1, aim)
+        plan = searched(NAME, self.graph, self.hardware, 1, aim, self.seconds)
         return replace(plan, notes=(("form", "swapped"), *plan.notes))
 
     def _least(self, patience: Patience[Plan]) -> Plan:
@@ -96,7 +93,7 @@ class Planner:
         }
         best, least = None, (True, inf, 0)
         for number, (form, move) in enumerate(moves.items()):
-            patience.tries(form)
+            patience.tries(form, number / len(moves))
             try:
                 plan = move(inf if least[0] else least[1])
             except ThimbleError:  # not a chain
@@ -107,9 +104,18 @@ class Planner:
             rank = lacking, _peak_bytes(plan), 0 if form == "rows" else number
             if best is None or rank < least:
                 best, least = plan, rank
-                patience.has(best, rank[1])
+                patience.has(best, f"{rank[1]:,.0f} B")
+                patience.bounded(self._bound)
         assert best is not None, "whole tensors are a plan of any graph"
         return best
+
+    def _bound(self) -> str:
+        if self.extra_macs or self.accumulator_bits < 32:
+            return "nothing"
+        from pipeline.search.lower_bound import lower_bound  # with it comes scipy
+
+        graph, streamed = self.graph, self.hardware.streams_input
+        return f"{lower_bound(graph, needed(graph), streamed).bytes:,.0f} B"
 
     def _whole(self, _: float) -> Plan:
         return _named(one_by_one(self.graph, self.hardware), "ordinary")
@@ -148,8 +154,8 @@ class Planner:
         fits = self._arena_nibbles(whole) <= limit
         most = SURE * modelled_cycles(whole, graph, hardware) if fits else inf
         if fits and smallest is None:
-            patience.has(whole, _peak_bytes(whole))
-        patience.tries("rows")
+            patience.has(whole, f"{_peak_bytes(whole):,.0f} B")
+        patience.tries("rows", 0.5)
         if found := within(graph, hardware, limit, most, self.effort):
             fastest = found.laid.plan(NAME, self._notes(found))
             plans = [fastest] if smallest is None else [smallest, fastest]

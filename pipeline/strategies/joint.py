@@ -34,7 +34,7 @@ class Joint(Strategy):
         arena_limit_times_least: the same, as a multiple of what the least plan takes; 0: as above.
         effort: counted work of the search, as a multiple of the usual: the same plan anywhere.
         seconds: after so many the best plan so far is the plan, marked as cut short and not kept;
-            0: however long it takes. Transfers to a card are searched to the end.
+            0: however long it takes.
     """
 
     name: ClassVar[str] = "joint"

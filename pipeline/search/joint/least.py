@@ -116,8 +116,8 @@ def cuts_of(
 
 
 def _placed(order: _Order, available: float) -> Found:
-    """Segment by segment or, where that is not near its bound, all rows at once, if that is less; on
-    slower kernels where their scratch is more than ``available``."""
+    """Segment by segment or, where that is not near its bound, all rows at once, if that is less;
+    on slower kernels where their scratch is more than ``available``."""
     ways, draft = list[Laid](), order.draft
     for way in order.ways:
         laid = lay(

@@ -1,8 +1,11 @@
 """Propose tiles that move between memory and a card while others are computed."""
 
+from collections.abc import Callable
+
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import alone
+from pipeline.patience import CUT_SHORT, Patience
 from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Notes, laid_at, room
@@ -22,8 +25,11 @@ def kept(graph: Graph, hardware: Hardware) -> int:
     return 2 * (hardware.card.kept_bytes + hardware.card.sums_bytes(maps))
 
 
-def searched(name: str, graph: Graph, hardware: Hardware, frames: int, aim: best.Aim) -> Plan:
-    """The plan that ``best`` finds for a board with a card, as strategy ``name``'s.
+def searched(
+    name: str, graph: Graph, hardware: Hardware, frames: int, aim: best.Aim, seconds: float = 0.0
+) -> Plan:
+    """The plan that ``best`` finds for a board with a card, as strategy ``name``'s; the best so far
+    after ``seconds``, if there are any.
 
     Raises:
         ThimbleError: for a network that cannot be cut into tiles.
@@ -33,7 +39,14 @@ def searched(name: str, graph: Graph, hardware: Hardware, frames: int, aim: best
     in_flash = alone.alone_us(graph, hardware, windows=False) if aim.flash_bytes else {}
     taking = timed(layers(graph), us, rates, in_flash)
     line_bytes, besides = hardware.card.line_bytes, hardware.sram_bytes - available
-    region, notes = best.search(graph, taking, available, frames, rates, line_bytes, aim)
+    how, answer = (graph, taking, available, frames, rates, line_bytes, aim), None
+    with Patience[Callable[[], best.Answer]](seconds) as patience:
+        answer = best.search(*how, patience=patience)
+    if answer is None:
+        assert patience.best
+        region, notes = patience.best()
+        answer = region, (*notes, CUT_SHORT)
+    region, notes = answer
     stays = {key: int(n) + besides for key, n in notes if key in best.STAYS}
     return laid(name, region, tuple((dict(notes) | stays).items()), graph, hardware, frames)
 

@@ -1,17 +1,20 @@
 """The scheduler ``best``: segments found by search, their transfers by list scheduling."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from math import inf
 from typing import NamedTuple, Self
 
 from pipeline.graph.graph import Graph
+from pipeline.patience import Patience
 from pipeline.plan.rates import Rates
 from pipeline.plan.tried import Tried
 from pipeline.schedules.lower import Notes
 from pipeline.schedules.swapped import Swapped
 from pipeline.search.swap.build import add
-from pipeline.search.swap.lower_bounds import lower_bound
+from pipeline.search.swap.lower_bounds import Bound, lower_bound
 from pipeline.search.swap.queues import Queues, Scheduled, frozen, schedule
 from pipeline.search.swap.search import (
     NEVER,
@@ -86,11 +89,13 @@ class Aim(NamedTuple):
 
 LATENCY = Aim()
 
+Answer = tuple[Swapped, Notes]
+
 
 def search(
     graph: Graph, chain: tuple[TiledLayer, ...], sram_bytes: int, frames: int, rates: Rates,
-    line_bytes: int = 1, aim: Aim = LATENCY,
-) -> tuple[Swapped, Notes]:  # fmt: skip
+    line_bytes: int = 1, aim: Aim = LATENCY, patience: Patience[Callable[[], Answer]] | None = None,
+) -> Answer:  # fmt: skip
     """Where nothing fits, what does in as much memory as every layer needs: its size is the
     answer.
 
@@ -99,26 +104,43 @@ def search(
     """
     grain = max(GRAIN, line_bytes)
     sram = sram_bytes // grain * grain
-    tries = Tries(graph, chain, sram, frames, rates, grain, aim)
+    shown, known = patience or Patience[Callable[[], Answer]](), inf
+
+    def better(tries: Tries, found: Found) -> None:
+        nonlocal known
+        if found.price < known:
+            known, ms = found.price, found.scheduled.makespan_us / 1e3
+            shown.has(lambda: _answer(tries, chain, found, [found]), f"{ms:,.1f} ms")
+            shown.bounded(lambda: f"{tries.bound(chain).us / 1e3:,.1f} ms")
+
+    tries = Tries(graph, chain, sram, frames, rates, grain, aim, better)
+    shown.tries("segments", 0.0)
     found = tries.found()
     if not found:
         sram = max(sram, tries.search.least_bytes)
         tries = replace(tries, sram=sram)
         found = tries.found()
     segments = [each for part, _ in found[0].parts for each in part]
+    shown.tries("weights in flash", 0.3)
     for weights in choices(segments, rates, aim.flash_bytes):
         less = replace(tries, layers=staying(chain, weights))
         others = less.found()
         if others and others[0].fewer(found[0]):
             tries, found = less, others
-    best = tries.retiled(found[0])
+    shown.tries("weight tiles", 0.6)
+    return _answer(tries, chain, tries.retiled(found[0]), found)
+
+
+def _answer(
+    tries: "Tries", chain: tuple[TiledLayer, ...], best: Found, found: list[Found]
+) -> Answer:
+    rates, flash_bytes = tries.rates, tries.aim.flash_bytes
     on_chip = {name for layer in tries.layers if not layer.weight for name in layer.fixed}
     in_flash = sum(layer.weight_bytes for layer in chain if layer.weight in on_chip)
     windows = tuple(best.program.windows.values())
     computing, moving = frozen(best.program, best.scheduled.io)
-    bound = lower_bound(chain, graph, sram, rates, frames, aim.flash_bytes)
-    plain = Search(chain, rates, grain)
-    least = maps_stay_bytes(plain), weights_stay_bytes(plain, aim.flash_bytes)
+    bound, plain = tries.bound(chain), Search(chain, rates, tries.grain)
+    least = maps_stay_bytes(plain), weights_stay_bytes(plain, flash_bytes)
     notes: Notes = (
         ("scheduler", "best"),
         ("makespan_us", best.scheduled.makespan_us),
@@ -127,9 +149,10 @@ def search(
         ("bound_overhead_pct", bound.overhead_pct),
         ("weights_in_flash_bytes", in_flash),
         *((key, size) for key, size in zip(STAYS, least, strict=True) if size < NEVER),
-        ("trade", ";".join(str(each.tried(frames)) for each in (best, *found))),
+        ("trade", ";".join(str(each.tried(tries.frames)) for each in (best, *found))),
     )
-    return Swapped(*homes(tries.layers), windows, lambda: computing, lambda: moving, sram), notes
+    held = homes(tries.layers)
+    return Swapped(*held, windows, lambda: computing, lambda: moving, tries.sram), notes
 
 
 @dataclass(frozen=True)
@@ -143,6 +166,12 @@ class Tries:
     rates: Rates
     grain: int = GRAIN
     aim: Aim = LATENCY
+    tell: Callable[["Tries", Found], None] = lambda tries, found: None
+
+    def bound(self, chain: tuple[TiledLayer, ...]) -> Bound:
+        """Of all schedules of ``chain``."""
+        flash = self.aim.flash_bytes
+        return lower_bound(chain, self.graph, self.sram, self.rates, self.frames, flash)
 
     @cached_property
     def search(self) -> Search:
@@ -224,7 +253,9 @@ class Tries:
         io_us = sum(task.us for name in ("read", "write") for task in program.tasks[name])
         steps_us = self.search.step_us * len(program.tasks["compute"])
         price = chosen.makespan_us + self.aim.io * io_us + steps_us
-        return Found(price, io_us, chosen, program, parts)
+        found = Found(price, io_us, chosen, program, parts)
+        self.tell(self, found)
+        return found
 
     def retiled(self, best: Found) -> Found:
         """``best`` with the weight tiles that make the cheapest schedule: how far reads run ahead
