@@ -18,13 +18,14 @@ from pipeline.search.swap.lower_bounds import Bound, lower_bound
 from pipeline.search.swap.queues import Queues, Scheduled, frozen, schedule
 from pipeline.search.swap.search import (
     NEVER,
+    PLACES,
     Search,
     Share,
     choices,
     maps_stay_bytes,
     weights_stay_bytes,
 )
-from pipeline.search.swap.segments import GRAIN, Place, Segment, aligned
+from pipeline.search.swap.segments import GRAIN, Segment, aligned
 from pipeline.search.view.tiles import TiledLayer, homes, staying
 
 SHARES = (
@@ -38,7 +39,8 @@ TASKS = 60_000
 TOGETHER = 32768
 """Bytes of a weight tile that is used for several frames."""
 SMALLER = 0.6
-"""Of SRAM, that plans of one frame are tried in, too."""
+"""Of SRAM, that each frame alone is tried in, too, where there is DMA: large segments leave no room
+to read ahead, which their prices do not know."""
 STAYS = ("maps_stay_bytes", "weights_stay_bytes")
 """Notes: SRAM from which on feature maps, or weights, are not swapped any more."""
 SPARED = 0.005
@@ -184,7 +186,8 @@ class Tries:
         shares = SHARES if self.frames == 1 else SHARES[:3:2]
         saving = (Share(1.0, self.aim.io, 1.0), Share(0.35, self.aim.io, 0.0))
         shares = (*shares, *saving) if self.aim.io else shares
-        for share, limit in product(shares, self.limits()):
+        less = int(SMALLER * self.sram) // self.grain * self.grain
+        for share, limit in product(shares, (self.sram, *[less] * self.rates.dma)):
             parts = self.phases(limit, share)
             if parts and parts not in seen:
                 seen.append(parts)
@@ -193,56 +196,36 @@ class Tries:
         near = [each for each in found if each.price <= (1 + SPARED) * found[0].price]
         return sorted(near, key=lambda each: each.written_bytes) + found[len(near) :]
 
-    def limits(self) -> tuple[int, ...]:
-        """Bytes that each frame alone may take: all, or less. Of several frames, so that weights of
-        the dense layers can arrive meanwhile; of one, since large segments leave no room to read
-        ahead, which their prices do not know: with DMA, less memory can be faster."""
-        less = int(SMALLER * self.sram) if self.frames == 1 else self.sram // 4
-        can = self.rates.dma if self.frames == 1 else self.tail < len(self.layers)
-        return (self.sram, less // self.grain * self.grain) if can else (self.sram,)
-
-    @property
-    def tail(self) -> int:
-        """The number of the first of the dense layers that end the network one after the other."""
-        first, after = len(self.layers), ""
-        for layer in reversed(self.layers):
-            dense = layer.sources[0].windows is None and layer.weight
-            if not dense or after not in ("", layer.target):
-                break
-            first, after = first - 1, layer.sources[0].tensor
-        return first
-
     def phases(self, limit: int, share: Share) -> list[Phase]:
-        """What each frame runs through alone, then what all frames do together: the dense layers at
-        the end, whose weights are read once for all of them where there is room for that. Empty
-        where a frame has too little room."""
-        together = self.batch(self.sram - limit) if self.frames > 1 else []
-        number = len(self.layers) - len(together)
+        """What each frame runs through alone, in ``limit`` bytes, then what all frames do together.
+        Empty where a frame has too little room."""
+        number = len(self.layers) - len(self.together)
         segments = self.search.best(limit, number, share)
         if number and not segments:
             return []
-        phases = (segments, limit), (together, self.sram)
+        phases = (segments, limit), (self.together, self.sram)
         return [each for each in phases if each[0]]
 
-    def batch(self, quiet: int) -> list[Segment]:
-        """Dense layers, each for all frames at once; none where one does not fit. Their tiles fill
-        the ``quiet`` bytes that nobody else needs while they arrive, if there are any, else all
-        that is left."""
-        last, result = len(self.layers) - 1, list[Segment]()
-        for number in range(first := self.tail, last + 1):
+    @cached_property
+    def together(self) -> list[Segment]:
+        """The dense layers at the end, one after the other, each for all frames at once, so that
+        its weights are read once; none of one frame, or where one does not fit. Their tiles fill
+        all that is left."""
+        result = list[Segment]()
+        for number in reversed(range(len(self.layers) if self.frames > 1 else 0)):
             layer, rings = self.layers[number], self.search.ring(number, number, 1)
+            dense = layer.weight and not layer.sources[0].windows
+            if not dense or (result and result[0].kept != layer.target):
+                break
             tile = max(1, min(layer.channels, TOGETHER // layer.row_bytes))
-            kept = layer.sources[0].tensor if number > first else ""
-            target: Place = "stored" if number == last else "kept"
-            one = Segment((layer,), rings, kept, target, 0, tile, 1, self.frames)
+            source, target = layer.sources[0].tensor, PLACES[bool(result)]
+            one = Segment((layer,), rings, source, target, 0, tile, 1, self.frames)
             free = self.sram - one.needed_bytes
-            if quiet:
-                free = min(free, max(quiet - one.needed_bytes, free // 2))
             copies = 1 + free // aligned(tile * layer.row_bytes, self.grain)
             if copies <= 1:
                 return []
-            result.append(replace(one, copies=min(copies, one.tiles)))
-        return result
+            result.insert(0, replace(one, copies=min(copies, one.tiles)))
+        return [replace(each, kept=each.kept if n else "") for n, each in enumerate(result)]
 
     def built(self, parts: list[Phase]) -> Found:
         program = Queues(self.sram, self.grain)
