@@ -67,6 +67,7 @@ def in_place(
             if max(order.peak for order in tight) < best.nibbles:
                 ways = best, slots.arrange(view, nibbles, tight, in_order)
                 best = min(ways, key=lambda found: found.nibbles)
+        view.known.clear()  # of a long chain most of what is held
     else:
         found = (contiguous.arrange(first.start, nibbles, way) for way in _ways(form, view))
         best = min(found, key=lambda each: each.nibbles)
