@@ -141,15 +141,11 @@ class Cuts:
             made = self.units.blocks[self.units.operators[piece.start].output]
             found = self.cells[piece.start] + sum(self.units.sizes[block] for block in made)
         else:
-            order = self._counted(self.order(piece))
-            found = peak(self.units, order, piece[:2], *self.ends(piece), limit)
+            order, ends = self.order(piece), self.ends(piece)
+            found, looked = peak(self.units, order, piece[:2], *ends, limit)
+            self.left -= looked
         self.peaks[piece] = found, found <= limit
         return found
-
-    def _counted(self, order: Iterable[int]) -> Iterator[int]:
-        for unit in order:
-            self.left -= 1
-            yield unit
 
     def least(self, most: int = NEVER, effort: int = EFFORT) -> tuple[int, list[Piece]]:
         """The least peak in cells, and the segments that have it: as few as possible; none where

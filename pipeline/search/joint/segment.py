@@ -61,18 +61,19 @@ def peak(
     source: Collection[str],
     target: Collection[str],
     limit: int,
-) -> int:
+) -> tuple[int, int]:
     """Cells that live at most, what a row shares with a dying one counted once; some number above
-    ``limit`` where that is exceeded: then no more of ``order`` is looked at.
+    ``limit`` where that is exceeded: then no more of ``order`` is looked at. And how much was.
 
     Args:
         span: the first operator of the segment, and the one after its last.
     """
     every, sizes, left = units.units, units.sizes, _Left(units, *span, target)
     here = set(units.held(source))
-    most = live = sum(sizes[block] for block in here)
-    live -= sum(sizes[block] for block in here if not left[block])
+    most, looked = sum(sizes[block] for block in here), 0
+    live = sum(sizes[block] for block in here if left[block])
     for number in order:
+        looked += 1
         _, reads, block, _, within = every[number]
         died = saved = 0
         if block not in here:
@@ -89,6 +90,6 @@ def peak(
         if live - saved + within > most:
             most = live - saved + within
             if most > limit:
-                return most
+                break
         live -= died
-    return most
+    return most, looked

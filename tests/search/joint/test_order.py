@@ -40,12 +40,12 @@ def test_other_orders_are_looked_at() -> None:
     graph = tiny(16)
     cuts = Cuts(Units(graph, BOARD, needed(graph), False))
     order, ends = list(cuts.order(cuts.whole)), cuts.ends(cuts.whole)
-    on_demand = peak_of(cuts.units, order, cuts.whole[:2], *ends, 1 << 60)
+    on_demand, _ = peak_of(cuts.units, order, cuts.whole[:2], *ends, 1 << 60)
     found, units = others(cuts)
     few, _ = others(cuts, 1)
     assert few.peak == on_demand and few.bound <= found.peak
     assert found.proved and sorted(units) == sorted(order)
-    least = peak_of(cuts.units, units, cuts.whole[:2], *ends, 1 << 60)
+    least, _ = peak_of(cuts.units, units, cuts.whole[:2], *ends, 1 << 60)
     assert least == found.peak < on_demand and cuts.least() == (least, [cuts.whole])
 
 
@@ -73,5 +73,5 @@ def test_what_is_found_is_an_order_with_that_peak(seed: int) -> None:
     cuts = Cuts(Units(graph, BOARD, needed(graph), seed % 2 == 0))
     ends = cuts.ends(cuts.whole)
     found, units = others(cuts)
-    least = peak_of(cuts.units, units, cuts.whole[:2], *ends, 1 << 60)
+    least, _ = peak_of(cuts.units, units, cuts.whole[:2], *ends, 1 << 60)
     assert least == found.peak <= cuts.least()[0] and found.proved
