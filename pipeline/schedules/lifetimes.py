@@ -107,7 +107,9 @@ def to_place(draft: Draft, body: Sequence[Step], keep_input: bool, but: bool = F
     outside = any(each.tensor == graph.input for each in draft.elsewhere.values())
     resident = [] if outside else list(given[0])
     last = [*held[draft.home[graph.output]].keys, *(resident if keep_input else ())]
-    lives = lifetimes(body, held, resident, last)
+    lives, often = lifetimes(body, held, resident, last), dict[str, list[Life]]()
+    for key, life in lives.items():
+        often.setdefault(key[0], []).append(life)
     at: dict[Key, Place] = {}
     profiles: list[Profile] = []
     for name, each in held.items():
@@ -119,8 +121,8 @@ def to_place(draft: Draft, body: Sequence[Step], keep_input: bool, but: bool = F
         if each.buffer.role == "scratch":
             if not but:
                 at[name, 0] = len(profiles), 0
-                often = (life for key, life in lives.items() if key[0] == name)
-                profiles.append(Profile(tuple(Block(size, *life) for life in often), align))
+                blocks = tuple(Block(size, *life) for life in often[name])
+                profiles.append(Profile(blocks, align))
         elif (each.over, 0) in at:  # or nothing needs what it lies over
             for key in keys:
                 n, _ = at[key] = at[each.over, 0]

@@ -24,6 +24,9 @@ NONE = 1e12
 """Cycles of what no kernel computes but by tables of where each element is, which can be larger
 than all weights: a finite number, so that fewer of these are better."""
 
+MANY = 256
+"""Operators; what more of them touch is turned over tensor by tensor only."""
+
 Layout = Mapping[str, int]
 """Pixels of a block, by the tensors whose rows lie in blocks."""
 
@@ -71,6 +74,8 @@ def in_blocks(
                 if before == after:
                     continue
                 touched = {number for name in names for number in users[name]}
+                if way is not None and len(touched) > MANY:
+                    continue
                 least = sum(cycles(number, chosen) for number in touched)
                 chosen |= after
                 if sum(cycles(number, chosen) for number in touched) < least:
