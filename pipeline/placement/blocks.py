@@ -110,7 +110,7 @@ KNOWN = 1 << 18
 """Conflicts of profiles of one part that are kept, of 24 bytes each; others are worked out each
 time."""
 
-LONG = 512
+LONG = 2048
 """Conflicts that take as long to look through as looking up a few."""
 
 WORKED_OUT = 8
