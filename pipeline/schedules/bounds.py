@@ -60,13 +60,8 @@ def part(buffer: Buffer, box: Box, copy: Index = 0) -> Slice:
 
 @lru_cache(1 << 12)
 def _slice(name: str, box: Box, copy: Index) -> Slice:
-    """Steps share those of weights, and sizes."""
-    return Slice(name, tuple(each.low for each in box), _same(tuple(b.size for b in box)), copy)
-
-
-@lru_cache(1 << 12)
-def _same(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    return sizes
+    """Steps share those of weights."""
+    return Slice(name, tuple(each.low for each in box), tuple(each.size for each in box), copy)
 
 
 class Needs:

@@ -5,7 +5,7 @@ done; a job begins once the other track has done so many of its own. These count
 keeps the tracks in step, so a plan is right whatever the times become.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Final, Literal, NamedTuple, Self
@@ -153,7 +153,8 @@ class Swapped:
             items += [("wait", (job.after,))] * bool(job.after)
             for act in job.acts:
                 # what reads nothing but padding is no turn of a loop whose others read something
-                alone = bool(act.op) and _empty(reads[act.op](act.box))
+                read = reads[act.op](act.box).values() if act.op else ()
+                alone = any(not each.size for box in read for each in box)
                 items.append(((alone, *act.shape), act.positions))
             items.append(("signal", ()))
 
@@ -163,10 +164,6 @@ class Swapped:
             return _step(Act.at(shape[1:], positions), draft)
 
         return rolled(items, step)
-
-
-def _empty(boxes: Mapping[str, Box]) -> bool:
-    return any(not each.size for box in boxes.values() for each in box)
 
 
 def _step(act: Act, draft: Draft) -> Step:

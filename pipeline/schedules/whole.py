@@ -14,10 +14,6 @@ class Whole:
     op: Operator
     over: str = ""
 
-    @property
-    def operators(self) -> tuple[Operator, ...]:
-        return (self.op,)
-
     def steps(self, draft: Draft) -> list[Step]:
         over = draft.home[self.over] if self.over else ""
         out = draft.hold(self.op.output, over=over)

@@ -134,7 +134,8 @@ class Planner:
         """None where they hold ``peak_bytes`` or more."""
         graph = self.graph
         view = PixelView.of(graph.tensors, graph.input, needed(graph), graph.output)
-        if view.least_nibbles >= 2 * peak_bytes:
+        ends = (view.nibbles(end) for span in view.spans() for end in span)
+        if max(ends, default=0) >= 2 * peak_bytes:  # between parts it needs no less
             return None
         notes = (("form", "herringbone"),)
         return in_place(graph, self.hardware, "herringbone", called=NAME, notes=notes)

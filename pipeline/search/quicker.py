@@ -32,6 +32,9 @@ class Option(NamedTuple):
     scratch: int
 
 
+UNASKED = Option("", "", 0.0, 0.0, 0)
+
+
 def quickest(
     graph: Graph,
     hardware: Hardware,
@@ -46,28 +49,25 @@ def quickest(
         laid: given kernels that are ``asked`` for, by the outputs of operators.
         usual: where none are.
     """
-    able = [each for each in _options(graph, hardware, operators) if 2 * each.scratch <= cells]
-    left = hardware.flash_bytes - estimated_bytes(graph, hardware, operators)
+    options, taken = options_of(graph, hardware, operators)
+    able, left = [o for o in options if 2 * o.scratch <= cells], hardware.flash_bytes - taken
     while usual.cells <= cells and (chosen := chosen_of(able, left)):
         again = laid(asked={each.output: each.kernel for each in chosen})
         if again.cells <= cells:
             return again
         largest = max(chosen, key=lambda each: each.scratch)
-        able = [
-            each for each in able if each.output != largest.output or each.scratch < largest.scratch
-        ]
+        able = [o for o in able if o.output != largest.output or o.scratch < largest.scratch]
     return usual
 
 
 def chosen_of(options: Iterable[Option], flash: float) -> list[Option]:
     """One for each operator at most, which together take ``flash`` bytes at most."""
-    chosen: dict[str, Option] = {}
-    options = list(options)
+    chosen, options = dict[str, Option](), list(options)
 
     def more(each: Option) -> tuple[float, float]:
         """Cycles saved and flash taken beside what is chosen."""
-        known = chosen.get(each.output)
-        return (each.saved - known.saved, each.flash - known.flash) if known else each[2:4]
+        known = chosen.get(each.output, UNASKED)
+        return each.saved - known.saved, each.flash - known.flash
 
     while True:
         better = [(*more(each), each) for each in options]
@@ -78,31 +78,24 @@ def chosen_of(options: Iterable[Option], flash: float) -> list[Option]:
         chosen[best.output], flash = best, flash - taken
 
 
-def _options(graph: Graph, hardware: Hardware, operators: Iterable[Operator]) -> list[Option]:
-    found = []
+def options_of(
+    graph: Graph, hardware: Hardware, operators: Iterable[Operator]
+) -> tuple[list[Option], float]:
+    """And the bytes of flash that the program takes with none of them, rather too many."""
+    found, total, in_flash = list[Option](), float(FRAME_BYTES), hardware.weights_in == "flash"
     for op in operators:
         form = Form.whole(op, graph)
+        total += WEIGHTED_BYTES if op.weighted else OTHER_BYTES
         usual = next(iter(offers(form, hardware)), None)
         if usual is None:
             continue
         takes, bytes_ = cycles_of_step(usual, form, hardware), usual.table_bytes(form)
+        total += bytes_ * in_flash
         for kernel in quicker(form, hardware):
             tables = kernel.table_bytes(form) - bytes_
-            if hardware.weights_in != "flash" and tables > bytes_:
+            if not in_flash and tables > bytes_:
                 continue  # they would lie where the others do
             saved = takes - cycles_of_step(kernel, form, hardware)
             flash = tables + max(0, kernel.code_bytes - WEIGHTED_BYTES)
             found.append(Option(op.output, kernel.name, saved, flash, kernel.scratch_bytes(form)))
-    return found
-
-
-def estimated_bytes(graph: Graph, hardware: Hardware, operators: Iterable[Operator]) -> float:
-    """Of flash that the program takes with kernels that need not be asked for, rather too much."""
-    total = float(FRAME_BYTES)
-    for op in operators:
-        form = Form.whole(op, graph)
-        usual = next(iter(offers(form, hardware)), None)
-        total += WEIGHTED_BYTES if op.weighted else OTHER_BYTES
-        if usual is not None and hardware.weights_in == "flash":
-            total += usual.table_bytes(form)
-    return total
+    return found, total

@@ -15,7 +15,7 @@ from pipeline.kernels import Form, modelled_cycles, named, quicker
 from pipeline.plan.fit import roomy
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Plan
-from pipeline.search.quicker import Option, chosen_of, estimated_bytes
+from pipeline.search.quicker import Option, chosen_of, options_of
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.layers import image_network
@@ -63,7 +63,7 @@ def test_only_speed_asks() -> None:
 def test_each_budget_of_flash_is_kept() -> None:
     """From one that leaves nothing to one that suffices for all."""
     graph, hardware = network(), board()
-    least = estimated_bytes(graph, hardware, graph.operators)
+    _, least = options_of(graph, hardware, graph.operators)
     found = []
     for more in range(0, 80_000, 15_000):
         limited = replace(hardware, flash_bytes=int(least) + more)

@@ -67,7 +67,10 @@ class Way(NamedTuple):
         return self.cost, len(self.pieces)
 
     def on(self, offer: Offer, cost: float) -> Way:
-        return Way(cost, joined(self.pieces, offer.piece), self.last | offer.last)
+        pieces, piece = self.pieces, offer.piece
+        if pieces and piece.form == pieces[-1].form == "layers":  # one goes on
+            pieces, piece = pieces[:-1], piece._replace(start=pieces[-1].start)
+        return Way(cost, (*pieces, piece), self.last | offer.last)
 
 
 Offers = Callable[[Place, Place], Iterable[Offer]]
@@ -111,10 +114,13 @@ class Cuts:
     left: int = ROWS
 
     def __post_init__(self) -> None:
-        self.frontiers = frontiers(self.units)
-        within = {name for run in self.units.runs for name in run.inner}
+        units, graph = self.units, self.units.graph
+        view = View.of(graph.tensors, graph.input, units.operators, graph.output)
+        live = (tuple(view.live(n)) for n in range(1, len(units.operators) + 1))
+        self.frontiers = [() if units.streamed else (graph.input,), *live]
+        within = {name for run in units.runs for name in run.inner}
         self.cells = [
-            sum(self.units.sizes[block] for block in self.units.held(tensors))
+            sum(units.sizes[block] for block in units.held(tensors))
             if within.isdisjoint(tensors)
             else NEVER
             for tensors in self.frontiers
@@ -229,18 +235,3 @@ class Cuts:
             self.better = [order[task - given] for task in found.tasks if task >= given]
             self.peaks[self.whole] = found.peak, True
         return found.peak < below
-
-
-def joined(pieces: Sequence[Piece], piece: Piece) -> tuple[Piece, ...]:
-    """``piece`` after ``pieces``: layer by layer, two in a row are one."""
-    if pieces and piece.form == pieces[-1].form == "layers":
-        return *pieces[:-1], piece._replace(start=pieces[-1].start)
-    return *pieces, piece
-
-
-def frontiers(units: Units) -> list[tuple[str, ...]]:
-    """For each place between operators, and both ends, the tensors that are whole there."""
-    graph = units.graph
-    view = View.of(graph.tensors, graph.input, units.operators, graph.output)
-    first = () if units.streamed else (graph.input,)
-    return [first, *(tuple(view.live(n)) for n in range(1, len(units.operators) + 1))]

@@ -17,7 +17,6 @@ from pipeline.kernels import Form, cycles_of_step, offers
 from pipeline.schedules.rows import rows_of
 from pipeline.search.joint.cuts import Cuts, Offer, Piece, Place, Way, by_rows
 from pipeline.search.layouts import form_of_a_row
-from pipeline.search.view.rows import adds_rows
 
 
 @dataclass
@@ -57,7 +56,7 @@ class Fastest:
         key = op.name, *sorted(lie)
         if key not in self.rows:
             form, graph = form_of_a_row(op, self.cuts.units.graph, lie), self.cuts.units.graph
-            rows = rows_of(graph, op.inputs[0] if adds_rows(op, graph) else op.output)
+            rows = rows_of(graph, op.inputs[0] if form.partial else op.output)
             self.rows[key] = rows * self._cycles(form)
         return self.rows[key]
 

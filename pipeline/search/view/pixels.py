@@ -147,11 +147,6 @@ class PixelView(View):
         alone = all(window.axis is not None and window.count == 1 for window in windows)
         return "1" if alone and op.mixes_channels(self.tensors) else "."
 
-    @property
-    def least_nibbles(self) -> int:
-        """Of what is live between parts: in place they need no less."""
-        return max((self.nibbles(end) for span in self.spans() for end in span), default=0)
-
 
 @dataclass(frozen=True, eq=False)
 class Order:

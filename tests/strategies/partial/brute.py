@@ -5,7 +5,7 @@ not give a schedule that can run (``runs``) is none. What a schedule needs is fo
 forwards on names (``peak_of``). Shares no code with the search.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipeline.graph.graph import Graph
@@ -34,10 +34,14 @@ def _full_first(transition: Transition) -> tuple[bool, str, str]:
     return transition[0] != "full", transition[0], transition[1]
 
 
+def operators(region: Whole | Channels) -> Sequence[Operator]:
+    return [region.op] if isinstance(region, Whole) else region.operators
+
+
 def runs(schedule: Schedule, view: View) -> bool:
     """Each operator runs once, on inputs that are there in the form it needs; a loop reads whole or
     in slices only what was complete before it, and what it writes is complete after it."""
-    run = [op.output for region in schedule for op in region.operators]
+    run = [op.output for region in schedule for op in operators(region)]
     there, right = {view.names[0]}, sorted(run) == sorted(view.names[1:])
     for region in schedule:
         if isinstance(region, Whole):
@@ -67,7 +71,7 @@ def peak_of(schedule: Schedule, view: View, accumulator_bits: int) -> int:
         return sum(view.tensors[name].nibbles for name in names)
 
     for number, region in enumerate(schedule):
-        rest = (op for later in schedule[number + 1 :] for op in later.operators)
+        rest = (op for later in schedule[number + 1 :] for op in operators(later))
         needed = {view.names[n] for n in view.kept}.union(*(op.inputs for op in rest))
         if isinstance(region, Whole):
             dying = {*region.op.overwritable(view.tensors)} - needed
