@@ -234,11 +234,11 @@ class _Verifier:
         source, target = self.place(event, step.src), self.place(event, step.dst)
         if form(source) != form(target):
             raise PlanError(f"{event} turns {source.name} into {target.name}")
-        frame, box = self.frame(event), self.box(event, step.src)
-        if self.box(event, step.dst) != box:
-            raise PlanError(f"{event} reads other elements of {source.tensor} than it writes")
-        if not size_of(box):
+        frame, box, to = self.frame(event), self.box(event, step.src), self.box(event, step.dst)
+        if not size_of(box) + size_of(to):
             return
+        if to != box:
+            raise PlanError(f"{event} reads other elements of {source.tensor} than it writes")
         frame = 0 if self.constant(source) else frame
         read = access(source, box, frame)
         sums = self.memory.find(event, read)

@@ -25,6 +25,7 @@ from tests.plan.subjects import said, subjects
 
 STRICTER = {
     r"resident buffer \w+ overlaps another one": "it may hold the very same elements there",
+    r"counter \w+ is signalled by two tracks": "nobody may wait for the second",
     r"would be watched up to byte": "a limit of the machine that verifies",
 }
 """What ``verify`` refuses although nothing goes wrong, and when that is so."""
