@@ -30,6 +30,9 @@ SURE = 0.98
 """Kernels are right to about 2 % of most networks (``bench_rows``): where whole tensors fit, rows
 have to save more."""
 
+WOVEN = 400_000
+"""Pixels of blocks of operators that are made in turn, at the usual effort: some minutes' work."""
+
 FEWEST = 1e3
 """What a microsecond of the card counts where transfers are to be few: more than any wait."""
 
@@ -131,11 +134,14 @@ class Planner:
         return _named(move.plan(self.graph, self.hardware), "partial")
 
     def _pixels(self, peak_bytes: float) -> Plan | None:
-        """None where they hold ``peak_bytes`` or more."""
+        """None where they hold ``peak_bytes`` or more, or are too many."""
         graph = self.graph
         view = PixelView.of(graph.tensors, graph.input, needed(graph), graph.output)
+        blocks = [view.part(span) for span in view.spans() if span.stop - span.first > 1]
+        woven = sum(view.pixels(op.output).number for block in blocks for op in block)
         ends = (view.nibbles(end) for span in view.spans() for end in span)
-        if max(ends, default=0) >= 2 * peak_bytes:  # between parts it needs no less
+        # between parts it needs no less
+        if max(ends, default=0) >= 2 * peak_bytes or woven > self.effort * WOVEN:
             return None
         notes = (("form", "herringbone"),)
         return in_place(graph, self.hardware, "herringbone", called=NAME, notes=notes)
