@@ -32,9 +32,6 @@ class Option(NamedTuple):
     scratch: int
 
 
-UNASKED = Option("", "", 0.0, 0.0, 0)
-
-
 def quickest(
     graph: Graph,
     hardware: Hardware,
@@ -66,7 +63,7 @@ def chosen_of(options: Iterable[Option], flash: float) -> list[Option]:
 
     def more(each: Option) -> tuple[float, float]:
         """Cycles saved and flash taken beside what is chosen."""
-        known = chosen.get(each.output, UNASKED)
+        known = chosen.get(each.output, Option("", "", 0.0, 0.0, 0))
         return each.saved - known.saved, each.flash - known.flash
 
     while True:
