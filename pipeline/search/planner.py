@@ -134,13 +134,12 @@ class Planner:
         return _named(move.plan(self.graph, self.hardware), "partial")
 
     def _pixels(self, peak_bytes: float) -> Plan | None:
-        """None where they hold ``peak_bytes`` or more, or are too many."""
+        """None where they hold ``peak_bytes`` or more, between parts already, or are too many."""
         graph = self.graph
         view = PixelView.of(graph.tensors, graph.input, needed(graph), graph.output)
         blocks = [view.part(span) for span in view.spans() if span.stop - span.first > 1]
         woven = sum(view.pixels(op.output).number for block in blocks for op in block)
         ends = (view.nibbles(end) for span in view.spans() for end in span)
-        # between parts it needs no less
         if max(ends, default=0) >= 2 * peak_bytes or woven > self.effort * WOVEN:
             return None
         notes = (("form", "herringbone"),)
