@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from pipeline.codegen import pooled, streamed
 from pipeline.codegen.bound import bound
+from pipeline.codegen.c import expressions
 from pipeline.codegen.int4.views import grid
-from pipeline.codegen.int8 import expressions
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.codegen.c import values
+from pipeline.codegen.c.kernel import Kernel, Use, stride_name
+from pipeline.codegen.c.order import Line as OrderLine
+from pipeline.codegen.c.order import Lines
+from pipeline.codegen.c.places import Places
+from pipeline.codegen.c.values import Span, Value
+from pipeline.codegen.c.views import View
 from pipeline.codegen.constants import Constants, Names, variable
 from pipeline.codegen.int4.windows import Windows
-from pipeline.codegen.int8 import values
-from pipeline.codegen.int8.kernel import Kernel, Use, stride_name
-from pipeline.codegen.int8.order import Line as OrderLine
-from pipeline.codegen.int8.order import Lines
 from pipeline.codegen.int8.permutations import Permutations
-from pipeline.codegen.int8.places import Places
-from pipeline.codegen.int8.values import Span, Value
-from pipeline.codegen.int8.views import View
 from pipeline.codegen.names import comment
 from pipeline.codegen.render import KERNELS
 from pipeline.codegen.statements import Call, Line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipeline.codegen.int8.values import Value
+from pipeline.codegen.c.values import Value
 
 PLACE = "{}"
 """Where in an argument's text its number goes."""

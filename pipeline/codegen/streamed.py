@@ -15,8 +15,8 @@ from typing import TypeGuard
 
 import numpy as np
 
-from pipeline.codegen.int8 import nest, values
-from pipeline.codegen.int8.values import Span, Value
+from pipeline.codegen.c import nest, values
+from pipeline.codegen.c.values import Span, Value
 from pipeline.codegen.program import Program, Take
 from pipeline.codegen.render import render
 from pipeline.codegen.statements import PLACE, Argument, Call

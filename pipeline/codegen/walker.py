@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from pipeline.codegen import kernel_sets, streamed
 from pipeline.codegen.bound import bound
+from pipeline.codegen.c import values
 from pipeline.codegen.checks import arena_memory
-from pipeline.codegen.int8 import values
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.kernels.own_image import own_image

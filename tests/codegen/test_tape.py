@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.codegen import generate, tape
-from pipeline.codegen.int8.values import Atom, Value
+from pipeline.codegen.c.values import Atom, Value
 from pipeline.codegen.statements import PLACE, Argument, Call, Line
 from pipeline.codegen.tape import Case, Tape, statements
 from pipeline.graph.graph import Graph

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipeline.codegen.c.values import Span, Value, whole
+from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.values import Span, Value, whole
-from pipeline.codegen.int8.views import View
 from pipeline.codegen.program import ARENA
 from pipeline.plan.vocabulary import Affine
 

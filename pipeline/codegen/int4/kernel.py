@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
+from pipeline.codegen.c.values import Value
 from pipeline.codegen.int4.packing import Lanes, assign, bounds
 from pipeline.codegen.int4.views import SCATTERED, grid
-from pipeline.codegen.int8.values import Value
 from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.graph.operator import Clip, Operator, limits
 from pipeline.graph.requant import PowerOfTwo

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.int8 import window
+from pipeline.codegen.c import window
+from pipeline.codegen.c.values import Span, whole
+from pipeline.codegen.c.views import View
+from pipeline.codegen.c.window import WindowAxis
 from pipeline.codegen.int8.ending import Ending
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.values import Span, whole
-from pipeline.codegen.int8.views import View
 from pipeline.codegen.int8.weights import Weights
-from pipeline.codegen.int8.window import WindowAxis
 from pipeline.errors import ThimbleError
 
 LARGEST_BLOCK = 32

@@ -8,9 +8,9 @@ from functools import cached_property
 from math import prod
 from typing import Any, TypeVar
 
-from pipeline.codegen.int8.order import Line, lines
-from pipeline.codegen.int8.values import Span, Value, atom, whole
-from pipeline.codegen.int8.views import View, view
+from pipeline.codegen.c.order import Line, lines
+from pipeline.codegen.c.values import Span, Value, atom, whole
+from pipeline.codegen.c.views import View, view
 from pipeline.codegen.program import ARENA, Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator

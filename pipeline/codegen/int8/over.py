@@ -3,12 +3,13 @@ to be read is kept aside, some pixels, or a channel of the row."""
 
 from __future__ import annotations
 
-from pipeline.codegen.int8 import weights, window
+from pipeline.codegen.c import window
+from pipeline.codegen.c.kernel import SCRATCH
+from pipeline.codegen.c.values import Value, whole
+from pipeline.codegen.c.views import View
+from pipeline.codegen.int8 import weights
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.kernel import SCRATCH
-from pipeline.codegen.int8.values import Value, whole
-from pipeline.codegen.int8.views import View
 from pipeline.codegen.program import ARENA
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pipeline.codegen.c.values import Value
 from pipeline.codegen.cycles import decompose
-from pipeline.codegen.int8.values import Value
 from pipeline.codegen.render import render
 from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.graph.tensor import Box, IntArray

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pipeline.codegen.binding import form_of
+from pipeline.codegen.c.values import Value, whole
+from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.values import Value, whole
-from pipeline.codegen.int8.views import View
 from pipeline.codegen.program import ARENA
 from pipeline.plan.maps import Blocks, Rows
 from pipeline.plan.vocabulary import Buffer, Slice

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from pipeline.codegen.c.values import Span, Value
+from pipeline.codegen.c.views import View
 from pipeline.codegen.constants import Array
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.values import Span, Value
-from pipeline.codegen.int8.views import View
 from pipeline.graph.operator import Operator
 
 NAME = "weights"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.codegen.c import expressions, nest, values
+from pipeline.codegen.c.values import Value, greatest, least, span
 from pipeline.codegen.constants import Names, variable
-from pipeline.codegen.int8 import expressions, nest, values
-from pipeline.codegen.int8.values import Value, greatest, least, span
 from pipeline.codegen.names import comment
 from pipeline.codegen.render import static_source
 from pipeline.graph.exponential import reciprocal

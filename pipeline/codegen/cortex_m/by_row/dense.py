@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.codegen.c.values import Value
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.rows import row_view
-from pipeline.codegen.int8.values import Value
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.by_row.dense import TOGETHER

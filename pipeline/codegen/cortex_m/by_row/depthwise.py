@@ -7,10 +7,10 @@ from itertools import groupby
 
 import numpy as np
 
+from pipeline.codegen.c.expressions import product, total
 from pipeline.codegen.cortex_m.by_row.depthwise_group import ENDS, WORDS, Group
 from pipeline.codegen.cortex_m.by_row.rows import input_rows, layouts, out_row
 from pipeline.codegen.cortex_m.ending import End, end, wrapped
-from pipeline.codegen.int8.expressions import product, total
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d

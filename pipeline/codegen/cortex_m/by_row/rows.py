@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 
 from pipeline.codegen.binding import form_of
+from pipeline.codegen.c.values import Value, whole
+from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import made_row, row_view
-from pipeline.codegen.int8.values import Value, whole
-from pipeline.codegen.int8.views import View
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d

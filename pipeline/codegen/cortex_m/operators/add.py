@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.codegen.binding import form_of
+from pipeline.codegen.c import window
+from pipeline.codegen.c.order import Line as OrderLine
+from pipeline.codegen.c.values import Value
+from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m.by_row.rows import out_row
 from pipeline.codegen.cortex_m.ending import element_ending
-from pipeline.codegen.int8 import window
 from pipeline.codegen.int8.job import Job, shape_text
-from pipeline.codegen.int8.order import Line as OrderLine
 from pipeline.codegen.int8.rows import row_view
-from pipeline.codegen.int8.values import Value
-from pipeline.codegen.int8.views import View
 from pipeline.graph.operators.add import Add
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor

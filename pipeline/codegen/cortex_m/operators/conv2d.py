@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeline.codegen.binding import form_of
+from pipeline.codegen.c.values import whole
+from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.conv2d import about
-from pipeline.codegen.int8.values import whole
-from pipeline.codegen.int8.views import View
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.conv2d import MOST_WORDS, Rows, is_flat, pixels_of, reached

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pipeline.codegen.binding import form_of
+from pipeline.codegen.c import expressions
+from pipeline.codegen.c.values import Value
+from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m.by_row.rows import out_row
 from pipeline.codegen.cortex_m.ending import element_ending
-from pipeline.codegen.int8 import expressions
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.rows import made_row, row_view, stretches
-from pipeline.codegen.int8.values import Value
-from pipeline.codegen.int8.views import View
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.gate import sides
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.int8 import window
+from pipeline.codegen.c import window
+from pipeline.codegen.c.values import whole
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.operators import conv2d
-from pipeline.codegen.int8.values import whole
 from pipeline.codegen.int8.weights import weights
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import Tensor

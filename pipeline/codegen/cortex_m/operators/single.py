@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.codegen.c import window
+from pipeline.codegen.c.values import whole
 from pipeline.codegen.cortex_m import step
 from pipeline.codegen.cortex_m.ending import end, wrapped
 from pipeline.codegen.cortex_m.strips import strips
-from pipeline.codegen.int8 import window
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import conv2d
-from pipeline.codegen.int8.values import whole
 from pipeline.codegen.int8.weights import table
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds

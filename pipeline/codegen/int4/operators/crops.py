@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
+from pipeline.codegen.c.values import Value
 from pipeline.codegen.int4.lines import are_disjoint, pixels
 from pipeline.codegen.int4.stretches import stretches
 from pipeline.codegen.int4.views import as_pixels
-from pipeline.codegen.int8.values import Value
 from pipeline.codegen.program import Program
 from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.graph.operators.rearrange import Rearrange

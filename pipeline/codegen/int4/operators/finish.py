@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
+from pipeline.codegen.c.values import Value
 from pipeline.codegen.int4.lines import are_disjoint
 from pipeline.codegen.int8.ending import ending
-from pipeline.codegen.int8.values import Value
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
 from pipeline.codegen.statements import PLACE, Argument, Call

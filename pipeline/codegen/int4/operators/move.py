@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.codegen.c.values import Value
 from pipeline.codegen.constants import stored
 from pipeline.codegen.cycles import decompose
 from pipeline.codegen.int4.views import grid
-from pipeline.codegen.int8.values import Value
 from pipeline.codegen.program import Program
 from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.errors import ThimbleError

@@ -6,11 +6,11 @@ from functools import partial
 
 import numpy as np
 
+from pipeline.codegen.c.values import Value
 from pipeline.codegen.constants import stored
 from pipeline.codegen.int4.lines import are_disjoint, pixels
 from pipeline.codegen.int4.stretches import Stretch, stretches
 from pipeline.codegen.int4.views import as_pixels
-from pipeline.codegen.int8.values import Value
 from pipeline.codegen.program import Program
 from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.graph.operator import Tensors, clipped_to

@@ -7,11 +7,11 @@ pass lie side by side for each of them.
 
 from __future__ import annotations
 
-from pipeline.codegen.int8 import window
+from pipeline.codegen.c import window
+from pipeline.codegen.c.values import Span
+from pipeline.codegen.c.views import View
+from pipeline.codegen.c.window import WindowAxis
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.values import Span
-from pipeline.codegen.int8.views import View
-from pipeline.codegen.int8.window import WindowAxis
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 

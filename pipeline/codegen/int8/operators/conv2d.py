@@ -5,11 +5,12 @@ One input channel a group (depthwise, or a grey image) is in ``depthwise.py``.
 
 from __future__ import annotations
 
-from pipeline.codegen.int8 import over, weights, window
+from pipeline.codegen.c import window
+from pipeline.codegen.c.values import Span, whole
+from pipeline.codegen.int8 import over, weights
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.operators import accumulate, depthwise
-from pipeline.codegen.int8.values import Span, whole
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.conv2d import Conv2d
 

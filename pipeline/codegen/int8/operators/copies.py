@@ -7,11 +7,11 @@ from math import prod
 
 import numpy as np
 
-from pipeline.codegen.int8 import nest
+from pipeline.codegen.c import nest
+from pipeline.codegen.c.values import Span, Value
+from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job, arena_view, shape_text
 from pipeline.codegen.int8.permutations import first_bytes
-from pipeline.codegen.int8.values import Span, Value
-from pipeline.codegen.int8.views import View
 from pipeline.codegen.program import Program
 from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.errors import ThimbleError

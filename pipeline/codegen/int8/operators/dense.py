@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from pipeline.codegen.int8 import nest, weights, window
+from pipeline.codegen.c import nest, window
+from pipeline.codegen.c.values import Value
+from pipeline.codegen.int8 import weights
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
-from pipeline.codegen.int8.values import Value
 from pipeline.graph.operators.dense import Dense
 
 

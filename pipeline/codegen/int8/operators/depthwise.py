@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.int8 import channels, weights, window
+from pipeline.codegen.c import window
+from pipeline.codegen.c.values import Span, whole
+from pipeline.codegen.int8 import channels, weights
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import conv2d
-from pipeline.codegen.int8.values import Span, whole
 from pipeline.graph.operators.conv2d import Conv2d
 
 

@@ -7,15 +7,15 @@ from math import prod
 
 import numpy as np
 
+from pipeline.codegen.c import expressions, nest
+from pipeline.codegen.c.nest import Nest
+from pipeline.codegen.c.values import Span, Value
+from pipeline.codegen.c.views import View
 from pipeline.codegen.constants import narrowest
-from pipeline.codegen.int8 import expressions, nest
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
-from pipeline.codegen.int8.nest import Nest
 from pipeline.codegen.int8.requantize import scaling
 from pipeline.codegen.int8.rows import Stretch, made_row, row_view, stretches
-from pipeline.codegen.int8.values import Span, Value
-from pipeline.codegen.int8.views import View
 from pipeline.errors import ThimbleError
 from pipeline.graph import broadcast
 from pipeline.graph.families import Pairwise

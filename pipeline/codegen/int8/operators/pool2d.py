@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.int8 import channels, over, window
+from pipeline.codegen.c import window
+from pipeline.codegen.c.values import whole
+from pipeline.codegen.int8 import channels, over
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
-from pipeline.codegen.int8.values import whole
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 
 

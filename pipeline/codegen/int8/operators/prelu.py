@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.codegen.int8 import expressions
+from pipeline.codegen.c import expressions
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.operators import elements
 from pipeline.codegen.int8.requantize import scaling, stored

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.codegen.int8 import nest
-from pipeline.codegen.int8.expressions import product, total
+from pipeline.codegen.c import nest
+from pipeline.codegen.c.expressions import product, total
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.graph.operators.softmax import Softmax
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from pipeline.codegen.int8 import nest
+from pipeline.codegen.c import nest
+from pipeline.codegen.c.values import Value
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import arena_view
 from pipeline.codegen.int8.operators.copies import fill
-from pipeline.codegen.int8.values import Value
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator

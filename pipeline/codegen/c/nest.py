@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.codegen.int8.expressions import offset, product, total
-from pipeline.codegen.int8.values import Value
-from pipeline.codegen.int8.views import View
+from pipeline.codegen.c.expressions import offset, product, total
+from pipeline.codegen.c.values import Value
+from pipeline.codegen.c.views import View
 
 VARIABLES = "ijklmn"
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from pipeline.codegen.int8 import expressions
-from pipeline.codegen.int8.values import Value
-from pipeline.codegen.int8.views import View
+from pipeline.codegen.c import expressions
+from pipeline.codegen.c.values import Value
+from pipeline.codegen.c.views import View
 from pipeline.codegen.render import render
 from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.errors import ThimbleError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.codegen.int8.expressions import minus, product
-from pipeline.codegen.int8.values import Span, Value
-from pipeline.codegen.int8.views import View
+from pipeline.codegen.c.expressions import minus, product
+from pipeline.codegen.c.values import Span, Value
+from pipeline.codegen.c.views import View
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from pipeline.codegen.c.expressions import minus, offset, product, total
+from pipeline.codegen.c.places import Layout, Lookup
+from pipeline.codegen.c.values import Span, Value
 from pipeline.codegen.constants import read
-from pipeline.codegen.int8.expressions import minus, offset, product, total
-from pipeline.codegen.int8.places import Layout, Lookup
-from pipeline.codegen.int8.values import Span, Value
 from pipeline.codegen.statements import PLACE, Argument
 from pipeline.errors import ThimbleError
 from pipeline.plan.vocabulary import Buffer

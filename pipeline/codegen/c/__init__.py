@@ -1,0 +1,1 @@
+"""The toolkit that writes C, for every instruction set: values, views, nests of loops, windows."""
