@@ -29,7 +29,8 @@ from pipeline.training.augment import Distorting, Distortion
 from pipeline.training.checkpoint import Checkpoint, fingerprint
 from pipeline.training.environment import Run, repeatable
 from pipeline.training.examples import Examples
-from pipeline.training.paper_engine import Engine, device, engine
+from pipeline.training.paper_device import engine
+from pipeline.training.paper_engine import Engine, device
 from pipeline.training.paper_images import Copies, Judged, times
 from pipeline.training.paper_progress import Steps
 from pipeline.training.paper_rows import to_network

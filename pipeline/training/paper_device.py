@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.training import paper_stack
-from pipeline.training.paper_engine import Epoch
+from pipeline.training import paper_kernel, paper_stack
+from pipeline.training.paper_engine import Cores, Engine, Epoch
 from pipeline.training.paper_kernel import F32, U8, U32, Batches, Chain
 
 GROUPS = 128
@@ -176,3 +176,8 @@ def _corrected(epoch: Epoch) -> F32:
         now = epoch.done + number + 1
         found.append((float(rate) / (1 - FIRST**now), 1 / math.sqrt(1 - SECOND**now)))
     return np.array(found, np.float32)
+
+
+def engine(chain: Chain, device: str, threads: int) -> Engine:
+    """For ``cpu``, or a device of PyTorch's."""
+    return Stacked(chain, device) if device != "cpu" else Cores(paper_kernel.build(chain), threads)

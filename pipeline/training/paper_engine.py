@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from pipeline.training import paper_kernel
-from pipeline.training.paper_kernel import F32, U8, U32, Batches, Chain
+from pipeline.training.paper_kernel import F32, U8, U32, Batches
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,6 @@ class Cores:
     def logits(self, rows: Sequence[F32], mode: int, images: U8) -> list[F32]:
         with ThreadPoolExecutor(max_workers=self.threads) as pool:
             return list(pool.map(lambda row: self.kernel.logits(row, mode, images), rows))
-
-
-def engine(chain: Chain, device: str, threads: int) -> Engine:
-    """For ``cpu``, or a device of PyTorch's."""
-    if device == "cpu":
-        return Cores(paper_kernel.build(chain), threads)
-    from pipeline.training.paper_device import Stacked
-
-    return Stacked(chain, device)
 
 
 def device(name: str) -> str:

@@ -9,8 +9,8 @@ from pipeline.codegen.avr.stream import flip, from_least, stream
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.cortex_m import step
+from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job, shape_text
-from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.avr import Convolution, Depthwise
 from pipeline.kernels.avr.convolution import UNROLL

@@ -8,8 +8,8 @@ from pipeline.codegen.binding import form_of
 from pipeline.codegen.cortex_m import step
 from pipeline.codegen.cortex_m.ending import wrapped
 from pipeline.codegen.cortex_m.operators.conv2d import met, window
+from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.codegen.thumb.ending import ends
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray

@@ -8,8 +8,8 @@ import numpy as np
 
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.cortex_m import step
+from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.codegen.thumb.ending import ends
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.thumb.depthwise import Strip, strip_of, together

@@ -8,8 +8,8 @@ from pipeline.codegen.cortex_m.by_row.rows import input_rows, layouts, out_row
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.cortex_m.operators.depthwise import table
 from pipeline.codegen.cortex_m.taps import Row, last
+from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.by_row.depthwise_wide import RowDepthwiseWide
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK

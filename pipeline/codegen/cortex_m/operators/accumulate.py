@@ -13,9 +13,9 @@ import numpy as np
 
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.operators import rounded
+from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.accumulate import passes
-from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.conv2d import pixels_together

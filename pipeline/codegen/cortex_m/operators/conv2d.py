@@ -11,8 +11,8 @@ from pipeline.codegen.c.values import whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end
+from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.conv2d import MOST_WORDS, Rows, is_flat, pixels_of, reached

@@ -9,8 +9,8 @@ from pipeline.codegen.c.values import whole
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import End, end, wrapped
 from pipeline.codegen.cortex_m.taps import Row, last, together
+from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.depthwise import columns, lanes, odd_kernel

@@ -14,9 +14,9 @@ from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import End, end, wrapped
 from pipeline.codegen.cortex_m.operators.pool import pooled
+from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import pool2d as of_pool
-from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import IntArray

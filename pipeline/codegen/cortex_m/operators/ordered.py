@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pipeline.codegen.c import window
 from pipeline.codegen.c.values import whole
+from pipeline.codegen.int8.convolution import about, ranges
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
-from pipeline.codegen.int8.operators import conv2d
 from pipeline.codegen.int8.weights import weights
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import Tensor
@@ -18,7 +18,7 @@ def convolution(job: Job) -> None:
     op = job.operator(Conv2d)
     source = job.tensor(op.inputs[0])
     _, kernel_h, kernel_w, depth = job.tensor(op.parameters[0]).shape
-    inside, _, outs = conv2d.ranges(job, op, depth)
+    inside, _, outs = ranges(job, op, depth)
     kernel = (kernel_h, kernel_w)
     rows, columns = window.window_axes(job.box, inside, kernel, op.stride, op.padding)
     view = job.view("in", job.given(source.name), ring_axes=2)
@@ -26,7 +26,7 @@ def convolution(job: Job) -> None:
     job.program.headers.add(HEADER)
     job.call(
         "cortex_m/ordered_conv2d",
-        conv2d.about(job, op),
+        about(job, op),
         {"in": view, **read.views, "out": job.out((*job.box[:2], outs), ring_axes=3)},
         {
             **window.ranges(job.box, inside, outs),

@@ -16,9 +16,9 @@ import numpy as np
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
+from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.accumulate import passes
-from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.accumulate import PIXELS, few_taps, pairs_of_pixels

@@ -15,9 +15,9 @@ from pipeline.codegen.c.values import whole
 from pipeline.codegen.cortex_m import step
 from pipeline.codegen.cortex_m.ending import end, wrapped
 from pipeline.codegen.cortex_m.strips import strips
+from pipeline.codegen.int8 import convolution
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators import conv2d
 from pipeline.codegen.int8.weights import table
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
@@ -34,13 +34,13 @@ def by_taps(job: Job) -> None:
     values = job.program.graph.constants[name]
     depth = values.shape[3]
     kernel = (values.shape[1], values.shape[2])
-    inside, _, outs = conv2d.ranges(job, op, depth)
+    inside, _, outs = convolution.ranges(job, op, depth)
     rows, columns = window.window_axes(job.box, inside, kernel, op.stride, op.padding, op.dilation)
     constants = job.program.constants
     less = values.sum(axis=3) * source.zero_point
     job.call(
         "cortex_m/single",
-        conv2d.about(job, op),
+        convolution.about(job, op),
         {"in": view, "out": job.out()},
         {
             **window.ranges(job.box, inside),
@@ -75,7 +75,7 @@ def by_rows(job: Job) -> None:
     ends = [starts, finish.quick.constants, less.sum(axis=2), less.reshape(channels, -1)]
     job.call(
         "cortex_m/rows",
-        conv2d.about(job, op),
+        convolution.about(job, op),
         {"in": view, "out": job.out()},
         {"o": part.start},
         True,
@@ -112,7 +112,7 @@ def in_strips(job: Job) -> None:
     rows = [wrapped(starts[:, None]), finish.quick.constants, less.reshape(channels, -1)]
     job.call(
         "cortex_m/strips",
-        conv2d.about(job, op),
+        convolution.about(job, op),
         {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
         {"o": part.start},
         True,

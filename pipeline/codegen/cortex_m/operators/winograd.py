@@ -9,8 +9,8 @@ import numpy as np
 from pipeline.codegen.binding import form_of, kernel_of
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import QuickText, wrapped
+from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators.conv2d import about
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.inner import unrolled

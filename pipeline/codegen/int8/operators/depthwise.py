@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pipeline.codegen.c import window
 from pipeline.codegen.c.values import Span, whole
-from pipeline.codegen.int8 import channels, weights
+from pipeline.codegen.int8 import channels, convolution, weights
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators import conv2d
 from pipeline.graph.operators.conv2d import Conv2d
 
 
@@ -16,7 +15,7 @@ def compute(job: Job) -> None:
     op = job.operator(Conv2d)
     source = job.tensor(op.inputs[0])
     count, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape
-    inside, _, outs = conv2d.ranges(job, op, 1)
+    inside, _, outs = convolution.ranges(job, op, 1)
     given = job.program.box(job.given(source.name))[2]
     multiplier = count // op.groups
     if job.partial and not given.covers(whole(source.shape[2])):
@@ -28,7 +27,7 @@ def compute(job: Job) -> None:
     axes = window.window_axes(job.windowed, inside, kernel, op.stride, op.padding, op.dilation)
     channels.call(
         job,
-        f"{conv2d.about(job, op)}{', partial' if job.partial else ''}",
+        f"{convolution.about(job, op)}{', partial' if job.partial else ''}",
         view,
         axes,
         inside,
