@@ -7,12 +7,11 @@ that exists is well formed; whether it is right is what ``verify`` proves.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from pipeline.errors import PlanError
-from pipeline.hardware import Memory
 from pipeline.plan.buffers import Buffer
 from pipeline.plan.maps import Affine, Blocks, Rows, Table, packed
+from pipeline.plan.parts import Parts
 from pipeline.plan.steps import (
     Clear,
     Compute,
@@ -42,38 +41,8 @@ KEPT = "input_kept"
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Who computes what, when, and where in memory, for one frame or some in flight together.
-
-    Attributes:
-        resident: buffers that hold their tensor before the first step: constants and the input.
-        output: the buffer that holds the result after the last step.
-        frames: how many; copy ``f`` of the input's and the output's buffer is frame ``f``'s.
-        notes: what the strategy knows about the plan, for the report; ``KEPT`` is a promise.
-    """
-
-    graph: str
-    strategy: str
-    memories: tuple[Memory, ...]
-    buffers: tuple[Buffer, ...]
-    tracks: tuple[Track, ...]
-    resident: tuple[str, ...]
-    output: str
-    notes: tuple[tuple[str, bool | int | float | str], ...] = ()
-    frames: int = 1
+class Plan(Parts):
+    """One that exists is well formed."""
 
     def __post_init__(self) -> None:
         check(self)
-
-    @cached_property
-    def buffer(self) -> dict[str, Buffer]:
-        return {buffer.name: buffer for buffer in self.buffers}
-
-    @cached_property
-    def memory(self) -> dict[str, Memory]:
-        return {memory.name: memory for memory in self.memories}
-
-    @cached_property
-    def on_card(self) -> dict[str, Buffer]:
-        """Buffers that lie on a card, by name; without any nothing leaves the chip."""
-        return {b.name: b for b in self.buffers if self.memory[b.memory].kind == "block"}

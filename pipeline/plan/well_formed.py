@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
 from pipeline.errors import PlanError
 from pipeline.plan.buffers import MOST_COPIES, PASSING, Buffer
 from pipeline.plan.maps import Affine
+from pipeline.plan.parts import Parts
 from pipeline.plan.steps import (
     Compute,
     Finish,
@@ -32,9 +32,6 @@ from pipeline.plan.steps import (
 )
 from pipeline.typed import misfit
 
-if TYPE_CHECKING:
-    from pipeline.plan.vocabulary import Plan
-
 MOST_STEPS = 4_000_000
 """Of a plan, loops unrolled: seven times what VGG16 takes in tiles of 16 KiB."""
 
@@ -50,7 +47,7 @@ MOST_ELEMENTS = 1 << 31
 MOST_TRACKS = 16
 
 
-def check(plan: Plan) -> None:
+def check(plan: Parts) -> None:
     """
     Raises:
         PlanError: the first thing that no reader of the plan could make sense of.
@@ -65,13 +62,13 @@ def check(plan: Plan) -> None:
             _step(plan, step, scope)
 
 
-def statements(plan: Plan) -> Iterator[Statement]:
+def statements(plan: Parts) -> Iterator[Statement]:
     """Every step but loops, once, however often loops run it."""
     for track in plan.tracks:
         yield from (step for step, _ in _scopes(track.steps, ()))
 
 
-def _size(plan: Plan) -> None:
+def _size(plan: Parts) -> None:
     """Of the walk: nothing else may follow a plan's loops before this."""
     known: dict[int, tuple[int, int]] = {}
 
@@ -107,7 +104,7 @@ def _size(plan: Plan) -> None:
         raise PlanError(f"a plan has 1 to {MOST_STEPS} steps")
 
 
-def _memories(plan: Plan) -> None:
+def _memories(plan: Parts) -> None:
     _distinct("memory", [memory.name for memory in plan.memories])
     for memory in plan.memories:
         if memory.bytes < 0 or memory.granule_bytes < 1:
@@ -116,7 +113,7 @@ def _memories(plan: Plan) -> None:
             )
 
 
-def _buffers(plan: Plan) -> None:
+def _buffers(plan: Parts) -> None:
     _distinct("buffer", [buffer.name for buffer in plan.buffers])
     _distinct("track", [track.name for track in plan.tracks])
     _distinct("resident buffer", list(plan.resident))
@@ -168,7 +165,7 @@ def _scopes(
         yield from _scopes(step.body, (*scope, step.var))
 
 
-def _step(plan: Plan, step: Statement, scope: tuple[str, ...]) -> None:
+def _step(plan: Parts, step: Statement, scope: tuple[str, ...]) -> None:
     if isinstance(step, Signal):
         return
     if isinstance(step, Wait):
@@ -195,7 +192,7 @@ def _step(plan: Plan, step: Statement, scope: tuple[str, ...]) -> None:
                 raise PlanError(f"scratch {name} of {step.op} lies on another scratch of it")
 
 
-def _slice(plan: Plan, piece: Slice, scope: tuple[str, ...]) -> None:
+def _slice(plan: Parts, piece: Slice, scope: tuple[str, ...]) -> None:
     buffer = _buffer(plan, piece.buffer)
     if buffer.role in PASSING:
         raise PlanError(f"a slice of scratch {buffer.name}: scratch holds no elements")
@@ -216,13 +213,13 @@ def _in_part(buffer: Buffer, piece: Slice) -> None:
             raise PlanError(f"a slice of {buffer.name} reaches beyond the part that it holds")
 
 
-def _scratch(plan: Plan, step: Compute, name: str) -> None:
+def _scratch(plan: Parts, step: Compute, name: str) -> None:
     buffer = _buffer(plan, name)
     if buffer.role not in PASSING:
         raise PlanError(f"{step.op} takes {buffer.role} buffer {name} for scratch")
 
 
-def _buffer(plan: Plan, name: str) -> Buffer:
+def _buffer(plan: Parts, name: str) -> Buffer:
     buffer = plan.buffer.get(name)
     if buffer is None:
         raise PlanError(f"there is no buffer {name}")

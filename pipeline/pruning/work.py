@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +16,7 @@ from pipeline.importers.float_graph import FloatGraph
 from pipeline.models.network import Model
 from pipeline.pruning.couplings import Couplings, Mask, couplings
 from pipeline.pruning.cut import cut
+from pipeline.pruning.limited import Limited
 from pipeline.pruning.planner import Needs
 from pipeline.pruning.settled import settled
 from pipeline.pruning.taught import TaughtPhase
@@ -27,9 +27,6 @@ from pipeline.training.examples import Examples, accuracy
 from pipeline.training.float_only import SgdPhase
 from pipeline.training.loop import Row
 from pipeline.training.session import Session, session
-
-if TYPE_CHECKING:
-    from pipeline.pruning.channels import ChannelPruning
 
 SETTLING_IMAGES = 256
 """That the statistics of layers are taken from."""
@@ -58,7 +55,7 @@ class Work:
             which that plan holds more than a glance says; None where glances are of no use.
     """
 
-    method: ChannelPruning
+    method: Limited
     network: FloatGraph
     phases: Session | None
     frames: Tensor
@@ -71,7 +68,7 @@ class Work:
     @classmethod
     @contextmanager
     def opened(
-        cls, method: ChannelPruning, model: Model, data: Arrays, run: Run, network: FloatGraph
+        cls, method: Limited, model: Model, data: Arrays, run: Run, network: FloatGraph
     ) -> Iterator[Work]:
         """
         Raises:
