@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
+from graphlib import TopologicalSorter
 
 import pytest
 import yaml
@@ -67,6 +68,13 @@ def parsed(words: Iterable[str]) -> Iterator[tuple[str, ast.Module]]:
         text = (ROOT / name).read_text()
         if any(word in text for word in words):
             yield name, ast.parse(text)
+
+
+def test_no_files_import_each_other() -> None:
+    imported = {name: closure.imports(ROOT, name) - {name} for name in sources("pipeline/*.py")}
+    packages = {each for each in imported if each.endswith("__init__.py")}  # with what is in them
+    arrows = {name: found - packages for name, found in imported.items()}
+    TopologicalSorter(arrows).prepare()  # raises where they go in a circle
 
 
 def test_imports_go_one_way() -> None:
