@@ -45,8 +45,10 @@ class Meter:
         self.mark = used_seconds()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Iterator[None]:
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Iterator[None]:
         report = yield
+        marked = [tier for tier in durations.TIERS if item.get_closest_marker(tier)]
+        report.tier = marked[-1] if marked else "default"
         now = used_seconds()
         report.cpu_seconds = now - self.mark
         if now - self.worked > WORK_EVERY_SECONDS:
@@ -74,8 +76,7 @@ class Collector:
         name = report.nodeid
         used = getattr(report, "cpu_seconds", 0.0)  # none where the worker crashed: xdist's report
         self.seconds[name] = self.seconds.get(name, 0.0) + used
-        marked = [tier for tier in durations.TIERS if tier in report.keywords]
-        self.tiers[name] = marked[-1] if marked else "default"
+        self.tiers[name] = getattr(report, "tier", "default")
         self.work_seconds += [report.work_seconds] if hasattr(report, "work_seconds") else []
         if report.failed:
             self.failed.add(name)

@@ -115,10 +115,17 @@ def run(
 
 
 @pytest.fixture
-def make_durations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Record]:
-    """Run ``make durations`` in a project in ``tmp_path``."""
-    path = tmp_path / "tests" / "durations.json"
-    monkeypatch.setattr(durations, "ROOT", tmp_path)
+def project(tmp_path: Path) -> Path:
+    """A folder that has the name of a tier."""
+    (tmp_path / "ci").mkdir()
+    return tmp_path / "ci"
+
+
+@pytest.fixture
+def make_durations(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Record]:
+    """Run ``make durations`` in ``project``."""
+    path = project / "tests" / "durations.json"
+    monkeypatch.setattr(durations, "ROOT", project)
     monkeypatch.setattr(durations, "RECORD", path)
     monkeypatch.setattr(durations, "NAMED_SECONDS", 0.2)
 
@@ -131,9 +138,9 @@ def make_durations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "with xdist"])
 def test_processor_time_counts_and_waiting_does_not(
-    tmp_path: Path, workers: tuple[str, ...], make_durations: Callable[[], Record]
+    project: Path, workers: tuple[str, ...], make_durations: Callable[[], Record]
 ) -> None:
-    done = run(tmp_path, TESTS, *workers)
+    done = run(project, TESTS, *workers)
     assert done.returncode == 0, done.stdout + done.stderr
     record = make_durations()
     cost = record.files["tests/test_burns.py"]
@@ -146,17 +153,17 @@ def test_processor_time_counts_and_waiting_does_not(
 
 @pytest.mark.ci
 def test_ci_fails_without_a_record_or_beyond_a_limit(
-    tmp_path: Path, make_durations: Callable[[], Record]
+    project: Path, make_durations: Callable[[], Record]
 ) -> None:
     assert durations.main() == 1  # no run has left a log
-    done = run(tmp_path, TESTS, "--check-durations", "-k", "nothing")
+    done = run(project, TESTS, "--check-durations", "-k", "nothing")
     assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED and not done.stderr
-    done = run(tmp_path, TESTS, "--check-durations")
+    done = run(project, TESTS, "--check-durations")
     assert done.returncode == 1 and "3 passed" in done.stdout
     assert "tests/test_burns.py is not in tests/durations.json: make durations" in done.stdout
     make_durations()
-    assert run(tmp_path, TESTS, "--check-durations").returncode == 0
-    done = run(tmp_path, TESTS, "--check-durations", limit=0.1)
+    assert run(project, TESTS, "--check-durations").returncode == 0
+    done = run(project, TESTS, "--check-durations", limit=0.1)
     assert done.returncode == 1 and "of processor time, 0 allowed" in done.stdout
 
 
