@@ -3,9 +3,9 @@
     python -m tests.affected [BASE]     what is not committed, and what was since BASE (HEAD)
 
 Changed test files come first. Then, of each changed function and template, the tests that the
-record of reach names (``tests/reach.py``); of a file that the record doesn't have – a new one, a
-page, an option of conf/ – the test files that name it. What is left out is said. Tests marked slow
-are never among them.
+record of reach names (``tests/reach.py``); then the test files that name a changed file, those
+first that the record doesn't have: new ones, pages, options of conf/. What is left out is said.
+Tests marked slow are never among them.
 """
 
 import re
@@ -128,10 +128,14 @@ def chosen(root: Path, changes: Changes, record: Reach, costs: Mapping[str, floa
     for test in _by_turns(known):
         if test.partition("::")[0] not in choice.files:
             choice.take(test, record.seconds.get(test, UNKNOWN_SECONDS))
-    unknown = [file for file, found in zip(changes, known, strict=True) if not found]
-    named = {name for file in unknown for name in naming(root, file)} - {*choice.files}
-    for file in sorted(named, key=lambda name: costs.get(name, UNKNOWN_SECONDS)):
+    naming_it = {file: naming(root, file) for file in changes}
+    lacking = {
+        n for file, found in zip(changes, known, strict=True) if not found for n in naming_it[file]
+    }
+    named = {name for names in naming_it.values() for name in names} - {*choice.files}
+    for file in sorted(named, key=lambda n: (n not in lacking, costs.get(n, UNKNOWN_SECONDS))):
         choice.take(file, costs.get(file, UNKNOWN_SECONDS))
+    choice.tests = [test for test in choice.tests if test.partition("::")[0] not in choice.files]
     return choice
 
 

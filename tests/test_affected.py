@@ -109,7 +109,8 @@ def test_what_goes_into_a_minute(root: Path) -> None:
     changes = {"pipeline/used.py": [5], "docs/page.md": [1], "tests/test_b.py": [1]}
     choice = chosen(root, changes, RECORD, {"tests/test_c.py": 7.0})
     assert choice.files == ["tests/test_b.py"] and choice.tests == [A, C, B]
-    assert choice.left_out == ["tests/test_c.py"] and choice.left_out_seconds == 7.0
+    assert choice.left_out == ["tests/test_c.py", "tests/test_a.py"]
+    assert choice.left_out_seconds == 12.0
     choice = chosen(root, {"pipeline/used.py": [5], "tests/test_a.py": []}, RECORD, {})
     assert (choice.files, choice.tests, choice.left_out) == (["tests/test_a.py"], [], [])
 
