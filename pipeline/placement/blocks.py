@@ -107,11 +107,11 @@ def load(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> int:
 
 
 KNOWN = 1 << 18
-"""Conflicts of profiles of one part that are kept, of 24 bytes each; others are worked out each
+"""Conflicts of profiles of one part that are kept, of 12 bytes each; others are worked out each
 time."""
 
 LONG = 2048
-"""Conflicts that take as long to look through as looking up a few."""
+"""Count a look through so many conflicts as another lookup."""
 
 WORKED_OUT = 8
 """Count working them out as so many lookups of those that are kept."""

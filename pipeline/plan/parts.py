@@ -1,4 +1,4 @@
-"""What a plan says, well formed or not."""
+"""Hold what a plan says, well formed or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all methods of pruning by channels are given: limits, epochs, how they train."""
+"""Hold what all methods of pruning by channels are given: limits, epochs, how they train."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

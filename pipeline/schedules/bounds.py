@@ -60,7 +60,7 @@ def part(buffer: Buffer, box: Box, copy: Index = 0) -> Slice:
 
 @lru_cache(1 << 12)
 def _slice(name: str, box: Box, copy: Index) -> Slice:
-    """Steps share those of weights."""
+    """Make it once: steps share those of weights."""
     return Slice(name, tuple(each.low for each in box), tuple(each.size for each in box), copy)
 
 

@@ -108,13 +108,12 @@ class Planner:
             if best is None or rank < least:
                 best, least = plan, rank
                 patience.has(best, f"{rank[1]:,.0f} B")
-                patience.bounded(self._bound)
+                if not self.extra_macs and self.accumulator_bits == 32:
+                    patience.bounded(self._bound)
         assert best is not None, "whole tensors are a plan of any graph"
         return best
 
     def _bound(self) -> str:
-        if self.extra_macs or self.accumulator_bits < 32:
-            return "nothing"
         from pipeline.search.lower_bound import lower_bound  # with it comes scipy
 
         graph, streamed = self.graph, self.hardware.streams_input

@@ -78,7 +78,7 @@ def chosen_of(options: Iterable[Option], flash: float) -> list[Option]:
 def options_of(
     graph: Graph, hardware: Hardware, operators: Iterable[Operator]
 ) -> tuple[list[Option], float]:
-    """And the bytes of flash that the program takes with none of them, rather too many."""
+    """Return them, and the bytes of flash that the program takes without, rather too many."""
     found, total, in_flash = list[Option](), float(FRAME_BYTES), hardware.weights_in == "flash"
     for op in operators:
         form = Form.whole(op, graph)

@@ -1,4 +1,4 @@
-"""What the writers of all convolutions say of one, and what of its input they may read."""
+"""Describe a convolution, and what of its input may be read, for all of its writers."""
 
 from pipeline.codegen.c.values import Span, whole
 from pipeline.codegen.int8.job import Job, shape_text

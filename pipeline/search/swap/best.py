@@ -103,6 +103,7 @@ def search(
 
     Args:
         line_bytes: of a data cache; no two things share one.
+        patience: is told what is best so far, as what makes it.
     """
     grain = max(GRAIN, line_bytes)
     sram = sram_bytes // grain * grain
@@ -171,7 +172,7 @@ class Tries:
     tell: Callable[["Tries", Found], None] = lambda tries, found: None
 
     def bound(self, chain: tuple[TiledLayer, ...]) -> Bound:
-        """Of all schedules of ``chain``."""
+        """Bound all schedules of ``chain``."""
         flash = self.aim.flash_bytes
         return lower_bound(chain, self.graph, self.sram, self.rates, self.frames, flash)
 

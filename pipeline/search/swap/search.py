@@ -96,8 +96,7 @@ class Search:
     ) -> Value | None:
         """Of all cuts of the first ``number`` layers, from the card to the card, the least; None if
         there is none. ``offer``: the least of all segments of these layers, what they read kept
-        or stored, what they make in this place; ``then``:
-        what it is with those after it."""
+        or stored, what they make in this place; ``then``: what it is with those after it."""
 
         @cache
         def rest(start: int, place: Place) -> Value | None:
