@@ -2,7 +2,7 @@
 a card holds."""
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, prod
 from typing import Literal
 
 from pipeline.errors import ThimbleError
@@ -137,7 +137,7 @@ class Planner:
         graph = self.graph
         view = PixelView.of(graph.tensors, graph.input, needed(graph), graph.output)
         blocks = [view.part(span) for span in view.spans() if span.stop - span.first > 1]
-        woven = sum(view.pixels(op.output).number for block in blocks for op in block)
+        woven = sum(prod(graph.tensors[op.output].shape[:-1]) for each in blocks for op in each)
         ends = (view.nibbles(end) for span in view.spans() for end in span)
         if max(ends, default=0) >= 2 * peak_bytes or woven > self.effort * WOVEN:
             return None

@@ -33,7 +33,7 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from tests.codegen.int8.support import Native, frames, host
 from tests.comparing import equal
-from tests.graphs import random_graph
+from tests.graphs import Net, random_graph
 from tests.importers import tflite_reference
 from tests.importers.test_tflite import MLPERF_TINY
 from tests.public_models import LACKING, MODELS, needs_models
@@ -178,6 +178,15 @@ def test_rows_outside_of_images_are_one_table() -> None:
 def test_a_block_pixel_by_pixel_where_that_is_less_than_rows() -> None:
     plan, found = proved(nets.fig1_block())
     assert dict(plan.notes)["form"] == "herringbone" and found.pmu_bytes < 8_400
+
+
+def test_heads_of_two_axes_side_by_side() -> None:
+    """Weigh pixels of a detector's heads, of two axes and several operators."""
+    net = Net((4, 4, 3))
+    trunk = net.conv(4)
+    heads = [net.reshape((16, 2), net.conv(2, source=trunk)) for _ in range(2)]
+    net.concat((heads[0], net.like(heads[1], heads[0])), axis=0)
+    proved(net.graph())
 
 
 def test_rows_lie_over_rows_in_both_orders_with_delay() -> None:
