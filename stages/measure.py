@@ -35,7 +35,10 @@ def main(cfg: Config) -> None:
     images, labels = test_frames(graph, data, cfg["target"]), data["test_labels"]
     outputs, says = read_npz(Path("outputs.npz")), read_npz(Path("float_labels.npz"))
     host, weights = outputs["host_outputs"], read_npz(WEIGHTS) if WEIGHTS.exists() else {}
-    found = metrics(graph, plan, hardware, schedule, size, device, outputs, images, labels)
+    found = metrics(
+        graph, plan, hardware, schedule=schedule, size=size, device=device, outputs=outputs,
+        images=images, labels=labels,
+    )  # fmt: skip
     found |= realtime(found, data.get("test_sounds"))
     one_macs, row_us = passes[-1]["macs"], frontend.row_us
     found |= windows.measured(device, graph.macs, one_macs, row_us, hardware.clock_hz)
@@ -56,5 +59,8 @@ def main(cfg: Config) -> None:
     costs = cost(roomy(plan), graph, hardware, proved(Path("proof.json"), plan, graph))
     origin = provenance(cfg, graph, plan, size)
     file = Path("report.html")
-    page.write(file, graph, plan, hardware, costs, schedule, found, origin, passes, answered)
+    page.write(
+        file, graph, plan, hardware, costs, schedule,
+        metrics=found, provenance=origin, passes=passes, answers=answered,
+    )  # fmt: skip
     write_json(Path("metrics.json"), found)

@@ -78,8 +78,8 @@ def convolved(call: Call, x: Value, weights: Constant, bias: Constant | None) ->
     if offsets is not None and offsets.size != len(kernel):
         raise call.refuse(f"{offsets.size} biases for {len(kernel)} output channels")
     result = call.builder.convolution(
-        image, kernel, offsets, shape, stride, padding, dilation, call.integer("group", 1),
-        output_steps(call, weights, 0),
+        image, kernel, offsets, shape, stride=stride, padding=padding, dilation=dilation,
+        groups=call.integer("group", 1), steps=output_steps(call, weights, 0),
     )  # fmt: skip
     return result.reshape((1, len(kernel), shape[3])) if spatial == 1 else result
 

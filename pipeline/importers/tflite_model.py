@@ -6,7 +6,7 @@ Field numbers follow TensorFlow's schema.fbs; tensors are read when an operator 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from math import isfinite, prod
 from typing import Any
@@ -47,6 +47,7 @@ class FileTensor:
     name: str
     dims: tuple[int, ...]
     type: str
+    _: KW_ONLY
     scales: tuple[float, ...]
     zero_points: tuple[int, ...]
     axis: int
@@ -193,7 +194,9 @@ class FileModel:
         if len(zeros) not in (0, len(scales)):
             raise ThimbleError(f"{name} has {len(scales)} scales but {len(zeros)} zero points")
         data = self._buffer(table.scalar(2, "u32"))
-        return FileTensor(index, name, dims, kind, scales, zeros, axis, data)
+        return FileTensor(
+            index, name, dims, kind, scales=scales, zero_points=zeros, axis=axis, data=data
+        )
 
     def _dims(self, table: Table, name: str) -> tuple[int, ...]:
         dims = table.numbers(0, "i4", MOST_AXES)

@@ -121,7 +121,10 @@ def resize_nearest_neighbor(build: Builder, node: Node, options: Options) -> Non
         if (ours != _nearest(extent, size, bool(options["half_pixel_centers"]))).any():
             raise ThimbleError(f"{size} of {extent} rows or columns are rounded unevenly by TFLite")
     shape = (sizes[0], sizes[1], source.shape[2])
-    _emit(build, node, given, node.output, source.shape, shape, (0, 1, 2), starts, steps, repeats)
+    _emit(
+        build, node, given, node.output, source.shape, shape,
+        axes=(0, 1, 2), starts=starts, steps=steps, repeats=repeats,
+    )  # fmt: skip
 
 
 def _nearest(extent: int, size: int, centres: bool) -> IntArray:
@@ -173,7 +176,7 @@ def _part(
             )
     shape = build.source(given).shape
     own = slice(len(given.dims) - len(shape), None)  # without the batch axis
-    _emit(build, node, given, target, shape, counts[own], (), starts[own], steps[own])
+    _emit(build, node, given, target, shape, counts[own], starts=starts[own], steps=steps[own])
 
 
 def _emit(

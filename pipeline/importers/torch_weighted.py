@@ -64,13 +64,14 @@ def _convolved(
         sides = (0, 0, padding[0], padding[-1])
         result = call.builder.convolution(
             x.reshape((*x.shape[:2], 1, x.shape[2])), weights[:, :, None], bias,
-            (*call.shape[:2], 1, call.shape[2]), (1, stride[0]), sides, (1, dilation[0]), groups,
+            (*call.shape[:2], 1, call.shape[2]), stride=(1, stride[0]), padding=sides,
+            dilation=(1, dilation[0]), groups=groups,
         )  # fmt: skip
         return result.reshape(call.shape)
-    sides = four(padding)
     return call.builder.convolution(
-        x, weights, bias, call.shape, pair(stride), sides, pair(dilation), groups
-    )
+        x, weights, bias, call.shape,
+        stride=pair(stride), padding=four(padding), dilation=pair(dilation), groups=groups,
+    )  # fmt: skip
 
 
 def four(padding: Sequence[int]) -> Padding:

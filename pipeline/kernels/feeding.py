@@ -35,8 +35,14 @@ class Costs(NamedTuple):
     moved: float
 
 
-AVR = Costs(84.0, 200.0, 94.0, 190.0, 56.0, 165.0, 200.0, 18.0)
-CORTEX_M4 = Costs(60.0, 110.0, 60.0, 110.0, 20.0, 100.0, 500.0, 12.0)
+AVR = Costs(
+    held=84.0, placed=200.0, pooled=94.0, added=190.0, ended=56.0, taken=165.0, piece=200.0,
+    moved=18.0,
+)  # fmt: skip
+CORTEX_M4 = Costs(
+    held=60.0, placed=110.0, pooled=60.0, added=110.0, ended=20.0, taken=100.0, piece=500.0,
+    moved=12.0,
+)  # fmt: skip
 RATES = {"cortex-m0plus": 1.35, "cortex-m33": 0.96, "cortex-m7": 0.62}
 """Other cores' cycles for one of a Cortex-M4."""
 

@@ -84,12 +84,12 @@ def _taken(
         tuple(min(size, extent) for _, size, extent, _ in axes),
         strides,
         bits,
-        spread,
-        tuple(ring if ring < extent else 0 for *_, extent, ring in axes),
-        tuple(not _stays_in(low, size, ring) for low, size, _, ring in axes),
-        tuple(_multiple(low, size) for low, size, *_ in axes),
-        step,
-        pixels,
+        spread=spread,
+        rings=tuple(ring if ring < extent else 0 for *_, extent, ring in axes),
+        around=tuple(not _stays_in(low, size, ring) for low, size, _, ring in axes),
+        multiples=tuple(_multiple(low, size) for low, size, *_ in axes),
+        step=step,
+        pixels=pixels,
     )
 
 

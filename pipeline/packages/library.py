@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from pipeline.codegen import generate
 from pipeline.codegen.arrival import input_bytes
@@ -34,6 +34,7 @@ class Library:
     name: str
     version: str
     about: str
+    _: KW_ONLY
     hardware: Hardware
     options: Options
     memory: Memory
@@ -104,11 +105,11 @@ def library(
         plain,
         version,
         f"A network ({graph.name}) for {hardware.title}",
-        hardware,
-        known,
-        found,
-        {file: text for file, text in files.items() if file not in NOT_C},
-        input_bytes(image),
-        bool(known.labels_in_c(output)),
-        image.dtype.bits < 8,
+        hardware=hardware,
+        options=known,
+        memory=found,
+        files={file: text for file, text in files.items() if file not in NOT_C},
+        input_bytes=input_bytes(image),
+        labels=bool(known.labels_in_c(output)),
+        nibbles=image.dtype.bits < 8,
     )

@@ -41,7 +41,9 @@ def _library(cfg: Config, hardware: Hardware, level: str) -> Library:
     provenance = {"graph": graph.hash, "plan": serialize.plan_hash(plan)}
     options = Options(cfg["codegen"]["prefix"], tuple(cfg["codegen"]["labels"]))
     name = about["library"] or graph.name
-    return library(graph, plan, hardware, provenance, options, name, about["version"], level)
+    return library(
+        graph, plan, hardware, provenance, options, name=name, version=about["version"], level=level
+    )
 
 
 def _plan(cfg: Config, graph: Graph, hardware: Hardware) -> Plan:

@@ -87,7 +87,10 @@ class _Made(NamedTuple):
         added, ended = ({operand.tensor for operand in each} for each in (summed, ending))
         needed = {name: tensors[name].box for name in added}
         macs = op.macs(tensors) / tensors[op.output].size
-        return cls(op.name, terms, summed, ending, added, ended, added | ended, needed, macs)
+        return cls(
+            op.name, terms, summed=summed, ending=ending, added=added, ended=ended,
+            read=added | ended, needed=needed, macs=macs,
+        )  # fmt: skip
 
 
 class _Reading(NamedTuple):

@@ -53,8 +53,9 @@ class Chain:
         with repeatable(run):
             network = from_arrays(model, smaller)
             with session(
-                network.pool, train, validation, self.distortion, run, key, self.batch, self.epochs
-            ) as phases:
+                network.pool, train, validation, self.distortion, run,
+                key=key, batch=self.batch, epochs=self.epochs,
+            ) as phases:  # fmt: skip
                 phases.phase("tune", network, self.epochs - frozen, rate)
                 network.freeze()
                 phases.phase("tune-frozen", network, frozen, rate / 2)

@@ -89,7 +89,7 @@ class Work:
         key = fingerprint(method, model, run.seed, run.threads, *weights, *data.values())
         with session(
             nn.Identity(), train, held if len(held.labels) else train,
-            method.distortion, run, key, method.batch, method.epochs,
+            method.distortion, run, key=key, batch=method.batch, epochs=method.epochs,
         ) as phases:  # fmt: skip
             yield cls(method, network, phases, train.pixels[:SETTLING_IMAGES])
 

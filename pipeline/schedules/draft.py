@@ -191,7 +191,7 @@ class Draft:
             place = replace(place, strides=strides, wrap=(rows, *([0] * (len(shape) - 1))))
         buffer = Buffer(
             self.graph.beside(tensor, "sums"), tensor, self.hardware.activation_memory, shape, bits,
-            place, "accumulator", step_before_calibration(tensor, self.graph, bits),
+            place, role="accumulator", step=step_before_calibration(tensor, self.graph, bits),
         )  # fmt: skip
         self.held[buffer.name] = Held(buffer)
         return buffer

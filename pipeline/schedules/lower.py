@@ -75,14 +75,14 @@ class Laid:
             strategy,
             (*hardware.memories, *draft.memories),
             (*elsewhere, *held, *fixed),
-            (
+            tracks=(
                 Track(PROCESSOR, tuple(map(self._turned, self.body))),
                 *(Track(*each) for each in draft.beside.items()),
             ),
-            tuple(buffer.name for buffer in resident),
-            draft.home[graph.output],
-            notes,
-            draft.frames,
+            resident=tuple(buffer.name for buffer in resident),
+            output=draft.home[graph.output],
+            notes=notes,
+            frames=draft.frames,
         )
 
     def _turned(self, step: Step) -> Step:

@@ -104,7 +104,9 @@ class Act(NamedTuple):
         (kind, window, op, some, axes, *rest), (frame, copy, *at) = shape, positions
         box = tuple(map(Range, at, rest[:axes]))
         given = tuple(zip(rest[axes:], at[axes:], strict=False))
-        return cls(kind, window, copy, box, frame, op, given, some and Range(at[-1], some))
+        return cls(
+            kind, window, copy, box, frame, op, given=given, some=some and Range(at[-1], some)
+        )
 
 
 class Job(NamedTuple):

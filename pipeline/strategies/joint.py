@@ -84,7 +84,9 @@ class Joint(Strategy):
             ThimbleError: for a graph without operators.
         """
         found = Planner(
-            graph, hardware, self.objective, self.extra_macs, self.accumulator_bits,
-            self.arena_limit_bytes, self.arena_limit_times_least, self.seconds, self.effort,
+            graph, hardware, objective=self.objective, extra_macs=self.extra_macs,
+            accumulator_bits=self.accumulator_bits, arena_limit_bytes=self.arena_limit_bytes,
+            arena_limit_times_least=self.arena_limit_times_least, seconds=self.seconds,
+            effort=self.effort,
         )  # fmt: skip
         return found.plan()

@@ -23,7 +23,7 @@ from pipeline.timing.tasks import Costs, TimedStep
 from pipeline.timing.unroll import Times, unrolled
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Timeline:
     """When each step that takes time runs, in microseconds; steps of a track in its order.
 
@@ -118,17 +118,17 @@ def simulate(
     begin, end, makespan = _halted(begin, begin + took, makespan, sealing_us)
     longer = (end - begin - took)[sealing_us == 0]
     return Timeline(
-        tuple(costs.tasks),
-        np.concatenate(number),
-        leaf,
-        run,
-        begin,
-        end,
-        makespan,
-        plan.frames,
-        float(sealing_us.sum()),
-        float(longer.sum()) if sealing_us.any() else 0.0,
-        float(dict(plan.notes).get("alone_us", 0)),
+        tasks=tuple(costs.tasks),
+        track=np.concatenate(number),
+        task=leaf,
+        run=run,
+        start=begin,
+        stop=end,
+        makespan_us=makespan,
+        frames=plan.frames,
+        sealing_us=float(sealing_us.sum()),
+        halted_us=float(longer.sum()) if sealing_us.any() else 0.0,
+        alone_us=float(dict(plan.notes).get("alone_us", 0)),
     )
 
 

@@ -67,15 +67,9 @@ class FloatOnly(Distorting, Recipe):
                 enliven(network, train.pixels[:FIRST_IMAGES])
             network.to(memory_format=fast_layout(network))  # type: ignore[call-overload]
             with session(
-                nn.Identity(),
-                train,
-                validation,
-                self.distortion,
-                run,
-                key,
-                self.batch,
-                self.epochs,
-            ) as phases:
+                nn.Identity(), train, validation, self.distortion, run,
+                key=key, batch=self.batch, epochs=self.epochs,
+            ) as phases:  # fmt: skip
                 phases.train(phase, network)
             network.eval()
         return Trained(state_arrays(network), phases.rows, judged(network, run))

@@ -220,8 +220,9 @@ class Paper(Distorting, Recipe):
         contenders = [fresh(model, run, number) for number in range(count)]
         images = len(train.labels)
         trials = Trials(
-            model, used, run, batches, images, validation, len(held.labels), steps, contenders
-        )
+            model, used, run, batches=batches, epoch=images, validation=validation,
+            clean=len(held.labels), steps=steps, contenders=contenders,
+        )  # fmt: skip
         return trials, seen.strengths, key
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,7 @@ class Trials:
     model: Model
     engine: Engine
     run: Run
+    _: KW_ONLY
     batches: Batches
     epoch: int
     validation: Judged

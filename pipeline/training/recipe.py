@@ -96,8 +96,9 @@ class ThreePhases(Distorting, Recipe):
             quantized = QuantizedNetwork(network)
             pool = quantized.pool
             with session(
-                pool, train, validation, self.distortion, run, key, self.batch, total
-            ) as phases:
+                pool, train, validation, self.distortion, run,
+                key=key, batch=self.batch, epochs=total,
+            ) as phases:  # fmt: skip
                 phases.phase("float", network[1:], self.float_epochs, self.float_rate)
                 judge = judged(deepcopy(network), run)
                 quantized.calibrate(pool(train.pixels[:CALIBRATION_IMAGES]))

@@ -54,6 +54,7 @@ def session(
     validation: Examples,
     distortion: Distortion,
     run: Run,
+    *,
     key: str,
     batch: int,
     epochs: int,

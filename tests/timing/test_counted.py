@@ -176,7 +176,10 @@ def by_hand(*places: tuple[int, int]) -> Timeline:
                      ends=ends)  # fmt: skip
     start = np.arange(len(ends), dtype=float)[::-1]
     none = np.zeros(len(ends), np.int64)
-    return Timeline((task,), none, none, np.arange(len(ends)), start, start + 1, 9.0, 1)
+    return Timeline(
+        tasks=(task,), track=none, task=none, run=np.arange(len(ends)), start=start,
+        stop=start + 1, makespan_us=9.0, frames=1,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

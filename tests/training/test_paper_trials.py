@@ -49,7 +49,10 @@ def batches(seed: int) -> Batches:
 def trials(count: int, threads: int = 2, seed: int = 1) -> Trials:
     contenders = [fresh(MODEL, Run(seed), number) for number in range(count)]
     engine, run, held = Cores(KERNEL, threads), Run(seed, threads), images(300, 1)
-    return Trials(MODEL, engine, run, batches(0), 400, held, 200, Steps(), contenders)
+    return Trials(
+        MODEL, engine, run, batches=batches(0), epoch=400, validation=held, clean=200,
+        steps=Steps(), contenders=contenders,
+    )  # fmt: skip
 
 
 def rows(made: Trials) -> np.ndarray:

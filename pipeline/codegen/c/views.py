@@ -192,6 +192,6 @@ def view(
             )
         rings.append(ring)
     return View(
-        name, array, offset, layout.strides, tuple(rings), tuple(box), buffer.bits, signed,
-        step=buffer.step, lookup=layout.lookup,
+        name, array, offset, layout.strides, tuple(rings), tuple(box),
+        bits=buffer.bits, signed=signed, step=buffer.step, lookup=layout.lookup,
     )  # fmt: skip

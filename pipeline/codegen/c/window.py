@@ -10,7 +10,7 @@ from pipeline.codegen.c.values import Span, Value
 from pipeline.codegen.c.views import View
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WindowAxis:
     """Along rows or columns, as a template sees it.
 
@@ -106,15 +106,15 @@ def window_axes(
         vacant = vacant or (apart > 1 and inside[axis].fewest < apart)
         variable, tap, origin = (("y", "ky", "top"), ("x", "kx", "left"))[axis]
         return WindowAxis(
-            variable,
-            tap,
-            origin,
-            taps,
-            step,
-            pad,
-            apart,
-            edges,
-            edges and vacant,
+            variable=variable,
+            tap=tap,
+            origin=origin,
+            taps=taps,
+            stride=step,
+            pad=pad,
+            dilation=apart,
+            edges=edges,
+            vacant=edges and vacant,
         )
 
     return along(0), along(1)

@@ -44,7 +44,9 @@ class Job:
     ) -> None:
         """Call a kernel that is named after the operator, see ``Program.call``."""
         owner = self.op.name
-        self.program.call(owner, template, about, views, ranges, apart, kind, order, **shared)
+        self.program.call(
+            owner, template, about, views, ranges, apart=apart, kind=kind, order=order, **shared
+        )
 
     @property
     def partial(self) -> bool:

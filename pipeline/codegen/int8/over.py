@@ -37,8 +37,8 @@ def compute(job: Job, about: str, kept: Buffer) -> None:
     averages = isinstance(op, AveragePool2d) and end.counted
     width, backwards = target.shape[1], job.step.order[:1] > job.step.order[-1:]
     assert isinstance(kept.map, Affine)
-    size_bytes = (whole(kept.shape[0]),)
-    held = View(SCRATCH, ARENA, Value(kept.map.base // 2), (1,), (0,), size_bytes, 8, False)
+    at, size_bytes = Value(kept.map.base // 2), (whole(kept.shape[0]),)
+    held = View(SCRATCH, ARENA, at, (1,), (0,), size_bytes, bits=8, signed=False)
     job.call(
         "int8/over",
         about,

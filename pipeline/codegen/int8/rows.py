@@ -25,7 +25,7 @@ def row_view(job: Job, name: str, piece: Slice, row: int) -> View:
     tensor = job.tensor(buffer.tensor)
     box = (whole(1), *map(whole, buffer.shape[1:]))
     place = Value(_places(buffer)[row])
-    return View(name, ARENA, place, (0, 1, 1), (0, 0, 0), box, 8, tensor.dtype.signed)
+    return View(name, ARENA, place, (0, 1, 1), (0, 0, 0), box, bits=8, signed=tensor.dtype.signed)
 
 
 def _places(buffer: Buffer) -> list[int]:

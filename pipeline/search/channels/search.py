@@ -267,14 +267,14 @@ def _after(rules: Rules, move: Move, state: State, rest: Found) -> Found:
         )
     full, part = rules.held(move, state, rest.context, rest.sums)
     return Found(
-        max(rest.peak, full + sum(rules.at_a_time[n] for n in members(part))),
-        rest.accumulated + (move.rule == "accumulate"),
-        rest.partial + (move.rule != "full"),
-        rest.context if state.context else 0,  # a caller outside the loop sees none
-        rest.sums if state.context else 0,
-        state,
-        move,
-        rest,
+        peak=max(rest.peak, full + sum(rules.at_a_time[n] for n in members(part))),
+        accumulated=rest.accumulated + (move.rule == "accumulate"),
+        partial=rest.partial + (move.rule != "full"),
+        context=rest.context if state.context else 0,  # a caller outside the loop sees none
+        sums=rest.sums if state.context else 0,
+        state=state,
+        move=move,
+        rest=rest,
     )
 
 

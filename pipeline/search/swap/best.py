@@ -116,7 +116,7 @@ def search(
             shown.has(lambda: _answer(tries, chain, found, [found]), f"{ms:,.1f} ms")
             shown.bounded(lambda: f"{tries.bound(chain).us / 1e3:,.1f} ms")
 
-    tries = Tries(graph, chain, sram, frames, rates, grain, aim, better)
+    tries = Tries(graph, chain, sram, frames, rates, grain=grain, aim=aim, tell=better)
     shown.tries("segments", 0.0)
     found = tries.found()
     if not found:
@@ -220,7 +220,9 @@ class Tries:
                 break
             tile = max(1, min(layer.channels, TOGETHER // layer.row_bytes))
             source, target = layer.sources[0].tensor, PLACES[bool(result)]
-            one = Segment((layer,), rings, source, target, 0, tile, 1, self.frames)
+            one = Segment(
+                (layer,), rings, source, target, streamed=0, tile=tile, copies=1, batch=self.frames
+            )
             free = self.sram - one.needed_bytes
             copies = 1 + free // aligned(tile * layer.row_bytes, self.grain)
             if copies <= 1:

@@ -165,5 +165,7 @@ class _Run:
         made = (rows[1] - rows[0]) / layer.rows
         share = made * (min(channels[1], layer.channels) - channels[0]) / layer.channels
         us, target = self.rates.compute_us(layer.work * share), held[layer.target]
-        make = partial(act, "make", target, copy, rows, frame, channels, layer.name, tuple(given))
+        make = partial(
+            act, "make", target, copy, rows, frame, channels, op=layer.name, given=tuple(given)
+        )
         self.queues.add("compute", us, make, touched, self.spans(layer.target, rows, copy))

@@ -189,7 +189,7 @@ class Emitter:
             given.append((piece.window.name, task.weight))
             some = piece.window.box(piece.box)[-1] if piece.partial else None
         box, op = held.box(self.made(task, made)), self.layer.name
-        return Act(kind, held.name, task.output, box, task.frame, op, tuple(given), some)
+        return Act(kind, held.name, task.output, box, task.frame, op, tuple(given), some=some)
 
 
 def schedule(

@@ -1,7 +1,7 @@
 """A network at the grain of tiles: layers whose tensors lie on a card, and pass through windows."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from math import prod
 from types import MappingProxyType
@@ -81,6 +81,7 @@ class TiledLayer:
     sources: tuple[Source, ...]
     target: str
     shape: tuple[int, int, int]
+    _: KW_ONLY
     channelwise: bool
     weight: str
     fixed: tuple[str, ...]
@@ -188,8 +189,9 @@ def _layer(op: Operator, graph: Graph) -> TiledLayer:
     fixed = tuple(name for name in op.parameters if name != weight)
     row_bytes = prod(tensors[weight].shape[1:]) if weight else 0
     return TiledLayer(
-        op.name, tuple(sources), op.output, shape, own, weight, fixed, row_bytes, work(op, graph)
-    )
+        op.name, tuple(sources), op.output, shape, channelwise=own, weight=weight, fixed=fixed,
+        row_bytes=row_bytes, work=work(op, graph),
+    )  # fmt: skip
 
 
 def _moving(operand: Operand) -> tuple[Window, Window] | None:
