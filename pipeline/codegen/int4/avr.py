@@ -37,59 +37,90 @@ RJMP_WORDS = 2047
 """How far ``rjmp`` reaches."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Assembly:
     """What the template asks for. Strides are in nibbles, or in bytes of ``nn_places``; those of
     ``nn_window``, the addresses of the window's pixels in SRAM, are always 2 and 0.
 
     Attributes:
+        code: weights are instructions; ``starts``: of each lane, what its sum then begins with.
         apart: X, Y and Z point to pixels, weights and the cursor.
-        found: the window's pixels are in ``nn_window``; ``finds``: C that puts them there.
+        unrolled: each run has code of its own; ``runs``: the taps of each, by parity.
+        finds: C that puts the window's pixels into ``nn_window``, where they are in rows.
         pieces: of ``taps`` each, that a run consists of; their code is a loop in that of the runs.
-        starts: of each lane, where weights and biases are code.
     """
 
-    name: str
-    mac: bool
-    apart: bool
-    table: bool
-    found: bool
-    finds: str
-    flash: bool
+    kernel: WindowKernel
     code: bool
-    wide: bool
-    varies: bool
-    lanes: int
-    outputs: int
-    pairs: int
-    channels: tuple[int, ...]
-    exact: tuple[int, ...]
-    centre: tuple[int, ...]
+    starts: tuple[Start, ...]
+    unrolled: bool
+    apart: bool
+    finds: str
     taps: int
     pieces: int
     grid: tuple[int, int]
-    unrolled: bool
     runs: tuple[dict[int, tuple[Tap, ...]], ...]
-    run_bytes: int
     step: int
     jump: int
     stride_expressions: tuple[str, str]
-    parities: tuple[int, ...]
-    scattered: bool
-    out_parities: tuple[int, ...]
-    out_scattered: bool
-    left_shift: int
-    right_shift: int
-    zero_point: int
-    weights: str
-    bias: str
-    part: bool
-    starts: tuple[Start, ...]
+
+    @property
+    def mac(self) -> bool:
+        return self.kernel.window.combine == "mac"
+
+    @property
+    def flash(self) -> bool:
+        """Weights and biases lie there."""
+        return self.kernel.constants_in_flash
+
+    @property
+    def wide(self) -> bool:
+        """Results have 16 bits."""
+        return self.kernel.window.target.dtype.bits == 16
+
+    @property
+    def lanes(self) -> int:
+        return len(self.kernel.lanes.channels)
+
+    @property
+    def exact(self) -> tuple[int, ...]:
+        """Pairs of lanes that are summed apart."""
+        lanes = self.kernel.lanes
+        return tuple(range(lanes.pairs)) if self.code else lanes.exact
+
+    @property
+    def parities(self) -> tuple[int, ...]:
+        """The nibbles of a byte that pixels begin in."""
+        return tuple(self.runs[0])
+
+    @property
+    def found(self) -> bool:
+        """The window's pixels are in ``nn_window``."""
+        return self.kernel.in_kind == "rows"
+
+    @property
+    def table(self) -> bool:
+        """The cursor is an address in a table of pixels."""
+        return self.kernel.in_kind != "affine"
+
+    @property
+    def run_bytes(self) -> int:
+        """Of weights."""
+        return self.pieces * self.taps * self.lanes // 2
+
+    @property
+    def weights(self) -> str:
+        return f"nn_weights_{identifier(self.kernel.window.op.name)}"
+
+    @property
+    def bias(self) -> str:
+        return f"nn_bias_{identifier(self.kernel.window.op.name)}"
 
     @property
     def shift(self) -> int:
         """To the right, of what ends a sum."""
-        return self.right_shift - self.left_shift if self.starts else self.right_shift
+        requant = self.kernel.window.requant
+        return requant.right_shift - (requant.left_shift if self.starts else 0)
 
     @property
     def ends_differ(self) -> bool:
@@ -148,7 +179,7 @@ class Assembly:
     @property
     def fixed(self) -> bool:
         """The cursor stays where it begins; each run knows how far its pixels are from there."""
-        return self.cursor_in_ram and self.unrolled and self.table and not self.varies
+        return self.cursor_in_ram and self.unrolled and self.table and not self.kernel.varies
 
     def ahead(self, run: int) -> int:
         """By how far a run's pixels are ahead of the first one's, where they are ``fixed``."""
@@ -174,7 +205,7 @@ class Assembly:
     def jump_over_run(self) -> str:
         """The instruction that leaves a run's code behind, or all code for torn pixels."""
         run = max(sum(_words(self, tap) for taps in r.values() for tap in taps) for r in self.runs)
-        torn = GATHER_WORDS * self.taps if self.scattered else 0
+        torn = GATHER_WORDS * self.taps if self.kernel.scattered else 0
         return "rjmp" if run + torn + RUN_WORDS < RJMP_WORDS else "jmp"
 
     @property
@@ -186,14 +217,16 @@ class Assembly:
     @property
     def ends_in_place(self) -> bool:
         """Whether sums whose range needs no centre are biased in their own registers."""
-        return not (self.ends_by_call or self.wide or self.zero_point)
+        return not (self.ends_by_call or self.wide or self.kernel.window.target.zero_point)
 
     @property
     def results(self) -> tuple[int, ...]:
         """The register of each channel's result."""
         if not self.mac:
             return tuple(2 + channel for channel in range(self.lanes))
-        return tuple(2 + 2 * self.channels.index(channel) for channel in range(self.lanes))
+        return tuple(
+            2 + 2 * self.kernel.lanes.channels.index(channel) for channel in range(self.lanes)
+        )
 
     @property
     def used(self) -> set[int]:
@@ -216,7 +249,7 @@ class Assembly:
         """Arrays that only portable C reads. Another kernel of the same operator may read the
         weights even if this one does not: ``weights_are_code`` speaks for all of them."""
         of_weights = (self.weights, *([self.bias] if self.starts else []))
-        return (f"nn_channels_{self.name}", *(of_weights if weights_are_code else ()))
+        return (f"nn_channels_{self.kernel.name}", *(of_weights if weights_are_code else ()))
 
     @property
     def clobbered(self) -> tuple[int, ...]:
@@ -226,26 +259,26 @@ class Assembly:
     def addresses(self) -> dict[str, str]:
         """C of the addresses in the assembly, by the names that it has for them: what the compiler
         knows of it may be renamed or moved, as link-time optimization does."""
-        torn, reads = self.scattered or self.out_scattered, self.mac and not self.code
+        torn, reads = self.kernel.scattered or self.kernel.out_scattered, self.mac and not self.code
         known = {
             "arena": ("nn_arena", True),
             "weights": (self.weights, reads),
             "bias": (self.bias, self.mac and not self.starts),
             "scatter": ("nn_scatter", torn),
-            "gather": ("nn_gather", self.scattered),
+            "gather": ("nn_gather", self.kernel.scattered),
             "cursor": ("&nn_cursor", self.cursor_in_ram),
-            "step": ("&nn_step", self.varies),
-            "jump": ("&nn_jump", self.varies),
+            "step": ("&nn_step", self.kernel.varies),
+            "jump": ("&nn_jump", self.kernel.varies),
         }
         return {name: place for name, (place, used) in known.items() if used}
 
     @property
     def shared(self) -> set[str]:
         names = {"nn_cursor"} if self.cursor_in_ram else set()
-        names |= {"nn_step", "nn_jump"} if self.varies else set()
+        names |= {"nn_step", "nn_jump"} if self.kernel.varies else set()
         names |= {"nn_places:"} if self.placed else set()
         names |= {f"nn_window:{self.grid[0] * self.grid[1]}"} if self.found else set()
-        return names | ({f"nn_gather:{(self.taps + 1) // 2}"} if self.scattered else set())
+        return names | ({f"nn_gather:{(self.taps + 1) // 2}"} if self.kernel.scattered else set())
 
 
 def window(kernel: WindowKernel) -> Assembly | None:
@@ -278,45 +311,22 @@ def window(kernel: WindowKernel) -> Assembly | None:
     scale = 2 if table else 1
     parities = tuple(sorted(kernel.parities | ({0} if kernel.scattered else set())))
     result = Assembly(
-        kernel.name,
-        mac,
-        apart,
-        table,
-        found,
-        finds(kernel, rows * columns // spec.kernel[0]) if found else "",
-        kernel.constants_in_flash,
-        code,
-        spec.target.dtype.bits == 16,
-        kernel.varies,
-        lanes,
-        lanes,
-        kernel.lanes.pairs,
-        kernel.lanes.channels,
-        tuple(range(kernel.lanes.pairs)) if code else kernel.lanes.exact,
-        kernel.lanes.centre,
-        taps,
-        parts,
-        (rows, columns),
-        unrolled,
-        tuple(
+        kernel=kernel,
+        code=code,
+        starts=starts(kernel) if code else (),
+        unrolled=unrolled,
+        apart=apart,
+        finds=finds(kernel, rows * columns // spec.kernel[0]) if found else "",
+        taps=taps,
+        pieces=parts,
+        grid=(rows, columns),
+        runs=tuple(
             {parity: taps_of(kernel, code, apart, taps, run, parity, number) for parity in parities}
             for run in range(number if unrolled else 1)
         ),
-        parts * taps * lanes // 2,
-        scale * step,
-        scale * jump,
-        expressions,
-        parities,
-        kernel.scattered,
-        tuple(sorted(kernel.out_parities)),
-        kernel.out_scattered,
-        spec.requant.left_shift,
-        spec.requant.right_shift,
-        spec.target.zero_point,
-        f"nn_weights_{identifier(spec.op.name)}",
-        f"nn_bias_{identifier(spec.op.name)}",
-        bool(kernel.of),
-        starts(kernel) if code else (),
+        step=scale * step,
+        jump=scale * jump,
+        stride_expressions=expressions,
     )
     return result if _fits(result) else None
 
@@ -331,7 +341,7 @@ def _words(a: Assembly, tap: Tap) -> int:
         return 4 + 2 * (len(tap.code.formed) + len(tap.code.added))
     if not a.mac:
         return 6
-    return 10 + 8 * a.pairs + 3 * len(a.exact) + (7 if tap.single else 0)
+    return 10 + 8 * a.kernel.lanes.pairs + 3 * len(a.exact) + (7 if tap.single else 0)
 
 
 def suits(kernel: WindowKernel) -> bool:
