@@ -86,6 +86,8 @@ NN_PICK(nn_min_u8, "usub8 %0, %1, %2\n sel %0, %2, %1")
 NN_ADD(nn_add_pair, "smlad %0, %1, %2, %3")
 NN_ADD(nn_add_low_high, "smlabt %0, %1, %2, %3")
 NN_ADD(nn_add_high_low, "smlatb %0, %1, %2, %3")
+NN_ADD(nn_add_low_low, "smlabb %0, %1, %2, %3")
+NN_ADD(nn_add_high_high, "smlatt %0, %1, %2, %3")
 NN_ADD(nn_add_product, "smmlar %0, %1, %2, %3")
 #undef NN_UNARY
 #undef NN_PACK
@@ -158,7 +160,13 @@ static inline int32_t nn_add_low_high(uint32_t a, uint32_t b, int32_t sum) {
     return (int32_t)((uint32_t)sum + (uint32_t)(nn_low(a) * nn_high(b)));
 }
 static inline int32_t nn_add_high_low(uint32_t a, uint32_t b, int32_t sum) {
-    return (int32_t)((uint32_t)sum + (uint32_t)(nn_high(a) * nn_low(b)));
+    return nn_add_low_high(b, a, sum);
+}
+static inline int32_t nn_add_low_low(uint32_t a, uint32_t b, int32_t sum) {
+    return (int32_t)((uint32_t)sum + (uint32_t)(nn_low(a) * nn_low(b)));
+}
+static inline int32_t nn_add_high_high(uint32_t a, uint32_t b, int32_t sum) {
+    return (int32_t)((uint32_t)sum + (uint32_t)(nn_high(a) * nn_high(b)));
 }
 
 /* sum + a * b / 2**32 to nearest, halves towards +infinity */

@@ -11,13 +11,10 @@ import numpy as np
 import pytest
 
 from pipeline.codegen.cortex_m.by_row.convolution import KERNELS
-from pipeline.codegen.cortex_m.by_row.depthwise_group import Group
 from pipeline.codegen.render import FIRMWARE
 from pipeline.graph.graph import Graph
 from pipeline.hardware import FlashTiming, Hardware
 from pipeline.kernels.cortex_m import best_pixels
-from pipeline.kernels.cortex_m.by_row.depthwise import groups
-from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
@@ -263,14 +260,3 @@ def test_convolutions_are_kept_to_core_registers() -> None:
         template = (FIRMWARE / "kernels" / "cortex_m" / "by_row" / f"{word}.c.j2").read_text()
         kept, every = (template.count(w) for w in ("NN_CORE_REGISTERS NN_KERNEL", "NN_KERNEL"))
         assert kept == every == 1
-
-
-def test_registers_are_enough_for_every_width() -> None:
-    for columns, stride, left, right in product(range(1, 29), (1, 2), (0, 1), (0, 1)):
-        outputs = (columns + left + right - 3) // stride + 1
-        if outputs < 1 or (outputs - 1) * stride - left + 1 >= columns:
-            continue
-        rows = [RowLayout(n, 8, best_pixels(n)) for n in (columns, outputs)]
-        for first, count in groups(*rows):
-            group = Group(first, count, outputs, stride, left, rows[0], signed=True)
-            assert group.vertical.lines and group.single.lines

@@ -1,10 +1,11 @@
-"""Which instructions make some neighbouring outputs of a channel, depthwise 3x3, of rows in blocks.
+"""C that makes some neighbouring outputs of a channel, depthwise 3x3, of rows in blocks.
 
 Rows 0 and 1 are multiplied together: a word of each is four pixels, PKHBT and PKHTB put one pixel
 of either row side by side, and SMLAD multiplies that with weights one above the other. Row 2 is
 used as SXTB16 leaves it: pixels p and p + 2 in one word, which SMLAD multiplies with weights 0 and
 2, and SMLAxy with weight 1. What the group to the right needs of this one's last pixel is kept,
-since the output may lie over it.
+since the output may lie over it. Each pixel is used up before the next one is loaded: the registers
+are just enough for that.
 """
 
 from __future__ import annotations
@@ -12,11 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipeline.codegen.cortex_m.by_row.registers import Assembly
 from pipeline.kernels.cortex_m.by_row.depthwise import TAPS
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 
-REGISTERS = 14
 PAIRS, ENDS, MIDDLE = 4, 7, 8
 """Words of a channel's table: pairs of weights of rows 0 and 1, one a column; row 2's first and
 last weight; its second. Before them is what sums begin with, and how they end."""
@@ -105,185 +104,82 @@ class Group:
 
     # --- C
 
-    def byte(self, row: int, pixel: int) -> str:
-        """C of a pixel that it loads."""
-        return f"{'e' if self.apart(pixel) else 'b'}{row}[{self.place(pixel)}]"
+    def sums(self) -> list[str]:
+        """What adds to the sums a0, a1, …: pixel by pixel what rows b0 and b1, side by side, give,
+        then output by output what b2 does."""
+        lines, there = list[str](), set[tuple[int, int]]()
 
-    def pair(self, pixel: int) -> str:
-        """C of that pixel of rows 0 and 1."""
-        if pixel == self.kept:
-            return "kept"
-        return f"nn_lows((uint32_t){self.byte(0, pixel)}, (uint32_t){self.byte(1, pixel)})"
+        def load(pixel: int, *rows: int) -> None:
+            first = None if pixel == self.kept else self._word(pixel)
+            if first is not None and (rows[0], first) not in there:
+                lines.extend([self._stop] * (0 in rows and pixel != self.pixels[0]))
+                there.add((rows[0], first))
+                lines.extend(self._load(row, first) for row in rows)
 
-    def third(self, pixel: int) -> str:
-        """C of that pixel of row 2."""
-        return "kept2" if pixel == self.kept else self.byte(2, pixel)
-
-    # --- assembly
-
-    @cached_property
-    def vertical(self) -> Assembly:
-        """Rows 0 and 1: operands q (the table), b0 and b1, e0 and e1 in memory, kept, and sums."""
-        carried = self.kept is not None or self.keeps is not None
-        asm = Assembly(REGISTERS - self.count - 3 - carried)
-        where = {} if self.kept is None else {self.kept: "kept"}
-        for number, part in enumerate(self._parts(asm.temporaries)):
-            reads: set[int | None] = {*part, *([] if number else [self.kept])}
-            uses = [
-                [(o, p) for o in self.outs if (p := self.window(o)[k]) in reads and p is not None]
-                for k in range(TAPS)
-            ]
-            loaded = set(where)
-            for k, each in enumerate(uses):
-                if not each:
-                    continue
-                for _, pixel in each:
-                    if pixel not in where:
-                        self._load_pair(asm, where, pixel, reads - loaded)
-                        loaded |= set(where)
-                weights = asm.take()
-                asm.load("ldr", weights, "q", 4 * (PAIRS + k))
-                for out, pixel in each:
-                    total = f"a{out - self.first}"
-                    asm("smlad", total, where[pixel], weights, total)
-                asm.give(weights)
-                later = {p for those in uses[k + 1 :] for _, p in those} | {self.keeps}
-                for pixel in [p for p in where if p not in later]:
-                    asm.give(where.pop(pixel))
+        for pixel in self.pixels if self.kept is None else [self.kept, *self.pixels]:
+            load(pixel, 0, 1)
+            lines += self._paired(pixel)
+        lines.append(self._stop)
+        for n, out in enumerate(self.outs):
+            window = [(k, p) for k, p in enumerate(self.window(out)) if p is not None]
+            for _, pixel in window:
+                load(pixel, 2)
+            lines += self._single(f"a{n}", [(k, *self._half(2, p)) for k, p in window])
         if self.keeps is not None:
-            asm("mov", "kept", where[self.keeps])
-        return asm
-
-    def _parts(self, registers: int) -> list[list[int]]:
-        """The pixels in parts that so many are enough for, words whole: taking one apart needs five
-        registers, a pixel alone one more than it stays in, as weights do."""
-        found: list[list[int]] = [[]]
-        words: dict[int, list[int]] = {}
-        for pixel in self.pixels:
-            words.setdefault(pixel // BLOCK, []).append(pixel)
-        for word in words.values():
-            if len(found[-1]) + (5 if len(word) > 2 else len(word) + 1) > registers:
-                found.append([])
-            found[-1] += word
-        return found
-
-    def _word(self, pixel: int, wanted: set[int | None]) -> int | None:
-        """The first pixel of the word to load for ``pixel``; None: it is loaded alone, since few
-        of ``wanted`` are in that."""
-        source = self.source
-        if (source.plane and source.columns < BLOCK) or (not source.plane and pixel >= source.full):
-            return None
-        first = min(pixel, source.columns - BLOCK) if source.plane else pixel - pixel % BLOCK
-        return first if sum(p in wanted for p in range(first, first + BLOCK)) > 2 else None
+            word, half = self._half(2, self.keeps)
+            lines.append(f"kept2 = (uint32_t)nn_{half}({word});")
+        return lines
 
     @property
-    def _letter(self) -> str:
-        return "s" if self.signed else "u"
+    def _stop(self) -> str:
+        """Beyond this a compiler moves nothing that it has no register for."""
+        return f"""__asm__ volatile("" : {", ".join(f'"+r"(a{n})' for n in range(self.count))});"""
 
-    def _load_byte(self, asm: Assembly, to: str, row: int, pixel: int) -> None:
-        base = f"b{row}"
-        if self.apart(pixel):
-            asm.lines.append(f"ldr %[{to}], %[e{row}]")
-            base = to
-        asm.load("ldrsb" if self.signed else "ldrb", to, base, self.place(pixel))
+    def _paired(self, pixel: int) -> list[str]:
+        """Of rows 0 and 1."""
+        lines, name = list[str](), "kept" if pixel == self.kept else f"v{pixel}"
+        if pixel != self.kept:
+            (one, half), (two, _) = (self._half(row, pixel) for row in (0, 1))
+            lines.append(f"const uint32_t {name} = nn_{half}s({one}, {two});")
+        for n, out in enumerate(self.outs):
+            if pixel in (window := self.window(out)):
+                weights = f"(uint32_t)q[{PAIRS + window.index(pixel)}]"
+                lines.append(f"a{n} = nn_add_pair({name}, {weights}, a{n});")
+        return lines + [f"kept = {name};"] * (pixel == self.keeps)
 
-    def _load_pair(
-        self, asm: Assembly, where: dict[int, str], pixel: int, wanted: set[int | None]
-    ) -> None:
-        """``pixel`` of rows 0 and 1, and what of ``wanted`` comes with it."""
-        first = self._word(pixel, wanted)
-        a, b = asm.take(), asm.take()
-        if first is None:
-            self._load_byte(asm, a, 0, pixel)
-            self._load_byte(asm, b, 1, pixel)
-            asm("pkhbt", a, a, b, "lsl #16")
-            asm.give(b)
-            where[pixel] = a
-            return
-        even_a, even_b, extra = asm.take(), asm.take(), asm.take()
-        asm.load("ldr", a, "b0", self.place(first))
-        asm.load("ldr", b, "b1", self.place(first))
-        for word, even in ((a, even_a), (b, even_b)):
-            asm(f"{self._letter}xtb16", even, word)
-            asm(f"{self._letter}xtb16", word, word, "ror #8")
-        # each result goes where its last source was
-        for number, (code, to, low, high, shift) in enumerate(
-            (
-                ("pkhbt", extra, even_a, even_b, "lsl #16"),
-                ("pkhtb", even_b, even_b, even_a, "asr #16"),
-                ("pkhbt", even_a, a, b, "lsl #16"),
-                ("pkhtb", b, b, a, "asr #16"),
-            )
-        ):
-            pixel = first + (0, 2, 1, 3)[number]
-            if pixel in wanted and pixel not in where:
-                asm(code, to, low, high, shift)
-                where[pixel] = to
-            else:
-                asm.give(to)
-        asm.give(a)
+    def _single(self, total: str, found: list[tuple[int, str, str]]) -> list[str]:
+        """Of row 2: the columns of a window that are inside, with words and halves of them."""
+        ends, middle, lines = f"(uint32_t)q[{ENDS}]", f"(uint32_t)q[{MIDDLE}]", list[str]()
+        if len(found) == TAPS and found[0][1:] == (found[2][1], "low"):
+            lines.append(f"{total} = nn_add_pair({found[0][1]}, {ends}, {total});")
+            found = found[1:2]
+        for k, word, half in found:
+            by, other = (middle, "low") if k == 1 else (ends, ("low", "", "high")[k])
+            lines.append(f"{total} = nn_add_{half}_{other}({word}, {by}, {total});")
+        return lines
 
-    @cached_property
-    def single(self) -> Assembly:
-        """Row 2: operands q, b2, e2 in memory, kept2, and sums."""
-        carried = self.kept is not None or self.keeps is not None
-        asm = Assembly(REGISTERS - self.count - 2 - carried)
-        where = {} if self.kept is None else {self.kept: ("kept2", "b")}
-        owned: dict[str, set[int]] = {}
-        ends, middle = asm.take(), asm.take()
-        asm.load("ldr", ends, "q", 4 * ENDS)
-        asm.load("ldr", middle, "q", 4 * MIDDLE)
-        last = {p: max(o for o in self.outs if p in self.window(o)) for p in self.pixels}
-        if self.keeps is not None:
-            last[self.keeps] = self.outputs
-        for out in self.outs:
-            window = self.window(out)
-            missing = [p for p in window if p is not None and p not in where]
-            wanted: set[int | None] = {p for p in self.pixels if p not in where}
-            for pixel in sorted(missing, key=lambda p: self._word(p, wanted) is not None):
-                if pixel not in where:
-                    self._load_single(asm, where, owned, pixel, wanted)
-            self._add_single(asm, where, out, ends, middle)
-            for register, held in list(owned.items()):
-                if all(last[p] <= out for p in held):
-                    del owned[register]
-                    asm.give(register)
-        if self.keeps is not None:
-            register, half = where[self.keeps]
-            asm("mov" if half == "b" else "asr", "kept2", register, *["#16"] * (half == "t"))
-        return asm
+    def _load(self, row: int, first: int) -> str:
+        """A word of a row, and what is used of it, widened."""
+        kind, name = "s8" if self.signed else "u8", f"r{row}_{first}"
+        used = {(p - first) % 2 for p in self.pixels if self._word(p) == first}
+        parts = [f"{name}_{n} = nn_{('even', 'odd')[n]}_{kind}({name})" for n in sorted(used)]
+        word = f"{name} = nn_load_word(b{row} + {self.place(first)})"
+        return f"const uint32_t {', '.join([word, *parts])};"
 
-    def _load_single(
-        self, asm: Assembly, where: dict[int, tuple[str, str]], owned: dict[str, set[int]],
-        pixel: int, wanted: set[int | None],
-    ) -> None:  # fmt: skip
-        first = self._word(pixel, wanted)
-        even = asm.take()
-        if first is None:
-            self._load_byte(asm, even, 2, pixel)
-            where[pixel], owned[even] = (even, "b"), {pixel}
-            return
-        odd = asm.take()
-        asm.load("ldr", even, "b2", self.place(first))
-        asm(f"{self._letter}xtb16", odd, even, "ror #8")
-        asm(f"{self._letter}xtb16", even, even)
-        owned[even], owned[odd] = set(), set()
-        for n in range(BLOCK):
-            if first + n in wanted and first + n not in where:
-                register = (even, odd)[n % 2]
-                where[first + n] = register, "bt"[n // 2]
-                owned[register].add(first + n)
+    def _half(self, row: int, pixel: int) -> tuple[str, str]:
+        """A word with a pixel, and the half which that is."""
+        if pixel == self.kept:
+            return "kept2", "low"
+        if (first := self._word(pixel)) is None:
+            rows = "e" if self.apart(pixel) else "b"
+            return f"(uint32_t){rows}{row}[{self.place(pixel)}]", "low"
+        place = pixel - first
+        return f"r{row}_{first}_{place % 2}", ("low", "high")[place // 2]
 
-    def _add_single(
-        self, asm: Assembly, where: dict[int, tuple[str, str]], out: int, ends: str, middle: str
-    ) -> None:
-        total = f"a{out - self.first}"
-        left, center, right = (None if p is None else where[p] for p in self.window(out))
-        if left and right and left[0] == right[0] and left[1] + right[1] == "bt":
-            asm("smlad", total, left[0], ends, total)
-        else:
-            for found, half in ((left, "b"), (right, "t")):
-                if found:
-                    asm(f"smla{found[1]}{half}", total, found[0], ends, total)
-        assert center is not None, "kernels with nothing in the middle are not taken"
-        asm(f"smla{center[1]}b", total, center[0], middle, total)
+    def _word(self, pixel: int) -> int | None:
+        """The first pixel of the word to load for ``pixel``; None: it is loaded alone, since no
+        other that is needed is in that."""
+        source, first = self.source, pixel - pixel % BLOCK
+        whole = source.columns if source.plane else source.full
+        used = sum(p in self.pixels for p in range(first, first + BLOCK))
+        return min(first, whole - BLOCK) if pixel < whole >= BLOCK and used > 1 else None

@@ -48,20 +48,23 @@ class RowDepthwise(RowKernel):
         )
 
     def counts(self, form: Form) -> Counts:
+        """Groups between the first and the last share a loop; words hold what a group reads of a
+        block, two pixels or more."""
         source, target = self.known(form)
-        outputs, stride = target.bytes, convolution(form).stride[1]
-        across = sum(low < source.full < stop for low, stop in self.reads(form))
-        left = 0 if source.plane else source.columns - source.full
+        op, number, left = convolution(form), len(groups(source, target)), source.columns
+        words = sum(
+            min(start + BLOCK, stop) - max(start, low) > 1
+            for low, stop in self.reads(form)
+            for start in range(low - low % BLOCK, left if source.plane else source.full, BLOCK)
+            if start < stop and left >= BLOCK
+        )
         return {
-            "output": outputs,
-            "output of stride 2": outputs * (stride == 2),
-            "group": target.channels * (len(groups(source, target)) - 1),
-            "group of stride 2": target.channels * len(groups(source, target)) * (stride == 2),
-            "channel": target.channels,
-            "pixel of a last block": target.channels * left,
-            "group in blocks of two sizes": target.channels * across,
-            "the same, stride 2": target.channels * across * (stride == 2),
-            **endings(convolution(form), form.graph, made(form)),
+            "output": target.bytes,
+            "word": target.channels * words,
+            "group in a loop": target.channels * (number - 2) * (number > 3),
+            "group of stride 2": target.channels * number * (op.stride[1] == 2),
+            "pixel of a last block": 0 if source.plane else target.channels * (left - source.full),
+            **endings(op, form.graph, made(form)),
         }
 
     def reads(self, form: Form) -> list[tuple[int, int]]:
