@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -220,13 +221,16 @@ def short(type_: str) -> str:
     return type_.removesuffix("_t").replace("uint", "u").replace("int", "i")
 
 
+def c_bits(values: Iterable[int], signed: bool = False) -> int:
+    """The least of 8, 16, 32 and 64 bits that holds all ``values``."""
+    held = [0, *values]
+    most = max(max(held), -1 - min(held)) << 1 if signed else max(held)
+    return next(bits for bits in (8, 16, 32, 64) if most < 1 << bits)
+
+
 def narrowest(values: IntArray) -> str:
     """The narrowest signed C type that holds all of ``values``."""
-    low, high = int(values.min(initial=0)), int(values.max(initial=0))
-    for bits in (8, 16, 32):
-        if -(1 << (bits - 1)) <= low and high < 1 << (bits - 1):
-            return f"int{bits}_t"
-    return "int64_t"
+    return f"int{c_bits(values.reshape(-1).tolist(), signed=True)}_t"
 
 
 def stored(known: list[T], more: list[T]) -> int:

@@ -8,11 +8,11 @@ from math import prod
 
 import numpy as np
 
-from pipeline.codegen.int4.kernel import ranges, shifts
+from pipeline.codegen.constants import c_bits
+from pipeline.codegen.int4.kernel import ranges
 from pipeline.codegen.int4.lines import are_disjoint
-from pipeline.codegen.int4.operators import pool2d
+from pipeline.codegen.int4.operators import window
 from pipeline.codegen.int4.views import as_pixels, grid
-from pipeline.codegen.int4.windows import c_bits
 from pipeline.codegen.int8.ending import Ending, ending
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
@@ -81,7 +81,7 @@ def source(program: Program, image: Tensor, found: Pooling, types: dict[str, obj
     """C of the counters and of ``nn_feed``."""
     op, target = found.op, program.graph.tensors[found.op.output]
     plain = _shifted(image, target, op)
-    requant = shifts(op.requant) if plain and isinstance(op, AveragePool2d) else PowerOfTwo()
+    requant = getattr(op, "requant", PowerOfTwo()) if plain else PowerOfTwo()
     end = None if plain else ending(program, op)
     program.headers |= {"nn_cells.h"} | (set() if plain else {"nn_int8.h"})
     averages = isinstance(op, AveragePool2d)
@@ -142,7 +142,7 @@ def _check_size(op: Pool2d, image: Tensor, row: int) -> None:
 
 def _value_bits(program: Program, op: Pool2d, sums: Buffer) -> int:
     """Width of a C integer for a sum and all that requantization makes of it; at least an int's."""
-    return max(16, sums.bits, c_bits(ranges(pool2d.window(program.graph, op)), signed=True))
+    return max(16, sums.bits, c_bits(ranges(window(program.graph, op)), signed=True))
 
 
 def _extreme(op: Pool2d, requant: PowerOfTwo, pixel: int) -> int:

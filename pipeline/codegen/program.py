@@ -21,15 +21,19 @@ from pipeline.codegen.c.values import Span, Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.constants import Constants, Names, variable
 from pipeline.codegen.int4.windows import Windows
-from pipeline.codegen.int8.permutations import Permutations
 from pipeline.codegen.names import comment
+from pipeline.codegen.permutations import Permutations
 from pipeline.codegen.render import KERNELS
 from pipeline.codegen.statements import Call, Line
 from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import IntArray
 from pipeline.hardware import LPM_BYTES, Hardware
 from pipeline.plan.vocabulary import Buffer, Plan, Slice
 
 ARENA = "nn_arena"
+
+MOVES = "permutations"
+"""What a report calls the steps that only move data."""
 
 NAMING = ("feed_", "lines.", "load.", "model.", "permute.", "places.", "sum.")
 """What the templates that give names of their own begin with."""
@@ -94,8 +98,11 @@ class Program:
         self.counters: dict[str, int] = {}
         self.places = Places()
         self.orders = Lines()
-        self.permutations = Permutations()
         self._apart: dict[tuple[object, ...], bool] = {}
+
+    @property
+    def permutations(self) -> Permutations:
+        return self.windows.permutations
 
     @property
     def tables(self) -> tuple[Places, Lines, Permutations]:
@@ -130,6 +137,12 @@ class Program:
         if self.steps is not None:
             self.steps.append(owner)
         self._line(say)
+
+    def permute(self, source: IntArray, target: IntArray, nibbles: int, comment: str = "") -> None:
+        """Elements of ``nibbles``, (…, channels), go from where they are to other places."""
+        taken, given = (side.reshape(-1, side.shape[-1]) for side in (source, target))
+        if call := self.permutations.call(taken, given, nibbles, comment):
+            self.run(MOVES, lambda: call)
 
     def _line(self, content: str | Call | Callable[[], Call]) -> None:
         depth = len(self.loops)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.codegen.int4.operators import move
 from pipeline.codegen.int4.views import as_pixels
 from pipeline.codegen.program import Program
 from pipeline.plan.vocabulary import Clear, Compute, Finish, Move
@@ -27,7 +26,7 @@ def place(program: Program) -> int:
         return first // 2
     torn = as_pixels(buffer).reshape(1, -1)
     packed = np.arange(torn.size).reshape(1, -1) * buffer.nibbles
-    move.permute(program, torn, packed, buffer.nibbles)
+    program.permute(torn, packed, buffer.nibbles)
     return 0
 
 

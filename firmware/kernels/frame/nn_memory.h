@@ -31,4 +31,17 @@
 #define NN_KEEP __attribute__((used)) /* not to be folded into code */
 #define NN_NOINLINE __attribute__((noinline))
 
+/* Kernels take addresses as arguments. GCC 12 would make copies of them for constant addresses, take
+ * some of the copies for functions that write nothing, and leave out the calls. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define NN_NOCLONE __attribute__((noclone))
+#else
+#define NN_NOCLONE
+#endif
+#if defined(__AVR__) || defined(NN_APART)
+#define NN_KERNEL NN_NOCLONE NN_NOINLINE /* each has a stack of its own, while it runs */
+#else
+#define NN_KERNEL NN_NOCLONE
+#endif
+
 #endif

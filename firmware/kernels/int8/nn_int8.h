@@ -28,19 +28,6 @@
 #define nn_far_u8(array, index) ((array)[index])
 #endif
 
-/* Kernels take addresses as arguments. GCC 12 would make copies of them for constant addresses, take
- * some of the copies for functions that write nothing, and leave out the calls. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define NN_NOCLONE __attribute__((noclone))
-#else
-#define NN_NOCLONE
-#endif
-#if defined(__AVR__) || defined(NN_APART)
-#define NN_KERNEL NN_NOCLONE NN_NOINLINE /* each has a stack of its own, while it runs */
-#else
-#define NN_KERNEL NN_NOCLONE
-#endif
-
 /* Where index `index` of a ring of `size` lies; there is no division by a constant of 32 bits on an AVR, and no index that
  * needs them. */
 #if defined(__AVR__)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipeline.codegen.int4 import parameters, room
 from pipeline.codegen.int4.views import ROW
 from pipeline.codegen.int4.window import code, in_assembly
-from pipeline.codegen.int4.windows import Windows, c_bits
+from pipeline.codegen.int4.windows import Windows
 from pipeline.codegen.render import render
 
 
@@ -28,8 +28,6 @@ class Parts:
     row: int
     finds: bool
     scatter: list[int]
-    cycles: list[int]
-    cycle_type: str
     lines: list[str]
     edges: bool
     pixel_steps: str
@@ -45,7 +43,6 @@ def parts(windows: Windows) -> Parts:
     room.make(windows)
     known = windows.kernels.values()
     kernels = [code(kernel, windows) for kernel in known]
-    kernels[:0] = [_permutation(windows, unit) for unit in sorted(windows.units)]
     kernels[:0] = [text for _, text in windows.endings.values()]
     if windows.sums:
         kernels.insert(0, render("int4/sum.c.j2", sums=windows.sums))
@@ -59,8 +56,6 @@ def parts(windows: Windows) -> Parts:
         row=ROW,
         finds=any(name.startswith("nn_window:") for name in windows.shared),
         scatter=windows.tables.scatter,
-        cycles=windows.cycles,
-        cycle_type=f"uint{c_bits(windows.cycles)}_t",
         lines=_line_rows(windows),
         edges=windows.edges,
         pixel_steps=windows.pixel_steps,
@@ -82,18 +77,6 @@ def _line_rows(windows: Windows) -> list[str]:
             numbers += [*line.start[2:], *line.step[2:]]
         rows.append(f"{{{', '.join(map(str, (*numbers, line.count)))}}}")
     return rows
-
-
-def _permutation(windows: Windows, unit: int) -> str:
-    bits = c_bits(windows.cycles)
-    first = unit == min(windows.units)
-    return render(
-        "int4/permute.c.j2",
-        type=f"uint{bits}_t",
-        read=f"nn_flash{bits}",
-        unit=unit,
-        first=first,
-    )
 
 
 def _declarations(shared: set[str]) -> list[str]:

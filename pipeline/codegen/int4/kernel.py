@@ -22,6 +22,8 @@ RUNS = (8, 4, 2)
 MAX_LANES = 11
 """Sums that assembly has in r2…r25 beside the sum of activations."""
 
+Combine = Literal["mac", "max", "sum"]
+
 C_INTEGER = {16: "int16_t", 32: "int32_t"}
 
 
@@ -38,7 +40,7 @@ class Window:
     op: Operator
     source: Tensor
     target: Tensor
-    combine: Literal["mac", "max", "sum"]
+    combine: Combine
     kernel: tuple[int, int]
     requant: PowerOfTwo
     clip: Clip = None
@@ -180,12 +182,6 @@ class WindowKernel:
 
 def _some(tensor: Tensor, channels: int) -> Tensor:
     return replace(tensor, shape=(*tensor.shape[:-1], channels))
-
-
-def shifts(requant: object) -> PowerOfTwo:
-    """``requant``, a power of two: the kernel takes no other."""
-    assert isinstance(requant, PowerOfTwo)
-    return requant
 
 
 def ranges(window: Window) -> tuple[int, int]:

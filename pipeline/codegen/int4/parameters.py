@@ -11,7 +11,8 @@ import zlib
 from dataclasses import dataclass
 
 from pipeline import ihex
-from pipeline.codegen.int4.windows import Windows, c_bits
+from pipeline.codegen.constants import c_bits
+from pipeline.codegen.int4.windows import Windows
 from pipeline.codegen.render import render
 
 NAME = "parameters.hex"

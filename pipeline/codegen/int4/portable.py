@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pipeline.codegen.constants import c_bits
 from pipeline.codegen.int4.kernel import Window, WindowKernel
 from pipeline.codegen.int4.packing import pack_bytes, pack_nibbles
 from pipeline.codegen.int4.views import cell_at
-from pipeline.codegen.int4.windows import Array, Windows, c_bits
+from pipeline.codegen.int4.windows import Array, Windows
 from pipeline.codegen.names import comment, identifier
 from pipeline.graph.tensor import Tensor
 

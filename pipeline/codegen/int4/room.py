@@ -51,8 +51,8 @@ def estimated_bytes(windows: Windows) -> int:
 
 def rest_bytes(windows: Windows) -> int:
     """Of what is no window."""
-    tables = windows.tables
-    entries = 2 * len(tables.pixels) + len(tables.rows) + len(tables.scatter) + len(windows.cycles)
+    tables, moved = windows.tables, windows.permutations.cycles
+    entries = 2 * len(tables.pixels) + len(tables.rows) + len(tables.scatter) + len(moved)
     shared = len(windows.sums) + PORTABLE_BYTES * (bool(windows.sums) + windows.copies)
     return FRAME_BYTES + 2 * entries + 10 * len(windows.lines) + shared
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.int4.operators import crops, finish, move, sums, window
+from pipeline.codegen.int4 import stretches
+from pipeline.codegen.int4.operators import window
 from pipeline.codegen.int4.window import add_step
+from pipeline.codegen.permutations import first_nibbles
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.add import Add
@@ -19,16 +21,25 @@ def write(program: Program, step: Compute | Clear | Finish | Move) -> None:
             op = program.operators[step.op]
             match op:
                 case Add():
-                    sums.emit(program, op, step)
+                    stretches.add(program, op, step)
                 case Rearrange():
-                    crops.emit(program, op, step)
+                    stretches.crop(program, op, step)
                 case _:
                     add_step(program, window(program.graph, op), step)
         case Move():
-            move.emit(program, step)
+            _move(program, step)
         case Finish() if isinstance(op := program.operators[step.op], AveragePool2d):
-            finish.emit(program, op, step)
+            stretches.finish(program, op, step)
         case _:
             raise ThimbleError(
                 f"{step.op}: generated code adds up in whole bytes, the plan in nibbles"
             )
+
+
+def _move(program: Program, step: Move) -> None:
+    source, target = program.buffer(step.src), program.buffer(step.dst)
+    box = step.src.box(source.shape, {})
+    if step.dst.box(target.shape, {}) != box:
+        raise ThimbleError(f"a move of {source.tensor} writes other elements than it reads")
+    taken, given = (first_nibbles(buffer, box) for buffer in (source, target))
+    program.permute(taken, given, source.nibbles)

@@ -1,21 +1,101 @@
-"""What is computed nibble by nibble, as stretches of memory that a loop goes through."""
+"""What is computed nibble by nibble, as stretches of memory that a loop goes through: sums of two
+tensors, what is taken out of an image as it is, and complete sums of an average."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
+from pipeline.codegen.c.values import Value
+from pipeline.codegen.constants import stored
+from pipeline.codegen.int4.lines import are_disjoint, pixels
+from pipeline.codegen.int4.views import as_pixels
+from pipeline.codegen.int8.ending import ending
+from pipeline.codegen.program import Program
+from pipeline.codegen.render import render
+from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.errors import ThimbleError
-from pipeline.graph.tensor import IntArray
+from pipeline.graph.operator import Tensors, clipped_to
+from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.pool2d import AveragePool2d
+from pipeline.graph.operators.rearrange import Rearrange
+from pipeline.graph.tensor import IntArray, Tensor
+from pipeline.plan.vocabulary import Compute, Finish, Slice
 
 Stretch = tuple[int, ...]
 """First nibbles, of what is read and at last of what is written, and how many follow them."""
 
+STORED = np.arange(16)
 
-def stretches(name: str, pixels: Iterable[IntArray]) -> list[Stretch]:
+
+def add(program: Program, op: Add, step: Compute) -> None:
+    """What each pair of stored values gives is in a table in flash."""
+    pieces = {program.buffer(piece).tensor: piece for piece in step.ins}
+    at = stored(program.windows.sums, table(op, program.graph.tensors))
+    known = Argument(f"&nn_sums4[{PLACE}]", Value(at))
+    every = [*(pieces[name] for name in op.operands), step.out]
+    _run(program, op.name, "nn_sum4", _sums(program, every, step), known)
+
+
+def crop(program: Program, op: Rearrange, step: Compute) -> None:
+    source, target = program.buffer(step.ins[0]), program.buffer(step.out)
+    box = step.out.box(target.shape, {})
+    taken, made = as_pixels(source), as_pixels(target)
+    apart = are_disjoint(source, step.ins[0].box(source.shape, {}), target, box)
+    (top, left, _), (down, right, _) = op.starts, op.steps
+    cells = (
+        np.stack([taken[top + down * y, left + right * x], made[y, x]])
+        for y, x in pixels(step, box, apart)
+    )
+    program.windows.copies = True
+    _run(program, op.name, "nn_copy4", stretches(op.name, cells))
+
+
+def finish(program: Program, op: AveragePool2d, step: Finish) -> None:
+    acc, target = program.buffer(step.acc), program.buffer(step.out)
+    box = step.out.box(target.shape, {})
+    if not are_disjoint(acc, box, target, box):
+        raise ThimbleError(f"{op.name}: the plan's results overwrite sums still in use")
+    places = np.stack([buffer.addresses(box).reshape(-1) for buffer in (acc, target)], axis=1)
+    found = stretches(op.name, places[:, :, None], (acc.nibbles, target.nibbles))
+    numbers = [(first // 2, cell, count) for first, cell, count in found]
+    _run(program, op.name, _ending(program, op, acc.bits), numbers)
+
+
+def _run(
+    program: Program, owner: str, function: str, every: Iterable[Stretch], *known: Argument
+) -> None:
+    """A call for each stretch; no loop is around it."""
+    for numbers in every:
+        places = (Argument(PLACE, Value(number)) for number in numbers)
+        program.run(owner, partial(Call, function, (*known, *places)))
+
+
+def _sums(program: Program, pieces: Sequence[Slice], step: Compute) -> list[Stretch]:
+    """Of a row or of all."""
+    buffers = [program.buffer(piece) for piece in pieces]
+    box = step.out.box(buffers[-1].shape, {})
+    places = zip(buffers, pieces, strict=True)
+    whole = [buffer.run(piece.box(buffer.shape, {})) for buffer, piece in places]
+    firsts = tuple(first for first in whole if first is not None)
+    if len(firsts) == len(whole):
+        return [(*firsts, int(np.prod([stop - start for start, stop in box])))]
+    apart = all(are_disjoint(buffers[-1], box, buffer, box) for buffer in buffers[:-1])
+    elements = [as_pixels(buffer) for buffer in buffers]
+    order = pixels(step, box, apart)
+    return stretches(step.op, (np.stack([each[at] for each in elements]) for at in order))
+
+
+def stretches(
+    name: str, pixels: Iterable[IntArray], nibbles: Sequence[int] = (1, 1, 1)
+) -> list[Stretch]:
     """The fewest in the order of ``pixels``, each (places, channels): where its elements are read,
     and in the last row written.
+
+    Args:
+        nibbles: of an element in each place.
 
     Raises:
         ThimbleError: an element would be written where one of its pixel is still to be read.
@@ -24,8 +104,10 @@ def stretches(name: str, pixels: Iterable[IntArray]) -> list[Stretch]:
     for cells in pixels:
         _check(name, cells)
         for cell in cells.T.tolist():
-            if found and all(a + found[-1][-1] == b for a, b in zip(found[-1], cell, strict=False)):
-                found[-1] = (*found[-1][:-1], found[-1][-1] + 1)
+            *last, count = found[-1] if found else (0,)
+            follows = zip(last, cell, nibbles, strict=False)
+            if count and all(a + n * count == b for a, b, n in follows):
+                found[-1] = (*last, count + 1)
             else:
                 found.append((*cell, 1))
     return found
@@ -39,3 +121,39 @@ def _check(name: str, cells: IntArray) -> None:
             f"{name}: generated code writes each element before it reads the next; try another "
             "strategy"
         )
+
+
+def table(op: Add, tensors: Tensors) -> list[int]:
+    """Of pairs (a, b) of stored values the sum as it is stored, two in a byte: 16 a + b is the
+    number of a nibble."""
+    grids = np.meshgrid(*(_values(tensors[name]) for name in op.operands), indexing="ij")
+    shifted = (grid << op.left_shift for grid in grids)
+    parts = [r.apply(x) for r, x in zip(op.operand_requants, shifted, strict=True)]
+    made = clipped_to(tensors[op.output], op.clip, op.requant.apply(parts[0] + parts[1])) & 15
+    nibbles = made.reshape(-1, 2)
+    return [int(low | high << 4) for low, high in nibbles]
+
+
+def _values(tensor: Tensor) -> IntArray:
+    """What each of 16 nibbles stands for, in steps of the tensor's scale."""
+    signed = np.where(STORED > 7, STORED - 16, STORED) if tensor.dtype.signed else STORED
+    return np.asarray(signed - tensor.zero_point, dtype=np.int64)
+
+
+def _ending(program: Program, op: AveragePool2d, bits: int) -> str:
+    """The name of the function that makes nibbles of sums of ``bits``."""
+    known = program.windows.endings
+    if op.name not in known:
+        name, end = program.names.fresh(op.name, "finish"), ending(program, op)
+        text = render(
+            "int4/finish.c.j2",
+            name=name,
+            about=f"{op.name}: complete sums to {program.graph.tensors[op.output].dtype}",
+            bits=bits,
+            end=end,
+            count=int(np.prod(op.kernel)),
+            zero=program.graph.tensors[op.inputs[0]].zero_point,
+        )
+        known[op.name] = name, text
+        program.headers |= {"nn_cells.h", "nn_int8.h"}
+    return known[op.name][0]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from pipeline.codegen.constants import c_bits
 from pipeline.codegen.int4.kernel import WindowKernel
 from pipeline.codegen.int4.lines import Line
 from pipeline.codegen.int4.views import PixelTables
+from pipeline.codegen.permutations import Permutations
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.tensor import DType
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 
@@ -43,10 +43,8 @@ class Windows:
         arrays: names of weights and biases already defined.
         parameters: those of them that are sent over the line, in the order they are sent.
         kernels: by operator and kinds of view, in the order they are first called.
-        cycles: permutations of all moves: ``nn_cycles``.
         sums: tables of all sums: ``nn_sums4``.
         copies: whether there are pixels that are only copied.
-        units: how many nibbles wide the pieces are that they move.
         endings: of sums that become nibbles, by operator: the name and the C of what does it.
         shared: C variables that several kernels need.
     """
@@ -60,10 +58,9 @@ class Windows:
     arrays: set[str] = field(default_factory=set)
     parameters: list[Array] = field(default_factory=list)
     kernels: dict[str, WindowKernel] = field(default_factory=dict)
-    cycles: list[int] = field(default_factory=list)
+    permutations: Permutations = field(default_factory=Permutations)
     sums: list[int] = field(default_factory=list)
     copies: bool = False
-    units: set[int] = field(default_factory=set)
     endings: dict[str, tuple[str, str]] = field(default_factory=dict)
     shared: set[str] = field(default_factory=set)
 
@@ -100,10 +97,3 @@ class Windows:
     @property
     def has_assembly(self) -> bool:
         return self.hardware.core == "avr"
-
-
-def c_bits(values: Iterable[int], signed: bool = False) -> int:
-    """The least of 8, 16 and 32 bits that holds all ``values``: no table of ours is an overflow."""
-    types = [DType(bits, signed) for bits in (8, 16, 32)]
-    held = list(values) or [0]
-    return next(t.bits for t in types if t.minimum <= min(held) and max(held) <= t.maximum)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipeline.codegen import generate
-from pipeline.codegen.int4.windows import c_bits
+from pipeline.codegen.constants import c_bits
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.graph.requant import PowerOfTwo

@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.codegen.cycles import decompose
 from pipeline.codegen.generate import HEADERS
 from pipeline.codegen.int4.lines import MAX_COUNT, compress
 from pipeline.codegen.int4.multiples import recipe, tap_code
-from pipeline.codegen.int4.operators.sums import table
 from pipeline.codegen.int4.packing import MODULUS, NIBBLE_OFFSET, assign, lane_order, pack_nibbles
 from pipeline.codegen.int4.starts import Start
-from pipeline.codegen.int4.stretches import stretches
+from pipeline.codegen.int4.stretches import stretches, table
 from pipeline.codegen.int4.views import ROW, SCATTERED, PixelTables, as_pixels
+from pipeline.codegen.permutations import decompose
 from pipeline.codegen.render import WIDTH, asm, render, rows, static_source
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.add import Add

@@ -11,7 +11,7 @@ from pipeline.codegen.c import nest
 from pipeline.codegen.c.values import Span, Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job, arena_view, shape_text
-from pipeline.codegen.int8.permutations import first_bytes
+from pipeline.codegen.permutations import first_nibbles
 from pipeline.codegen.program import Program
 from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.errors import ThimbleError
@@ -19,7 +19,6 @@ from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
-from pipeline.graph.tensor import IntArray
 from pipeline.plan.vocabulary import Move, Slice, Table
 
 
@@ -77,8 +76,8 @@ def reshape(job: Job) -> None:
             _block(job.program, op.name, about, view, out, bytes_, job.apart)
         return
     buffers = job.program.buffer(piece), job.program.buffer(job.step.out)
-    cells = [first_bytes(buffer, buffer.box).reshape(-1, 1) for buffer in buffers]
-    _permute(job.program, about, cells[0], cells[1], view.bytes)
+    taken, given = (first_nibbles(buffer, buffer.box).reshape(-1, 1) for buffer in buffers)
+    job.program.permute(taken, given, buffers[0].nibbles, about)
 
 
 def by_strides(job: Job) -> bool:
@@ -129,10 +128,9 @@ def _one_by_one(job: Job, op: Rearrange) -> None:
     box = tuple((part.start.const, part.stop.const) for part in job.box)
     at = np.ogrid[tuple(slice(*side) for side in box)]
     read = zip(op.axes, op.repeats, op.steps, op.starts, strict=True)
-    every = first_bytes(source, source.box)
+    every = first_nibbles(source, source.box)
     taken = every[tuple(at[axis] // by * step + low for axis, by, step, low in read)]
-    moved = (side.reshape(-1, side.shape[-1]) for side in (taken, first_bytes(out, box)))
-    _permute(job.program, op.name, next(moved), next(moved), source.bits // 8)
+    job.program.permute(taken, first_nibbles(out, box), source.nibbles, op.name)
 
 
 def _whole(number: Value, of: int) -> bool:
@@ -149,16 +147,10 @@ def move(program: Program, step: Move) -> None:
     fixed = fixed and source.copies == target.copies == 1
     if fixed and not (apart or _in_one_piece(view, out)):
         box = tuple((part.start.const, part.stop.const) for part in out.box)
-        taken, given = (first_bytes(buffer, box) for buffer in (source, target))
-        depth = taken.shape[-1]
-        _permute(program, name, taken.reshape(-1, depth), given.reshape(-1, depth), view.bytes)
+        taken, given = (first_nibbles(buffer, box) for buffer in (source, target))
+        program.permute(taken, given, source.nibbles, name)
         return
     _copy(program, name, name, view, out, apart)
-
-
-def _permute(program: Program, about: str, source: IntArray, target: IntArray, width: int) -> None:
-    if call := program.permutations.call(source, target, width, about):
-        program.line(call)
 
 
 def _piece(program: Program, name: str, piece: Slice) -> View:

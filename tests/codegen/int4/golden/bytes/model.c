@@ -18,12 +18,6 @@ static const uint16_t nn_pixels[16] NN_FLASH NN_KEEP = {
     64, 68, 72, 76, 80, 0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40,
 };
 
-/* Permutations: for each cycle its length and its places. */
-static const uint8_t nn_cycles[52] NN_FLASH = {
-    4, 22, 12, 2, 34, 4, 23, 13, 3, 35, 4, 24, 14, 4, 36, 4, 25, 15, 5, 37, 4, 26, 16, 6, 38, 4, 27,
-    17, 7, 39, 4, 28, 18, 8, 40, 4, 29, 19, 9, 41, 5, 30, 20, 10, 0, 32, 5, 31, 21, 11, 1, 33,
-};
-
 /* Output pixels in the order they are computed, in lines: where the first one of a line reads and
  * writes, and the steps from one to the next. A position is a cell, or an index into nn_pixels if the
  * kernel looks its pixels up there. One pixel is computed at a time: its inputs are read before it is
@@ -44,45 +38,26 @@ static const nn_line_t nn_lines[4] NN_FLASH = {
  * row, one for each sum in turn. If the sums are odd in number, every second input begins with the
  * last one's. Biases are in the order of the sums. */
 
-/* Permutations in place: each place of a cycle takes over what its successor holds, the last one what
- * the first one held. After the cycles come chains, whose last place is only read: nothing is kept of
- * the first. Places count pieces from cell `base`. */
+/* Permutations in place: each place of a cycle takes over what its successor holds, the last one what the first
+ * one held. After the cycles come chains, whose last place is only read. Places count pieces from `base` on. */
+static const uint8_t nn_cycles[52] NN_FLASH = {
+    4, 22, 12, 2, 34, 4, 23, 13, 3, 35, 4, 24, 14, 4, 36, 4, 25, 15, 5, 37, 4, 26, 16, 6, 38, 4, 27,
+    17, 7, 39, 4, 28, 18, 8, 40, 4, 29, 19, 9, 41, 5, 30, 20, 10, 0, 32, 5, 31, 21, 11, 1, 33,
+};
 
-/* A piece of 2 cells, from low nibbles on; odd: it begins in the high nibble of its first byte. */
-static inline void nn_take_2(const uint8_t *from, uint8_t from_odd, uint8_t *piece) {
-    if (from_odd) {
-        piece[0] = (uint8_t)((nn_swap(from[0]) & 0x0F) | (nn_swap(from[1]) & 0xF0));
-    } else {
-        piece[0] = from[0];
-    }
-}
-
-static inline void nn_give_2(uint8_t *to, uint8_t to_odd, const uint8_t *piece) {
-    if (to_odd) {
-        to[0] = (uint8_t)((to[0] & 0x0F) | (nn_swap(piece[0]) & 0xF0));
-        to[1] = (uint8_t)((to[1] & 0xF0) | (nn_swap(piece[0]) & 0x0F));
-    } else {
-        to[0] = piece[0];
-    }
-}
-
-static NN_NOINLINE void nn_permute_2(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base) {
+static NN_KERNEL void nn_permute_bytes_1(const uint8_t *places, uint16_t cycles, uint16_t chains, uint8_t *base) {
     while (cycles + chains > 0) {
-        uint8_t kept[1], moved[1];
+        uint8_t kept[1];
         uint8_t left = nn_flash8(places++);
-        uint16_t cell = (uint16_t)(base + nn_flash8(places++) * 2u);
-        uint8_t *to = &nn_arena[cell >> 1], to_odd = cell & 1;
-        nn_take_2(to, to_odd, kept);
+        uint8_t *to = base + (size_t)nn_flash8(places++) * 1;
+        memcpy(kept, to, 1);
         while (--left > 0) {
-            cell = (uint16_t)(base + nn_flash8(places++) * 2u);
-            uint8_t *const from = &nn_arena[cell >> 1], from_odd = cell & 1;
-            nn_take_2(from, from_odd, moved);
-            nn_give_2(to, to_odd, moved);
+            uint8_t *const from = base + (size_t)nn_flash8(places++) * 1;
+            memcpy(to, from, 1);
             to = from;
-            to_odd = from_odd;
         }
         if (cycles > 0) {
-            nn_give_2(to, to_odd, kept);
+            memcpy(to, kept, 1);
             cycles--;
         } else {
             chains--;
@@ -182,7 +157,7 @@ nn_status_t nn_invoke(void) {
     }
     nn_fed = 0;
     run_conv(&nn_lines[0], 4);
-    nn_permute_2(&nn_cycles[0], 0, 10, 0);
+    nn_permute_bytes_1(&nn_cycles[0], 0, 10, &nn_arena[0]);
     return nn_canary == NN_CANARY ? NN_OK : NN_CORRUPT;
 }
 

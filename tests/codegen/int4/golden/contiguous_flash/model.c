@@ -26,15 +26,6 @@ static const uint16_t nn_pixels[16] NN_FLASH NN_KEEP = {
     0, 3, 6, 9, 12, 21, 24, 27, 15, 30, 36, 39, 18, 33, 42, 45,
 };
 
-/* Permutations: for each cycle its length and its places. */
-static const uint8_t nn_cycles[130] NN_FLASH = {
-    14, 5, 1, 6, 7, 13, 20, 4, 24, 28, 23, 22, 16, 9, 25, 14, 10, 2, 12, 14, 26, 11, 8, 19, 27, 17,
-    15, 3, 18, 21, 2, 1, 5, 2, 2, 10, 2, 3, 15, 2, 4, 20, 2, 7, 11, 2, 8, 16, 2, 9, 21, 2, 13, 17,
-    2, 14, 22, 2, 19, 23, 9, 4, 1, 5, 6, 11, 17, 9, 7, 16, 9, 8, 2, 10, 12, 3, 15, 18, 14, 13, 2, 1,
-    4, 2, 2, 8, 2, 3, 12, 2, 6, 9, 2, 7, 13, 2, 11, 14, 5, 3, 1, 4, 5, 9, 5, 6, 2, 8, 10, 7, 2, 1,
-    3, 2, 2, 6, 2, 5, 7, 7, 5, 7, 9, 10, 12, 6, 8, 2, 11, 13,
-};
-
 /* Output pixels in the order they are computed, in lines: where the first one of a line reads and
  * writes, and the steps from one to the next. A position is a cell, or an index into nn_pixels if the
  * kernel looks its pixels up there. One pixel is computed at a time: its inputs are read before it is
@@ -61,9 +52,15 @@ static const nn_line_t nn_lines[10] NN_FLASH = {
  * (S - L) / 16; the sum of all activations takes the 8s off again. Few weights that are used often are
  * instructions instead: sums take over small multiples of the activation. */
 
-/* Permutations in place: each place of a cycle takes over what its successor holds, the last one what
- * the first one held. After the cycles come chains, whose last place is only read: nothing is kept of
- * the first. Places count pieces from cell `base`. */
+/* Permutations in place: each place of a cycle takes over what its successor holds, the last one what the first
+ * one held. After the cycles come chains, whose last place is only read. Places count pieces from `base` on. */
+static const uint8_t nn_cycles[130] NN_FLASH = {
+    14, 5, 1, 6, 7, 13, 20, 4, 24, 28, 23, 22, 16, 9, 25, 14, 10, 2, 12, 14, 26, 11, 8, 19, 27, 17,
+    15, 3, 18, 21, 2, 1, 5, 2, 2, 10, 2, 3, 15, 2, 4, 20, 2, 7, 11, 2, 8, 16, 2, 9, 21, 2, 13, 17,
+    2, 14, 22, 2, 19, 23, 9, 4, 1, 5, 6, 11, 17, 9, 7, 16, 9, 8, 2, 10, 12, 3, 15, 18, 14, 13, 2, 1,
+    4, 2, 2, 8, 2, 3, 12, 2, 6, 9, 2, 7, 13, 2, 11, 14, 5, 3, 1, 4, 5, 9, 5, 6, 2, 8, 10, 7, 2, 1,
+    3, 2, 2, 6, 2, 5, 7, 7, 5, 7, 9, 10, 12, 6, 8, 2, 11, 13,
+};
 
 /* A piece of 1 cell, from low nibbles on; odd: it begins in the high nibble of its first byte. */
 static inline void nn_take_1(const uint8_t *from, uint8_t from_odd, uint8_t *piece) {
@@ -82,7 +79,7 @@ static inline void nn_give_1(uint8_t *to, uint8_t to_odd, const uint8_t *piece) 
     }
 }
 
-static NN_NOINLINE void nn_permute_1(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base) {
+static NN_KERNEL void nn_permute_1(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base) {
     while (cycles + chains > 0) {
         uint8_t kept[1], moved[1];
         uint8_t left = nn_flash8(places++);
@@ -127,7 +124,7 @@ static inline void nn_give_3(uint8_t *to, uint8_t to_odd, const uint8_t *piece) 
     }
 }
 
-static NN_NOINLINE void nn_permute_3(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base) {
+static NN_KERNEL void nn_permute_3(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base) {
     while (cycles + chains > 0) {
         uint8_t kept[2], moved[2];
         uint8_t left = nn_flash8(places++);
