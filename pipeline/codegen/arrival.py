@@ -130,7 +130,6 @@ def _held(program: Program, image: Tensor, buffer: Buffer, *, fillable: bool) ->
         view=program.windows.tables.view(buffer),
         grid=grid(image.shape),
         bits=image.dtype.bits,
-        scattered=bool(program.windows.tables.scatter),
         **counters(program, image),
     )
     return Arrival(source, *WHOLE)

@@ -127,7 +127,7 @@ def _source(
     card: Card | None,
     sound: Sound | None,
 ) -> str:
-    windows = code.parts(program.windows)
+    windows = code.source(program.windows)
     kernels = [without_idle(kernel.code()) for kernel in program.kernels.values()]
     if program.hardware.cpu in WEAVES:
         kernels = list(map(woven, kernels))
@@ -135,7 +135,7 @@ def _source(
         program.headers.add("nn_cells.h")
     if program.constants.tables or any(part.code() for part in (program.places, program.orders)):
         program.headers.add("nn_int8.h")
-    if windows.kernels:
+    if windows:
         program.headers.add("nn_cells.h")
     return render(
         "frame/model.c.j2",
@@ -145,6 +145,7 @@ def _source(
         tables=list(program.constants.tables.values()),
         shared=[part.code() for part in program.tables if part.code()],
         windows=windows,
+        parameters=bool(program.windows.parameters),
         kernels=kernels,
         coming=coming,
         sound=sound.source(_count(program)) if sound else "",

@@ -107,7 +107,6 @@ def source(program: Program, image: Tensor, found: Pooling, types: dict[str, obj
         clips_high=plain and _extreme(op, requant, image.dtype.maximum) > target.dtype.maximum,
         requant=requant,
         result=_result(end, op, zero, channels) if end else (),
-        scattered=bool(program.windows.tables.scatter),
         **types,
     )
 

@@ -16,6 +16,7 @@ from typing import TypeGuard
 import numpy as np
 
 from pipeline.codegen.c import nest, values
+from pipeline.codegen.c.order import straight
 from pipeline.codegen.c.values import Span, Value
 from pipeline.codegen.program import Program, Take
 from pipeline.codegen.render import render
@@ -181,14 +182,8 @@ def _runs(cells: IntArray, buffer: Buffer) -> Iterator[tuple[int, int, int]]:
     """(first cell, nibbles from one to the next, how many) of the fewest pieces of equal steps."""
     if buffer.bits > 8:
         cells = (cells[:, None] + np.arange(0, buffer.nibbles, BYTE)).reshape(-1)
-    at = 0
-    while at < len(cells):
-        stop = at + 1
-        step = int(cells[stop] - cells[at]) if stop < len(cells) else BYTE
-        while stop < len(cells) and cells[stop] - cells[stop - 1] == step:
-            stop += 1
-        yield int(cells[at]), step, stop - at
-        at = stop
+    for line in straight([(cell,) for cell in cells.tolist()], len(cells)):
+        yield line.start[0], line.step[0] if line.number > 1 else BYTE, line.number
 
 
 def _wait(program: Program, taken: Take) -> None:

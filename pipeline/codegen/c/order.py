@@ -1,9 +1,12 @@
-"""Orders other than row by row: lines of pixels, each a step further than the one before."""
+"""Orders other than row by row: lines of pixels, each a step further than the one before. (0, 0) is
+the low corner of what is computed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from operator import add, sub
 from typing import NamedTuple
 
 from pipeline.codegen.constants import stored
@@ -14,16 +17,31 @@ from pipeline.plan.vocabulary import Compute
 MOST = 0x7FFF
 """Of an index."""
 
+Point = tuple[int, ...]
+
 
 class Line(NamedTuple):
-    """``number`` pixels from (y, x) on, ``down`` and ``right`` from one to the next. (0, 0) is the
-    low corner of what is computed."""
+    """``number`` points; each coordinate of ``start`` grows by ``step`` from one to the next."""
 
-    y: int
-    x: int
-    down: int
-    right: int
+    start: Point
+    step: Point
     number: int
+
+
+def straight(points: Sequence[Point], most: int = MOST) -> list[Line]:
+    """Few lines, of ``most`` points each, whose concatenation is ``points``."""
+    found, first = list[Line](), 0
+    while first < len(points):
+        last, stop = points[first], min(first + most, len(points))
+        steps = [tuple(map(sub, b, a)) for a, b in pairwise(points[first : min(first + 4, stop)])]
+        step, count = steps[0] if steps else (0,) * len(last), 1
+        while first + count < stop and points[first + count] == tuple(map(add, last, step)):
+            last, count = points[first + count], count + 1
+        if count == 2 and len(steps) == 3 and steps[1] == steps[2]:
+            count = 1  # two points are on a line with anything, the second one on a longer one
+        found.append(Line(points[first], step if count > 1 else (0,) * len(step), count))
+        first += count
+    return found
 
 
 @dataclass
@@ -62,23 +80,4 @@ def lines(step: Compute) -> list[Line]:
             f"{step.op}: code for this core takes an order of pixels, all channels of each at "
             f"once; the plan has units of {unit}"
         )
-    return _lines([(y, x) for y, x in places])
-
-
-def _lines(places: Sequence[tuple[int, int]]) -> list[Line]:
-    """The longest stretches from the first place on."""
-    found, start = list[Line](), 0
-    while start < len(places):
-        (y, x), down, right, stop = places[start], 0, 0, start + 1
-        if stop < len(places):
-            down, right = places[stop][0] - y, places[stop][1] - x
-        while stop < len(places) and places[stop] == (
-            y + (stop - start) * down,
-            x + (stop - start) * right,
-        ):
-            stop += 1
-        if stop - start == 2 < len(places) - start:  # two points are on a line with anything
-            stop, down, right = start + 1, 0, 0
-        found.append(Line(y, x, down, right, stop - start))
-        start = stop
-    return found
+    return straight(places)

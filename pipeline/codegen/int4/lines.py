@@ -1,9 +1,8 @@
-"""The order in which a step's pixels are computed, compressed to straight lines."""
+"""The order in which a step's pixels are computed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import product
 from math import prod
 
@@ -14,38 +13,6 @@ from pipeline.graph.tensor import Box
 from pipeline.plan.vocabulary import Buffer, Compute, Finish
 
 Pixel = tuple[int, int]
-Position = tuple[int, ...]
-MAX_COUNT = 255
-
-
-@dataclass(frozen=True)
-class Line:
-    """``count`` pixels; each coordinate of ``start`` grows by ``step`` from one to the next."""
-
-    start: Position
-    step: Position
-    count: int
-
-
-def compress(positions: Sequence[Position]) -> tuple[Line, ...]:
-    """The fewest lines a greedy walk finds; their concatenation is ``positions``."""
-    lines: list[Line] = []
-    index = 0
-    while index < len(positions):
-        start = positions[index]
-        step, count = (0,) * len(start), 1
-        if index + 1 < len(positions):
-            step = tuple(b - a for a, b in zip(start, positions[index + 1], strict=True))
-        while (
-            index + count < len(positions)
-            and count < MAX_COUNT
-            and positions[index + count]
-            == tuple(a + count * d for a, d in zip(start, step, strict=True))
-        ):
-            count += 1
-        lines.append(Line(start, step if count > 1 else (0,) * len(start), count))
-        index += count
-    return tuple(lines)
 
 
 def pixels(step: Compute | Finish, out: Box, disjoint: bool) -> tuple[Pixel, ...]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pipeline import ihex
 from pipeline.codegen.constants import c_bits
 from pipeline.codegen.int4.windows import Windows
-from pipeline.codegen.render import render
 
 NAME = "parameters.hex"
 
@@ -44,17 +43,6 @@ class Image:
     def count_type(self) -> str:
         """The C type of a number of these bytes."""
         return f"uint{max(16, c_bits([self.bytes]))}_t"
-
-
-def source(windows: Windows) -> str:
-    """C: where the parameters lie, ``nn_load`` and ``nn_loaded``; empty if none are sent."""
-    image, offsets, at = Image.of(windows), [], 0
-    if image is None:
-        return ""
-    for array in windows.parameters:
-        offsets.append((array, at))
-        at += len(array.content)
-    return render("int4/load.c.j2", arrays=offsets, image=image)
 
 
 def file(windows: Windows) -> dict[str, str]:

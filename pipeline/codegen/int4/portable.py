@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.codegen.constants import c_bits
 from pipeline.codegen.int4.kernel import Window, WindowKernel
 from pipeline.codegen.int4.packing import pack_bytes, pack_nibbles
-from pipeline.codegen.int4.views import cell_at
+from pipeline.codegen.int4.views import cell_at, element
 from pipeline.codegen.int4.windows import Array, Windows
 from pipeline.codegen.names import comment, identifier
 from pipeline.graph.tensor import Tensor
@@ -52,13 +52,13 @@ class Portable:
         self.in_pixel = cell_at(kernel.in_kind, kernel.in_pitch, "position")
         self.out_pixel = cell_at(kernel.out_kind, kernel.out_pitch, "out")
         tap = f"({kernel.first} + tap)" if kernel.first else "tap"
-        cell = _cell("pixel", tap, source, kernel.scattered)
+        cell = element("pixel", tap, source.dtype.bits, kernel.scattered)
         raw = f"nn_get{source.dtype.bits}(nn_arena, {cell})"
         if source.dtype.signed:
             raw = f"(int8_t){raw}" if source.dtype.bits == 8 else f"({raw} ^ 8) - 8"
         zero = source.zero_point
         self.read = f"{raw} - {zero}" if zero else raw
-        out = _cell("out", "channel", target, kernel.out_scattered)
+        out = element("out", "channel", target.dtype.bits, kernel.out_scattered)
         bits = target.dtype.bits
         width = max(bits, 8)
         self.write = f"nn_put{bits}(nn_arena, {out}, (uint{width}_t)sum[n])"
@@ -111,15 +111,6 @@ class Portable:
         shift = window.requant.right_shift
         self.clips_low = (kernel.value_low >> shift) + zero < self.minimum
         self.clips_high = (kernel.value_high >> shift) + zero + 1 > self.maximum
-
-
-def _cell(pixel: str, index: str, tensor: Tensor, scattered: bool) -> str:
-    nibbles = max(1, tensor.dtype.bits // 4)
-    run = f"{pixel} + {nibbles} * {index}" if nibbles > 1 else f"{pixel} + {index}"
-    if not scattered:
-        return f"(uint16_t)({run})"
-    torn = f"nn_flash16(&nn_scatter[({pixel} ^ NN_SCATTERED) + {index}])"
-    return f"({pixel} & NN_SCATTERED ? {torn} : (uint16_t)({run}))"
 
 
 def _describe(window: Window) -> tuple[str, str]:

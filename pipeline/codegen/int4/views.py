@@ -31,7 +31,8 @@ ROW = 128
 class View:
     """Pixel (y, x) has position ``base + y * row + x * column`` (modulo 2**16).
 
-    ``pitch``: nibbles from a pixel to the next of its row, where only rows have addresses.
+    ``pitch``: nibbles from a pixel to the next of its row, where only rows have addresses;
+    ``torn``: some pixels are.
     """
 
     kind: Literal["affine", "rows", "table"]
@@ -39,6 +40,7 @@ class View:
     row: int
     column: int
     pitch: int = 0
+    torn: bool = False
 
     def position(self, y: int, x: int) -> int:
         return self.base + y * self.row + x * self.column
@@ -46,6 +48,10 @@ class View:
     def cell(self, position: str) -> str:
         """C: the first nibble of the pixel, or what ``nn_pixels`` has instead."""
         return cell_at(self.kind, self.pitch, position)
+
+    def element(self, pixel: str, index: str, bits: int) -> str:
+        """C: the first nibble of an element of the pixel."""
+        return element(pixel, index, bits, self.torn)
 
 
 @dataclass
@@ -88,7 +94,7 @@ class PixelTables:
             first = len(self.rows)
             self.rows.extend(int(cell) for cell in elements[:, 0, 0])
             return View("rows", first * ROW, ROW, 1, pitch)
-        base = len(self.pixels)
+        base, whole = len(self.pixels), len(self.scatter)
         for pixel in elements.reshape(rows * columns, channels):
             if (np.diff(pixel) == buffer.nibbles).all():
                 self.pixels.append(int(pixel[0]))
@@ -100,7 +106,7 @@ class PixelTables:
                 f"{buffer.name}: its address table needs more than {SCATTERED} entries, or "
                 f"{MOST_TORN} for elements of torn pixels; try strategy.layout=contiguous"
             )
-        return View("table", base, columns, 1)
+        return View("table", base, columns, 1, torn=len(self.scatter) > whole)
 
 
 def grid(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -125,6 +131,14 @@ def cell_at(kind: str, pitch: int, position: str) -> str:
     if kind == "rows":
         return f"nn_in_row({position}, {pitch})"
     return f"nn_flash16(&nn_pixels[{position}])"
+
+
+def element(pixel: str, index: str, bits: int, scattered: bool) -> str:
+    """C: its first nibble; ``scattered``: the pixel may be torn apart."""
+    nibbles = max(1, bits // 4)
+    cell = f"(uint16_t)({pixel} + {f'{nibbles} * ' if nibbles > 1 else ''}{index})"
+    torn = f"nn_flash16(&nn_scatter[({pixel} ^ NN_SCATTERED) + {index}])"
+    return f"({pixel} & NN_SCATTERED ? {torn} : {cell})" if scattered else cell
 
 
 def _pitch(buffer: Buffer) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipeline.codegen.c.order import Line, straight
 from pipeline.codegen.constants import stored
 from pipeline.codegen.int4 import avr
 from pipeline.codegen.int4.kernel import MAX_LANES, Use, Window, WindowKernel
-from pipeline.codegen.int4.lines import Line, Pixel, are_disjoint, compress, pixels
+from pipeline.codegen.int4.lines import Pixel, are_disjoint, pixels
 from pipeline.codegen.int4.portable import Portable
 from pipeline.codegen.int4.views import View, grid
 from pipeline.codegen.int4.windows import Windows
@@ -17,6 +18,9 @@ from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator
 from pipeline.plan.vocabulary import Affine, Buffer, Compute
+
+MOST_PIXELS = 255
+"""Of a line."""
 
 MOST_REACHED = 15 << 10
 """Bytes of SRAM that lie, behind registers, below what ``nn_places`` flags torn pixels with."""
@@ -35,7 +39,7 @@ def add_step(program: Program, window: Window, step: Compute) -> None:
     windows.edges |= window.padded
     kernel = _kernel(windows, window, in_view, out_view)
     lines = _lines(window, order, in_view, out_view, window.padded)
-    use = Use(stored(windows.lines, [*lines]), len(lines), in_view.row, in_view.column)
+    use = Use(stored(windows.lines, lines), len(lines), in_view.row, in_view.column)
     kernel.calls.append(use)
     kernel.in_rows &= _in_rows(in_buffer, in_view)
     for y, x in order:
@@ -151,14 +155,14 @@ def _kernel(windows: Windows, window: Window, in_view: View, out_view: View) -> 
 
 def _lines(
     window: Window, order: tuple[Pixel, ...], in_view: View, out_view: View, edges: bool
-) -> tuple[Line, ...]:
+) -> list[Line]:
     positions = []
     for y, x in order:
         top = y * window.stride[0] - window.padding[0]
         left = x * window.stride[1] - window.padding[1]
         place = in_view.position(top, left), out_view.position(y, x)
         positions.append((*place, top, left) if edges else (*place, 0, 0))
-    return compress(positions)
+    return straight(positions, MOST_PIXELS)
 
 
 def _inputs(window: Window, order: tuple[Pixel, ...]) -> set[Pixel]:

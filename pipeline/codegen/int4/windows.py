@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from pipeline.codegen.c.order import Line
 from pipeline.codegen.constants import c_bits
 from pipeline.codegen.int4.kernel import WindowKernel
-from pipeline.codegen.int4.lines import Line
 from pipeline.codegen.int4.views import PixelTables
 from pipeline.codegen.permutations import Permutations
 from pipeline.errors import ThimbleError

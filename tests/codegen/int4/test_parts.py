@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.codegen.c.order import straight
 from pipeline.codegen.generate import HEADERS
-from pipeline.codegen.int4.lines import MAX_COUNT, compress
 from pipeline.codegen.int4.multiples import recipe, tap_code
 from pipeline.codegen.int4.packing import MODULUS, NIBBLE_OFFSET, assign, lane_order, pack_nibbles
 from pipeline.codegen.int4.starts import Start
 from pipeline.codegen.int4.stretches import stretches, table
 from pipeline.codegen.int4.views import ROW, SCATTERED, PixelTables, as_pixels
-from pipeline.codegen.permutations import decompose
-from pipeline.codegen.render import WIDTH, asm, render, rows, static_source
+from pipeline.codegen.permutations import Permutations, decompose
+from pipeline.codegen.render import WIDTH, asm, rows, static_source
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.add import Add
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
@@ -37,15 +37,15 @@ positions = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=4
 def test_lines_spell_out_the_positions(given_positions: list[tuple[int, int]]) -> None:
     spelled = [
         tuple(a + n * d for a, d in zip(line.start, line.step, strict=True))
-        for line in compress(given_positions)
-        for n in range(line.count)
+        for line in straight(given_positions)
+        for n in range(line.number)
     ]
     assert spelled == given_positions
 
 
 def test_lines_are_long_but_fit_a_byte() -> None:
     row = [(x, 3 * x) for x in range(600)]
-    assert [line.count for line in compress(row)] == [MAX_COUNT, MAX_COUNT, 600 - 2 * MAX_COUNT]
+    assert [line.number for line in straight(row, 255)] == [255, 255, 90]
 
 
 @given(st.permutations(range(12)), st.integers(0, 12))
@@ -250,13 +250,13 @@ PROGRAM = """
 #include "nn_cells.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 static uint8_t nn_arena[%(bytes)d];
-static const uint16_t nn_cycles[] = {%(places)s};
 %(permutes)s
 int main(int argc, char **argv) {
-    const int unit = atoi(argv[1]), base = atoi(argv[2]), bytes = atoi(argv[3]) + 0 * argc;
+    const int bytes = atoi(argv[2]) + 0 * argc;
     if (fread(nn_arena, 1, bytes, stdin) != (size_t)bytes) return 2;
-    switch (unit) {%(cases)s}
+    switch (atoi(argv[1])) {%(cases)s}
     return fwrite(nn_arena, 1, bytes, stdout) != (size_t)bytes;
 }
 """
@@ -269,16 +269,14 @@ CYCLES, CHAINS = decompose(SOURCES, TARGETS)
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("permute")
-    permutes, cases = [], ""
-    for unit in UNITS:
-        text = render("int4/permute.c.j2", type="uint16_t", read="nn_flash16", unit=unit,
-                      first=not permutes)  # fmt: skip
-        permutes.append(text)
-        call = f"nn_permute_{unit}(nn_cycles, {len(CYCLES)}, {len(CHAINS)}, base)"
-        cases += f"case {unit}: {call}; break;"
-    places = ", ".join(str(n) for cycle in (*CYCLES, *CHAINS) for n in (len(cycle), *cycle))
+    permutes, cases = Permutations(), ""
+    for unit, base in product(UNITS, range(2)):
+        each = base + np.arange(unit)
+        ends = (unit * np.array(side)[:, None] + each for side in (SOURCES, TARGETS))
+        cases += f"case {2 * unit + base}: {permutes.call(next(ends), next(ends), 1)} break;"
+    assert permutes.bytes and permutes.nibbles >= set(UNITS)
     size = PIECES * max(UNITS) // 2 + 2
-    known = {"places": places, "permutes": "\n".join(permutes), "cases": cases, "bytes": size}
+    known = {"permutes": permutes.code(), "cases": cases, "bytes": size}
     headers = {name: static_source(HEADERS[name]) for name in ("nn_cells.h", "nn_memory.h")}
     write(folder, {"main.c": PROGRAM % known, **headers})
     command = ["cc", *WARNINGS, *SANITIZERS, "main.c", "-o", "program"]
@@ -297,7 +295,7 @@ def test_pieces_change_places(unit: int, base: int, program: Path) -> None:
     pieces = before[base : base + PIECES * unit].reshape(PIECES, unit)
     wanted[base : base + PIECES * unit].reshape(PIECES, unit)[TARGETS] = pieces[SOURCES]
     sent = (before[::2] | before[1::2] << 4).astype(np.uint8).tobytes()
-    words = [program, str(unit), str(base), str(size)]
+    words = [program, str(2 * unit + base), str(size)]
     done = subprocess.run(words, input=sent, capture_output=True, check=True)
     after = np.frombuffer(done.stdout, np.uint8)
     equal(np.stack([after & 15, after >> 4], 1).reshape(-1), wanted)

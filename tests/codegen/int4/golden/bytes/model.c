@@ -12,32 +12,6 @@
 static uint8_t nn_arena[NN_ARENA_BYTES] NN_ALIGNED NN_KEEP;
 static volatile uint16_t nn_canary NN_LAST; /* the first data a growing stack would reach */
 
-/* The first cell of every pixel, for tensors whose pixels lie wherever there was room; from 32768 (the
- * flag NN_SCATTERED) on an index into nn_scatter. */
-static const uint16_t nn_pixels[16] NN_FLASH NN_KEEP = {
-    64, 68, 72, 76, 80, 0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40,
-};
-
-/* Output pixels in the order they are computed, in lines: where the first one of a line reads and
- * writes, and the steps from one to the next. A position is a cell, or an index into nn_pixels if the
- * kernel looks its pixels up there. One pixel is computed at a time: its inputs are read before it is
- * written, and may lie where it goes. */
-typedef struct {
-    uint16_t in, out; /* the first pixel of its window (modulo 2**16), and the output pixel */
-    int16_t in_step, out_step;
-    int16_t y, x; /* coordinates of `in`: negative in the padding */
-    int8_t y_step, x_step;
-    uint8_t count;
-} nn_line_t;
-static const nn_line_t nn_lines[4] NN_FLASH = {
-    {65516, 0, 4, 1, -1, -1, 0, 1, 4}, {65532, 4, 4, 1, 0, -1, 0, 1, 4},
-    {12, 8, 4, 1, 1, -1, 0, 1, 4}, {28, 12, 4, 1, 2, -1, 0, 1, 4},
-};
-
-/* Weights of 4 bits are nibbles w + 8, the low one of a byte first: for each input of a window, row by
- * row, one for each sum in turn. If the sums are odd in number, every second input begins with the
- * last one's. Biases are in the order of the sums. */
-
 /* Permutations in place: each place of a cycle takes over what its successor holds, the last one what the first
  * one held. After the cycles come chains, whose last place is only read. Places count pieces from `base` on. */
 static const uint8_t nn_cycles[52] NN_FLASH = {
@@ -64,6 +38,32 @@ static NN_KERNEL void nn_permute_bytes_1(const uint8_t *places, uint16_t cycles,
         }
     }
 }
+
+/* The first cell of every pixel, for tensors whose pixels lie wherever there was room; from 32768 (the
+ * flag NN_SCATTERED) on an index into nn_scatter. */
+static const uint16_t nn_pixels[16] NN_FLASH NN_KEEP = {
+    64, 68, 72, 76, 80, 0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40,
+};
+
+/* Output pixels in the order they are computed, in lines: where the first one of a line reads and
+ * writes, and the steps from one to the next. A position is a cell, or an index into nn_pixels if the
+ * kernel looks its pixels up there. One pixel is computed at a time: its inputs are read before it is
+ * written, and may lie where it goes. */
+typedef struct {
+    uint16_t in, out; /* the first pixel of its window (modulo 2**16), and the output pixel */
+    int16_t in_step, out_step;
+    int16_t y, x; /* coordinates of `in`: negative in the padding */
+    int8_t y_step, x_step;
+    uint8_t count;
+} nn_line_t;
+static const nn_line_t nn_lines[4] NN_FLASH = {
+    {65516, 0, 4, 1, -1, -1, 0, 1, 4}, {65532, 4, 4, 1, 0, -1, 0, 1, 4},
+    {12, 8, 4, 1, 1, -1, 0, 1, 4}, {28, 12, 4, 1, 2, -1, 0, 1, 4},
+};
+
+/* Weights of 4 bits are nibbles w + 8, the low one of a byte first: for each input of a window, row by
+ * row, one for each sum in turn. If the sums are odd in number, every second input begins with the
+ * last one's. Biases are in the order of the sums. */
 
 /* conv: (4, 4, 2) int8 -> (4, 4, 2) int8, 3x3 window, stride 1x1
  * output = ((sum << 1) + bias) / 32, rounded half to even, clipped to int8

@@ -15,42 +15,6 @@
 
 static uint8_t nn_arena[NN_ARENA_BYTES] NN_ALIGNED NN_KEEP;
 static volatile uint16_t nn_canary NN_LAST; /* the first data a growing stack would reach */
-#if defined(__AVR__) && !defined(NN_PORTABLE)
-static uint16_t nn_jump NN_KEEP; /* for the assembly, whose registers are all taken */
-static uint16_t nn_step NN_KEEP; /* for the assembly, whose registers are all taken */
-#endif
-
-/* The first cell of every pixel, for tensors whose pixels lie wherever there was room; from 32768 (the
- * flag NN_SCATTERED) on an index into nn_scatter. */
-static const uint16_t nn_pixels[16] NN_FLASH NN_KEEP = {
-    0, 3, 6, 9, 12, 21, 24, 27, 15, 30, 36, 39, 18, 33, 42, 45,
-};
-
-/* Output pixels in the order they are computed, in lines: where the first one of a line reads and
- * writes, and the steps from one to the next. A position is a cell, or an index into nn_pixels if the
- * kernel looks its pixels up there. One pixel is computed at a time: its inputs are read before it is
- * written, and may lie where it goes. */
-typedef struct {
-    uint16_t in, out; /* the first pixel of its window (modulo 2**16), and the output pixel */
-    int16_t in_step, out_step;
-    uint8_t count;
-} nn_line_t;
-static const nn_line_t nn_lines[10] NN_FLASH = {
-    {24, 0, 1, 1, 4}, {30, 4, 1, 4, 3}, {35, 5, 1, 1, 3}, {40, 9, 1, 4, 2}, {44, 10, 1, 1, 2},
-    {48, 14, 0, 0, 1}, {51, 15, 0, 0, 1}, {0, 48, 6, 3, 2}, {24, 54, 6, 3, 2}, {48, 0, 0, 0, 1},
-};
-
-/* Weights of 4 bits are nibbles w + 8, the low one of a byte first: for each input of a window, row by
- * row, one for each sum in turn. If the sums are odd in number, every second input begins with the
- * last one's. Biases are in the order of the sums. */
-
-/* Most kernels come twice, with the same result: in assembly for AVR, and in C, which is the one to read
- * (-DNN_PORTABLE compiles it on AVR too). The assembly keeps a pixel's sums in r2 and up, 16 bits each
- * (for a maximum 8), one activation in r26 and weights in r27; Y is the byte being read, Z the next
- * weights. `.Lodd` is for pixels that begin in the high nibble of a byte. An activation times a byte
- * of two weights serves two sums at once: S += a (16 hi + lo) and L += a lo, then sum(a hi) =
- * (S - L) / 16; the sum of all activations takes the 8s off again. Few weights that are used often are
- * instructions instead: sums take over small multiples of the activation. */
 
 /* Permutations in place: each place of a cycle takes over what its successor holds, the last one what the first
  * one held. After the cycles come chains, whose last place is only read. Places count pieces from `base` on. */
@@ -147,6 +111,43 @@ static NN_KERNEL void nn_permute_3(const uint8_t *places, uint16_t cycles, uint1
         }
     }
 }
+
+#if defined(__AVR__) && !defined(NN_PORTABLE)
+static uint16_t nn_jump NN_KEEP; /* for the assembly, whose registers are all taken */
+static uint16_t nn_step NN_KEEP; /* for the assembly, whose registers are all taken */
+#endif
+
+/* The first cell of every pixel, for tensors whose pixels lie wherever there was room; from 32768 (the
+ * flag NN_SCATTERED) on an index into nn_scatter. */
+static const uint16_t nn_pixels[16] NN_FLASH NN_KEEP = {
+    0, 3, 6, 9, 12, 21, 24, 27, 15, 30, 36, 39, 18, 33, 42, 45,
+};
+
+/* Output pixels in the order they are computed, in lines: where the first one of a line reads and
+ * writes, and the steps from one to the next. A position is a cell, or an index into nn_pixels if the
+ * kernel looks its pixels up there. One pixel is computed at a time: its inputs are read before it is
+ * written, and may lie where it goes. */
+typedef struct {
+    uint16_t in, out; /* the first pixel of its window (modulo 2**16), and the output pixel */
+    int16_t in_step, out_step;
+    uint8_t count;
+} nn_line_t;
+static const nn_line_t nn_lines[10] NN_FLASH = {
+    {24, 0, 1, 1, 4}, {30, 4, 1, 4, 3}, {35, 5, 1, 1, 3}, {40, 9, 1, 4, 2}, {44, 10, 1, 1, 2},
+    {48, 14, 0, 0, 1}, {51, 15, 0, 0, 1}, {0, 48, 6, 3, 2}, {24, 54, 6, 3, 2}, {48, 0, 0, 0, 1},
+};
+
+/* Weights of 4 bits are nibbles w + 8, the low one of a byte first: for each input of a window, row by
+ * row, one for each sum in turn. If the sums are odd in number, every second input begins with the
+ * last one's. Biases are in the order of the sums. */
+
+/* Most kernels come twice, with the same result: in assembly for AVR, and in C, which is the one to read
+ * (-DNN_PORTABLE compiles it on AVR too). The assembly keeps a pixel's sums in r2 and up, 16 bits each
+ * (for a maximum 8), one activation in r26 and weights in r27; Y is the byte being read, Z the next
+ * weights. `.Lodd` is for pixels that begin in the high nibble of a byte. An activation times a byte
+ * of two weights serves two sums at once: S += a (16 hi + lo) and L += a lo, then sum(a hi) =
+ * (S - L) / 16; the sum of all activations takes the 8s off again. Few weights that are used often are
+ * instructions instead: sums take over small multiples of the activation. */
 
 /* conv: (6, 6, 1) uint4 -> (4, 4, 3) uint4, 3x3 window, stride 1x1
  * output = ((sum << 1) + bias) / 32, rounded half to even, clipped to uint4
@@ -1368,7 +1369,8 @@ nn_status_t nn_feed(const uint8_t *bytes, uint16_t count) {
         }
         if (row % 2 == 1 && x % 2 == 1) {
             const uint16_t position = (uint16_t)(24 + (uint8_t)(row / 2) * 6 + across * 1);
-            const uint16_t cell = (uint16_t)(position);
+            const uint16_t pixel = position;
+            const uint16_t cell = (uint16_t)(pixel + 0);
             value >>= 6;
             nn_put4(nn_arena, cell, (uint8_t)value);
         } else {

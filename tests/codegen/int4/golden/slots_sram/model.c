@@ -1254,7 +1254,8 @@ nn_status_t nn_feed(const uint8_t *bytes, uint16_t count) {
         }
         if (row % 2 == 1 && x % 2 == 1) {
             const uint16_t position = (uint16_t)(0 + (uint8_t)(row / 2) * 6 + across * 1);
-            const uint16_t cell = (uint16_t)(position);
+            const uint16_t pixel = position;
+            const uint16_t cell = (uint16_t)(pixel + 0);
             value >>= 6;
             nn_put4(nn_arena, cell, (uint8_t)value);
         } else {
