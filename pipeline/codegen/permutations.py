@@ -17,6 +17,9 @@ from pipeline.plan.vocabulary import Buffer
 BYTE = 2
 """Nibbles."""
 
+WRITTEN_OUT = 8
+"""Bytes."""
+
 Cycle = tuple[int, ...]
 
 
@@ -25,10 +28,12 @@ class Permutations:
     """What all moves share: the table ``nn_cycles``, and a function for each size of piece.
 
     Attributes:
+        avr: a compiler whose loops for ``memcpy`` take longer than what is written out.
         cycles: how many places, then which, counted in pieces.
         nibbles, bytes: sizes of pieces that may begin within a byte, and of those that don't.
     """
 
+    avr: bool = False
     cycles: list[int] = field(default_factory=list)
     nibbles: set[int] = field(default_factory=set)
     bytes: set[int] = field(default_factory=set)
@@ -65,6 +70,7 @@ class Permutations:
             cycles=self.cycles,
             nibbles=sorted(self.nibbles),
             bytes=sorted(self.bytes),
+            written_out=WRITTEN_OUT if self.avr else 0,
         )
 
 

@@ -58,11 +58,13 @@ class Windows:
     arrays: set[str] = field(default_factory=set)
     parameters: list[Array] = field(default_factory=list)
     kernels: dict[str, WindowKernel] = field(default_factory=dict)
-    permutations: Permutations = field(default_factory=Permutations)
     sums: list[int] = field(default_factory=list)
     copies: bool = False
     endings: dict[str, tuple[str, str]] = field(default_factory=dict)
     shared: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.permutations = Permutations(self.has_assembly)
 
     @property
     def pixel_steps(self) -> str:

@@ -19,20 +19,20 @@ static const uint8_t nn_cycles[52] NN_FLASH = {
     17, 7, 39, 4, 28, 18, 8, 40, 4, 29, 19, 9, 41, 5, 30, 20, 10, 0, 32, 5, 31, 21, 11, 1, 33,
 };
 
-static NN_KERNEL void nn_permute_bytes_1(const uint8_t *places, uint16_t cycles, uint16_t chains, uint8_t *base) {
+static NN_NOINLINE void nn_permute_bytes_1(const uint8_t *places, uint16_t cycles, uint16_t chains, uint8_t *base) {
     while (cycles + chains > 0) {
         uint8_t kept[1];
         uint8_t left = nn_flash8(places++);
         uint8_t *to = base + (size_t)nn_flash8(places++) * 1;
-        memcpy(kept, to, 1);
-        while (--left > 0) {
+        kept[0] = to[0];
+while (--left > 0) {
             uint8_t *const from = base + (size_t)nn_flash8(places++) * 1;
-            memcpy(to, from, 1);
-            to = from;
+        to[0] = from[0];
+to = from;
         }
         if (cycles > 0) {
-            memcpy(to, kept, 1);
-            cycles--;
+        to[0] = kept[0];
+cycles--;
         } else {
             chains--;
         }

@@ -43,7 +43,7 @@ static inline void nn_give_1(uint8_t *to, uint8_t to_odd, const uint8_t *piece) 
     }
 }
 
-static NN_KERNEL void nn_permute_1(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base) {
+static NN_NOINLINE void nn_permute_1(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base) {
     while (cycles + chains > 0) {
         uint8_t kept[1], moved[1];
         uint8_t left = nn_flash8(places++);
@@ -88,7 +88,7 @@ static inline void nn_give_3(uint8_t *to, uint8_t to_odd, const uint8_t *piece) 
     }
 }
 
-static NN_KERNEL void nn_permute_3(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base) {
+static NN_NOINLINE void nn_permute_3(const uint8_t *places, uint16_t cycles, uint16_t chains, uint16_t base) {
     while (cycles + chains > 0) {
         uint8_t kept[2], moved[2];
         uint8_t left = nn_flash8(places++);
