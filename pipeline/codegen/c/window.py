@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from pipeline.codegen.c.expressions import minus, product
 from pipeline.codegen.c.values import Span, Value
-from pipeline.codegen.c.views import View
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,8 +130,3 @@ def ranges(
     channels = named("o", outs) if outs else {}
     read = named("inside_y", inside[0]) | named("inside_x", inside[1])
     return named("y", box[0]) | named("x", box[1]) | channels | read
-
-
-def begins(view: View) -> dict[str, Value]:
-    """The first row, column and channel of what ``view`` has."""
-    return {f"in_{axis}": part.start for axis, part in zip("yxc", view.box, strict=True)}

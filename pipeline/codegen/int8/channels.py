@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.c import window
-from pipeline.codegen.c.values import Span, whole
-from pipeline.codegen.c.views import View
-from pipeline.codegen.c.window import WindowAxis
-from pipeline.codegen.int8.ending import Ending
-from pipeline.codegen.int8.job import Job
+from pipeline.codegen.c.values import whole
 from pipeline.codegen.int8.weights import Weights
+from pipeline.codegen.int8.windowed import Windowed
 from pipeline.errors import ThimbleError
 
 LARGEST_BLOCK = 32
@@ -16,20 +12,15 @@ LARGEST_BLOCK = 32
 
 
 def call(
-    job: Job,
+    windows: Windowed,
     about: str,
-    view: View,
-    axes: tuple[WindowAxis, WindowAxis],
-    inside: tuple[Span, Span],
-    outs: Span,
     *,
     divide: int,
     zero: int,
-    weights: Weights | None,
-    weight_row: tuple[int, int],
-    maximum: bool,
-    opened: int,
-    ending: Ending | None,
+    weights: Weights | None = None,
+    weight_row: tuple[int, int] = (0, 0),
+    maximum: bool = False,
+    opened: int = 0,
 ) -> None:
     """
     Args:
@@ -38,6 +29,7 @@ def call(
         weight_row: the table's strides along kh and kw.
         opened: what sums (or maxima) begin with.
     """
+    job, outs = windows.job, windows.outs
     unit = job.unit()
     if max(unit[:2]) > 1:
         raise ThimbleError(f"{job.op.name}: code for this core overwrites its input pixel by pixel")
@@ -48,32 +40,17 @@ def call(
         divisors = [n for n in sizes if outs.extent.known and outs.extent.const % n == 0]
         most, even = (divisors[-1], True) if divisors else (most, False)
     block = {"block": max(most, 1)}
-    job.call(
+    windows.call(
         "int8/channels",
-        about,
-        {
-            "in": view,
-            **(weights.views if weights else {}),
-            "out": job.out((*job.box[:2], outs), ring_axes=3),
-        },
-        {
-            **window.ranges(job.box, inside, outs),
-            **window.begins(view),
-            **(weights.values if weights else {}),
-        },
-        job.apart,
-        "part" if job.partial else "",
-        job.order,
-        any_strides=True,
-        rows=axes[0],
-        columns=axes[1],
+        about + job.words,
+        weights,
+        order=job.order,
         divide=divide,
         zero=zero,
-        weights=weights and weights.array,
         weight_row=weight_row,
         maximum=maximum,
         opened=opened,
-        ending=ending,
+        ending=job.ending,
         even=even,
         **({"most": block} if outs.covers(whole(job.target.shape[2])) else block),
     )

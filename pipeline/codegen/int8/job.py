@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pipeline.codegen.c.order import Line, lines
 from pipeline.codegen.c.values import Span, Value, atom, whole
 from pipeline.codegen.c.views import View, view
+from pipeline.codegen.int8.ending import Ending, ending
 from pipeline.codegen.program import ARENA, Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator
@@ -37,20 +38,28 @@ class Job:
         about: str,
         views: Mapping[str, View],
         ranges: Mapping[str, Value],
-        apart: bool = True,
+        apart: bool | None = None,
         kind: str = "",
-        order: Sequence[Line] = (),
         **shared: Any,
     ) -> None:
         """Call a kernel that is named after the operator, see ``Program.call``."""
-        owner = self.op.name
-        self.program.call(
-            owner, template, about, views, ranges, apart=apart, kind=kind, order=order, **shared
-        )
+        apart, kind = self.apart if apart is None else apart, kind or "part" * self.partial
+        name = self.op.name
+        self.program.call(name, template, about, views, ranges, apart=apart, kind=kind, **shared)
 
     @property
     def partial(self) -> bool:
         return self.step.partial
+
+    @property
+    def words(self) -> str:
+        """That end what is said about a kernel."""
+        return ", partial" * self.partial
+
+    @cached_property
+    def ending(self) -> Ending | None:
+        """What ends the step's sums, if it does."""
+        return None if self.partial else ending(self.program, self.op)
 
     @property
     def target(self) -> Tensor:

@@ -3,13 +3,13 @@ to be read is kept aside, some pixels, or a channel of the row."""
 
 from __future__ import annotations
 
-from pipeline.codegen.c import window
 from pipeline.codegen.c.kernel import SCRATCH
 from pipeline.codegen.c.values import Value, whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.int8 import weights
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.windowed import Windowed
 from pipeline.codegen.program import ARENA
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
@@ -29,36 +29,27 @@ def compute(job: Job, about: str, kept: Buffer) -> None:
     """``kept``: the step's ``aside``."""
     op, source, target = job.op, job.tensor(job.op.inputs[0]), job.target
     assert isinstance(op, Conv2d | Pool2d)
-    inside = whole(source.shape[0]), whole(source.shape[1])
-    view = job.view("in", job.given(source.name), ring_axes=2)
-    size, dilation, depth, per_group, read = _shape(job)
-    rows, columns = window.window_axes(job.windowed, inside, size, op.stride, op.padding, dilation)
+    windows = Windowed.of(job, (whole(source.shape[0]), whole(source.shape[1])), job.box[2])
+    depth, per_group, read = _shape(job)
     end, maximum = ending(job.program, op), op.combine == "maximum"
     averages = isinstance(op, AveragePool2d) and end.counted
     width, backwards = target.shape[1], job.step.order[:1] > job.step.order[-1:]
     assert isinstance(kept.map, Affine)
     at, size_bytes = Value(kept.map.base // 2), (whole(kept.shape[0]),)
     held = View(SCRATCH, ARENA, at, (1,), (0,), size_bytes, bits=8, signed=False)
-    job.call(
+    windows.call(
         "int8/over",
         about,
-        {"in": view, **(read.views if read else {}), "out": job.out(ring_axes=2), SCRATCH: held},
+        read,
         {
-            **window.ranges(job.box, inside, job.box[2]),
-            **window.begins(view),
             "x_first": Value(width - 1 if backwards else 0),
             "x_step": Value(-1 if backwards else 1),
-            **(read.values if read else {}),
         },
-        False,
-        "over",
-        any_strides=True,
-        rows=rows,
-        columns=columns,
-        kernel=size,
+        {SCRATCH: held},
+        apart=False,
+        kind="over",
         depth=depth,
         per_group=per_group,
-        weights=read.array if read else None,
         taps_apart=_taps_apart(job),
         zero=0 if maximum or averages else source.zero_point,
         maximum=maximum,
@@ -71,17 +62,16 @@ def compute(job: Job, about: str, kept: Buffer) -> None:
     )
 
 
-def _shape(job: Job) -> tuple[tuple[int, int], tuple[int, int], int, int, weights.Weights | None]:
-    """Of the windows: their size and dilation, the input channels that an output adds up, how many
-    outputs have the same, -1: all; and the weights."""
+def _shape(job: Job) -> tuple[int, int, weights.Weights | None]:
+    """The input channels that an output adds up, how many outputs have the same, -1: all; and the
+    weights."""
     op = job.op
     if isinstance(op, Pool2d):
-        return op.kernel, (1, 1), 1, POOLED, None
+        return 1, POOLED, None
     assert isinstance(op, Conv2d)
-    count, height, width, depth = job.tensor(op.parameters[0]).shape
-    axes = weights.TAPS_FIRST if _taps_apart(job) else ()
-    read = weights.weights(job, op, job.program.box(job.given(op.parameters[0])), axes)
-    return (height, width), op.dilation, depth, count // op.groups if op.groups > 1 else -1, read
+    count, _, _, depth = job.tensor(op.parameters[0]).shape
+    read = weights.weights(job, weights.TAPS_FIRST if _taps_apart(job) else ())
+    return depth, count // op.groups if op.groups > 1 else -1, read
 
 
 def _taps_apart(job: Job) -> int:

@@ -26,7 +26,7 @@ class Weights:
             channel and which of the last indices.
     """
 
-    array: Array
+    array: Array | None
     views: dict[str, View] = field(default_factory=dict)
     values: dict[str, Value] = field(default_factory=dict)
 
@@ -52,20 +52,21 @@ TAPS_FIRST = (3, 1, 2, 0)
 
 def weights(
     job: Job,
-    op: Operator,
-    box: Sequence[Span],
     axes: tuple[int, ...] = (),
     words: tuple[str, ...] = OF_WINDOWS,
+    taken: Sequence[Span] | None = None,
 ) -> Weights:
     """
     Args:
-        box: those that the step reads.
         axes: of the tensor in the order in which a table has them, if not its own.
         words: what the tensor's axes are.
+        taken: indices of all axes but the first, if not what the step names.
     """
-    name = op.parameters[0]
+    name = job.op.parameters[0]
     if not job.held(name):
-        return Weights(table(job, op, axes, words))
+        return Weights(table(job, job.op, axes, words))
+    box = job.program.box(job.given(name))
+    box = (box[0], *taken) if taken else box
     view = job.view(NAME, job.given(name), box, ring_axes=len(box))
     starts = {f"{NAME}_o": view.box[0].start, f"{NAME}_c": view.box[-1].start}
     return Weights(Array(NAME), {NAME: view}, starts)

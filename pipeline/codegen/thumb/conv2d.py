@@ -32,7 +32,6 @@ def compute(job: Job) -> None:
             "y_start": job.box[0].start, "in_y": view.box[0].start, "count": count,
             "last_block": count - pixels,
         },
-        job.apart,
         window=shape,
         pixels=pixels,
         even=count.known and count.const % pixels == 0,

@@ -20,7 +20,6 @@ def compute(job: Job) -> None:
         f"{op.name}: dense {shape_text(source.shape)} -> {shape_text(job.target.shape)}",
         {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
         {},
-        job.apart,
         inputs=source.size,
         channels=job.target.size,
         unroll=UNROLL,

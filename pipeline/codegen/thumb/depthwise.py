@@ -48,7 +48,6 @@ def compute(job: Job) -> None:
         about(job, op),
         {"in": view, "out": job.out(ring_axes=1), "scratch": step.scratch(job)},
         {"y_start": job.box[0].start, "y_count": job.box[0].extent, "in_y": view.box[0].start},
-        job.apart,
         strip=strip,
         phases=phases,
         places=sorted(taps),

@@ -22,7 +22,7 @@ def convolution(job: Job) -> None:
     kernel = (kernel_h, kernel_w)
     rows, columns = window.window_axes(job.box, inside, kernel, op.stride, op.padding)
     view = job.view("in", job.given(source.name), ring_axes=2)
-    read = weights(job, op, job.program.box(job.given(op.parameters[0])))
+    read = weights(job)
     job.program.headers.add(HEADER)
     job.call(
         "cortex_m/ordered_conv2d",
@@ -50,7 +50,7 @@ def dense(job: Job) -> None:
     outs = job.box[0]
     box = [whole(extent) for extent in source.shape]
     view = job.view("in", job.given(source.name), box)
-    read = weights(job, op, (job.program.box(job.given(op.parameters[0]))[0], *box))
+    read = weights(job, taken=box)
     job.program.headers.add(HEADER)
     job.call(
         "cortex_m/ordered_dense",

@@ -7,11 +7,9 @@ pass lie side by side for each of them.
 
 from __future__ import annotations
 
-from pipeline.codegen.c import window
 from pipeline.codegen.c.values import Span
-from pipeline.codegen.c.views import View
-from pipeline.codegen.c.window import WindowAxis
-from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.weights import Weights
+from pipeline.codegen.int8.windowed import Windowed
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 
@@ -29,34 +27,27 @@ def passes(weights: IntArray, at_once: int) -> IntArray:
     return split.transpose(3, 0, 1, 2, 4)
 
 
-def compute(
-    job: Job,
-    about: str,
-    view: View,
-    axes: tuple[WindowAxis, WindowAxis],
-    inside: tuple[Span, Span],
-    channels: Span,
-    outs: Span,
-) -> bool:
+def compute(windows: Windowed, about: str, channels: Span) -> bool:
     """Whether the step is one of these, and then its call."""
+    job, outs = windows.job, windows.outs
     op = job.operator(Conv2d)
     name = op.parameters[0]
     values = job.program.graph.constants[name]
     count, kernel_h, kernel_w, depth = values.shape
     at_once = channels.extent.const
-    taps = kernel_h * kernel_w
+    gathered = kernel_h * kernel_w * at_once
     regular = channels.extent.known and at_once > 0 and depth % at_once == 0
     covered = outs.start.known and outs.start.const == 0 and outs.extent.const == count
     starts = [channels.start.const, *(coef for _, coef in channels.start.terms)]
     if not (
         job.partial
         and job.apart
-        and not view.torn
+        and not windows.view.torn
         and not job.held(name)
         and op.groups == 1
         and regular
         and covered
-        and taps * at_once <= MOST_GATHERED
+        and gathered <= MOST_GATHERED
         and not any(start % at_once for start in starts)
     ):
         return False
@@ -68,26 +59,15 @@ def compute(
         f"{op.name}: c_in / {at_once}, c_out, kh, kw, {at_once}",
         job.in_flash(name),
     )
-    job.call(
+    windows.call(
         "int8/accumulate",
         about,
-        {"in": view, "out": job.out((*job.box[:2], outs), ring_axes=2)},
-        {
-            **window.ranges(job.box, inside),
-            "c_start": channels.start,
-            **window.begins(view),
-        },
-        True,
-        "part",
-        any_strides=True,
-        rows=axes[0],
-        columns=axes[1],
-        kernel=(kernel_h, kernel_w),
+        Weights(table),
+        {"c_start": channels.start},
         at_once=at_once,
-        gathered=taps * at_once,
-        straight=taps * at_once if taps * at_once <= STRAIGHT else 0,
+        gathered=gathered,
+        straight=gathered if gathered <= STRAIGHT else 0,
         channels=count,
         zero=job.tensor(op.inputs[0]).zero_point,
-        weights=table,
     )
     return True

@@ -1,17 +1,14 @@
-"""Convolution: for each output channel a sum over the window, channel by channel of the input.
-
-One input channel a group (depthwise, or a grey image) is in ``depthwise.py``.
-"""
+"""Convolution: for each output channel a sum over the window, channel by channel of the input."""
 
 from __future__ import annotations
 
 from pipeline.codegen.c import window
-from pipeline.codegen.c.values import whole
-from pipeline.codegen.int8 import over, weights
+from pipeline.codegen.c.values import Span, whole
+from pipeline.codegen.int8 import channels, over, weights
 from pipeline.codegen.int8.convolution import about, ranges
-from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators import accumulate, depthwise
+from pipeline.codegen.int8.operators import accumulate
+from pipeline.codegen.int8.windowed import Windowed
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.conv2d import Conv2d
 
@@ -19,22 +16,19 @@ from pipeline.graph.operators.conv2d import Conv2d
 def compute(job: Job) -> None:
     op = job.operator(Conv2d)
     source = job.tensor(op.inputs[0])
-    count, kernel_h, kernel_w, depth = job.tensor(op.parameters[0]).shape
+    count, _, _, depth = job.tensor(op.parameters[0]).shape
     if kept := over.aside(job):
         return over.compute(job, about(job, op), kept)
     if depth == 1 and (op.groups > 1 or weights.least(job) is None):
-        return depthwise.compute(job)
-    piece = job.given(source.name)
-    inside, channels, outs = ranges(job, op, depth)
-    view = job.view("in", piece, ring_axes=2)
-    rows, columns = window.window_axes(
-        job.windowed, inside, (kernel_h, kernel_w), op.stride, op.padding, op.dilation
-    )
-    words = f"{about(job, op)}{', partial' if job.partial else ''}"
-    if accumulate.compute(job, words, view, (rows, columns), inside, channels, outs):
+        return _depthwise(job, op)
+    inside, some, outs = ranges(job, op, depth)
+    windows = Windowed.of(job, inside, outs)
+    view, columns = windows.view, windows.columns
+    words = about(job, op) + job.words
+    if accumulate.compute(windows, words, some):
         return
-    full = channels.start.known and channels.extent.known and channels.extent.const == depth
-    read = weights.weights(job, op, job.program.box(job.given(op.parameters[0])))
+    full = some.start.known and some.extent.known and some.extent.const == depth
+    read = weights.weights(job)
     held = read.window
     if held and held.strides[3] != 1:
         raise ThimbleError(f"{op.name}: code for this core reads weights side by side")
@@ -49,39 +43,45 @@ def compute(job: Job) -> None:
     if pixel and max(job.unit()[:2]) > 1:
         raise ThimbleError(f"{op.name}: code for this core overwrites its input pixel by pixel")
     # a group's channels may be given in part
-    given = job.program.box(piece)[2]
+    given = job.program.box(job.given(source.name))[2]
     cut = job.partial and op.groups > 1 and not (full and given.covers(whole(source.shape[2])))
     if cut and pixel:
         raise ThimbleError(f"{op.name}: code for this core adds parts of groups apart from them")
     done = {"pixel": outs.most if pixel else 0}
     together = {"most": done} if outs.covers(whole(count)) else done
-    job.call(
+    windows.call(
         "int8/conv2d",
         words,
-        {"in": view, **read.views, "out": job.out((*job.box[:2], outs), ring_axes=3)},
-        {
-            **window.ranges(job.box, inside, outs),
-            **window.named("c", channels),
-            **window.named("given", given),
-            **window.begins(view),
-            **read.values,
-        },
-        job.apart,
-        "part" if job.partial else "",
-        job.order,
-        any_strides=True,
-        rows=rows,
-        columns=columns,
-        kernel=(kernel_h, kernel_w),
+        read,
+        window.named("c", some) | window.named("given", given),
+        order=job.order,
         depth=depth,
         row_wise=row_wise,
         dot=weights.least(job) if row_wise else None,
         outs_per_group=0 if op.groups == 1 else count // op.groups,
         cut=cut,
         zero=source.zero_point,
-        weights=read.array,
-        ending=None if job.partial else ending(job.program, op),
+        ending=job.ending,
         **together,
+    )
+
+
+def _depthwise(job: Job, op: Conv2d) -> None:
+    """One input channel a group, or a grey image: all channels of a tap side by side. Output
+    channel o reads input channel o // multiplier."""
+    source = job.tensor(op.inputs[0])
+    count, _, kernel_w, _ = job.tensor(op.parameters[0]).shape
+    inside, _, outs = ranges(job, op, 1)
+    given, multiplier = job.program.box(job.given(source.name))[2], count // op.groups
+    if job.partial and not given.covers(whole(source.shape[2])):
+        outs = outs.within(Span(given.start * multiplier, given.stop * multiplier))
+    channels.call(
+        Windowed.of(job, inside, outs),
+        about(job, op),
+        divide=multiplier if op.groups > 1 else 0,
+        zero=source.zero_point,
+        weights=weights.weights(job, weights.TAPS_FIRST),
+        weight_row=(kernel_w * count, count),
     )
 
 

@@ -7,7 +7,6 @@ from math import prod
 from pipeline.codegen.c import nest, window
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.int8 import weights
-from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.graph.operators.dense import Dense
 
@@ -23,7 +22,7 @@ def compute(job: Job) -> None:
         outs = outs.within(held[0])
     view = job.view("in", piece, taken)
     shape = source.shape
-    read = weights.weights(job, op, (held[0], *taken), words=("c_out", *map(str, shape)))
+    read = weights.weights(job, words=("c_out", *map(str, shape)), taken=taken)
     extents, first = [part.extent for part in taken], Value(0)
     if read.row:
         loops, counts = nest.nest(extents, [view.strides, read.row.strides], [view, read.row])
@@ -35,19 +34,16 @@ def compute(job: Job) -> None:
     at_once = not job.apart and job.unit()[0] > 1
     job.call(
         "int8/dense",
-        f"{op.name}: dense {shape_text(shape)} -> {shape_text(job.target.shape)}"
-        + (", partial" if job.partial else ""),
+        f"{op.name}: dense {shape_text(shape)} -> {shape_text(job.target.shape)}{job.words}",
         {"in": view, **read.views, "out": job.out((outs,), ring_axes=1)},
         {**window.named("o", outs), **counts, "first": first, **read.values},
-        job.apart,
-        "part" if job.partial else "",
-        job.order,
+        order=job.order,
         nest=loops,
         dot=weights.least(job) if _side_by_side(loops) else None,
         inputs=source.size,
         zero=source.zero_point,
         weights=read.array,
-        ending=None if job.partial else ending(job.program, op),
+        ending=job.ending,
         all=outs.most if at_once else 0,
     )
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.c import window
 from pipeline.codegen.c.values import whole
 from pipeline.codegen.int8 import channels, over
-from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.windowed import Windowed
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 
 
@@ -20,26 +19,16 @@ def compute(job: Job) -> None:
         (given[0], given[1]) if job.partial else (whole(source.shape[0]), whole(source.shape[1]))
     )
     outs = job.box[2].within(given[2]) if job.partial else job.box[2]
-    view = job.view("in", job.given(source.name), ring_axes=2)
-    axes = window.window_axes(job.windowed, inside, op.kernel, op.stride, op.padding)
-    averages = isinstance(op, AveragePool2d)
-    end = None if job.partial else ending(job.program, op)
+    averages, end = isinstance(op, AveragePool2d), job.ending
     # what is counted are stored integers, zero points included
     zero = source.zero_point if averages and not (end and end.counted) else 0
     channels.call(
-        job,
-        about(job, op) + (", partial" if job.partial else ""),
-        view,
-        axes,
-        inside,
-        outs,
+        Windowed.of(job, inside, outs),
+        about(job, op),
         divide=1,
         zero=zero,
-        weights=None,
-        weight_row=(0, 0),
         maximum=not averages,
         opened=0 if averages else source.dtype.minimum,
-        ending=end,
     )
 
 
