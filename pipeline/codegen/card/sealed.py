@@ -124,11 +124,6 @@ class Sealed:
             "input_stop": stop,
             "keyed": self.keyed,
             "encrypts": self.security == "encrypted",
-            "identity": list(self.identity()),
-            "last_magic": list(LAST_MAGIC),
-            "last": (self.blocks - 1) * self.image.block_bytes,
-            "blocks": self.blocks,
-            "block_bytes": self.image.block_bytes,
             "copy_bytes": PIECE_BLOCKS * self.image.block_bytes,
         }
 

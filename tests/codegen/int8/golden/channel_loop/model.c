@@ -128,7 +128,7 @@ static NN_KERNEL void nn_conv1(const int8_t *restrict in, int8_t *restrict out, 
 }
 
 /* conv2: convolution (6, 7, 6) -> (6, 7, 5), kernel 1x1, partial; 2 input channels at a time */
-static NN_KERNEL void nn_conv2_part(const int8_t *restrict in, uint8_t *restrict out, int32_t c_start, int32_t in_c) {
+static NN_KERNEL void nn_conv2_part(const int8_t *restrict in, uint8_t *restrict out, int32_t in_c, int32_t c_start) {
     int32_t window[2];
     for (int32_t y = 0; y < 6; y++) {
         const int32_t top = y;
