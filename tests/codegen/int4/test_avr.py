@@ -318,8 +318,8 @@ def test_programs_are_no_larger_than_estimated(
 ) -> None:
     """What is written out, so that flash is used up, depends on that."""
     known = list[Windows]()
-    parts = code.parts
-    monkeypatch.setattr(code, "parts", lambda windows: known.append(windows) or parts(windows))
+    source = code.source
+    monkeypatch.setattr(code, "source", lambda windows: known.append(windows) or source(windows))
     graph, hardware = mnist().graph(), load_hardware(weights_in=weights_in)
     plan = Herringbone("slots", convolve_arriving=convolving).plan(graph, hardware)
     size, _ = on_board(tmp_path, graph, hardware, plan, frames(graph, 2))
