@@ -118,7 +118,7 @@ class Layer:
             case "mean" | "maximum":
                 getattr(net, self.kind)(self.window, **options)
             case "plus" | "times":
-                getattr(net, self.kind)("image", net.lookup())
+                getattr(net, self.kind)(net.last, net.lookup())
             case "gate":
                 given = net.last
                 net.rescaled_mean()

@@ -7,7 +7,6 @@ from functools import cache
 
 from pipeline.hardware import Hardware
 from pipeline.kernels.cortex_m.accumulate import Accumulate
-from pipeline.kernels.cortex_m.add import GatheredSum, Sum
 from pipeline.kernels.cortex_m.by_row.added import RowAdded
 from pipeline.kernels.cortex_m.by_row.concat import RowConcat
 from pipeline.kernels.cortex_m.by_row.convolution import (
@@ -25,8 +24,8 @@ from pipeline.kernels.cortex_m.by_row.pool import RowPool
 from pipeline.kernels.cortex_m.conv2d import Convolution
 from pipeline.kernels.cortex_m.dense import DenseLayer
 from pipeline.kernels.cortex_m.depthwise import Depthwise
+from pipeline.kernels.cortex_m.elements import Elements, GatheredElements, RowElements
 from pipeline.kernels.cortex_m.fast import Fast
-from pipeline.kernels.cortex_m.gate import Gate, RowGate
 from pipeline.kernels.cortex_m.gathered import (
     GatheredConvolution,
     GatheredDepthwise,
@@ -49,10 +48,10 @@ between multiplications. On others a load after a load is cheaper."""
 __all__ = ["RATES", "WEAVES", "Fast", "best_pixels", "has_dsp", "kernels"]
 
 KERNELS = (
-    *(Accumulate, Convolution, DenseLayer, Depthwise, Gate, Pool, Rows, Single, Strips, Sum),
+    *(Accumulate, Convolution, DenseLayer, Depthwise, Elements, Pool, Rows, Single, Strips),
     *(RowAdded, RowDense, RowDepthwise, RowDepthwiseWide, RowImage, RowPointwise, RowPool),
-    *(RowConcat, RowFused, RowGate, RowSpatial, RowWide),
-    *(GatheredConvolution, GatheredDepthwise, GatheredPool, GatheredSum),
+    *(RowConcat, RowElements, RowFused, RowSpatial, RowWide),
+    *(GatheredConvolution, GatheredDepthwise, GatheredElements, GatheredPool),
 )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
+from pipeline.graph.families import Pairwise
 from pipeline.graph.operators.lookup import Lookup
-from pipeline.graph.operators.multiply import Multiply
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, channel_gap, pixel_gap
 from pipeline.kernels.int8 import limits
@@ -39,7 +39,7 @@ class Portable(Kernel):
 
     def looks_up(self, form: Form) -> bool:
         """Blocks that lie alike are gone through as they lie."""
-        as_they_lie = isinstance(form.op, Lookup | Multiply) and form.alike_blocks()
+        as_they_lie = isinstance(form.op, Lookup | Pairwise) and form.alike_blocks()
         return form.torn and not as_they_lie
 
     def unit(self, form: Form) -> tuple[int, ...]:

@@ -297,7 +297,7 @@ def row_gate(rng: np.random.Generator) -> Drawn:
         return net.times(*rng.permutation([given, net.lookup()]).tolist())
 
     rows, columns, channels = _sides(rng, 20)
-    return (rows, columns + 2, channels + 3), "row_gate", make
+    return (rows, columns + 2, channels + 3), "row_elements", make
 
 
 def concat(rng: np.random.Generator) -> Case:

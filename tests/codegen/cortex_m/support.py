@@ -35,7 +35,7 @@ def twin(folder: Path, graph: Graph, plan: Plan | None = None, *, sanitize: bool
 def fast(native: Native, template: str) -> int:
     """How many of its kernels are the fast ones of that kind, by what their comments say."""
     says = {"conv2d": "2 channels at a time", "depthwise": "each with its rows by itself",
-            "dense": "dense", "sum": "a word of each", "gate": "a word and its factors",
+            "dense": "dense", "elements": "a word of each",
             "pool": ", 4 channels at a time"}  # fmt: skip
     text = native.files["model.c"]
     return sum(says[template] in line and "at a time" in line for line in text.splitlines())

@@ -34,7 +34,7 @@ from tests.tiers import quick
 
 BOARDS = ("nucleo_f446re", "nucleo_f767zi", "nucleo_u575zi")
 STRATEGIES = (Herringbone, Replace, SingleTranspose)
-GATHERED = {f"cortex_m.gathered_{word}" for word in ("conv2d", "depthwise", "pool", "sum")}
+GATHERED = {f"cortex_m.gathered_{word}" for word in ("conv2d", "depthwise", "pool", "elements")}
 
 
 def chain(seed: int) -> Graph:
@@ -102,7 +102,7 @@ def test_blocks(seed: int, tmp_path: Path) -> None:
     plan = Herringbone().plan(graph, core())
     check(graph, plan, seed, tmp_path)
     used = set(kernels(plan).values())
-    assert {"cortex_m.gathered_sum", "cortex_m.gathered_conv2d"} <= used
+    assert {"cortex_m.gathered_elements", "cortex_m.gathered_conv2d"} <= used
     assert not {"int8.add", "int8.conv2d"} & used
 
 

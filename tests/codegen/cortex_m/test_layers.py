@@ -132,7 +132,7 @@ def test_many_on_a_core(draw: Draw, kind: str, tmp_path: Path) -> None:
 
 
 IMAGES = {"conv2d": "conv2d", "dilated": "conv2d", "pointwise": "conv2d", "depthwise": "depthwise",
-          "pool": "pool", "sum": "sum", "gate": "gate"}  # fmt: skip
+          "pool": "pool", "sum": "elements", "gate": "elements"}  # fmt: skip
 """Kinds of layers that make images, and the fast kernels for them."""
 
 
@@ -235,7 +235,7 @@ def test_best_widths(columns: int, tmp_path: Path) -> None:
 
 def test_a_sum_of_rows_in_blocks_is_fast() -> None:
     sums = {op: k for op, k in kernels(by_rows(image_network(0), core())).items() if "add" in op}
-    assert set(sums.values()) == {"cortex_m.sum"}
+    assert set(sums.values()) == {"cortex_m.row_elements"}
 
 
 @pytest.mark.parametrize("columns", [8, 10])

@@ -26,26 +26,6 @@ from pipeline.graph.operators.multiply import Multiply
 from pipeline.kernels.int8.looked_up import FRACTION_BITS, tables
 
 
-def add(job: Job) -> None:
-    """Each operand to a scale that they share, then their sum to its own; a partial result is that
-    of the operands the step names."""
-    op = job.operator(Add)
-    views = _operands(job)
-    loops, counts = _loops(job, views)
-    lines = []
-    for number, (kind, view) in enumerate(views.items()):
-        requant = op.operand_requants[KINDS.index(kind)]
-        name = op.operands[KINDS.index(kind)]
-        ends = (broadcast.extremes(name, job.program.graph.tensors) << op.left_shift).tolist()
-        scaled = scaling(job.program.constants, op.name, requant, (min(ends), max(ends)))
-        value = expressions.centred(view.load(loops.at(number + 1)), job.tensor(name).zero_point)
-        moved = scaled(f"(int32_t){value} * {1 << op.left_shift}", "0")
-        lines.append(f"const int32_t {kind}_scaled = {moved};")
-    total = " + ".join(f"{kind}_scaled" for kind in views)
-    views = {**views, "out": job.out(ring_axes=RINGS)}
-    _call(job, "sum", views, loops, counts, lines, total)
-
-
 def looked_up_add(job: Job) -> None:
     """The upper half of a sum of two numbers from tables, clipped."""
     op = job.operator(Add)
@@ -70,18 +50,19 @@ def looked_up_add(job: Job) -> None:
     call(job, about, {**views, "out": out}, loops, counts, lines, result)
 
 
-def multiply(job: Job) -> None:
-    if found := stretches(job):
-        for stretch in found:
-            _multiply_blocks(job, stretch)
-        return
-    views = _operands(job)
-    _multiply(job, {**views, "out": job.out(ring_axes=RINGS)}, *_loops(job, views))
+def pairwise(job: Job) -> None:
+    """A function of two operands; a partial result is that of those the step names."""
+    found = [] if job.partial else stretches(job)
+    for stretch in found:
+        _pairwise(job, *_in_blocks(job, stretch), "rest" if stretch.offset else "")
+    if not found:
+        views = _operands(job)
+        _pairwise(job, {**views, "out": job.out(ring_axes=RINGS)}, *_loops(job, views))
 
 
-def _multiply_blocks(job: Job, stretch: Stretch) -> None:
+def _in_blocks(job: Job, stretch: Stretch) -> tuple[dict[str, View], Nest, dict[str, Value]]:
     """As they lie; a vector's elements go with the channels."""
-    op, row = job.operator(Multiply), made_row(job)
+    op, row = job.operator(Pairwise), made_row(job)
     views, strides = dict[str, View](), [stretch.strides]
     for kind, name in zip(KINDS, op.operands, strict=True):
         if job.tensor(name).shape == job.target.shape:
@@ -92,22 +73,48 @@ def _multiply_blocks(job: Job, stretch: Stretch) -> None:
             along = broadcast_strides(views[kind], job.tensor(name).shape, job.target.shape)
             strides.append((0, along[-1], 0))
     views["out"] = stretch.of(row_view(job, "out", job.step.out, row))
-    loops, counts = nest.nest([Value(n) for n in stretch.extents], strides)
-    _multiply(job, views, loops, counts, "rest" if stretch.offset else "")
+    return views, *nest.nest([Value(n) for n in stretch.extents], strides)
 
 
-def _multiply(
+def _pairwise(
     job: Job, views: Mapping[str, View], loops: Nest, counts: Mapping[str, Value], part: str = ""
 ) -> None:
-    op = job.operator(Multiply)
-    factors = [
-        expressions.centred(view.load(loops.at(n)), job.tensor(name).zero_point)
-        for n, (view, name) in enumerate(zip(views.values(), op.operands, strict=False), 1)
-    ]
-    _call(job, "product", views, loops, counts, [], f"(int32_t){' * '.join(factors)}", part)
+    """Of operands that have scales of their own each is brought to the one that they share."""
+    op, out, graph = job.operator(Pairwise), views["out"], job.program.graph
+    lines, texts = list[str](), list[str]()
+    for number, kind in enumerate((kind for kind in KINDS if kind in views), 1):
+        name = op.operands[KINDS.index(kind)]
+        byte = views[kind].load(loops.at(number))
+        texts.append(expressions.centred(byte, job.tensor(name).zero_point))
+        if isinstance(op, Add):
+            requant = op.operand_requants[KINDS.index(kind)]
+            ends = (broadcast.extremes(name, graph.tensors) << op.left_shift).tolist()
+            scaled = scaling(job.program.constants, op.name, requant, (min(ends), max(ends)))
+            moved = scaled(f"(int32_t){texts[-1]} * {1 << op.left_shift}", "0")
+            texts[-1] = f"{kind}_scaled"
+            lines.append(f"const int32_t {kind}_scaled = {moved};")
+    total = FORMULAS[type(op)].format(*texts) if len(texts) > 1 else texts[0]
+    if job.partial:
+        result = out.added(loops.at(0), total)
+    else:
+        end = ending(job.program, op)
+        lines.append(f"const int32_t value = {end.scaled(total)};")
+        result = end.stored("value")
+    about = f"{called(job)}{', partial' if job.partial else ''}"
+    call(job, about, views, loops, counts, lines, result, part)
+
+
+def called(job: Job) -> str:
+    """What is said of the code."""
+    op = job.operator(Pairwise)
+    shapes = " and ".join(shape_text(job.tensor(name).shape) for name in op.operands)
+    return f"{op.name}: {WORDS[type(op)]} of {shapes}"
 
 
 KINDS = ("left", "right")
+
+FORMULAS: dict[type[Pairwise], str] = {Add: "{} + {}", Multiply: "(int32_t){} * {}"}
+WORDS: dict[type[Pairwise], str] = {Add: "sum", Multiply: "product"}
 
 RINGS = 3
 """Axes that may go round: all of an image."""
@@ -129,28 +136,6 @@ def _loops(job: Job, views: Mapping[str, View]) -> tuple[Nest, dict[str, Value]]
     ]
     out = job.out(ring_axes=RINGS)
     return nested(job, [out.strides, *steps], [out, *views.values()])
-
-
-def _call(
-    job: Job,
-    word: str,
-    views: Mapping[str, View],
-    loops: Nest,
-    counts: Mapping[str, Value],
-    lines: list[str],
-    total: str,
-    part: str = "",
-) -> None:
-    op, out = job.operator(Pairwise), views["out"]
-    if job.partial:
-        result = out.added(loops.at(0), total)
-    else:
-        end = ending(job.program, op)
-        lines = [*lines, f"const int32_t value = {end.scaled(total)};"]
-        result = end.stored("value")
-    shapes = " and ".join(shape_text(job.tensor(name).shape) for name in op.operands)
-    about = f"{op.name}: {word} of {shapes}{', partial' if job.partial else ''}"
-    call(job, about, views, loops, counts, lines, result, part)
 
 
 def nested(
@@ -256,8 +241,8 @@ def broadcast_strides(view: View, shape: tuple[int, ...], out: tuple[int, ...]) 
 
 
 WRITERS = {
-    "int8.add": add,
+    "int8.add": pairwise,
     "int8.looked_up_add": looked_up_add,
     "int8.lookup": lookup,
-    "int8.multiply": multiply,
+    "int8.multiply": pairwise,
 }
