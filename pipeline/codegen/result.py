@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeline.codegen.int4.views import as_pixels
 from pipeline.codegen.program import Program
-from pipeline.plan.vocabulary import Clear, Compute, Finish, Move
+from pipeline.plan.steps import written
 from pipeline.plan.well_formed import statements
 
 MOST_ALIGNED = 4
@@ -38,19 +38,6 @@ def input_is_kept(program: Program) -> bool:
         for name in plan.resident
         if plan.buffer[name].tensor == program.graph.input
     )
-    return not any(image.meets(plan.buffer[name], granule=2) for name in _written(program))
-
-
-def _written(program: Program) -> set[str]:
-    names: set[str] = set()
-    for step in statements(program.plan):
-        match step:
-            case Compute(out=out, scratch=scratch):
-                names |= {out.buffer, *scratch}
-            case Finish(out=out):
-                names.add(out.buffer)
-            case Move(dst=dst):
-                names.add(dst.buffer)
-            case Clear(acc=acc):
-                names.add(acc.buffer)
-    return names
+    names = {name for step in statements(plan) for name in getattr(step, "scratch", ())}
+    names |= {piece.buffer for step in statements(plan) if (piece := written(step))}
+    return not any(image.meets(plan.buffer[name], granule=2) for name in names)

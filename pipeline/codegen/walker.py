@@ -16,7 +16,7 @@ from pipeline.codegen.checks import arena_memory
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.kernels.own_image import own_image
-from pipeline.plan.steps import touched
+from pipeline.plan.steps import touched, written
 from pipeline.plan.vocabulary import (
     Clear,
     Compute,
@@ -24,7 +24,6 @@ from pipeline.plan.vocabulary import (
     Loop,
     Move,
     Signal,
-    Slice,
     Step,
     Wait,
 )
@@ -97,7 +96,9 @@ def _counts(program: Program, step: Step) -> bool:
 
 def _unless_empty(program: Program, step: Working) -> None:
     """A slice that may have nothing in it, at the ends of a loop, is asked about."""
-    box = program.box(_written(step))
+    made = written(step)
+    assert made is not None
+    box = program.box(made)
     if any(part.extent.high < 1 for part in box):
         return
     unsure = [part for part in box if part.fewest < 1]
@@ -113,7 +114,7 @@ def _unless_empty(program: Program, step: Working) -> None:
             kernel_sets.write(program, step)
         else:
             variable, row = rows
-            with program.loop(variable, _written(step).size[0]):
+            with program.loop(variable, made.size[0]):
                 emit(program, (row,))
     if unsure:
         program.line("}")
@@ -136,15 +137,6 @@ def _as_image(program: Program, step: Working) -> tuple[Program, Working]:
         output=own.step.out.buffer,
     )  # fmt: skip
     return found, own.step
-
-
-def _written(step: Working) -> Slice:
-    match step:
-        case Clear(acc=acc):
-            return acc
-        case Move(dst=dst):
-            return dst
-    return step.out
 
 
 def _check_memory(program: Program, step: Working) -> None:

@@ -159,6 +159,14 @@ def whole(buffer: Buffer) -> Slice:
     return Slice(buffer.name, (0,) * len(buffer.shape), buffer.shape)
 
 
+def written(step: Step) -> Slice | None:
+    """The slice a step writes."""
+    match step:
+        case Compute(out=piece) | Finish(out=piece) | Clear(acc=piece) | Move(dst=piece):
+            return piece
+    return None
+
+
 def touched(step: Step) -> tuple[Slice, ...]:
     """The slices a step reads or writes."""
     match step:

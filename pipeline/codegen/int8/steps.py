@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from pipeline.codegen.avr import windows
+from pipeline.codegen.avr import windows as avr
 from pipeline.codegen.cortex_m import operators as cortex_m
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import copies, sums, writers
 from pipeline.codegen.program import Program
-from pipeline.codegen.thumb import conv2d, dense, depthwise
+from pipeline.codegen.thumb import windows as thumb
 from pipeline.errors import ThimbleError
 from pipeline.plan.vocabulary import Clear, Compute, Finish, Move
 
@@ -32,13 +32,6 @@ def write(program: Program, step: Compute | Clear | Finish | Move, kernel: str) 
             copies.move(program, step)
 
 
-THUMB: dict[str, Callable[[Job], None]] = {
-    "thumb.conv2d": conv2d.compute,
-    "thumb.dense": dense.compute,
-    "thumb.depthwise": depthwise.compute,
-}
-
-
 @cache
 def _writers() -> dict[str, Callable[[Job], None]]:
-    return {**writers(), **windows.WRITERS, **cortex_m.WRITERS, **THUMB}
+    return {**writers(), **avr.WRITERS, **cortex_m.WRITERS, **thumb.WRITERS}

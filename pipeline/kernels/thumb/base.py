@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pipeline.graph.families import Weighted
-from pipeline.graph.graph import Graph
 from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap
@@ -31,9 +30,7 @@ def ends(form: Form) -> bool:
 
 
 def stepped(form: Form) -> bool:
-    """Whether results below the zero point end otherwise than those above."""
-    graph: Graph = form.graph
-    op = form.op
-    assert isinstance(op, Weighted)
-    end = narrow_end(op, graph)
-    return end is not None and end.steps is not None
+    """See ``Narrow``."""
+    assert isinstance(form.op, Weighted)
+    end = narrow_end(form.op, form.graph)
+    return end is not None and end.stepped

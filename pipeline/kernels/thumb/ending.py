@@ -53,7 +53,7 @@ class Narrow:
             the offset.
         steps: (channels, 2): the first ``r`` that ``step`` is added for, and that; None: for none.
         bits: of ``part``; ``coarse``: of r that it is not multiplied with.
-        low, high: what is stored of sums below and above.
+        low, high: the bytes that are stored of sums below and above.
     """
 
     base: IntArray
@@ -63,6 +63,17 @@ class Narrow:
     coarse: int
     low: int
     high: int
+
+    @property
+    def stepped(self) -> bool:
+        """Whether results below the zero point end otherwise than those above."""
+        return self.steps is not None
+
+    @property
+    def words(self) -> IntArray:
+        """(channels, 4 or 6): of each channel, as ``nn_narrow`` reads them."""
+        steps = [] if self.steps is None else [self.steps]
+        return np.concatenate([self.constants, *steps], axis=1)
 
     def stored(self, sums: IntArray) -> IntArray:
         """(n, channels) -> bytes, as the kernels compute them, by their values modulo 256."""
@@ -75,7 +86,7 @@ class Narrow:
             first, step = self.steps.T
             value = value + np.where(r >= first, step, 0)
         inside = (value & 0xFFFFFFFF) >> UNIT
-        return np.where(below, self.low & 255, np.where(r > most, self.high & 255, inside))
+        return np.where(below, self.low, np.where(r > most, self.high, inside))
 
 
 @once_a_layer
@@ -123,7 +134,7 @@ def narrow_end(op: Weighted, graph: Graph) -> Narrow | None:
             steps = found[:, 3:] if found[:, 4].any() else None
             most = np.where(flat, ANY, most)
             constants = np.concatenate([most[:, None], found[:, :3]], axis=1)
-            return Narrow(base, constants, steps, bits, coarse, low, high)
+            return Narrow(base, constants, steps, bits, coarse, low & 255, high & 255)
     return None
 
 

@@ -1,0 +1,175 @@
+"""Convolutions, depthwise ones and dense layers: weights and what ends sums, as assembly reads
+them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.codegen.binding import form_of
+from pipeline.codegen.cortex_m import step
+from pipeline.codegen.cortex_m.ending import wrapped
+from pipeline.codegen.cortex_m.operators.conv2d import met, window
+from pipeline.codegen.int8.convolution import about
+from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.graph.families import Weighted
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.tensor import IntArray
+from pipeline.kernels.thumb.conv2d import pixels_of
+from pipeline.kernels.thumb.dense import UNROLL
+from pipeline.kernels.thumb.depthwise import Strip, strip_of, together
+from pipeline.kernels.thumb.ending import Narrow, narrow_end
+
+
+def ends(job: Job, zero_point: int) -> tuple[Narrow, IntArray]:
+    """How sums end, and (channels,) what they begin with.
+
+    Args:
+        zero_point: of the input, as far as it is in what is multiplied.
+    """
+    op, graph = job.operator(Weighted), job.program.graph
+    found = narrow_end(op, graph)
+    assert found is not None
+    weights, bias = (graph.constants[name] for name in op.parameters)
+    flat = weights.reshape(len(weights), -1).sum(axis=1, dtype=np.int64)
+    return found, bias - zero_point * flat - found.base
+
+
+def convolution(job: Job) -> None:
+    """Windows of some pixels are widened once, for all channels."""
+    op = job.operator(Conv2d)
+    source, pixels = job.tensor(op.inputs[0]), pixels_of(form_of(job))
+    count = job.box[0].extent * job.target.shape[1]
+    view, shape = window(job, op, pixels)
+    (values, never), (end, starts) = met(job, op, shape), ends(job, source.zero_point)
+    rows = np.concatenate([(starts + never)[:, None], packed(values), end.words], axis=1)
+    job.call(
+        "thumb/conv2d",
+        about(job, op),
+        {"in": view, "out": job.out(), "scratch": step.scratch(job)},
+        {
+            "y_start": job.box[0].start, "in_y": view.box[0].start, "count": count,
+            "last_block": count - pixels,
+        },
+        window=shape,
+        pixels=pixels,
+        even=count.known and count.const % pixels == 0,
+        elements=shape.rows * shape.row,
+        channels=job.target.shape[2],
+        channel_words=rows.shape[1],
+        zero=source.zero_point,
+        widen="s8" if source.dtype.signed else "u8",
+        ends=end,
+        stream=job.program.constants.add(
+            op.name, "stream", "int32_t", wrapped(rows),
+            f"{op.name}: of each channel what its sum begins with, four weights a word, its end",
+            job.in_flash(op.parameters[0]),
+        ),
+    )  # fmt: skip
+
+
+def packed(values: IntArray) -> IntArray:
+    """(channels, elements) -> (channels, words): four a word, the first lowest, as C has them
+    signed."""
+    padded = np.pad(values.astype(np.int64), ((0, 0), (0, -values.shape[1] % 4)))
+    parts = (padded & 255).reshape(len(values), -1, 4) << 8 * np.arange(4)
+    return wrapped(parts.sum(axis=2))
+
+
+def dense(job: Job) -> None:
+    """Four channels at a time, of the inputs that are not the zero point."""
+    op, constants = job.op, job.program.constants
+    source, name = job.tensor(op.inputs[0]), op.parameters[0]
+    end, starts = ends(job, 0)
+    rows = np.concatenate([starts[:, None], end.words], axis=1)
+    job.call(
+        "thumb/dense",
+        f"{op.name}: dense {shape_text(source.shape)} -> {shape_text(job.target.shape)}",
+        {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
+        {},
+        inputs=source.size,
+        channels=job.target.size,
+        unroll=UNROLL,
+        zero=source.zero_point,
+        words=rows.shape[1],
+        ends=end,
+        weights=constants.add(
+            op.name, "weights", "int8_t", job.program.graph.constants[name].reshape(-1),
+            f"{op.name}: weights", job.in_flash(name),
+        ),
+        table=constants.add(
+            op.name, "ends", "int32_t", wrapped(rows),
+            f"{op.name}: of each channel what its sum begins with, and how it ends",
+        ),
+    )  # fmt: skip
+
+
+class Phase(NamedTuple):
+    """``number`` columns of the input from ``column`` on, a stride apart, go to the words of a row
+    from ``first`` on."""
+
+    first: int
+    column: int
+    number: int
+
+    @classmethod
+    def of(cls, number: int, strip: Strip, width: int, stride: int, left: int) -> Phase:
+        """Of the columns whose numbers, padding counted, are ``number`` modulo the stride."""
+        first = max(0, -(-(left - number) // stride))
+        stop = min(strip.columns, -(-(width + left - number) // stride))
+        column = first * stride + number - left
+        return cls(number * strip.columns + first, column, max(0, stop - first))
+
+
+def depthwise(job: Job) -> None:
+    """Channel by channel: rows of one widened beside each other."""
+    op = job.operator(Conv2d)
+    source, name = job.tensor(op.inputs[0]), op.parameters[0]
+    height, width, channels = source.shape
+    _, kernel_h, kernel_w, _ = job.tensor(name).shape
+    rows, columns, _ = job.target.shape
+    top, _, left, _ = op.padding
+    strip, outputs = strip_of(form_of(job)), together(columns)
+    taps = [
+        ky * strip.pitch + kx % op.stride[1] * strip.columns + kx // op.stride[1]
+        for ky in range(kernel_h)
+        for kx in range(kernel_w)
+    ]
+    order = np.argsort(taps, kind="stable")
+    weights = job.program.graph.constants[name].reshape(channels, -1)[:, order]
+    end, starts = ends(job, source.zero_point)
+    table = np.concatenate([starts[:, None], weights, end.words], axis=1)
+    view = step.rows_view(job)
+    job.call(
+        "thumb/depthwise",
+        about(job, op),
+        {"in": view, "out": job.out(ring_axes=1), "scratch": step.scratch(job)},
+        {"y_start": job.box[0].start, "y_count": job.box[0].extent, "in_y": view.box[0].start},
+        strip=strip,
+        phases=[Phase.of(n, strip, width, op.stride[1], left) for n in range(strip.phases)],
+        places=sorted(taps),
+        kernel=(kernel_h, kernel_w),
+        stride=op.stride,
+        pad=(top, left),
+        height=height,
+        channels=channels,
+        columns=columns,
+        outputs=outputs,
+        blocks=columns // outputs,
+        rest=columns % outputs,
+        words=table.shape[1],
+        zero=source.zero_point,
+        edges=top > 0 or (rows - 1) * op.stride[0] - top + kernel_h > height,
+        padded=left > 0 or (columns - 1) * op.stride[1] - left + kernel_w > width,
+        widen="s8" if source.dtype.signed else "u8",
+        ends=end,
+        table=job.program.constants.add(
+            op.name, "table", "int32_t", wrapped(table),
+            f"{op.name}: of each channel what its sum begins with, its weights, and how it ends",
+            job.in_flash(name),
+        ),
+    )  # fmt: skip
+
+
+WRITERS = {"thumb.conv2d": convolution, "thumb.dense": dense, "thumb.depthwise": depthwise}
