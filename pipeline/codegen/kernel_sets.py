@@ -7,14 +7,21 @@ computes is the kernel that the plan names, or the fastest there is (``binding``
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
+from pipeline.codegen.avr import windows as avr
 from pipeline.codegen.binding import form_of, kernel_of
-from pipeline.codegen.int4 import steps as int4
-from pipeline.codegen.int8 import steps as int8
+from pipeline.codegen.cortex_m import operators as cortex_m
+from pipeline.codegen.int4 import stretches, window
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators.copies import by_strides
+from pipeline.codegen.int8.operators import copies, sums, writers
+from pipeline.codegen.permutations import first_nibbles
 from pipeline.codegen.program import Program
+from pipeline.codegen.thumb import windows as thumb
+from pipeline.errors import ThimbleError
+from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.plan.steps import touched
 from pipeline.plan.vocabulary import Blocks, Clear, Compute, Finish, Lin, Move
 
@@ -40,7 +47,7 @@ def counts(program: Program, step: Working) -> bool:
         return Job(program, program.operators[step.op], step).apart
     if kernel == "int8.rearrange":
         assert isinstance(step, Compute)
-        return by_strides(Job(program, program.operators[step.op], step))
+        return copies.by_strides(Job(program, program.operators[step.op], step))
     return not kernel.startswith((INT4, BY_ROW))
 
 
@@ -50,10 +57,42 @@ def write(program: Program, step: Working) -> None:
         ThimbleError: when the kernel that the step names cannot run it, or none can.
     """
     kernel = _kernel(program, step)
-    if kernel.startswith(INT4):
-        int4.write(program, step)
-    else:
-        int8.write(program, step, kernel)
+    match step:
+        case Compute():
+            if kernel not in _writers():
+                known = ", ".join(sorted(_writers()))
+                raise ThimbleError(f"{step.op}: no code for {kernel}; have {known}")
+            _writers()[kernel](Job(program, program.operators[step.op], step))
+        case Move() if kernel.startswith(INT4):
+            _permute(program, step)
+        case Move():
+            copies.move(program, step)
+        case Finish() if not kernel.startswith(INT4):
+            sums.finish(program, step)
+        case Finish() if isinstance(op := program.operators[step.op], AveragePool2d):
+            stretches.finish(program, op, step)
+        case Clear() if not kernel.startswith(INT4):
+            sums.clear(program, step)
+        case _:
+            raise ThimbleError(
+                f"{step.op}: generated code adds up in whole bytes, the plan in nibbles"
+            )
+
+
+@cache
+def _writers() -> dict[str, Callable[[Job], None]]:
+    own = {**avr.WRITERS, **cortex_m.WRITERS, **thumb.WRITERS}
+    return {**writers(), **window.WRITERS, **stretches.WRITERS, **own}
+
+
+def _permute(program: Program, step: Move) -> None:
+    """Of whatever elements; no loop is around it."""
+    source, target = program.buffer(step.src), program.buffer(step.dst)
+    box = step.src.box(source.shape, {})
+    if step.dst.box(target.shape, {}) != box:
+        raise ThimbleError(f"a move of {source.tensor} writes other elements than it reads")
+    taken, given = (first_nibbles(buffer, box) for buffer in (source, target))
+    program.permute(taken, given, source.nibbles)
 
 
 def row_by_row(program: Program, step: Working) -> tuple[str, Compute] | None:

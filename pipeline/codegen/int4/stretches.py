@@ -13,6 +13,7 @@ from pipeline.codegen.constants import stored
 from pipeline.codegen.int4.lines import are_disjoint, pixels
 from pipeline.codegen.int4.views import as_pixels
 from pipeline.codegen.int8.ending import ending
+from pipeline.codegen.int8.job import Job
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
 from pipeline.codegen.statements import PLACE, Argument, Call
@@ -30,8 +31,9 @@ Stretch = tuple[int, ...]
 STORED = np.arange(16)
 
 
-def add(program: Program, op: Add, step: Compute) -> None:
+def add(job: Job) -> None:
     """What each pair of stored values gives is in a table in flash."""
+    op, program, step = job.operator(Add), job.program, job.step
     pieces = {program.buffer(piece).tensor: piece for piece in step.ins}
     at = stored(program.windows.sums, table(op, program.graph.tensors))
     known = Argument(f"&nn_sums4[{PLACE}]", Value(at))
@@ -39,7 +41,8 @@ def add(program: Program, op: Add, step: Compute) -> None:
     _run(program, op.name, "nn_sum4", _sums(program, every, step), known)
 
 
-def crop(program: Program, op: Rearrange, step: Compute) -> None:
+def crop(job: Job) -> None:
+    op, program, step = job.operator(Rearrange), job.program, job.step
     source, target = program.buffer(step.ins[0]), program.buffer(step.out)
     box = step.out.box(target.shape, {})
     taken, made = as_pixels(source), as_pixels(target)
@@ -157,3 +160,6 @@ def _ending(program: Program, op: AveragePool2d, bits: int) -> str:
         known[op.name] = name, text
         program.headers |= {"nn_cells.h", "nn_int8.h"}
     return known[op.name][0]
+
+
+WRITERS = {"int4.sum": add, "int4.copy": crop}

@@ -9,15 +9,14 @@ from pipeline.codegen.constants import stored
 from pipeline.codegen.int4 import avr
 from pipeline.codegen.int4.kernel import MAX_LANES, Use, Window, WindowKernel
 from pipeline.codegen.int4.lines import Pixel, are_disjoint, pixels
+from pipeline.codegen.int4.operators import window as window_of
 from pipeline.codegen.int4.portable import Portable
 from pipeline.codegen.int4.views import View, grid
 from pipeline.codegen.int4.windows import Windows
+from pipeline.codegen.int8.job import Job
 from pipeline.codegen.names import identifier
-from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
-from pipeline.errors import ThimbleError
-from pipeline.graph.operator import Operator
-from pipeline.plan.vocabulary import Affine, Buffer, Compute
+from pipeline.plan.vocabulary import Affine, Buffer
 
 MOST_PIXELS = 255
 """Of a line."""
@@ -26,13 +25,13 @@ MOST_REACHED = 15 << 10
 """Bytes of SRAM that lie, behind registers, below what ``nn_places`` flags torn pixels with."""
 
 
-def add_step(program: Program, window: Window, step: Compute) -> None:
-    """Add the call for ``step``, and its kernel where there is none yet. No loop is around it."""
+def compute(job: Job) -> None:
+    """Add the step's call, and its kernel where there is none yet. No loop is around it."""
+    program, step, window = job.program, job.step, window_of(job.program.graph, job.op)
     windows = program.windows
     out_buffer = program.buffer(step.out)
-    in_slice = next(s for s in step.ins if program.buffer(s).tensor == window.source.name)
+    in_slice, *_ = [job.given(name) for name in (window.source.name, *job.op.parameters)]
     in_buffer = program.buffer(in_slice)
-    _check(program, window.op, step)
     in_view, out_view = windows.tables.view(in_buffer), windows.tables.view(out_buffer)
     in_box, out_box = in_slice.box(in_buffer.shape, {}), step.out.box(out_buffer.shape, {})
     order = pixels(step, out_box, are_disjoint(in_buffer, in_box, out_buffer, out_box))
@@ -133,12 +132,6 @@ def _in_rows(buffer: Buffer, view: View) -> bool:
     return place.strides[1:] == (pixel, buffer.nibbles)
 
 
-def _check(program: Program, op: Operator, step: Compute) -> None:
-    for name in op.parameters:
-        if not any(program.buffer(s).tensor == name for s in step.ins):
-            raise ThimbleError(f"{op.name}: the plan's step does not read {name}")
-
-
 def _kernel(windows: Windows, window: Window, in_view: View, out_view: View) -> WindowKernel:
     kinds = f"{in_view.kind}{in_view.pitch}/{out_view.kind}{out_view.pitch}"
     key = f"{window.op.name}/{kinds}"
@@ -177,3 +170,6 @@ def _inputs(window: Window, order: tuple[Pixel, ...]) -> set[Pixel]:
                 if 0 <= row < rows and 0 <= column < columns:
                     found.add((row, column))
     return found
+
+
+WRITERS = {"int4.window": compute}
