@@ -103,6 +103,13 @@ class Table:
         text = "\n".join(f'    "{line}\\n"' for line in block)
         return f"extern const {self.type} {self.name}[];\n__asm__(\n{text});"
 
+    @property
+    def content(self) -> bytes:
+        """Its bytes in memory, those of an element from the least significant one on."""
+        return self.values.astype(
+            np.dtype(self.type.removesuffix("_t")).newbyteorder("<")
+        ).tobytes()
+
     def holds(self, type_: str, values: IntArray) -> bool:
         """Whether these are its values."""
         return self.type == type_ and np.array_equal(self.values, values)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.constants import c_bits
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.codegen.constants import Table, c_bits
 from pipeline.codegen.int4.kernel import Window, WindowKernel
 from pipeline.codegen.int4.packing import pack_bytes, pack_nibbles
 from pipeline.codegen.int4.views import cell_at, element
-from pipeline.codegen.int4.windows import Array, Windows
+from pipeline.codegen.int4.windows import Windows
 from pipeline.codegen.names import comment, identifier
-from pipeline.graph.tensor import Tensor
+from pipeline.graph.tensor import IntArray, Tensor
 
 
 class Portable:
@@ -71,14 +75,13 @@ class Portable:
 
     def _weights(self, kernel: WindowKernel, windows: Windows) -> None:
         window, lanes = kernel.window, kernel.lanes
-        self.arrays: list[Array] = []
+        self.arrays: list[Table] = []
         self.weight, self.weight_index = "", "uint16_t"
         shift = window.requant.left_shift
         self.scaled = f"sum[n] * {1 << shift}" if shift else "sum[n]"
         if not lanes.identity:
             kind = f"uint{c_bits(lanes.channels)}_t"
-            order = Array(kind, f"nn_channels_{kernel.name}", lanes.channels, True)
-            self.arrays.append(order)
+            self.arrays.append(_array(f"nn_channels_{kernel.name}", kind, lanes.channels))
         if window.weights is None:
             return
         flash, name = kernel.constants_in_flash, identifier(window.op.name)
@@ -87,23 +90,22 @@ class Portable:
         apart = window.depthwise
         values = pack_nibbles(flat, lanes, apart) if packed else pack_bytes(flat, lanes)
         kind = "uint8_t" if packed else "int8_t"
-        weights = Array(kind, f"nn_weights_{name}", tuple(values), flash)
+        weights = _array(f"nn_weights_{name}", kind, values, flash)
         at = "weight >> 1" if packed else "weight"
         byte = f"nn_flash8(&{weights.name}[{at}])" if flash else f"{weights.name}[{at}]"
         acc = self.acc
         self.weight_index = "uint16_t" if flat.size < 1 << 16 else "uint32_t"
         self.weight = f"({acc})(nn_nibble({byte}, weight) - 8)" if packed else f"(int8_t){byte}"
         if window.bias is not None:
-            ordered = tuple(int(window.bias[c]) for c in lanes.channels)
-            bits = 8 if all(-128 <= b < 128 for b in ordered) else 32
-            bias = Array(f"int{bits}_t", f"nn_bias_{name}", ordered, flash)
+            ordered = window.bias[list(lanes.channels)]
+            bits = 8 if abs(ordered + 0.5).max() < 128 else 32
+            bias = _array(f"nn_bias_{name}", f"int{bits}_t", ordered, flash)
             value = f"{bias.name}[n]"
             if flash:
                 value = f"(int{bits}_t)nn_flash{bits}(&{value})"
             self.scaled += f" + {value}"
-            self.arrays.append(windows.once(bias))
-        self.arrays.append(windows.once(weights))
-        self.arrays = [array for array in self.arrays if array.values]
+            self.arrays += windows.once(bias)
+        self.arrays += windows.once(weights)
 
     def _clip(self, kernel: WindowKernel) -> None:
         window, zero = kernel.window, kernel.window.target.zero_point
@@ -111,6 +113,11 @@ class Portable:
         shift = window.requant.right_shift
         self.clips_low = (kernel.value_low >> shift) + zero < self.minimum
         self.clips_high = (kernel.value_high >> shift) + zero + 1 > self.maximum
+
+
+def _array(name: str, kind: str, values: Sequence[int] | IntArray, in_flash: bool = True) -> Table:
+    place = "NN_FLASH NN_KEEP" if in_flash else "NN_KEEP"
+    return Table(name, kind, np.asarray(values), "", in_flash, placed=place)
 
 
 def _describe(window: Window) -> tuple[str, str]:

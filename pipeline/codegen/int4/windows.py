@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
-import numpy as np
+from dataclasses import dataclass, field
 
 from pipeline.codegen.c.order import Line
-from pipeline.codegen.constants import c_bits
+from pipeline.codegen.constants import Table, c_bits
 from pipeline.codegen.int4.kernel import WindowKernel
 from pipeline.codegen.int4.views import PixelTables
 from pipeline.codegen.permutations import Permutations
@@ -16,22 +14,6 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
-
-
-@dataclass(frozen=True)
-class Array:
-    """A constant array in C: in flash, or in RAM as initialised data or sent over the line."""
-
-    type: str
-    name: str
-    values: tuple[int, ...]
-    in_flash: bool
-
-    @property
-    def content(self) -> bytes:
-        """Its bytes in memory, those of an element from the least significant one on."""
-        kind = np.dtype(self.type.removesuffix("_t")).newbyteorder("<")
-        return np.array(self.values, kind).tobytes()
 
 
 @dataclass
@@ -56,7 +38,7 @@ class Windows:
     lines: list[Line] = field(default_factory=list)
     edges: bool = False
     arrays: set[str] = field(default_factory=set)
-    parameters: list[Array] = field(default_factory=list)
+    parameters: list[Table] = field(default_factory=list)
     kernels: dict[str, WindowKernel] = field(default_factory=dict)
     sums: list[int] = field(default_factory=list)
     copies: bool = False
@@ -71,14 +53,14 @@ class Windows:
         """The C type of the steps in y and x of all lines."""
         return f"int{c_bits((s for line in self.lines for s in line.step[2:]), signed=True)}_t"
 
-    def once(self, array: Array) -> Array:
-        """The array; without values if another kernel has defined it already, or if it is to be
-        sent over the line."""
-        defined = array.name in self.arrays
+    def once(self, array: Table) -> list[Table]:
+        """What defines it: nothing where another kernel has already, or it is sent over the
+        line."""
+        known = array.name in self.arrays
         self.arrays.add(array.name)
-        if self.streams_parameters and not defined:
+        if self.streams_parameters and not known:
             self.parameters.append(array)
-        return replace(array, values=()) if defined or self.streams_parameters else array
+        return [] if known or self.streams_parameters else [array]
 
     def constants_in_flash(self, op: Operator) -> bool:
         """Raises ThimbleError for constants of one operator in more than one memory."""
