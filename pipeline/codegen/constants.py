@@ -106,9 +106,8 @@ class Table:
     @property
     def content(self) -> bytes:
         """Its bytes in memory, those of an element from the least significant one on."""
-        return self.values.astype(
-            np.dtype(self.type.removesuffix("_t")).newbyteorder("<")
-        ).tobytes()
+        kind = np.dtype(self.type.removesuffix("_t")).newbyteorder("<")
+        return self.values.astype(kind).tobytes()
 
     def holds(self, type_: str, values: IntArray) -> bool:
         """Whether these are its values."""

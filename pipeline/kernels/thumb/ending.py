@@ -14,8 +14,9 @@ where it does: ``narrow_end`` computes these, and finds the offsets with which a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -129,8 +130,10 @@ def narrow_end(op: Weighted, graph: Graph) -> Narrow | None:
     long = int(most.max()).bit_length()
     for coarse in range(MOST_COARSE + 1):
         bits = min(MOST_BITS, 32 - max(long - coarse, 0))
-        found = _all_offsets(channels, bits, coarse, target.zero_point)
-        if found is not None:
+        every = (_offsets(channel, bits, coarse, target.zero_point) for channel in channels)
+        rows = list(takewhile(bool, every))  # up to the first that has none
+        if len(rows) == len(channels):
+            found = np.array(rows, dtype=np.int64)
             steps = found[:, 3:] if found[:, 4].any() else None
             most = np.where(flat, ANY, most)
             constants = np.concatenate([most[:, None], found[:, :3]], axis=1)
@@ -155,16 +158,6 @@ def _rises(
     return high
 
 
-class _Rise(NamedTuple):
-    """The least ``r`` of which ``level`` is stored."""
-
-    r: IntArray
-    level: IntArray
-
-    def part(self, chosen: slice) -> _Rise:
-        return _Rise(self.r[chosen], self.level[chosen])
-
-
 class _Channel(NamedTuple):
     """
     Attributes:
@@ -178,19 +171,6 @@ class _Channel(NamedTuple):
     rises: IntArray
 
 
-def _all_offsets(
-    channels: Sequence[_Channel], bits: int, coarse: int, centre: int
-) -> IntArray | None:
-    """(channels, 5), see ``_offsets``; None where one of them has none."""
-    found = []
-    for channel in channels:
-        row = _offsets(channel, bits, coarse, centre)
-        if row is None:
-            return None
-        found.append(row)
-    return np.array(found, dtype=np.int64)
-
-
 def _offsets(
     channel: _Channel, bits: int, coarse: int, centre: int
 ) -> tuple[int, int, int, int, int] | None:
@@ -201,8 +181,8 @@ def _offsets(
         centre: the zero point.
     """
     scale, most, first, rises = channel
-    every = _Rise(rises, first + 1 + np.arange(len(rises)))
-    below = int((every.level <= centre).sum())
+    levels = first + 1 + np.arange(len(rises))  # of which the rises are the least
+    below = int((levels <= centre).sum())
     for more in NEAR:
         factor = round(scale * (1 << bits)) + more
         if factor < 0:
@@ -212,16 +192,14 @@ def _offsets(
         def line(r: IntArray | int, whole: int = whole, part: int = part) -> IntArray:
             return np.asarray(r * whole + ((r >> coarse) * part >> bits - coarse))
 
-        once = _offset(line, every, (0, first), (most, first + len(rises)))
+        once = _offset(line, rises, levels, (0, first), (most, first + len(rises)))
         if once is not None:
             return part, whole, once, 0, 0
         if 0 < below < len(rises):
             step = int(rises[below - 1] + rises[below]) // 2 + 1
-            left = _offset(line, every.part(slice(below)), (0, first), (step - 1, first + below))
-            right = _offset(
-                line, every.part(slice(below, None)), (step, first + below),
-                (most, first + len(rises)),
-            )  # fmt: skip
+            edge, end = (step - 1, first + below), (most, first + len(rises))
+            left = _offset(line, rises[:below], levels[:below], (0, first), edge)
+            right = _offset(line, rises[below:], levels[below:], (step, first + below), end)
             if left is not None and right is not None:
                 return part, whole, left, step, right - left
     return None
@@ -229,17 +207,18 @@ def _offsets(
 
 def _offset(
     line: Callable[[IntArray | int], IntArray],
-    rises: _Rise,
+    rises: IntArray,
+    levels: IntArray,
     begin: tuple[int, int],
     end: tuple[int, int],
 ) -> int | None:
     """What is added to ``line`` so that it rises as it has to between ``begin`` and ``end``, both
     (r, level)."""
-    reached, not_yet = (rises.level << UNIT) - line(rises.r), (rises.level << UNIT) - 1
+    reached, not_yet = (levels << UNIT) - line(rises), (levels << UNIT) - 1
     least = max((begin[1] << UNIT) - int(line(begin[0])), int(reached.max(initial=-(1 << 62))))
     most = min(
         (end[1] + 1 << UNIT) - 1 - int(line(end[0])),
-        int((not_yet - line(rises.r - 1)).min(initial=1 << 62)),
+        int((not_yet - line(rises - 1)).min(initial=1 << 62)),
     )
     return (least + most) // 2 if least <= most else None
 
