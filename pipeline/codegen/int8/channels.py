@@ -30,7 +30,7 @@ def call(
         opened: what sums (or maxima) begin with.
     """
     job, outs = windows.job, windows.outs
-    unit = job.unit()
+    unit = windows.unit()
     if max(unit[:2]) > 1:
         raise ThimbleError(f"{job.op.name}: code for this core overwrites its input pixel by pixel")
     most = outs.most if unit[2] > 1 else min(outs.most, LARGEST_BLOCK)
@@ -39,12 +39,13 @@ def call(
         sizes = range(LARGEST_BLOCK // 4, LARGEST_BLOCK + 1)
         divisors = [n for n in sizes if outs.extent.known and outs.extent.const % n == 0]
         most, even = (divisors[-1], True) if divisors else (most, False)
+    if windows.by_channel:
+        most, even = 1, True
     block = {"block": max(most, 1)}
     windows.call(
         "int8/channels",
         about + job.words,
         weights,
-        order=job.order,
         divide=divide,
         zero=zero,
         weight_row=weight_row,

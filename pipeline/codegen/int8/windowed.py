@@ -1,4 +1,6 @@
-"""Steps whose outputs are windows over their input, as portable code looks at them."""
+"""Steps whose outputs are windows over their input, as portable code looks at them. A row may be
+made over a row of its input: what would overwrite what is yet to be read is kept aside, some
+pixels, or a channel of the row."""
 
 from __future__ import annotations
 
@@ -7,13 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.codegen.c import window
-from pipeline.codegen.c.values import Span, Value
+from pipeline.codegen.c.kernel import SCRATCH
+from pipeline.codegen.c.order import Line
+from pipeline.codegen.c.values import Span, Value, whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.c.window import WindowAxis, window_axes
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.weights import Weights
+from pipeline.codegen.program import ARENA
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
+from pipeline.plan.vocabulary import Affine, Buffer
 
 
 @dataclass(frozen=True)
@@ -22,6 +28,7 @@ class Windowed:
     Attributes:
         view: of the input; ``inside``: its rows and columns that may be read.
         outs: the output channels.
+        kept: what is aside.
     """
 
     job: Job
@@ -30,6 +37,7 @@ class Windowed:
     columns: WindowAxis
     inside: tuple[Span, Span]
     outs: Span
+    kept: Buffer | None
 
     @classmethod
     def of(cls, job: Job, inside: tuple[Span, Span], outs: Span) -> Windowed:
@@ -42,7 +50,22 @@ class Windowed:
             size, apart = op.kernel, (1, 1)
         view = job.view("in", job.given(op.inputs[0]), ring_axes=2)
         axes = window_axes(job.windowed, inside, size, op.stride, op.padding, apart)
-        return cls(job, view, *axes, inside, outs)
+        buffers = (job.program.plan.buffer[name] for name in job.step.scratch)
+        kept = next((buffer for buffer in buffers if buffer.role == "aside"), None)
+        return cls(job, view, *axes, inside, outs, kept)
+
+    @property
+    def by_channel(self) -> bool:
+        """Whether a channel of the row is kept."""
+        unit = self.job.step.unit
+        return self.kept is not None and (unit[1] > 1 or unit[2] < self.job.target.shape[2])
+
+    @property
+    def order(self) -> list[Line]:
+        return [] if self.kept else self.job.order
+
+    def unit(self) -> tuple[int, ...]:
+        return (1, 1, 1) if self.kept else self.job.unit()
 
     def call(
         self,
@@ -50,22 +73,42 @@ class Windowed:
         about: str,
         weights: Weights | None = None,
         values: Mapping[str, Value] | None = None,
-        views: Mapping[str, View] | None = None,
         **shared: Any,
     ) -> None:
-        """``values``, ``views``: besides those of windows and weights."""
+        """``values``: besides those of windows and weights."""
         job, read = self.job, weights or Weights(None)
         out = job.out((*job.box[:2], self.outs), ring_axes=3)
         begins = {f"in_{axis}": part.start for axis, part in zip("yxc", self.view.box, strict=True)}
         ranges = window.ranges(job.box, self.inside, self.outs) | begins
+        views, aside = {"in": self.view, **read.views, "out": out}, None
+        if self.kept:
+            views[SCRATCH], aside = self._scratch(self.kept), self._aside()
+            backwards = job.step.order[:1] > job.step.order[-1:]
+            last = Value(job.target.shape[1] - 1 if backwards else 0)
+            ranges |= {"x_first": last, "x_step": Value(-1 if backwards else 1)}
         job.call(
             template,
             about,
-            {"in": self.view, **read.views, "out": out, **(views or {})},
+            views,
             {**ranges, **read.values, **(values or {})},
+            kind="over" * (aside is not None),
+            order=self.order,
             any_strides=True,
             rows=self.rows,
             columns=self.columns,
             weights=read.array,
+            aside=aside,
             **shared,
         )
+
+    def _scratch(self, kept: Buffer) -> View:
+        assert isinstance(kept.map, Affine)
+        at, size_bytes = Value(kept.map.base // 2), (whole(kept.shape[0]),)
+        return View(SCRATCH, ARENA, at, (1,), (0,), size_bytes, bits=8, signed=False)
+
+    def _aside(self) -> dict[str, int]:
+        """For the template."""
+        _, width, channels = self.job.target.shape
+        pixel_bytes = channels * self.job.target.dtype.bits // 8
+        shape = {"width": width, "delay": self.job.step.delay, "pixel_bytes": pixel_bytes}
+        return {"by_channel": self.by_channel, **shape}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.codegen.c import window
 from pipeline.codegen.c.values import Span, whole
-from pipeline.codegen.int8 import channels, over, weights
+from pipeline.codegen.int8 import channels, weights
 from pipeline.codegen.int8.convolution import about, ranges
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import accumulate
@@ -17,8 +17,6 @@ def compute(job: Job) -> None:
     op = job.operator(Conv2d)
     source = job.tensor(op.inputs[0])
     count, _, _, depth = job.tensor(op.parameters[0]).shape
-    if kept := over.aside(job):
-        return over.compute(job, about(job, op), kept)
     if depth == 1 and (op.groups > 1 or weights.least(job) is None):
         return _depthwise(job, op)
     inside, some, outs = ranges(job, op, depth)
@@ -39,8 +37,9 @@ def compute(job: Job) -> None:
         and (view.strides[1], view.strides[2]) == (depth, 1) and not view.torn
         and (job.partial or not columns.vacant)
     )  # fmt: skip
-    pixel = not job.apart and (job.unit()[2] > 1 or bool(job.order))
-    if pixel and max(job.unit()[:2]) > 1:
+    unit = windows.unit()
+    pixel = not (job.apart or windows.kept) and (unit[2] > 1 or bool(windows.order))
+    if pixel and max(unit[:2]) > 1:
         raise ThimbleError(f"{op.name}: code for this core overwrites its input pixel by pixel")
     # a group's channels may be given in part
     given = job.program.box(job.given(source.name))[2]
@@ -54,7 +53,6 @@ def compute(job: Job) -> None:
         words,
         read,
         window.named("c", some) | window.named("given", given),
-        order=job.order,
         depth=depth,
         row_wise=row_wise,
         dot=weights.least(job) if row_wise else None,

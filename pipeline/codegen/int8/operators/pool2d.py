@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.codegen.c.values import whole
-from pipeline.codegen.int8 import channels, over
+from pipeline.codegen.int8 import channels
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.windowed import Windowed
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
@@ -11,8 +11,6 @@ from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 
 def compute(job: Job) -> None:
     op = job.operator(Pool2d)
-    if kept := over.aside(job):
-        return over.compute(job, about(job, op), kept)
     source = job.tensor(op.inputs[0])
     given = job.program.box(job.given(source.name))
     inside = (
