@@ -290,6 +290,10 @@ class Hardware:
             *((card,) if self.card.bytes else ()),
         )
 
+    def bytes_of(self, name: str) -> int:
+        """Look up how large the memory ``name`` is."""
+        return next(memory.bytes for memory in self.memories if memory.name == name)
+
     @property
     def storage(self) -> Memory | None:
         """The memory that plans swap with."""

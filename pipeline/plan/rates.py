@@ -49,6 +49,7 @@ class Rates:
         sealing: what the core takes to seal and open, while nothing is computed or moved.
         clock_hz: the core's; 0 where it seals nothing.
         dma: transfers go on beside computing; else nothing does beside anything.
+        channels: that kernels compute together: others take as long as more.
     """
 
     work_us: float
@@ -58,6 +59,7 @@ class Rates:
     sealing: Cost = NOT_SEALED
     clock_hz: int = 0
     dma: bool = True
+    channels: int = 1
 
     @cached_property
     def sealed(self) -> bool:
@@ -80,6 +82,7 @@ class Rates:
             hardware.sealing_cost,
             hardware.clock_hz if card.sealed else 0,
             card.dma,
+            channels=4,
         )
 
     def compute_us(self, work: float) -> float:

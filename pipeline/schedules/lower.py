@@ -259,7 +259,7 @@ def load_of(regions: Sequence[Region], graph: Graph, hardware: Hardware) -> int:
 def room(graph: Graph, hardware: Hardware, but: Collection[str] = ()) -> int:
     """Nibbles that the board leaves to the arena; ``but``: constants that lie elsewhere."""
     name = hardware.activation_memory
-    held = next(memory.bytes for memory in hardware.memories if memory.name == name)
+    held = hardware.bytes_of(name)
     weights = 0.0
     if hardware.weight_memory == name:
         weights = graph.weight_bytes - sum(graph.tensors[each].bytes for each in but)

@@ -10,6 +10,7 @@ element lies as what it is made of, and is turned over with that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -45,17 +46,16 @@ def in_blocks(
     for number, names in enumerate(lie):
         for name in set(names):
             users[name].append(number)
-    known: dict[tuple[object, ...], float] = {}
     needs = {op.name: Needs(op, graph.tensors) for op in operators}
 
+    @cache
+    def taken(number: int, blocked: frozenset[str]) -> float:
+        op = operators[number]
+        layout = {n: able[n] for n in (*op.inputs, op.output) if alike.get(n) in blocked}
+        return cycles_of_rows(op, graph, hardware, layout, needs[op.name])
+
     def cycles(number: int, chosen: Mapping[str, bool]) -> float:
-        key = number, *(chosen[name] for name in lie[number])
-        if key not in known:
-            op = operators[number]
-            names = (name for name in (*op.inputs, op.output) if chosen.get(alike.get(name, "")))
-            layout = {name: able[name] for name in names}
-            known[key] = cycles_of_rows(op, graph, hardware, layout, needs[op.name])
-        return known[key]
+        return taken(number, frozenset(name for name in lie[number] if chosen[name]))
 
     # what lies alike the other way, or all that an operator reads and makes either way
     turns: list[tuple[tuple[str, ...], bool | None]] = [
@@ -71,10 +71,8 @@ def in_blocks(
             for names, way in dict.fromkeys(turns):
                 before = {name: chosen[name] for name in names}
                 after = {n: not lies if way is None else way for n, lies in before.items()}
-                if before == after:
-                    continue
                 touched = {number for name in names for number in users[name]}
-                if way is not None and len(touched) > MANY:
+                if before == after or (way is not None and len(touched) > MANY):
                     continue
                 least = sum(cycles(number, chosen) for number in touched)
                 chosen |= after

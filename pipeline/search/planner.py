@@ -58,11 +58,10 @@ class Planner:
         """
         graph, hardware = self.graph, self.hardware
         needed(graph)  # or there is nothing to plan
-        whole = graph.weight_bytes <= self._weights_room
+        whole = graph.weight_bytes <= hardware.bytes_of(hardware.weight_memory)
         if hardware.storage is None or whole:
             plan = self._in_memory()
-            fits = self._arena_nibbles(plan) <= room(graph, hardware)
-            if hardware.storage is None or fits:
+            if hardware.storage is None or self._arena_nibbles(plan) <= room(graph, hardware):
                 return plan
         try:
             return self._swapped()
@@ -79,9 +78,8 @@ class Planner:
         """Segments of rows, with what neither SRAM nor flash holds on the card: as few transfers as
         possible, or as fast, or at as little energy."""
         shares = {"memory": FEWEST, "energy": card_share(self.hardware)}
-        flash = max(0, self._weights_room - CODE_BYTES)
-        in_flash = self.hardware.weights_in == "flash"
-        aim = Aim(shares.get(self.objective, 0.0), flash if in_flash else 0)
+        flash = self.hardware.flash_bytes if self.hardware.weights_in == "flash" else 0
+        aim = Aim(shares.get(self.objective, 0.0), max(0, flash - CODE_BYTES))
         plan = searched(NAME, self.graph, self.hardware, 1, aim, self.seconds)
         return replace(plan, notes=(("form", "swapped"), *plan.notes))
 
@@ -174,12 +172,6 @@ class Planner:
         share = ("repeated_macs_pct", round(100 * found.repeated / max(1, self.graph.macs), 2))
         again = (share,) * bool(found.repeated)
         return ("form", "rows"), ("segments", found.segments), bound, *again
-
-    @property
-    def _weights_room(self) -> int:
-        """Bytes of the memory that weights are read from."""
-        memories = {memory.name: memory.bytes for memory in self.hardware.memories}
-        return memories[self.hardware.weight_memory]
 
     def _arena_nibbles(self, plan: Plan) -> int:
         return high_water_nibbles(plan, self.hardware.activation_memory, constants=False)

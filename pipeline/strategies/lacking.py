@@ -2,6 +2,7 @@
 help, of this network on this board."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from math import inf
 from typing import Any
 
@@ -67,19 +68,12 @@ def ways(
     sums = (b for b in plan.buffers if b.role == "accumulator" and b.bits == 32)
     if notes.get("accumulate_layers") and any(sums):
         yield "strategy.accumulator_bits=16 (rounded sums)"
-    if hopeless and not hardware.storage and swappable(graph):
-        yield "a board with a card (strategy=swap, such as hardware=stm32f746g_sd)"
+    with suppress(ThimbleError):  # whose layers are not cut into tiles
+        if hopeless and not hardware.storage and layers(graph):
+            yield "a board with a card (strategy=swap, such as hardware=stm32f746g_sd)"
 
 
 def spreads(graph: Graph) -> bool:
     """Whether windows overlap, so that parts of rows can be computed again instead of held."""
     images = (op for op in graph.operators if isinstance(op, Conv2d))
     return any(max(graph.tensors[op.parameters[0]].shape[1:3]) > 1 for op in images)
-
-
-def swappable(graph: Graph) -> bool:
-    """Whether tiles of its layers can come from a card."""
-    try:
-        return bool(layers(graph))
-    except ThimbleError:
-        return False

@@ -44,7 +44,7 @@ class Gap(NamedTuple):
 
     @property
     def share(self) -> float:
-        return self.found / self.least - 1
+        return (self.found - self.least) / self.least
 
 
 class Solver:

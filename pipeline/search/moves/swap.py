@@ -6,7 +6,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import alone
 from pipeline.patience import CUT_SHORT, Patience
-from pipeline.plan.rates import Rates
+from pipeline.plan.rates import Rates, noted_us
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Notes, laid_at, room
 from pipeline.schedules.swapped import Swapped
@@ -40,8 +40,15 @@ def searched(
     taking = timed(layers(graph), us, rates, in_flash)
     line_bytes, besides = hardware.card.line_bytes, hardware.sram_bytes - available
     how, answer = (graph, taking, available, frames, rates, line_bytes, aim), None
+
+    def longer_us(region: Swapped) -> float:
+        if not us:
+            return 0.0
+        taken = noted_us(laid(name, region, (), graph, hardware, frames), graph)
+        return frames * (sum(taken.values()) - sum(us.values()))
+
     with Patience[Callable[[], best.Answer]](seconds) as patience:
-        answer = best.search(*how, patience=patience)
+        answer = best.search(*how, patience=patience, longer_us=longer_us)
     if answer is None:
         assert patience.best
         region, notes = patience.best()

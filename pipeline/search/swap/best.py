@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import inf
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.patience import Patience
@@ -45,6 +45,8 @@ STAYS = ("maps_stay_bytes", "weights_stay_bytes")
 """Notes: SRAM from which on feature maps, or weights, are not swapped any more."""
 SPARED = 0.005
 """Of the price, that a plan may cost more that writes less to the card."""
+NEAR = 3
+"""Of the cheapest plans are asked how long their kernels take."""
 
 
 Phase = tuple[list[Segment], int]
@@ -72,11 +74,6 @@ class Found(NamedTuple):
         whole_us = self.scheduled.makespan_us
         return Tried(whole_us / frames, read_us / frames, write_us / frames, self.written_bytes)
 
-    def fewer(self, other: Self) -> bool:
-        """Cheaper, or as good with less for the card to do."""
-        near = self.price <= (1 + SPARED) * other.price and self.io_us < other.io_us
-        return near or self.price < other.price
-
 
 class Aim(NamedTuple):
     """
@@ -97,6 +94,7 @@ Answer = tuple[Swapped, Notes]
 def search(
     graph: Graph, chain: tuple[TiledLayer, ...], sram_bytes: int, frames: int, rates: Rates,
     line_bytes: int = 1, aim: Aim = LATENCY, patience: Patience[Callable[[], Answer]] | None = None,
+    longer_us: Callable[[Swapped], float] = lambda region: 0.0,
 ) -> Answer:  # fmt: skip
     """Where nothing fits, what does in as much memory as every layer needs: its size is the
     answer.
@@ -104,6 +102,7 @@ def search(
     Args:
         line_bytes: of a data cache; no two things share one.
         patience: is told what is best so far, as what makes it.
+        longer_us: how much longer kernels take in pieces than whole, which prices do not know.
     """
     grain = max(GRAIN, line_bytes)
     sram = sram_bytes // grain * grain
@@ -126,12 +125,27 @@ def search(
     segments = [each for part, _ in found[0].parts for each in part]
     shown.tries("weights in flash", 0.3)
     for weights in choices(segments, rates, aim.flash_bytes):
-        less = replace(tries, layers=staying(chain, weights))
-        others = less.found()
-        if others and others[0].fewer(found[0]):
+        less, most = replace(tries, layers=staying(chain, weights)), (1 + SPARED) * found[0].price
+        others = [each for each in less.found() if each.price <= most]
+        if others and others[0].io_us < found[0].io_us:
             tries, found = less, others
     shown.tries("weight tiles", 0.6)
-    return _answer(tries, chain, tries.retiled(found[0]), found)
+    near = tries.retiled(found[0]), *found[:NEAR]
+    asked = [each._replace(price=each.price + longer_us(_region(tries, each))) for each in near]
+    return _answer(tries, chain, ranked(asked)[0], found)
+
+
+def ranked(found: list[Found]) -> list[Found]:
+    """Put the cheapest first, but for one as good that writes less to the card."""
+    order = sorted(found, key=lambda each: each.price)
+    near = sum(each.price <= (1 + SPARED) * order[0].price for each in order)
+    return sorted(order[:near], key=lambda each: each.written_bytes) + order[near:]
+
+
+def _region(tries: "Tries", found: Found) -> Swapped:
+    computing, moving = frozen(found.program, found.scheduled.io)
+    windows = tuple(found.program.windows.values())
+    return Swapped(*homes(tries.layers), windows, lambda: computing, lambda: moving, tries.sram)
 
 
 def _answer(
@@ -140,8 +154,6 @@ def _answer(
     rates, flash_bytes = tries.rates, tries.aim.flash_bytes
     on_chip = {name for layer in tries.layers if not layer.weight for name in layer.fixed}
     in_flash = sum(layer.weight_bytes for layer in chain if layer.weight in on_chip)
-    windows = tuple(best.program.windows.values())
-    computing, moving = frozen(best.program, best.scheduled.io)
     bound, plain = tries.bound(chain), Search(chain, rates, tries.grain)
     least = maps_stay_bytes(plain), weights_stay_bytes(plain, flash_bytes)
     notes: Notes = (
@@ -154,8 +166,7 @@ def _answer(
         *((key, size) for key, size in zip(STAYS, least, strict=True) if size < NEVER),
         ("trade", ";".join(str(each.tried(tries.frames)) for each in (best, *found))),
     )
-    held = homes(tries.layers)
-    return Swapped(*held, windows, lambda: computing, lambda: moving, tries.sram), notes
+    return _region(tries, best), notes
 
 
 @dataclass(frozen=True)
@@ -193,9 +204,7 @@ class Tries:
             if parts and parts not in seen:
                 seen.append(parts)
                 found.append(self.built(parts))
-        found.sort(key=lambda each: each.price)
-        near = [each for each in found if each.price <= (1 + SPARED) * found[0].price]
-        return sorted(near, key=lambda each: each.written_bytes) + found[len(near) :]
+        return ranked(found)
 
     def phases(self, limit: int, share: Share) -> list[Phase]:
         """What each frame runs through alone, in ``limit`` bytes, then what all frames do together.

@@ -171,7 +171,8 @@ class Search:
             return
         sizes = [min(1 << 17, room // part) for part in TILES]
         sizes.append(min(1 << 14, left // numbers[0]))
-        tiles = {max(1, min(layer.channels, s // layer.row_bytes)) for s in sizes}
+        channels = (min(layer.channels, max(1, size // layer.row_bytes)) for size in sizes)
+        tiles = {max(n - n % self.rates.channels, n % self.rates.channels) for n in channels}
         if replace(segment, tile=min(tiles)).needed_bytes > room:
             tiles = {1}
         for tile in sorted(tiles):
