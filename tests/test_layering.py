@@ -121,6 +121,13 @@ def steps_made(tree: ast.Module) -> set[str]:
     return STEPS & (found | {f.attr for f in called if isinstance(f, ast.Attribute)})
 
 
+def test_long_calls_name_what_they_pass() -> None:
+    for name, tree in parsed([""]):
+        calls = [node.args for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        long = [each for each in calls if len(each) > 7 and ast.Starred not in map(type, each)]
+        assert not long, f"{name}, line {long[0][0].lineno}: which of these is which?"
+
+
 def test_files_are_short() -> None:
     written = [name for name in sources(*KINDS) if "/golden/" not in name]
     lengths = {name: len((ROOT / name).read_text().splitlines()) for name in written}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from math import prod
 
 from pipeline.codegen.c.expressions import minus, offset, product, total
@@ -42,6 +42,7 @@ class View:
     strides: Strides
     rings: tuple[int, ...]
     box: tuple[Span, ...]
+    _: KW_ONLY
     bits: int
     signed: bool
     constant: bool = False

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 from pipeline.codegen.c.values import Span, Value, whole
 from pipeline.codegen.c.views import View
-from pipeline.codegen.int8.job import Job
-from pipeline.codegen.program import ARENA
-from pipeline.plan.vocabulary import Affine
+from pipeline.codegen.int8.job import Job, scratch_view
 
 
 @dataclass(frozen=True)
@@ -73,6 +71,4 @@ def channels_view(job: Job) -> View:
 def scratch(job: Job) -> View:
     """All of the step's scratch: it begins at a word."""
     buffer = job.program.plan.buffer[job.step.scratch[0]]
-    assert isinstance(buffer.map, Affine)
-    box = (whole(buffer.shape[0]),)
-    return View("scratch", ARENA, Value(buffer.map.base // 2), (1,), (0,), box, 8, False)
+    return scratch_view(buffer)

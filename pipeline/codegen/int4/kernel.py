@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -42,6 +42,7 @@ class Window:
     target: Tensor
     combine: Combine
     kernel: tuple[int, int]
+    _: KW_ONLY
     requant: PowerOfTwo
     clip: Clip = None
     stride: tuple[int, int] = (1, 1)

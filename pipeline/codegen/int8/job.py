@@ -8,6 +8,7 @@ from functools import cached_property
 from math import prod
 from typing import Any, TypeVar
 
+from pipeline.codegen.c.kernel import SCRATCH
 from pipeline.codegen.c.order import Line, lines
 from pipeline.codegen.c.values import Span, Value, atom, whole
 from pipeline.codegen.c.views import View, view
@@ -16,7 +17,7 @@ from pipeline.codegen.program import ARENA, Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import Tensor
-from pipeline.plan.vocabulary import Compute, Slice
+from pipeline.plan.vocabulary import Affine, Buffer, Compute, Slice
 
 Kind = TypeVar("Kind", bound=Operator)
 
@@ -204,6 +205,12 @@ def arena_view(
         found = _one_row(found)
     # a box behind the last row might begin behind the arena
     return replace(found, offset=Value()) if found.empty else found
+
+
+def scratch_view(buffer: Buffer) -> View:
+    assert isinstance(buffer.map, Affine)
+    at, box = Value(buffer.map.base // 2), (whole(buffer.shape[0]),)
+    return View(SCRATCH, ARENA, at, (1,), (0,), box, bits=8, signed=False)
 
 
 def _one_row(view: View) -> View:

@@ -11,15 +11,14 @@ from typing import Any
 from pipeline.codegen.c import window
 from pipeline.codegen.c.kernel import SCRATCH
 from pipeline.codegen.c.order import Line
-from pipeline.codegen.c.values import Span, Value, whole
+from pipeline.codegen.c.values import Span, Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.c.window import WindowAxis, window_axes
-from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.job import Job, scratch_view
 from pipeline.codegen.int8.weights import Weights
-from pipeline.codegen.program import ARENA
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
-from pipeline.plan.vocabulary import Affine, Buffer
+from pipeline.plan.vocabulary import Buffer
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class Windowed:
         ranges = window.ranges(job.box, self.inside, self.outs) | begins
         views, aside = {"in": self.view, **read.views, "out": out}, None
         if self.kept:
-            views[SCRATCH], aside = self._scratch(self.kept), self._aside()
+            views[SCRATCH], aside = scratch_view(self.kept), self._aside()
             backwards = job.step.order[:1] > job.step.order[-1:]
             last = Value(job.target.shape[1] - 1 if backwards else 0)
             ranges |= {"x_first": last, "x_step": Value(-1 if backwards else 1)}
@@ -100,11 +99,6 @@ class Windowed:
             aside=aside,
             **shared,
         )
-
-    def _scratch(self, kept: Buffer) -> View:
-        assert isinstance(kept.map, Affine)
-        at, size_bytes = Value(kept.map.base // 2), (whole(kept.shape[0]),)
-        return View(SCRATCH, ARENA, at, (1,), (0,), size_bytes, bits=8, signed=False)
 
     def _aside(self) -> dict[str, int]:
         """For the template."""

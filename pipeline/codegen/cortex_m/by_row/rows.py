@@ -83,8 +83,9 @@ def _outside(job: Job, name: str) -> View:
     )  # fmt: skip
     box = (whole(1), *map(whole, tensor.shape[1:]))
     return View(
-        name, table.name, Value(), (0, 1, 1), (0, 0, 0), box, 8, tensor.dtype.signed, constant=True
-    )
+        name, table.name, Value(), (0, 1, 1), (0, 0, 0), box,
+        bits=8, signed=tensor.dtype.signed, constant=True,
+    )  # fmt: skip
 
 
 def _longest_outside(like: Tensor, graph: Graph) -> int:

@@ -18,7 +18,7 @@ from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.conv2d import MOST_WORDS, Rows, is_flat, pixels_of, reached
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Window:
     """
     Attributes:
@@ -75,22 +75,23 @@ def window(job: Job, op: Conv2d, pixels: int) -> tuple[View, Window]:
     top, _, left, _ = op.padding
     down, across = op.dilation
     rows = Rows.of(op, job.program.graph.tensors)
+    last_y, last_x = (out_rows - 1) * op.stride[0] - top, (out_columns - 1) * op.stride[1] - left
     return view, Window(
-        rows.number,
-        rows.elements,
-        [(ky * down, kx * across) for ky, kx in rows.taps],
-        (kernel_h, kernel_w),
-        op.stride,
-        (top, left),
-        height,
-        columns,
-        channels,
-        out_columns,
-        top > 0 or (out_rows - 1) * op.stride[0] - top + down * (kernel_h - 1) >= height,
-        left > 0 or (out_columns - 1) * op.stride[1] - left + across * (kernel_w - 1) >= columns,
-        flat,
-        weights.rests(rows.number, rows.elements, pixels),
-        step.rows_follow(view) and view.box[0].covers(whole(height)),
+        rows=rows.number,
+        row=rows.elements,
+        taps=[(ky * down, kx * across) for ky, kx in rows.taps],
+        kernel=(kernel_h, kernel_w),
+        stride=op.stride,
+        pad=(top, left),
+        height=height,
+        columns=columns,
+        channels=channels,
+        out_columns=out_columns,
+        row_edges=top > 0 or last_y + down * (kernel_h - 1) >= height,
+        column_edges=left > 0 or last_x + across * (kernel_w - 1) >= columns,
+        flat=flat,
+        rests=weights.rests(rows.number, rows.elements, pixels),
+        follow=step.rows_follow(view) and view.box[0].covers(whole(height)),
     )
 
 

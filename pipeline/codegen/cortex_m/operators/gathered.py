@@ -33,7 +33,7 @@ from pipeline.kernels.work import positions
 HEADER = "nn_gathered.h"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Windows:
     """
     Attributes:
@@ -69,10 +69,11 @@ class Windows:
         left = op.padding[2] - columns.start * dilation[1]
         down, right = (out_rows - 1) * op.stride[0] - top, (out_columns - 1) * op.stride[1] - left
         return cls(
-            (kernel_h, kernel_w), op.stride, dilation, (top, left), height, width, channels,
-            top > 0 or down + (kernel_h - 1) * dilation[0] >= height,
-            left > 0 or right + (kernel_w - 1) * dilation[1] >= width,
-            kernel_w > 1 and dilation[1] == 1 and not view.lookup
+            kernel=(kernel_h, kernel_w), stride=op.stride, dilation=dilation, pad=(top, left),
+            height=height, width=width, channels=channels,
+            row_edges=top > 0 or down + (kernel_h - 1) * dilation[0] >= height,
+            column_edges=left > 0 or right + (kernel_w - 1) * dilation[1] >= width,
+            in_rows=kernel_w > 1 and dilation[1] == 1 and not view.lookup
             and view.strides[1] == channels,
         )  # fmt: skip
 

@@ -39,7 +39,7 @@ SHIFTS = {2: (1, 1), 4: (3, 2, 1, 1)}
 NINTH = pow(9, -1, 1 << 32)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Tile:
     """
     Attributes:
@@ -84,23 +84,23 @@ def _tile(job: Job, kernel: Winograd) -> Tile:
     lifts = (above, above + LIFT)
     alike = np.array(ALIKE[m]) * (source.zero_point + above)
     return Tile(
-        m,
-        m + 2,
-        width * channels,
-        channels,
-        pairs_of(form),
-        -(-channels // 4),
-        channels % 4,
-        across,
-        down * across - 1,
-        rows - m,
-        columns - m,
-        kernel.tiles(form),
-        kernel.span(form),
-        (lifts[0] * 0x10001, lifts[1] * 0x10001),
-        {0: _halves(alike, m), m + 1: _halves(alike + LIFT * (m == 4), m)},
-        5 if m == 4 else 1,
-        SHIFTS[m],
+        outputs=m,
+        side=m + 2,
+        row=width * channels,
+        channels=channels,
+        pairs=pairs_of(form),
+        groups=-(-channels // 4),
+        rest=channels % 4,
+        across=across,
+        last=down * across - 1,
+        last_y=rows - m,
+        last_x=columns - m,
+        count=kernel.tiles(form),
+        span=kernel.span(form),
+        lift=(lifts[0] * 0x10001, lifts[1] * 0x10001),
+        outside={0: _halves(alike, m), m + 1: _halves(alike + LIFT * (m == 4), m)},
+        starts=5 if m == 4 else 1,
+        shifts=SHIFTS[m],
     )
 
 

@@ -186,7 +186,7 @@ def _block(
 def fill(program: Program, owner: str, about: str, out: View, number: int, kind: str) -> None:
     loops, counts = nest.nest([part.extent for part in out.box], [out.strides], [out])
     line = out.store(loops.at(0), str(number))
-    _elements(program, owner, about, {"out": out}, loops, counts, line, kind)
+    _elements(program, owner, about, {"out": out}, loops, counts=counts, line=line, kind=kind)
 
 
 def _elements(

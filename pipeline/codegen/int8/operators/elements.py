@@ -101,7 +101,7 @@ def _pairwise(
         lines.append(f"const int32_t value = {end.scaled(total)};")
         result = end.stored("value")
     about = f"{called(job)}{', partial' if job.partial else ''}"
-    call(job, about, views, loops, counts, lines, result, part)
+    call(job, about, views, loops, counts, lines, result=result, part=part)
 
 
 def called(job: Job) -> str:
@@ -228,8 +228,8 @@ def operand(job: Job, name: str) -> View:
         first = first + part.start * each
     rings = (0,) * len(shape)
     return View(
-        "operand", table.name, first, tuple(steps), rings, tuple(box), 8, tensor.dtype.signed, True,
-        accessor=table.accessor,
+        "operand", table.name, first, tuple(steps), rings, tuple(box),
+        bits=8, signed=tensor.dtype.signed, constant=True, accessor=table.accessor,
     )  # fmt: skip
 
 
