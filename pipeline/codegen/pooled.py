@@ -85,6 +85,8 @@ def source(program: Program, image: Tensor, found: Pooling, types: dict[str, obj
     end = None if plain else ending(program, op)
     program.headers |= {"nn_cells.h"} | (set() if plain else {"nn_int8.h"})
     averages = isinstance(op, AveragePool2d)
+    lowest, highest = target.dtype.minimum, target.dtype.maximum
+    low, high = (_extreme(op, requant, n) for n in (image.dtype.minimum, image.dtype.maximum))
     zero, channels = image.zero_point if averages else 0, grid(target.shape)[2]
     return render(
         "frame/feed_pool.c.j2",
@@ -101,11 +103,16 @@ def source(program: Program, image: Tensor, found: Pooling, types: dict[str, obj
         zero=zero,
         view=program.windows.tables.view(found.out),
         bits=target.dtype.bits,
-        minimum=target.dtype.minimum,
-        maximum=target.dtype.maximum,
-        clips_low=plain and _extreme(op, requant, image.dtype.minimum) < target.dtype.minimum,
-        clips_high=plain and _extreme(op, requant, image.dtype.maximum) > target.dtype.maximum,
-        requant=requant,
+        left_shift=requant.left_shift,
+        end={
+            "right_shift": requant.right_shift,
+            "half_even": requant.rounding == "half_even",
+            "minimum": lowest,
+            "maximum": highest,
+            "clips_low": plain and low < lowest,
+            "clips_high": plain and high > highest,
+            "zero_point": 0,
+        },
         result=_result(end, op, zero, channels) if end else (),
         **types,
     )

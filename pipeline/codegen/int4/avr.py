@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.codegen.int4.kernel import MAX_LANES, WindowKernel
+from pipeline.codegen.int4.kernel import WindowKernel
 from pipeline.codegen.int4.runs import divided, finds, pieces, rows_in_one_piece
 from pipeline.codegen.int4.starts import Start, starts
 from pipeline.codegen.int4.taps import (
@@ -16,6 +16,7 @@ from pipeline.codegen.int4.taps import (
     taps_of,
 )
 from pipeline.codegen.names import identifier
+from pipeline.kernels.avr.window import MOST_CODE, MOST_SUMS
 
 MAX_COUNTED_LANES = 9
 """Sums that leave r23 for a count of runs."""
@@ -23,8 +24,6 @@ MAX_REDUCED_LANES = 20
 """Bytes that fit r2…r21 beside the counter r23 and the cursor."""
 MAX_UNROLLED_SUMS = 1200
 """Products written out one by one, 8 B of code each, where a run does not end at a whole byte."""
-MAX_CODE_PRODUCTS = 1800
-"""Weights that become code, counted once for each parity: about 6 B each."""
 MAX_TAPS = 24
 """Beyond that a run's code is too long to be worth it."""
 MAX_RUNS = 255
@@ -149,7 +148,7 @@ class Assembly:
 
     @property
     def cursor_in_ram(self) -> bool:
-        return self.mac and not self.code and self.lanes == MAX_LANES
+        return self.mac and not self.code and self.lanes == MOST_SUMS
 
     @property
     def cursor(self) -> int:
@@ -367,7 +366,7 @@ def suits(kernel: WindowKernel) -> bool:
     return (
         (narrow or (wide and kernel.out_parities <= {0}))
         and spec.weight_bits == 4
-        and lanes <= MAX_LANES
+        and lanes <= MOST_SUMS
         and requant.left_shift <= 4
         and in_range
         and biased
@@ -379,7 +378,7 @@ def _as_code(kernel: WindowKernel) -> bool:
     weights = kernel.window.weights
     if weights is None or not kernel.constants_in_flash or len(kernel.out_addresses) < 2:
         return False
-    return (kernel.of or weights.size) * max(1, len(kernel.parities)) <= MAX_CODE_PRODUCTS
+    return (kernel.of or weights.size) * max(1, len(kernel.parities)) <= MOST_CODE
 
 
 def _fits(a: Assembly) -> bool:

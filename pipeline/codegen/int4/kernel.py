@@ -19,9 +19,6 @@ from pipeline.graph.tensor import IntArray, Tensor
 RUNS = (8, 4, 2)
 """Taps that a run of a deep window may have at most, in code that is a loop over its runs."""
 
-MAX_LANES = 11
-"""Sums that assembly has in r2…r25 beside the sum of activations."""
-
 Combine = Literal["mac", "max", "sum"]
 
 C_INTEGER = {16: "int16_t", 32: "int32_t"}

@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from pipeline.codegen.int4.kernel import MAX_LANES, WindowKernel
+from pipeline.codegen.int4.kernel import WindowKernel
 from pipeline.codegen.int4.multiples import TapCode, tap_code
+from pipeline.kernels.avr.window import MOST_SUMS
 
 MAX_DISPLACEMENT = 63
 """Bytes that ``ldd`` reaches."""
@@ -68,7 +69,7 @@ def _copy(kernel: WindowKernel, code: bool, lanes: int) -> int:
     if code and kernel.in_kind != "affine":
         return 24
     if code:
-        return 23 if lanes < MAX_LANES else 0
+        return 23 if lanes < MOST_SUMS else 0
     sums = 2 + 2 * (lanes + 1)
     return max(sums, 16) if sums < 22 else 0
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from pipeline.codegen.c.order import Line, straight
 from pipeline.codegen.constants import stored
 from pipeline.codegen.int4 import avr
-from pipeline.codegen.int4.kernel import MAX_LANES, Use, Window, WindowKernel
+from pipeline.codegen.int4.kernel import Use, Window, WindowKernel
 from pipeline.codegen.int4.lines import Pixel, are_disjoint, pixels
 from pipeline.codegen.int4.operators import window as window_of
 from pipeline.codegen.int4.portable import Portable
@@ -16,6 +18,7 @@ from pipeline.codegen.int4.windows import Windows
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.names import identifier
 from pipeline.codegen.render import render
+from pipeline.kernels.avr.window import MOST_SUMS
 from pipeline.plan.vocabulary import Affine, Buffer
 
 MOST_PIXELS = 255
@@ -99,7 +102,7 @@ def _alone(kernel: WindowKernel, windows: Windows) -> avr.Assembly | None:
 def _parts(kernel: WindowKernel, windows: Windows) -> list[WindowKernel]:
     """Kernels in assembly for some channels each, where registers do not hold the sums of all."""
     window, count = kernel.window, len(kernel.lanes.channels)
-    most = MAX_LANES if window.combine == "mac" else avr.MAX_REDUCED_LANES
+    most = MOST_SUMS if window.combine == "mac" else avr.MAX_REDUCED_LANES
     torn = window.combine == "max" and kernel.scattered
     if not windows.has_assembly or count <= most or torn or window.target.dtype.bits != 4:
         return []
@@ -161,15 +164,10 @@ def _lines(
 def _inputs(window: Window, order: tuple[Pixel, ...]) -> set[Pixel]:
     """The input pixels that windows at ``order`` cover, padding left out."""
     rows, columns, _ = grid(window.source.shape)
-    found = set()
-    for y, x in order:
-        for i in range(window.kernel[0]):
-            for j in range(window.kernel[1]):
-                row = y * window.stride[0] - window.padding[0] + i * window.dilation[0]
-                column = x * window.stride[1] - window.padding[1] + j * window.dilation[1]
-                if 0 <= row < rows and 0 <= column < columns:
-                    found.add((row, column))
-    return found
+    (down, right), (top, left), apart = window.stride, window.padding, window.dilation
+    taps = [(apart[0] * i, apart[1] * j) for i, j in np.ndindex(window.kernel)]
+    every = {(y * down - top + i, x * right - left + j) for y, x in order for i, j in taps}
+    return {(y, x) for y, x in every if 0 <= y < rows and 0 <= x < columns}
 
 
 WRITERS = {"int4.window": compute}

@@ -1,8 +1,7 @@
 """Assembly for layers of 8 bits on an AVR: pixels share each weight that is read from flash."""
 
 from pipeline.hardware import Hardware
-from pipeline.kernels.avr.convolution import Convolution
-from pipeline.kernels.avr.dense import DenseLayer
+from pipeline.kernels.avr.convolution import Convolution, DenseLayer
 from pipeline.kernels.avr.depthwise import Depthwise
 from pipeline.kernels.avr.rows import AvrKernel
 from pipeline.kernels.cortex_m.fast import Fast

@@ -1,5 +1,5 @@
 """Convolutions of one group on an AVR: windows are copied pixel beside pixel, then each weight that
-is read is multiplied with all of them."""
+is read is multiplied with all of them. A dense layer is one of one pixel."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.avr.rows import AvrRows, ends_in_24_bits
+from pipeline.kernels.avr.rows import AvrKernel, AvrRows, ends_in_24_bits
 from pipeline.kernels.cortex_m.by_row.base import Turns
-from pipeline.kernels.cortex_m.fast import convolution
+from pipeline.kernels.cortex_m.fast import FastDense, convolution
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, made, positions
 
@@ -82,3 +82,22 @@ def elements(form: Form) -> int:
     """Of a window."""
     rows, columns = positions(form)
     return rows * columns * form.source.shape[2]
+
+
+class DenseLayer(FastDense, AvrKernel):
+    takes = (
+        f"dense layers of up to {MOST_ELEMENTS} inputs, all at once, of an input in one piece, and "
+        "whose sums fit 24 bits"
+    )
+    costs: ClassVar[Counts] = {"product": 11.2, "output": 150.0, "input": 20.0, "call": 400.0}
+
+    def can(self, form: Form) -> bool:
+        small = super().can(form) and form.source.size <= MOST_ELEMENTS
+        return small and ends_in_24_bits(form)
+
+    def counts(self, form: Form) -> Counts:
+        inputs, outputs = form.source.size, form.target.size
+        return {"product": inputs * outputs, "output": outputs, "input": inputs, "call": 1}
+
+    def scratch_bytes(self, form: Form) -> int:
+        return form.source.size + SUM_BYTES

@@ -11,10 +11,11 @@ from pipeline.kernels.int4 import Window
 from pipeline.kernels.work import made, products
 
 MOST_SUMS, EVEN_SUMS = 11, 10
-"""Sums of a pixel that registers hold; of each part where there are more."""
+"""Sums of a pixel that r2…r25 hold, but for that of activations; of a part where there are more."""
 
 MOST_CODE = 1800
-"""Weights that become instructions, counted for each nibble that a pixel may begin with."""
+"""Weights that become instructions, about 6 B each, counted for each nibble that a pixel may begin
+with."""
 
 VALUE, AVERAGED, ROW_FOUND = 11.5, 85.0, 100.0
 """Cycles of a value that is compared, and of one that portable C averages; of the addresses of a
