@@ -25,7 +25,10 @@ def kernel_of(job: Job) -> Kernel:
         able = (k for k in offers(form, hardware) if k.scratch_bytes(form) <= scratch_bytes)
         return next(able, None) or choose(form, hardware, scratch=False)
     kernel = named(step.kernel, form, hardware)
-    if (why := kernel.why_not(form)) and kernel.why_not(_as_a_pass(form, job)):
+    others = [_as_a_pass(form, job)]
+    if job.kept:  # it is meant to lie over its input, and may lie apart all the same
+        others.append(replace(form, overlaps=frozenset(job.op.inputs)))
+    if (why := kernel.why_not(form)) and all(map(kernel.why_not, others)):
         raise ThimbleError(f"{job.op.name}: the plan runs it by {kernel.name}, but {why}")
     if (needed := kernel.scratch_bytes(form)) > scratch_bytes:
         raise ThimbleError(

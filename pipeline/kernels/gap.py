@@ -3,6 +3,7 @@ or from the last one, and reads the inputs of each before it writes that."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
@@ -110,6 +111,23 @@ def channel_gap(form: Form, tensor: str) -> Gap | None:
     over = element * columns * channels
     under = element * form.graph.tensors[tensor].shape[1] * channels
     return Gap(-over, NEVER, tuple(sorted({0, under - over})), 0, columns * element // 2)
+
+
+def best_gap(form: Form, tensor: str, ways: Iterable[Gap | None]) -> Gap | None:
+    """Of those for a row what saves most, then what leaves most places, then the least delay."""
+    over, under = (
+        form.parts[name].bits // 4 * prod(form.graph.tensors[name].shape[1:])
+        for name in (form.op.output, tensor)
+    )
+    return max(
+        (way for way in ways if way is not None),
+        key=lambda way: (
+            way.shared(over, under) - 2 * way.aside_bytes,
+            -sum(high - low for low, high in way.apart(over, under)),
+            -way.delay,
+        ),
+        default=None,
+    )
 
 
 def _ends(window: Window, extent: int, outs: int) -> IntArray:

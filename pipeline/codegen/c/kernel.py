@@ -18,8 +18,8 @@ from pipeline.errors import ThimbleError
 WRITTEN = "out"
 """The name of the view that a kernel writes its result to."""
 
-SCRATCH = "scratch"
-"""Of the one that it may destroy."""
+SCRATCH, ASIDE = "scratch", "aside"
+"""Of those that it may destroy, where it keeps outputs in the second."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Kernel:
         apart = not at_start and all(call.apart for call in self.calls)
         restrict = "restrict " if apart else ""
         parameters = [
-            f"{'' if name in (WRITTEN, SCRATCH) else 'const '}{view.type} *{restrict}{name}"
+            f"{'' if name in (WRITTEN, SCRATCH, ASIDE) else 'const '}{view.type} *{restrict}{name}"
             for name, view in self.calls[0].views.items()
         ]
         parameters += [f"const nn_place_t *{name}_places" for name in self._looked_up]

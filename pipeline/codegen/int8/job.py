@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 from typing import Any, TypeVar
 
-from pipeline.codegen.c.kernel import SCRATCH
+from pipeline.codegen.c.kernel import ASIDE, SCRATCH
 from pipeline.codegen.c.order import Line, lines
 from pipeline.codegen.c.values import Span, Value, atom, whole
 from pipeline.codegen.c.views import View, view
@@ -113,6 +113,12 @@ class Job:
         return self.view("out", self.step.out, box or self.box, ring_axes)
 
     @property
+    def kept(self) -> Buffer | None:
+        """Where the step keeps outputs aside whose place is yet to be read."""
+        buffers = (self.program.plan.buffer[name] for name in self.step.scratch)
+        return next((buffer for buffer in buffers if buffer.role == ASIDE), None)
+
+    @property
     def sources(self) -> Iterator[Slice]:
         """Parts of activations that the step reads."""
         for piece in self.step.ins:
@@ -207,10 +213,10 @@ def arena_view(
     return replace(found, offset=Value()) if found.empty else found
 
 
-def scratch_view(buffer: Buffer) -> View:
+def scratch_view(buffer: Buffer, name: str = SCRATCH) -> View:
     assert isinstance(buffer.map, Affine)
     at, box = Value(buffer.map.base // 2), (whole(buffer.shape[0]),)
-    return View(SCRATCH, ARENA, at, (1,), (0,), box, bits=8, signed=False)
+    return View(name, ARENA, at, (1,), (0,), box, bits=8, signed=False)
 
 
 def _one_row(view: View) -> View:

@@ -49,8 +49,7 @@ class Windowed:
             size, apart = op.kernel, (1, 1)
         view = job.view("in", job.given(op.inputs[0]), ring_axes=2)
         axes = window_axes(job.windowed, inside, size, op.stride, op.padding, apart)
-        buffers = (job.program.plan.buffer[name] for name in job.step.scratch)
-        kept = next((buffer for buffer in buffers if buffer.role == "aside"), None)
+        kept = job.kept
         return cls(job, view, *axes, inside, outs, kept)
 
     @property

@@ -7,7 +7,9 @@ window that is whole when its pixel's turn comes was so earlier. Writes stay in 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
+from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
@@ -22,7 +24,7 @@ from pipeline.kernels.cortex_m.inner import packs, rounds
 from pipeline.kernels.cortex_m.pool import MOST_TAPS, one_scale
 from pipeline.kernels.cortex_m.quick import endings
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap, pixel_gap
+from pipeline.kernels.gap import Gap, best_gap, pixel_gap
 from pipeline.kernels.work import END_BYTES, Counts, made, positions
 
 LANES = 4
@@ -42,10 +44,20 @@ MOST_TAPS_UNROLLED = 25
 class Gathered(Fast):
     """Of pixels all of whose channels are made, side by side or each anywhere."""
 
+    latest: ClassVar[int] = 0
+    """Pixels by which some of a row may be written later."""
+
     def overlap(self, form: Form, tensor: str) -> Gap | None:
-        """As portable code: each pixel is written once its inputs are read."""
+        """As portable code: each pixel is written once its inputs are read, or later."""
+        if form.aside:
+            most = min(self.latest, self.together(form))
+            return best_gap(form, tensor, (pixel_gap(form, tensor, n) for n in range(most + 1)))
         gap = pixel_gap(form, tensor)
         return gap and Gap(gap.forwards)
+
+    def together(self, form: Form) -> int:
+        """Pixels whose windows are held at a time."""
+        return 1
 
     def pixels(self, form: Form) -> int:
         """Of the step."""
@@ -56,6 +68,7 @@ class GatheredConvolution(Gathered):
     """Two channels at a time, of up to four pixels whose windows are widened once."""
 
     word = "gathered_conv2d"
+    latest = 3
     takes = "convolutions of one group, two or more channels at once, over their input or anywhere"
 
     def can(self, form: Form) -> bool:
@@ -65,7 +78,8 @@ class GatheredConvolution(Gathered):
             and op.groups == 1
             and form.target.shape[2] >= 2
             and all(window(form))
-            and in_any_order(form)
+            and in_any_order(replace(form, aside=False))
+            and (not form.aside or form.out.extents[0] == 1)
         )
 
     def counts(self, form: Form) -> Counts:
@@ -101,7 +115,6 @@ class GatheredConvolution(Gathered):
         return CONVOLUTION_BYTES * self.table_passes(form)
 
     def together(self, form: Form) -> int:
-        """Pixels whose windows are held at a time."""
         return pixels_together(self.pixels(form))
 
     def tail(self, form: Form) -> int:
@@ -233,7 +246,7 @@ def in_whole_rows(form: Form) -> bool:
     """Whether taps of a row of the window lie side by side, where all of them are inside."""
     op, given = convolution(form), form.given
     pixel = form.source.shape[2] * given.bits // 4
-    by_strides = given.spread == "strides" and given.strides[1] == pixel
+    by_strides = given.spread in ("strides", "rows") and given.strides[-2] == pixel
     return by_strides and len(window(form)[1]) > 1 and op.dilation[1] == 1
 
 
@@ -261,9 +274,9 @@ def whole_pixels(form: Form) -> bool:
         and all(
             part.spread == "table"
             or (
-                part.spread == "strides"
+                part.spread in ("strides", "rows")
                 and not any(part.rings)
-                and (part.extents[2] == 1 or part.strides[2] == part.bits // 4)
+                and (part.extents[2] == 1 or part.strides[-1] == part.bits // 4)
             )
             for part in form.parts.values()
         )

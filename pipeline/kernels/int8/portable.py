@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import prod
 
 from pipeline.graph.families import Pairwise
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap, channel_gap, pixel_gap
+from pipeline.kernels.gap import Gap, best_gap, channel_gap, pixel_gap
 from pipeline.kernels.int8 import limits
 from pipeline.kernels.int8.costs import COSTS, PRODUCT_CYCLES, counted
 from pipeline.kernels.kernel import Kernel
@@ -50,29 +49,14 @@ class Portable(Kernel):
 
     def overlap(self, form: Form, tensor: str) -> Gap | None:
         """Windows over pixels keep what they make of some, or of a row's channel, until its inputs
-        are read: whatever saves most, then what leaves most places, then the least delay."""
+        are read."""
         if not form.op.slides or len(form.target.shape) < 3 or len(form.source.shape) < 3:
             return super().overlap(form, tensor)
         if not form.aside or form.out.extents[0] > 1:
             gap = pixel_gap(form, tensor)
             return gap and Gap(gap.forwards)
-        over, under = (
-            part.bits // 4 * prod(shape[1:])
-            for part, shape in (
-                (form.out, form.target.shape),
-                (form.parts[tensor], form.graph.tensors[tensor].shape),
-            )
-        )
         ways = [channel_gap(form, tensor), *(pixel_gap(form, tensor, n) for n in range(4))]
-        return max(
-            (way for way in ways if way is not None),
-            key=lambda way: (
-                way.shared(over, under) - 2 * way.aside_bytes,
-                -sum(high - low for low, high in way.apart(over, under)),
-                -way.delay,
-            ),
-            default=None,
-        )
+        return best_gap(form, tensor, ways)
 
     def cycles(self, form: Form) -> float:
         family, counts = counted(form)

@@ -289,10 +289,12 @@ def pool(rng: np.random.Generator) -> Drawn:
 
 
 def row_gate(rng: np.random.Generator) -> Drawn:
-    """Of factors that are made of all rows."""
+    """A sum, or a product of factors that are made of all rows."""
 
     def make(net: Net) -> str:
         given = net.last
+        if rng.random() < 0.3:
+            return net.plus(given, net.lookup())
         net.rescaled_mean()
         return net.times(*rng.permutation([given, net.lookup()]).tolist())
 

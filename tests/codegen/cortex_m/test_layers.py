@@ -20,7 +20,7 @@ from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.patch import Patch
 from pipeline.strategies.swap import Swap
-from tests.codegen.cortex_m.layers import KINDS, ROWS, image_network, network
+from tests.codegen.cortex_m.layers import KINDS, ROWS, network
 from tests.codegen.cortex_m.support import by_rows, core, fast, in_rows, kernels, with_scratch
 from tests.codegen.int8.loops import scattered
 from tests.codegen.int8.support import PLANS
@@ -231,11 +231,6 @@ def test_best_widths(columns: int, tmp_path: Path) -> None:
         assert used - words in ({"pointwise"}, {"fused"}) and words <= used
         assert ("fused" in used) == (columns in (5, 6)) or not number
         checked(tmp_path / f"{number}", graph, plan, hardware)
-
-
-def test_a_sum_of_rows_in_blocks_is_fast() -> None:
-    sums = {op: k for op, k in kernels(by_rows(image_network(0), core())).items() if "add" in op}
-    assert set(sums.values()) == {"cortex_m.row_elements"}
 
 
 @pytest.mark.parametrize("columns", [8, 10])

@@ -10,12 +10,13 @@ import numpy as np
 
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window as box
+from pipeline.codegen.c.kernel import ASIDE, SCRATCH
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import End, end, wrapped
 from pipeline.codegen.cortex_m.operators.pool import pooled
 from pipeline.codegen.int8.convolution import about
-from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.job import Job, scratch_view
 from pipeline.codegen.int8.operators import pool2d as of_pool
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
@@ -73,8 +74,8 @@ class Windows:
             height=height, width=width, channels=channels,
             row_edges=top > 0 or down + (kernel_h - 1) * dilation[0] >= height,
             column_edges=left > 0 or right + (kernel_w - 1) * dilation[1] >= width,
-            in_rows=kernel_w > 1 and dilation[1] == 1 and not view.lookup
-            and view.strides[1] == channels,
+            in_rows=kernel_w > 1 and dilation[1] == 1 and view.strides[1] == channels
+            and not (view.lookup and view.lookup.axes > 1),
         )  # fmt: skip
 
     def inside(self, top: str, left: str) -> str:
@@ -174,14 +175,16 @@ def _call(job: Job, template: str, words: str, view: View, windows: Windows, **s
     rows, columns, _ = job.box
     source = job.tensor(job.op.inputs[0])
     job.program.headers.add(HEADER)
+    aside = {ASIDE: scratch_view(job.kept, ASIDE)} if job.kept and job.step.delay else {}
     job.call(
         template,
         words,
-        {"in": view, "out": job.out(), "scratch": step.scratch(job)},
+        {"in": view, "out": job.out(), SCRATCH: step.scratch(job), **aside},
         {**box.named("y", rows), **box.named("x", columns)},
         job.apart,
         order=job.order,
         any_strides=True,
+        delay=job.step.delay,
         window=windows,
         zero=source.zero_point,
         widen="s8" if source.dtype.signed else "u8",
