@@ -3,6 +3,7 @@
 #define NN_MEMORY_H
 
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__AVR__)
 #include <avr/pgmspace.h>
@@ -43,5 +44,26 @@
 #else
 #define NN_KERNEL NN_NOCLONE
 #endif
+
+/* Elements wider than a byte, at any address. */
+static inline int16_t nn_load_16(const uint8_t *from) {
+    int16_t value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+static inline uint16_t nn_load_u16(const uint8_t *from) { return (uint16_t)nn_load_16(from); }
+
+static inline int32_t nn_load_32(const uint8_t *from) {
+    int32_t value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+static inline uint32_t nn_load_u32(const uint8_t *from) { return (uint32_t)nn_load_32(from); }
+
+static inline void nn_store_16(uint8_t *to, uint16_t value) { memcpy(to, &value, sizeof value); }
+
+static inline void nn_store_32(uint8_t *to, uint32_t value) { memcpy(to, &value, sizeof value); }
 
 #endif

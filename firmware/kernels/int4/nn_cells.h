@@ -30,28 +30,11 @@ static inline void nn_put4(uint8_t *arena, uint16_t cell, uint8_t value) {
     }
 }
 
-static inline uint8_t nn_get8(const uint8_t *arena, uint16_t cell) { return arena[cell >> 1]; }
-
-static inline void nn_put8(uint8_t *arena, uint16_t cell, uint8_t value) {
-    arena[cell >> 1] = value;
-}
-
-static inline uint16_t nn_get16(const uint8_t *arena, uint16_t cell) {
-    return (uint16_t)(arena[cell >> 1] | arena[(cell >> 1) + 1] << 8);
-}
-
-static inline void nn_put16(uint8_t *arena, uint16_t cell, uint16_t value) {
-    arena[cell >> 1] = (uint8_t)value;
-    arena[(cell >> 1) + 1] = (uint8_t)(value >> 8);
-}
-
-static inline uint32_t nn_get32(const uint8_t *arena, uint16_t cell) {
-    return nn_get16(arena, cell) | (uint32_t)nn_get16(arena, (uint16_t)(cell + 4)) << 16;
-}
-
-static inline void nn_put32(uint8_t *arena, uint16_t cell, uint32_t value) {
-    nn_put16(arena, cell, (uint16_t)value);
-    nn_put16(arena, (uint16_t)(cell + 4), (uint16_t)(value >> 16));
-}
+#define nn_get8(arena, cell) ((arena)[(cell) >> 1])
+#define nn_put8(arena, cell, value) ((arena)[(cell) >> 1] = (value))
+#define nn_get16(arena, cell) nn_load_u16(&(arena)[(cell) >> 1])
+#define nn_put16(arena, cell, value) nn_store_16(&(arena)[(cell) >> 1], value)
+#define nn_get32(arena, cell) nn_load_u32(&(arena)[(cell) >> 1])
+#define nn_put32(arena, cell, value) nn_store_32(&(arena)[(cell) >> 1], value)
 
 #endif
