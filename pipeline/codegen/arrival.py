@@ -67,12 +67,9 @@ def split(program: Program, steps: Sequence[Step]) -> tuple[Arrival, Sequence[St
 
 def finished(program: Program, arrival: Arrival) -> Arrival:
     """With its source, now that the program is known."""
-    image = program.graph.tensors[program.graph.input]
-    return (
-        arrival
-        if arrival.source
-        else replace(arrival, source=streamed.source(program, counters(program, image)))
-    )
+    if arrival.source:
+        return arrival
+    return replace(arrival, source=streamed.source(program, counters(program)))
 
 
 def _resident(program: Program, image: Tensor) -> Buffer:
@@ -113,7 +110,7 @@ def _held(program: Program, image: Tensor, buffer: Buffer, *, fillable: bool) ->
     at = buffer.run(buffer.box)
     if buffer.bits >= 8 and at is not None and at // 2 % (buffer.bits // 8) == 0:
         source = render(
-            "frame/feed_bytes.c.j2", at=at // 2, total=expressions.total, **counters(program, image)
+            "frame/feed_bytes.c.j2", at=at // 2, total=expressions.total, **counters(program)
         )
         complete, rewind = WHOLE
         if not fillable:
@@ -130,7 +127,7 @@ def _held(program: Program, image: Tensor, buffer: Buffer, *, fillable: bool) ->
         view=program.windows.tables.view(buffer),
         grid=grid(image.shape),
         bits=image.dtype.bits,
-        **counters(program, image),
+        **counters(program),
     )
     return Arrival(source, *WHOLE)
 
@@ -163,16 +160,17 @@ def _pooled(
     found = pooled.pooling(program, image, events)
     if found is None:
         return None
-    source = pooled.source(program, image, found, counters(program, image))
+    source = pooled.source(program, image, found, counters(program))
     rewind = ("nn_fed_rows = 0;", "nn_fed_column = 0;")
     arrival = Arrival(source, f"nn_fed_rows == {image.shape[0]}", rewind, found.op.name)
     return arrival, events[found.events :]
 
 
-def counters(program: Program, image: Tensor) -> dict[str, object]:
+def counters(program: Program) -> dict[str, str]:
     """For templates: the C types of a number of bytes in one call and in a frame."""
     count = "uint16_t" if program.hardware.core == "avr" else "uint32_t"
-    return {"count": count, "fed": count if input_bytes(image) < 1 << 16 else "uint32_t"}
+    fed_bytes = input_bytes(program.graph.tensors[program.graph.input])
+    return {"count": count, "fed": count if fed_bytes < 1 << 16 else "uint32_t"}
 
 
 def input_bytes(image: Tensor) -> int:

@@ -148,7 +148,7 @@ def _source(
         parameters=bool(program.windows.parameters),
         kernels=kernels,
         coming=coming,
-        sound=sound.source(_count(program)) if sound else "",
+        sound=sound.source(arrival.counters(program)["count"]) if sound else "",
         card=card.source() if card else "",
         sealed=card is not None and card.sealed is not None,
         checked=card is not None and card.checked,
@@ -163,17 +163,11 @@ def _source(
 
 
 def _little_endian(program: Program, card: Card | None) -> bool:
-    """Check whether numbers of several bytes, in the order of what is fed, sent or on a card, or
-    as nn_cells.h has them, are read as the core's own."""
+    """Check whether numbers of several bytes, in the order of what is fed, sent or on a card, are
+    read as the core's own."""
     graph, buffers = program.graph, card.image.weights if card else ()
     numbers = [graph.tensors[graph.input].dtype.bits, *(buffer.bits for buffer in buffers)]
-    numbers += [graph.tensors[graph.output].dtype.bits] if "nn_cells.h" in program.headers else []
     return max(numbers) > 8 or parameters.Image.of(program.windows) is not None
-
-
-def _count(program: Program) -> str:
-    image = program.graph.tensors[program.graph.input]
-    return str(arrival.counters(program, image)["count"])
 
 
 def _header(
@@ -206,7 +200,7 @@ def _header(
         fillable=coming.at is not None,
         best="uint16_t" if graph.tensors[graph.output].size < 1 << 16 else "uint32_t",
         kept=coming.at is not None and result.input_is_kept(program),
-        count=_count(program),
+        count=arrival.counters(program)["count"],
         hardware=hardware,
         avr=hardware.core == "avr",
         arena_bytes=checks.arena_bytes(plan),

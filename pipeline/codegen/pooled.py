@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -77,7 +77,7 @@ def pooling(program: Program, image: Tensor, events: Sequence[Step]) -> Pooling 
     return Pooling(op, sums, out, count)
 
 
-def source(program: Program, image: Tensor, found: Pooling, types: dict[str, object]) -> str:
+def source(program: Program, image: Tensor, found: Pooling, types: Mapping[str, str]) -> str:
     """C of the counters and of ``nn_feed``."""
     op, target = found.op, program.graph.tensors[found.op.output]
     plain = _shifted(image, target, op)

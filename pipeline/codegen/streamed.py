@@ -9,7 +9,7 @@ average adds every byte to its window's sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -122,7 +122,7 @@ def _adds(program: Program, step: Compute) -> bool:
     return step.partial and isinstance(program.operators[step.op], AveragePool2d)
 
 
-def source(program: Program, types: dict[str, object]) -> str:
+def source(program: Program, types: Mapping[str, str]) -> str:
     """C of what the program remembers while it waits, and of ``nn_feed``."""
     if _by_cells(program) and any(taken.cell.high > MOST_CELL for taken in program.takes):
         raise ThimbleError(

@@ -59,7 +59,7 @@ class Card:
             "frame/feed_sealed.c.j2" if self.sealed else "frame/feed_card.c.j2",
             at=self.image.at[buffer.name],
             room=min(room, size),
-            **counters(program, graph.tensors[graph.input]),
+            **counters(program),
         )
         program.line("nn_card_begin();")
         return Arrival(source, *WHOLE), computing.steps

@@ -7,10 +7,6 @@
 #include "nn_cells.h"
 #include "nn_memory.h"
 
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "numbers come with their least significant byte first, and are read as the memory has them"
-#endif
-
 #define NN_CANARY 0x5AA5u
 
 static uint8_t nn_arena[NN_ARENA_BYTES] NN_ALIGNED NN_KEEP;
