@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
-from pipeline.codegen.avr import rows
 from pipeline.codegen.avr.stream import flip, from_least, stream
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.cortex_m import step
+from pipeline.codegen.cortex_m.by_row.rows import layouts
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.rows import row_view
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.avr import Convolution, Depthwise
 from pipeline.kernels.avr.convolution import UNROLL
@@ -19,10 +23,36 @@ from pipeline.kernels.avr.rows import AvrRows
 from pipeline.kernels.cortex_m.by_row.parts import Part
 
 
+@dataclass(frozen=True)
+class Run:
+    """Parts one after the other, of equally many pixels each.
+
+    Attributes:
+        code: the number of what runs them.
+    """
+
+    first: int
+    pixels: int
+    count: int
+    code: int
+
+
+def runs(parts: Sequence[Part], alike: Callable[[Part], object]) -> tuple[list[Part], list[Run]]:
+    """The first part of each kind, and all parts."""
+    kinds, found, codes = list[object](), list[Run](), list[Part]()
+    for kind, group in groupby(parts, alike):
+        same = list(group)
+        if kind not in kinds:
+            kinds.append(kind)
+            codes.append(same[0])
+        found.append(Run(same[0].first, same[0].pixels, len(same), kinds.index(kind)))
+    return codes, found
+
+
 def convolution(job: Job) -> None:
-    codes, runs = rows.runs(Convolution().parts(form_of(job)), lambda part: part.pixels)
+    codes, every = runs(Convolution().parts(form_of(job)), lambda part: part.pixels)
     sizes = [part.pixels for part in codes]
-    more = {"sizes": sizes, "runs": runs, "unroll": UNROLL}
+    more = {"sizes": sizes, "runs": every, "unroll": UNROLL}
     _windows(job, Convolution(), True, more)
 
 
@@ -33,16 +63,26 @@ def depthwise(job: Job) -> None:
         read = columns_read(form, part)
         return part.pixels, [column - next(iter(read)) for column in read], list(read.values())
 
-    codes, runs = rows.runs(Depthwise().parts(form), alike)
-    firsts = [next(iter(columns_read(form, Part(run.first, run.pixels)))) for run in runs]
+    codes, every = runs(Depthwise().parts(form), alike)
+    firsts = [next(iter(columns_read(form, Part(run.first, run.pixels)))) for run in every]
     read = [(part.pixels, list(columns_read(form, part).items())) for part in codes]
-    more = {"codes": read, "runs": list(zip(runs, firsts, strict=True))}
+    more = {"codes": read, "runs": list(zip(every, firsts, strict=True))}
     _windows(job, Depthwise(), False, more)
 
 
 def _windows(job: Job, kernel: AvrRows, unsigned: bool, more: dict[str, Any]) -> None:
+    """
+    Raises:
+        ThimbleError: where the output lies over an input row in a way that the kernel can't bear.
+    """
     op = job.operator(Conv2d)
-    rows.check(job, kernel)
+    if job.overlaps:
+        piece = job.given(op.inputs[0])
+        given = job.program.box(piece)[0]
+        assert given.start.known and given.stop.known, "loops around such steps are unrolled"
+        numbers = range(given.start.const, given.stop.const)
+        layouts(job, kernel, [row_view(job, "in", piece, n) for n in numbers])
+    assert kernel.rows(form_of(job)) is not None
     source = job.tensor(op.inputs[0])
     _, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape
     view = step.rows_view(job)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
+from itertools import groupby, product
 from math import prod
 
 import numpy as np
@@ -35,29 +34,18 @@ def pixels(step: Compute | Finish, out: Box, disjoint: bool) -> tuple[Pixel, ...
             f"generated code reads and writes {step.op} pixel by pixel, but the plan reads "
             f"{'x'.join(map(str, unit))} blocks whole before it writes over them"
         )
-    order: list[Pixel] = []
-    for pixel in _visits(step, extents, unit):
-        here = (out[0][0] + pixel[0], out[1][0] + pixel[1])
-        if not order or order[-1] != here:
-            order.append(here)
-    if len(set(order)) < len(order):
-        if not disjoint:
-            raise ThimbleError(f"generated code computes a pixel of {step.op} in one go, not twice")
-        order = list(dict.fromkeys(order))
-    return tuple(order)
-
-
-def _visits(
-    step: Compute | Finish, extents: tuple[int, ...], unit: tuple[int, ...]
-) -> Iterator[Pixel]:
-    order = step.order if isinstance(step, Compute) else ()
-    origins = order or product(
-        *(range(0, extent, size) for extent, size in zip(extents, unit, strict=True))
+    sides = [range(0, extent, size) for extent, size in zip(extents, unit, strict=True)]
+    origins = (step.order if isinstance(step, Compute) else ()) or product(*sides)
+    every = (
+        (out[0][0] + y, out[1][0] + x)
+        for origin in origins
+        for y in range(origin[0], min(origin[0] + unit[0], extents[0]))
+        for x in range(origin[1], min(origin[1] + unit[1], extents[1]))
     )
-    for origin in origins:
-        for y in range(origin[0], min(origin[0] + unit[0], extents[0])):
-            for x in range(origin[1], min(origin[1] + unit[1], extents[1])):
-                yield y, x
+    order = [pixel for pixel, _ in groupby(every)]  # units may be of some channels
+    if len(set(order)) < len(order) and not disjoint:
+        raise ThimbleError(f"generated code computes a pixel of {step.op} in one go, not twice")
+    return tuple(dict.fromkeys(order))
 
 
 def are_disjoint(a: Buffer, box_a: Box, b: Buffer, box_b: Box) -> bool:
