@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.codegen.cortex_m.dot import Dot
 from pipeline.codegen.cortex_m.ending import End
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.inner import can_pack, unrolled
-
-GROUP_BYTES = 8
-"""Bytes of four elements of a window for two channels."""
 
 
 def order(rows: int, row: int) -> IntArray:
@@ -68,9 +66,7 @@ def streamed(
     name, constants = job.op.name, job.program.constants
     packed = can_pack(values, finish.reach)
     return {
-        "groups": len(places),
-        "unroll": unrolled(len(places), most),
-        "packed": packed,
+        "dot": dot(places, most, packed),
         "weights": constants.add(
             name, "weights", "int8_t", interleaved(values, places, groups, packed),
             f"{name}: {together} channels by two elements", job.in_flash(job.op.parameters[0]), 4,
@@ -81,6 +77,12 @@ def streamed(
         ),
         "end": finish,
     }  # fmt: skip
+
+
+def dot(places: IntArray, most: int, packed: bool) -> Dot:
+    """How windows whose elements lie as ``places`` says are multiplied, ``most`` words in a row."""
+    groups = len(places)
+    return Dot(groups=2 * groups, unroll=2 * unrolled(groups, most), packed=packed)
 
 
 def interleaved(weights: IntArray, places: IntArray, groups: IntArray, packed: bool) -> IntArray:

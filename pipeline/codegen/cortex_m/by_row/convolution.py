@@ -13,6 +13,7 @@ import numpy as np
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.by_row.rows import input_rows, layouts, out_row
+from pipeline.codegen.cortex_m.dot import Dot
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
@@ -36,31 +37,6 @@ KERNELS: dict[str, type[RowConvolution]] = {
     "pointwise": RowPointwise, "fused": RowFused, "conv2d": RowSpatial, "wide": RowWide,
     "image": RowImage,
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Dot:
-    """What the windows and the weights of all pixels have in common.
-
-    Attributes:
-        groups: of ``taps`` words, a word for two elements of a window.
-        packed: see ``can_pack``; ``uneven``: the output's channels are odd in number.
-        wide: columns of what is widened, if that is not a window's own; ``offsets``: of the taps.
-    """
-
-    groups: int
-    taps: int
-    stride: int
-    unroll: int
-    packed: bool
-    uneven: bool
-    wide: int = 0
-    offsets: tuple[int, ...] = ()
-
-    @property
-    def pair_bytes(self) -> int:
-        """Of two output channels' weights."""
-        return 4 * self.groups * self.taps
 
 
 @dataclass(frozen=True)
@@ -89,15 +65,10 @@ class Run:
     def count(self) -> int:
         return len(self.members)
 
-    @property
-    def sums(self) -> list[str]:
-        each = [(p, pair) for pair in range(self.pairs) for p in range(self.pixels)]
-        return [f"{kind}{p}_{pair}" for p, pair in each for kind in "bs"]
-
-    def columns(self, dot: Dot) -> int:
-        """Words of a window group, of all pixels."""
-        own = (self.pixels - 1) * dot.stride + dot.taps if dot.taps > 1 else self.pixels
-        return dot.wide or own
+    def place(self, pixel: int, channel: int) -> str:
+        """C of where a pixel's channel goes, counted from o, from where the first pixel's does."""
+        apart, at = self.target.apart(self.first), self.target.at(self.first + pixel)
+        return f"to[o * {apart} + {channel * apart + at - self.target.at(self.first)}]"
 
     @property
     def to(self) -> int:
@@ -224,7 +195,7 @@ def wide(job: Job) -> None:
     places = in_blocks((rows, len(taps)), source.channels)
     dot, shared = _shared(job, "wide", places, rows * deep, len(taps), taps)
     first = left - op.padding[2]  # of the first pixel's window, a tap there would be
-    offsets = tuple(first + tap * op.dilation[1] for tap in taps)
+    offsets = tuple((tap - taps[0]) * op.dilation[1] for tap in taps)
     dot = replace(dot, wide=columns, offsets=offsets)
     words = source.columns // BLOCK
     blocks = not source.plane and source.pixels == BLOCK
@@ -237,7 +208,7 @@ def wide(job: Job) -> None:
         word_step=BLOCK * source.channels if blocks else BLOCK,
         rest_at=source.at(BLOCK * words) if blocks else BLOCK * words,
         rest_channel=rest if blocks else source.columns,
-        left=left, right=columns - left - source.columns,
+        first=first + taps[0] * op.dilation[1], left=left, right=columns - left - source.columns,
         outside=f"0x{(zero & 0xFFFF) * 0x10001:08X}u",
     )  # fmt: skip
 
@@ -290,10 +261,13 @@ def _shared(
     pairs = weights.pairs(len(flat), 2)
     packed = can_pack(flat, finish.reach)
     unroll = KERNELS[word]().unroll(form_of(job))
-    dot = Dot(groups, taps, op.stride[1], unroll, packed, len(flat) % 2 > 0)
+    dot = Dot(
+        groups=groups, unroll=unroll, packed=packed, taps=taps, stride=op.stride[1], apart=True
+    )
     constants, tensor = job.program.constants, job.tensor(op.inputs[0])
     return dot, {
         "dot": dot,
+        "uneven": len(flat) % 2 > 0,
         "weights": constants.add(
             op.name, "row_weights", "int8_t", weights.paired(flat, places, pairs, packed),
             f"{op.name}: two channels by two elements", job.in_flash(name), 4,

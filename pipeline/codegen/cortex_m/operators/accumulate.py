@@ -19,7 +19,7 @@ from pipeline.codegen.int8.operators.accumulate import passes
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.conv2d import pixels_together
-from pipeline.kernels.cortex_m.inner import can_pack, unrolled
+from pipeline.kernels.cortex_m.inner import can_pack
 from pipeline.kernels.cortex_m.quick import channel_sums
 
 MOST_WORDS = 4
@@ -66,9 +66,7 @@ def compute(job: Job) -> None:
         at_once=at_once,
         halves=halves(size, pixels),
         zero=source.zero_point,
-        groups=len(places),
-        unroll=unrolled(len(places), MOST_WORDS),
-        packed=packed,
+        dot=weights.dot(places, MOST_WORDS, packed),
         pass_bytes=stream.shape[1],
         weights=job.program.constants.add(
             op.name, f"passes_{at_once}", "int8_t", stream,

@@ -133,7 +133,6 @@ def compute(job: Job) -> None:
         kept=0 if job.apart else count.const % pixels,
         even=count.known and count.const % pixels == 0,
         uneven=part.at_once % 2 or channels % part.at_once % 2,
-        pair_bytes=weights.GROUP_BYTES * len(places),
         zero=source.zero_point,
         pad_row=shape.row if edges else 0,
         looked_up=view.lookup is not None,

@@ -117,7 +117,7 @@ def convolution(job: Job) -> None:
         tail=kernel.tail(form),
         rests=weights.rests(1, windows.elements, pixels)[0],
         beside=beside,
-        made=made,
+        made_at=made,
         **weights.streamed(job, values, places, pairs, finish, MOST_WORDS),
     )
 
