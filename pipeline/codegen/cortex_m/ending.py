@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pipeline.codegen.int8.ending import Ending, ending
 from pipeline.codegen.int8.job import Job
-from pipeline.graph.families import Pairwise, Weighted
+from pipeline.graph.families import Weighted
 from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.kernels.cortex_m.inner import reach
-from pipeline.kernels.cortex_m.quick import REACH, Quick, element_end, quick_end
+from pipeline.kernels.cortex_m.quick import REACH, Quick, quick_end
 
 
 @dataclass(frozen=True)
@@ -41,16 +40,6 @@ class QuickText:
         text = f"nn_saturated_{self.kind}({value})"
         text = f"nn_max({text}, {self.quick.low})" if self.quick.low is not None else text
         return f"nn_min({text}, {self.quick.high})" if self.quick.high is not None else text
-
-
-def element_ending(job: Job) -> dict[str, Any]:
-    """Return what templates of sums and products of two elements need to end these."""
-    op = job.operator(Pairwise)
-    found = element_end(op, job.program.graph)
-    assert found is not None
-    names = ("multiplier", "end_offset", "shift")
-    constants = zip(names, found.constants[0].tolist(), strict=True)
-    return {**dict(constants), "end": QuickText.of(found, job.target)}
 
 
 def wrapped(values: IntArray) -> IntArray:

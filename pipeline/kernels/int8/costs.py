@@ -41,9 +41,10 @@ a card (docs/swap.md)."""
 PRODUCT_CYCLES = COSTS["conv2d"]["product"]
 
 
-def word(op: Operator) -> str:
+def word(op: Operator | type[Operator]) -> str:
     """What kernels for this kind of operator are called: ``average_pool2d``."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(op).__name__).lower()
+    kind = op if isinstance(op, type) else type(op)
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 
 
 def counted(form: Form) -> tuple[str, Counts]:

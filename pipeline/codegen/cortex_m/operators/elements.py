@@ -11,16 +11,18 @@ from pipeline.codegen.c import expressions, window
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m.by_row.rows import out_row
-from pipeline.codegen.cortex_m.ending import element_ending
+from pipeline.codegen.cortex_m.ending import QuickText
+from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.elements import FORMULAS, KINDS, called
 from pipeline.codegen.int8.rows import made_row, row_view, stretches
 from pipeline.graph.families import Pairwise
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.multiply import Multiply
-from pipeline.graph.requant import FixedPoint
+from pipeline.graph.requant import FixedPoint, Requant
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.elements import vector
+from pipeline.kernels.cortex_m.quick import element_end
 
 HALF = 1 << 30
 
@@ -33,12 +35,15 @@ class Operand:
         name: of what points to the elements of a run; those are counted by c.
         held: one element is there for all of a run.
         twice: the element is meant.
+        scale: to that of both, ``left_shift`` bits to the left before; twice the element is scaled.
     """
 
     name: str
     tensor: Tensor
-    held: bool = False
-    twice: bool = False
+    held: bool
+    twice: bool
+    scale: FixedPoint | None
+    left_shift: int
 
     def centred(self, byte: str) -> str:
         text = expressions.centred(byte, self.tensor.zero_point)
@@ -60,67 +65,71 @@ class Operand:
             lines.append(f"const uint32_t {name}_{word} = {once};")
         return lines
 
-    def element(self, number: int, byte: str = "") -> str:
-        """C of one of them, or of a ``byte``."""
-        if self.held:
-            return f"{self.name}_held"
+    def element(self, number: int, byte: str) -> tuple[list[str], str]:
+        """C before, and of, one of them, or of a ``byte``."""
         half, word = ("low", "high")[number // 2], ("even", "odd")[number % 2]
-        return self.centred(byte) if byte else f"nn_{half}({self.name}_{word})"
+        text = self.centred(byte) if byte else f"nn_{half}({self.name}_{word})"
+        text, scale, name = f"{self.name}_held" if self.held else text, self.scale, self.name
+        if scale is None:
+            return [], text
+        multiplier, shift = scale.multipliers[0], -scale.shifts[0]
+        halves = (multiplier, shift) == (HALF, 0)
+        lines = [f"const int32_t {name}_x = {text} * {1 << self.left_shift + 1 - 2 * halves};"]
+        if halves:
+            return lines, f"{name}_x"
+        if not shift:
+            return lines, f"nn_add_product((uint32_t){name}_x, {multiplier}, 0)"
+        offset = 1 << shift >> 1
+        return lines, f"nn_requantized({name}_x, {multiplier}, {offset}, {shift}, {name}_x)"
 
 
 @dataclass(frozen=True)
 class Function:
-    """
-    Attributes:
-        scales: of a sum's operands, ``left_shift`` bits to the left before.
-    """
+    """``value``: C of a number of 32 bits by those of the operands; ``stored``: of it as a byte."""
 
     operands: tuple[Operand, ...]
-    formula: str
-    scales: tuple[FixedPoint, ...] = ()
-    left_shift: int = 0
+    value: str
+    stored: str
 
     @property
     def words(self) -> list[str]:
         return [line for operand in self.operands for line in operand.words]
 
-    def twice(self, number: int = 0, bytes_: Sequence[str] = ("", "")) -> list[str]:
-        """C of a variable that is twice the value of element ``number``, or of two ``bytes_``."""
+    def element(self, place: str, number: int, bytes_: Sequence[str] = ("", "")) -> list[str]:
+        """C that stores element ``number`` of four, or of two ``bytes_``."""
         pairs = zip(self.operands, bytes_, strict=True)
-        texts = [operand.element(number, byte) for operand, byte in pairs]
-        if not self.scales:
-            return [f"const int32_t twice = {self.formula.format(*texts)};"]
-        lines, scaled = list[str](), list[str]()
-        for operand, text, scale in zip(self.operands, texts, self.scales, strict=True):
-            name, multiplier, shift = (
-                f"{operand.name}_scaled",
-                scale.multipliers[0],
-                -scale.shifts[0],
-            )
-            halves = (multiplier, shift) == (HALF, 0)
-            factor = 1 << self.left_shift + (-1 if halves else 1)
-            lines.append(f"const int32_t {name} = {text} * {factor};")
-            if not halves:
-                name = (
-                    f"nn_requantized({name}, {multiplier}, {1 << shift >> 1}, {shift}, {name})"
-                    if shift
-                    else f"nn_add_product((uint32_t){name}, {multiplier}, 0)"
-                )
-            scaled.append(name)
-        return [*lines, f"const int32_t twice = nn_twice({self.formula.format(*scaled)});"]
+        found = [operand.element(number, byte) for operand, byte in pairs]
+        lines = [line for before, _ in found for line in before]
+        value = self.value.format(*(text for _, text in found))
+        return [*lines, f"const int32_t value = {value};", f"{place} = {self.stored};"]
 
 
 def function(job: Job, held: str) -> Function:
-    op, along = job.operator(Pairwise), vector(form_of(job))
-    twice = (along or op.operands[1]) if isinstance(op, Multiply) else ""
-    operands = tuple(
-        Operand(kind, job.tensor(name), kind == held, name == twice)
-        for kind, name in zip(KINDS, op.operands, strict=True)
+    """What ends quickly is had twice: of a product one factor is."""
+    op, graph, along = job.operator(Pairwise), job.program.graph, vector(form_of(job))
+    _, formula = FORMULAS[type(op)]
+    scales: tuple[Requant | None, ...] = op.operand_requants if isinstance(op, Add) else (None,) * 2
+    twice, quick = "", element_end(op, graph)
+    if quick is None:
+        end = ending(job.program, op)
+        value, stored = end.scaled(formula), end.stored("value")
+    else:
+        twice = (along or op.operands[1]) if isinstance(op, Multiply) else ""
+        end_text, constants = QuickText.of(quick, job.target), quick.constants[0].tolist()
+        value = formula if twice else f"nn_twice({formula})"
+        stored = end_text.saturated(end_text.requantized("value", *constants))
+    operands = (
+        Operand(
+            name=kind,
+            tensor=job.tensor(name),
+            held=kind == held,
+            twice=name == twice,
+            scale=scale if isinstance(scale, FixedPoint) else None,
+            left_shift=op.left_shift if isinstance(op, Add) else 0,
+        )
+        for kind, name, scale in zip(KINDS, op.operands, scales, strict=True)
     )
-    if not isinstance(op, Add):
-        return Function(operands, FORMULAS[type(op)])
-    scales = tuple(each for each in op.operand_requants if isinstance(each, FixedPoint))
-    return Function(operands, FORMULAS[Add], scales, op.left_shift)
+    return Function(tuple(operands), value, f"({job.out().type})({stored})")
 
 
 def compute(job: Job) -> None:
@@ -194,5 +203,4 @@ def _call(
         rest=not (length.known and length.const % 4 == 0),
         any_words=length.high > 3,
         function=function(job, held),
-        **element_ending(job),
     )

@@ -23,6 +23,7 @@ from pipeline.graph.operator import limits
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.multiply import Multiply
+from pipeline.kernels.int8.costs import word
 from pipeline.kernels.int8.looked_up import FRACTION_BITS, tables
 
 
@@ -93,7 +94,8 @@ def _pairwise(
             moved = scaled(f"(int32_t){texts[-1]} * {1 << op.left_shift}", "0")
             texts[-1] = f"{kind}_scaled"
             lines.append(f"const int32_t {kind}_scaled = {moved};")
-    total = FORMULAS[type(op)].format(*texts) if len(texts) > 1 else texts[0]
+    _, formula = FORMULAS[type(op)]
+    total = formula.format(*texts) if len(texts) > 1 else texts[0]
     if job.partial:
         result = out.added(loops.at(0), total)
     else:
@@ -108,13 +110,16 @@ def called(job: Job) -> str:
     """What is said of the code."""
     op = job.operator(Pairwise)
     shapes = " and ".join(shape_text(job.tensor(name).shape) for name in op.operands)
-    return f"{op.name}: {WORDS[type(op)]} of {shapes}"
+    return f"{op.name}: {FORMULAS[type(op)][0]} of {shapes}"
 
 
 KINDS = ("left", "right")
 
-FORMULAS: dict[type[Pairwise], str] = {Add: "{} + {}", Multiply: "(int32_t){} * {}"}
-WORDS: dict[type[Pairwise], str] = {Add: "sum", Multiply: "product"}
+FORMULAS: dict[type[Pairwise], tuple[str, str]] = {
+    Add: ("sum", "{} + {}"),
+    Multiply: ("product", "(int32_t){} * {}"),
+}
+"""What the function is called, and its C by that of its operands, each without its zero point."""
 
 RINGS = 3
 """Axes that may go round: all of an image."""
@@ -241,8 +246,7 @@ def broadcast_strides(view: View, shape: tuple[int, ...], out: tuple[int, ...]) 
 
 
 WRITERS = {
-    "int8.add": pairwise,
     "int8.looked_up_add": looked_up_add,
     "int8.lookup": lookup,
-    "int8.multiply": pairwise,
+    **{f"int8.{word(kind)}": pairwise for kind in FORMULAS},
 }
