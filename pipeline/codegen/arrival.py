@@ -52,7 +52,7 @@ def split(program: Program, steps: Sequence[Step]) -> tuple[Arrival, Sequence[St
         ThimbleError: for a way of taking the input that ``nn_feed`` does not know.
     """
     image = program.graph.tensors[program.graph.input]
-    resident = _resident(program, image)
+    resident = program.input_buffer
     if program.plan.memory[resident.memory].kind != "stream":
         return _held(program, image, resident, fillable=True), steps
     _check_order(image, resident)
@@ -70,15 +70,6 @@ def finished(program: Program, arrival: Arrival) -> Arrival:
     if arrival.source:
         return arrival
     return replace(arrival, source=streamed.source(program, counters(program)))
-
-
-def _resident(program: Program, image: Tensor) -> Buffer:
-    """The one buffer that holds the input before the first step."""
-    named = (program.plan.buffer[name] for name in program.plan.resident)
-    found = next((buffer for buffer in named if buffer.tensor == image.name), None)
-    if found is None:
-        raise ThimbleError(f"generated code takes {image.name} into one place, the plan has none")
-    return found
 
 
 def _check_order(image: Tensor, buffer: Buffer) -> None:

@@ -17,7 +17,7 @@ from pipeline.codegen.cortex_m.woven import woven
 from pipeline.codegen.int4 import code, parameters
 from pipeline.codegen.options import Options
 from pipeline.codegen.program import Program
-from pipeline.codegen.render import render, static_source, without_idle
+from pipeline.codegen.render import KERNELS, render, static_source, without_idle
 from pipeline.codegen.sound import Sound
 from pipeline.codegen.tape import Tape
 from pipeline.codegen.walker import emit
@@ -33,16 +33,7 @@ from pipeline.plan.vocabulary import Plan
 CORES = ("avr", "cortex_m", "host")
 DEFAULTS = Options()
 
-HEADERS = {
-    "nn_avr.h": "avr/int8/nn_avr.h",
-    "nn_cells.h": "int4/nn_cells.h",
-    "nn_dsp.h": "cortex_m/nn_dsp.h",
-    "nn_gathered.h": "cortex_m/nn_gathered.h",
-    "nn_int8.h": "int8/nn_int8.h",
-    "nn_memory.h": "frame/nn_memory.h",
-    "nn_ordered.h": "cortex_m/nn_ordered.h",
-    "nn_thumb.h": "thumb/nn_thumb.h",
-}
+HEADERS = {path.name: path.relative_to(KERNELS).as_posix() for path in KERNELS.rglob("*.h")}
 """Where those that a program may include are."""
 
 STORAGE = (

@@ -25,6 +25,7 @@ from pipeline.codegen.names import comment
 from pipeline.codegen.permutations import Permutations
 from pipeline.codegen.render import KERNELS
 from pipeline.codegen.statements import Call, Line
+from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import LPM_BYTES, Hardware
@@ -34,6 +35,9 @@ ARENA = "nn_arena"
 
 MOVES = "permutations"
 """What a report calls the steps that only move data."""
+
+HEADERS = {"avr": "nn_avr.h", "cortex_m": "nn_dsp.h", "thumb": "nn_thumb.h"}
+"""What the kernels of a core's own include."""
 
 NAMING = ("feed_", "lines.", "load.", "model.", "permute.", "places.", "sum.")
 """What the templates that give names of their own begin with."""
@@ -114,6 +118,16 @@ class Program:
         the others: ``shift`` says how far the chosen one lies behind it."""
         buffer = self.plan.buffer[piece.buffer]
         return buffer.at(piece.copy) if isinstance(piece.copy, int) else buffer
+
+    @property
+    def input_buffer(self) -> Buffer:
+        """The one that holds the input before the first step."""
+        named = (self.plan.buffer[name] for name in self.plan.resident)
+        found = next((buffer for buffer in named if buffer.tensor == self.graph.input), None)
+        if found is None:
+            name = self.graph.input
+            raise ThimbleError(f"generated code takes {name} into one place, the plan has none")
+        return found
 
     def shift(self, piece: Slice) -> Value:
         """Bytes from where its ``buffer`` begins."""
@@ -215,13 +229,7 @@ class Program:
         kernel.shared |= {name: max(n, kernel.shared.get(name, n)) for name, n in most.items()}
         lines = self.orders.add(order) if order else None
         kernel.calls.append(Use(views, ranges, apart, lines))
-        self.headers.add("nn_int8.h")
-        if template.startswith("cortex_m/"):
-            self.headers.add("nn_dsp.h")
-        if template.startswith("thumb/"):
-            self.headers.add("nn_thumb.h")
-        if template.startswith("avr/"):
-            self.headers.add("nn_avr.h")
+        self.headers |= {"nn_int8.h", HEADERS.get(template.split("/")[0], "nn_int8.h")}
         number = len(kernel.calls) - 1
         self.line(lambda: kernel.call(number))
 

@@ -33,11 +33,6 @@ def place(program: Program) -> int:
 def input_is_kept(program: Program) -> bool:
     """Whether no step writes to where the input lies."""
     plan = program.plan
-    image = next(
-        plan.buffer[name]
-        for name in plan.resident
-        if plan.buffer[name].tensor == program.graph.input
-    )
     names = {name for step in statements(plan) for name in getattr(step, "scratch", ())}
     names |= {piece.buffer for step in statements(plan) if (piece := written(step))}
-    return not any(image.meets(plan.buffer[name], granule=2) for name in names)
+    return not any(program.input_buffer.meets(plan.buffer[name], granule=2) for name in names)

@@ -50,7 +50,7 @@ class Card:
             ThimbleError: where it begins elsewhere.
         """
         program, graph = self.program, self.program.graph
-        buffer = self._input
+        buffer = self.program.input_buffer
         self._check(buffer)
         size, room = input_bytes(graph.tensors[graph.input]), self._room()
         if program.hardware.card.streamed:  # the line waits while it is written: a block at a time
@@ -93,12 +93,6 @@ class Card:
         return self._output_bytes > arena_bytes(self.program.plan)
 
     @property
-    def _input(self) -> Buffer:
-        plan = self.program.plan
-        begins = [plan.buffer[name] for name in plan.resident]
-        return next(b for b in begins if b.tensor == self.program.graph.input)
-
-    @property
     def _output(self) -> Buffer:
         return self.program.plan.buffer[self.program.plan.output]
 
@@ -132,8 +126,8 @@ class Card:
         code = transfers.code(self.moving.steps)
         return render(
             "frame/card.c.j2",
-            sealed=self.sealed.context(self._input) if self.sealed else None,
-            summed=self.image.sums(self._input) if self.summed else None,
+            sealed=self.sealed.context(self.program.input_buffer) if self.sealed else None,
+            summed=self.image.sums(self.program.input_buffer) if self.summed else None,
             via="nn_sealed" if self.sealed else "storage",
             fault="nn_sealed.fault"
             if self.sealed
