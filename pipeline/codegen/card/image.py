@@ -94,13 +94,10 @@ class Image:
             ThimbleError: where bytes are counted in more than 32 bits.
         """
         top, found = self.block_bytes, dict[str, int]()
-        for buffer in self.weights:
+        for buffer in (*self.weights, *(self.maps if self.apart else ())):
             found[buffer.name] = top
             top += self._blocks(_bytes(buffer)) * self.block_bytes
         if self.apart:
-            for buffer in self.maps:
-                found[buffer.name] = top
-                top += self._blocks(_bytes(buffer)) * self.block_bytes
             return found
         lowest = min((b.extent[0] // 2 for b in self.maps), default=0)
         shift = top - lowest // self.block_bytes * self.block_bytes

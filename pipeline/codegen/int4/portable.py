@@ -39,8 +39,6 @@ class Portable:
         self._clip(kernel)
         title, self.formula = _describe(window)
         self.title = comment(title)
-        self.avr_step = self.avr_jump = self.finds = ""
-        self.twin_only: tuple[str, ...] = ()
 
     def _strides(self, kernel: WindowKernel) -> None:
         first = kernel.calls[0]

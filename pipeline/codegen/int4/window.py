@@ -53,34 +53,30 @@ def compute(job: Job) -> None:
 
 def code(kernel: WindowKernel, windows: Windows) -> str:
     """The C of ``kernel``, once all its calls are known."""
-    parts = _parts(kernel, windows)
-    if not parts:
-        values = Portable(kernel, windows)
-        return render("int4/window.c.j2", k=values, pixel=_pixel(kernel, values, windows))
-    values = Portable(replace(kernel, window=replace(kernel.window, weights=None)), windows)
-    pixels, begin, calls = list[str](), 0, list[tuple[str, int]]()
+    parts, begin, calls = _parts(kernel, windows) or [kernel], 0, list[tuple[str, int]]()
+    pixels = [_pixel(part, windows) for part in parts]
+    if len(parts) > 1:
+        kernel = replace(kernel, window=replace(kernel.window, weights=None))
+    values = Portable(kernel, windows)
     for part in parts:
-        of_part = Portable(part, windows)
-        pixels.append(_pixel(part, of_part, windows))
-        values.avr_step, values.avr_jump = of_part.avr_step, of_part.avr_jump
-        values.finds = of_part.finds
         calls.append((part.name, begin))
         begin += len(part.lanes.channels)
-    pixels.append(render("int4/parts.c.j2", k=values, parts=calls).strip())
-    return render("int4/window.c.j2", k=values, pixel="\n\n".join(pixels))
+    if len(parts) > 1:
+        pixels.append(render("int4/parts.c.j2", k=values, parts=calls).strip())
+    last = _alone(parts[-1], windows)
+    return render("int4/window.c.j2", k=values, a=last, pixel="\n\n".join(pixels))
 
 
-def _pixel(kernel: WindowKernel, values: Portable, windows: Windows) -> str:
+def _pixel(kernel: WindowKernel, windows: Windows) -> str:
     """The C function of one pixel, its arrays before it."""
-    assembly = _alone(kernel, windows)
-    portable = render("int4/pixel.c.j2", k=values)
-    text = render("avr/window.c.j2", a=assembly, k=values).strip() if assembly else ""
+    values, assembly = Portable(kernel, windows), _alone(kernel, windows)
+    text, hidden = "", tuple[str, ...]()
     if assembly:
         windows.shared |= assembly.shared
-        values.avr_step, values.avr_jump = assembly.stride_expressions
-        values.finds = assembly.finds
-        values.twin_only = assembly.twin_only(_weights_are_code(kernel, windows))
-    return render("int4/twins.c.j2", k=values, portable=portable, avr=text).strip()
+        text = render("avr/window.c.j2", a=assembly, k=values).strip()
+        hidden = assembly.twin_only(_weights_are_code(kernel, windows))
+    portable = render("int4/pixel.c.j2", k=values)
+    return render("int4/twins.c.j2", k=values, hidden=hidden, portable=portable, avr=text).strip()
 
 
 def in_assembly(kernel: WindowKernel, windows: Windows) -> bool:

@@ -24,13 +24,11 @@ class ThumbKernel(Fast):
 
 def ends(form: Form) -> bool:
     """Whether all channels are made, and sums end by products of 32 bits."""
-    op = form.op
     whole = form.out.extents[-1] == form.target.shape[-1]
-    return isinstance(op, Weighted) and whole and narrow_end(op, form.graph) is not None
+    return whole and isinstance(form.op, Weighted) and narrow_end(form.op, form.graph) is not None
 
 
 def stepped(form: Form) -> bool:
     """See ``Narrow``."""
-    assert isinstance(form.op, Weighted)
-    end = narrow_end(form.op, form.graph)
+    end = narrow_end(form.op, form.graph) if isinstance(form.op, Weighted) else None
     return end is not None and end.stepped
