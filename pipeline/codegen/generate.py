@@ -122,11 +122,9 @@ def _source(
     kernels = [without_idle(kernel.code()) for kernel in program.kernels.values()]
     if program.hardware.cpu in WEAVES:
         kernels = list(map(woven, kernels))
-    if program.permutations.nibbles:
-        program.headers.add("nn_cells.h")
     if program.constants.tables or any(part.code() for part in (program.places, program.orders)):
         program.headers.add("nn_int8.h")
-    if windows:
+    if windows or program.permutations.nibbles:
         program.headers.add("nn_cells.h")
     return render(
         "frame/model.c.j2",

@@ -80,11 +80,13 @@ def pooling(program: Program, image: Tensor, events: Sequence[Step]) -> Pooling 
 def source(program: Program, image: Tensor, found: Pooling, types: Mapping[str, str]) -> str:
     """C of the counters and of ``nn_feed``."""
     op, target = found.op, program.graph.tensors[found.op.output]
-    plain = _shifted(image, target, op)
+    averages = isinstance(op, AveragePool2d)
+    # shifts, or nothing at all, make a sum a stored value
+    plain = not averages or isinstance(getattr(op, "requant", None), PowerOfTwo)
+    plain = plain and not (image.zero_point or target.zero_point or op.clip)
     requant = getattr(op, "requant", PowerOfTwo()) if plain else PowerOfTwo()
     end = None if plain else ending(program, op)
     program.headers |= {"nn_cells.h"} | (set() if plain else {"nn_int8.h"})
-    averages = isinstance(op, AveragePool2d)
     lowest, highest = target.dtype.minimum, target.dtype.maximum
     low, high = (_extreme(op, requant, n) for n in (image.dtype.minimum, image.dtype.maximum))
     zero, channels = image.zero_point if averages else 0, grid(target.shape)[2]
@@ -116,12 +118,6 @@ def source(program: Program, image: Tensor, found: Pooling, types: Mapping[str, 
         result=_result(end, op, zero, channels) if end else (),
         **types,
     )
-
-
-def _shifted(image: Tensor, target: Tensor, op: Pool2d) -> bool:
-    """Shifts, or nothing at all, make a sum a stored value."""
-    shifts_only = not isinstance(op, AveragePool2d) or isinstance(op.requant, PowerOfTwo)
-    return shifts_only and not (image.zero_point or target.zero_point or op.clip)
 
 
 def _result(end: Ending, op: Pool2d, zero: int, channels: int) -> tuple[str, ...]:

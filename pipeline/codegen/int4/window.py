@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -13,13 +14,13 @@ from pipeline.codegen.int4.kernel import Use, Window, WindowKernel
 from pipeline.codegen.int4.lines import Pixel, are_disjoint, pixels
 from pipeline.codegen.int4.operators import window as window_of
 from pipeline.codegen.int4.portable import Portable
-from pipeline.codegen.int4.views import View, grid
+from pipeline.codegen.int4.views import View, as_pixels, grid
 from pipeline.codegen.int4.windows import Windows
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.names import identifier
 from pipeline.codegen.render import render
 from pipeline.kernels.avr.window import MOST_SUMS
-from pipeline.plan.vocabulary import Affine, Buffer
+from pipeline.plan.vocabulary import Buffer
 
 MOST_PIXELS = 255
 """Of a line."""
@@ -43,7 +44,7 @@ def compute(job: Job) -> None:
     lines = _lines(window, order, in_view, out_view, window.padded)
     use = Use(stored(windows.lines, lines), len(lines), in_view.row, in_view.column)
     kernel.calls.append(use)
-    kernel.in_rows &= _in_rows(in_buffer, in_view)
+    kernel.in_rows &= _in_rows(in_buffer)
     for y, x in order:
         kernel.out_addresses.add(windows.tables.address(out_view, y, x))
     for y, x in _inputs(window, order):
@@ -53,16 +54,15 @@ def compute(job: Job) -> None:
 
 def code(kernel: WindowKernel, windows: Windows) -> str:
     """The C of ``kernel``, once all its calls are known."""
-    parts, begin, calls = _parts(kernel, windows) or [kernel], 0, list[tuple[str, int]]()
+    parts = _parts(kernel, windows) or [kernel]
     pixels = [_pixel(part, windows) for part in parts]
     if len(parts) > 1:
         kernel = replace(kernel, window=replace(kernel.window, weights=None))
     values = Portable(kernel, windows)
-    for part in parts:
-        calls.append((part.name, begin))
-        begin += len(part.lanes.channels)
     if len(parts) > 1:
-        pixels.append(render("int4/parts.c.j2", k=values, parts=calls).strip())
+        begins = accumulate((len(part.lanes.channels) for part in parts), initial=0)
+        calls = zip((part.name for part in parts), begins, strict=False)
+        pixels.append(render("int4/parts.c.j2", k=values, parts=list(calls)).strip())
     last = _alone(parts[-1], windows)
     return render("int4/window.c.j2", k=values, a=last, pixel="\n\n".join(pixels))
 
@@ -117,18 +117,10 @@ def _weights_are_code(kernel: WindowKernel, windows: Windows) -> bool:
     return all(assembly is not None and assembly.code for assembly in codes)
 
 
-def _in_rows(buffer: Buffer, view: View) -> bool:
+def _in_rows(buffer: Buffer) -> bool:
     """Whether the pixels of each row lie side by side; rows may lie in a ring."""
-    _, columns, channels = grid(buffer.shape)
-    pixel = channels * buffer.nibbles
-    if view.kind == "affine":
-        return columns == 1 or view.column == pixel
-    if view.kind == "rows":
-        return view.pitch == pixel
-    place = buffer.map
-    if not isinstance(place, Affine) or len(place.strides) != 3 or any(place.wrap[1:]):
-        return False
-    return place.strides[1:] == (pixel, buffer.nibbles)
+    rows = as_pixels(buffer)
+    return bool((np.diff(rows.reshape(len(rows), -1), axis=1) == buffer.nibbles).all())
 
 
 def _kernel(windows: Windows, window: Window, in_view: View, out_view: View) -> WindowKernel:
