@@ -33,7 +33,7 @@ from pipeline.kernels.cortex_m.gathered import (
 )
 from pipeline.kernels.cortex_m.ordered import Ordered, OrderedConvolution, OrderedDense
 from pipeline.kernels.cortex_m.pool import Pool
-from pipeline.kernels.cortex_m.single import Rows, Single, Strips
+from pipeline.kernels.cortex_m.single import Single, Strips
 from pipeline.kernels.cortex_m.winograd import SPANS, LiveWinograd, Winograd
 
 RATES = {"cortex-m4": 1.0, "cortex-m7": 0.71, "cortex-m33": 0.9}
@@ -48,7 +48,7 @@ between multiplications. On others a load after a load is cheaper."""
 __all__ = ["RATES", "WEAVES", "Fast", "best_pixels", "has_dsp", "kernels"]
 
 KERNELS = (
-    *(Accumulate, Convolution, DenseLayer, Depthwise, Elements, Pool, Rows, Single, Strips),
+    *(Accumulate, Convolution, DenseLayer, Depthwise, Elements, Pool, Single, Strips),
     *(RowAdded, RowDense, RowDepthwise, RowDepthwiseWide, RowImage, RowPointwise, RowPool),
     *(RowConcat, RowElements, RowFused, RowSpatial, RowWide),
     *(GatheredConvolution, GatheredDepthwise, GatheredElements, GatheredPool),

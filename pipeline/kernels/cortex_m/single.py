@@ -15,7 +15,7 @@ from pipeline.kernels.cortex_m.columns import kinds
 from pipeline.kernels.cortex_m.fast import Fast, convolution, in_passes, pairs
 from pipeline.kernels.cortex_m.quick import quick_end
 from pipeline.kernels.form import Form
-from pipeline.kernels.work import Counts, made, positions, products
+from pipeline.kernels.work import Counts, made, positions
 
 MOST_COLUMNS = 16
 """Of an input whose columns have code of their own each."""
@@ -28,29 +28,12 @@ LEAST_CHANNELS = 8
 
 
 class Single(Fast):
-    """Tap by tap."""
+    """Piece by piece: of a tap, or of a row of the kernel where pixels have few channels."""
 
     word = "single"
-    takes = f"convolutions of one group, one channel at a time, of {LEAST_CHANNELS} or more"
-
-    def can(self, form: Form) -> bool:
-        return _one_channel(form) and form.source.shape[2] >= LEAST_CHANNELS
-
-    def counts(self, form: Form) -> Counts:
-        return {
-            "product": products(form),
-            "tap": made(form) * prod(positions(form)),
-            "output": made(form),
-        }
-
-
-class Rows(Fast):
-    """A row of the kernel at once."""
-
-    word = "rows"
     takes = (
-        f"convolutions of one group, one channel at a time, of fewer than {LEAST_CHANNELS} but "
-        "with as many products in a row of the kernel"
+        "convolutions of one group, one channel at a time, of "
+        f"{LEAST_CHANNELS} or more or with as many products in a row of the kernel"
     )
 
     def can(self, form: Form) -> bool:
@@ -58,18 +41,26 @@ class Rows(Fast):
             return False
         op, depth = convolution(form), form.source.shape[2]
         kernel_w = form.graph.tensors[op.parameters[0]].shape[2]
-        return (
-            depth < LEAST_CHANNELS <= kernel_w * depth
-            and op.dilation[1] == 1
-            and quick_end(op, form.graph) is not None
-        )
+        short = kernel_w * depth < LEAST_CHANNELS or op.dilation[1] > 1
+        return depth >= LEAST_CHANNELS or not short
 
     def counts(self, form: Form) -> Counts:
-        rows, columns = positions(form)
-        words, left = divmod(columns * form.source.shape[2], 4)
+        """Where a row of the kernel is a piece, taps are where some of it lie outside."""
+        op, (rows, _), depth = convolution(form), positions(form), form.source.shape[2]
+        kernel_w = form.graph.tensors[op.parameters[0]].shape[2]
+        inside = [
+            len(k.taps) for k in kinds(op, form.graph.tensors) for _ in range(k.first, k.stop)
+        ]
+        several = rows * made(form) / len(inside)
+        whole = inside.count(kernel_w) if depth < LEAST_CHANNELS else 0
+        pieces, taps = several * whole, several * (sum(inside) - whole * kernel_w)
+        of_row, left = divmod(kernel_w * depth, 4)
         return {
-            "word of a row": made(form) * rows * words,
-            "product left over": made(form) * rows * left,
+            "word of a piece": pieces * of_row + taps * (depth // 4),
+            "product left over": pieces * left + taps * (depth % 4),
+            "row in one piece": pieces,
+            "tap": taps,
+            "row of taps": several * (len(inside) - whole),
             "output": made(form),
         }
 

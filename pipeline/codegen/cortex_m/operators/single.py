@@ -8,6 +8,8 @@ once. What the zero point adds is taken off for each tap, since taps may lie out
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pipeline.codegen.c import window
@@ -16,65 +18,29 @@ from pipeline.codegen.cortex_m import step
 from pipeline.codegen.cortex_m.ending import end, wrapped
 from pipeline.codegen.cortex_m.strips import strips
 from pipeline.codegen.int8 import convolution
-from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.weights import table
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
 from pipeline.kernels.cortex_m.fast import pairs
 from pipeline.kernels.cortex_m.inner import unrolled
+from pipeline.kernels.cortex_m.single import LEAST_CHANNELS
 
 MOST_PAIRS = 8
 """Of channels in the code of the innermost loop."""
 
 
-def by_taps(job: Job) -> None:
-    op, view = job.operator(Conv2d), step.source_view(job)
-    source, name = job.tensor(op.inputs[0]), op.parameters[0]
-    values = job.program.graph.constants[name]
-    depth = values.shape[3]
-    kernel = (values.shape[1], values.shape[2])
-    inside, _, outs = convolution.ranges(job, op, depth)
-    rows, columns = window.window_axes(job.box, inside, kernel, op.stride, op.padding, op.dilation)
-    constants = job.program.constants
-    less = values.sum(axis=3) * source.zero_point
-    job.call(
-        "cortex_m/single",
-        convolution.about(job, op),
-        {"in": view, "out": job.out()},
-        {
-            **window.ranges(job.box, inside),
-            "o": outs.start,
-        },
-        True,
-        rows=rows,
-        columns=columns,
-        kernel=kernel,
-        depth=depth,
-        widen="s8" if source.dtype.signed else "u8",
-        weights=table(job, op),
-        less=constants.add(
-            op.name, "less", "int32_t", less, f"{op.name}: what the zero point adds to each tap"
-        ),
-        ending=ending(job.program, op),
-    )
-
-
-def by_rows(job: Job) -> None:
-    op, part, finish, view = job.operator(Conv2d), step.part(job), end(job), step.source_view(job)
-    assert finish.quick
+def in_pieces(job: Job) -> None:
+    op, part, view = job.operator(Conv2d), step.part(job), step.source_view(job)
     source, values = job.tensor(op.inputs[0]), job.program.graph.constants[op.parameters[0]]
-    channels, kernel_h, kernel_w, depth = values.shape
+    _, kernel_h, kernel_w, depth = values.shape
     height, width, _ = source.shape
     rows, columns = window.window_axes(
         job.box, (whole(height), whole(width)), (kernel_h, kernel_w), op.stride, op.padding,
         op.dilation,
     )  # fmt: skip
-    less = values.sum(axis=3) * source.zero_point
-    starts = wrapped((finish.starts + less.sum(axis=(1, 2)))[:, None])
-    ends = [starts, finish.quick.constants, less.sum(axis=2), less.reshape(channels, -1)]
     job.call(
-        "cortex_m/rows",
+        "cortex_m/single",
         convolution.about(job, op),
         {"in": view, "out": job.out()},
         {"o": part.start},
@@ -82,6 +48,7 @@ def by_rows(job: Job) -> None:
         rows=rows,
         columns=columns,
         columns_inside=width - kernel_w,
+        whole=depth < LEAST_CHANNELS,
         kernel=(kernel_h, kernel_w),
         depth=depth,
         height=str(height),
@@ -90,26 +57,35 @@ def by_rows(job: Job) -> None:
         out_columns=job.target.shape[1],
         widen="s8" if source.dtype.signed else "u8",
         weights=table(job, op),
-        table=job.program.constants.add(
-            op.name, "ends", "int32_t", np.concatenate(ends, axis=1),
-            f"{op.name}: for each channel what sums begin with, how they end, and what the zero "
-            "point adds to each row and to each tap",
-        ),
-        end=finish,
+        **_ends(job, op, by_row=True),
     )  # fmt: skip
 
 
+def _ends(job: Job, op: Conv2d, *, by_row: bool) -> dict[str, Any]:
+    """What ends a channel's sum, with a table: what it begins with, how it ends, and what the zero
+    point adds to each row of the kernel, if ``by_row``, and to each tap."""
+    finish, values = end(job), job.program.graph.constants[op.parameters[0]]
+    less = values.sum(axis=3) * job.tensor(op.inputs[0]).zero_point
+    starts = wrapped((finish.starts + less.sum(axis=(1, 2)))[:, None])
+    ends = [starts, *([finish.quick.constants] if finish.quick else [])]
+    each = [*([less.sum(axis=2)] if by_row else []), less.reshape(len(less), -1)]
+    text = "for each channel what sums begin with, how they end, and what the zero point adds"
+    return {
+        "end": finish,
+        "table": job.program.constants.add(
+            op.name, "ends", "int32_t", np.concatenate([*ends, *each], axis=1),
+            f"{op.name}: {text}",
+        ),
+    }  # fmt: skip
+
+
 def in_strips(job: Job) -> None:
-    op, part, finish = job.operator(Conv2d), step.part(job), end(job)
-    assert finish.quick
+    op, part = job.operator(Conv2d), step.part(job)
     tensors, name = job.program.graph.tensors, op.parameters[0]
     found = kinds(op, tensors)
     source, values = job.tensor(op.inputs[0]), job.program.graph.constants[name]
-    channels, kernel_h, kernel_w, depth = values.shape
+    _, kernel_h, kernel_w, depth = values.shape
     height, width, _ = source.shape
-    less = values.sum(axis=3) * source.zero_point
-    starts = finish.starts + less.sum(axis=(1, 2))
-    rows = [wrapped(starts[:, None]), finish.quick.constants, less.reshape(channels, -1)]
     job.call(
         "cortex_m/strips",
         convolution.about(job, op),
@@ -131,10 +107,5 @@ def in_strips(job: Job) -> None:
         strips=strips(found, op.stride[1], op.dilation[1], op.padding[2]),
         widen="s8" if source.dtype.signed else "u8",
         weights=table(job, op),
-        table=job.program.constants.add(
-            op.name, "ends", "int32_t", np.concatenate(rows, axis=1),
-            f"{op.name}: for each channel what sums begin with, how they end, and what the zero "
-            "point adds to each tap",
-        ),
-        end=finish,
+        **_ends(job, op, by_row=False),
     )  # fmt: skip
