@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+import numpy as np
+
 from pipeline.graph import broadcast
-from pipeline.graph.access import Operand, Window
+from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.operator import (
     BoxValues,
     Clip,
@@ -51,10 +53,12 @@ class Weighted(Operator):
 
 
 class Pairwise(Operator):
-    """Elements of two ``operands`` (activations or constants), broadcast, then requantized."""
+    """Elements of two ``operands`` (activations or constants), broadcast: ``join`` of both, which
+    rises or falls with either, then requantized."""
 
     element_wise: ClassVar[bool] = True
     reading: ClassVar[tuple[str, ...]] = ("inputs", "parameters", "operands")
+    join: ClassVar[np.ufunc]
 
     operands: tuple[str, str]
     requant: Requant
@@ -62,6 +66,24 @@ class Pairwise(Operator):
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
         return broadcast.shape_of(self.name, self.operands, tensors)
+
+    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+        rank = len(self.infer(tensors))
+        return (Term(tuple(broadcast.operand(name, tensors, rank) for name in self.operands)),)
+
+    def macs(self, tensors: Tensors) -> int:
+        """Counted as no work, as published figures do."""
+        return 0
+
+    def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
+        first, second = (broadcast.extremes(name, tensors) for name in self.operands)
+        ends = self.join.outer(first, second)
+        return min(0, int(ends.min())), max(0, int(ends.max()))
+
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+        operands = self.terms(tensors)[0].operands
+        x, y = (broadcast.values(each, tensors, out, regions) for each in operands)
+        return np.asarray(self.join(x, y))
 
     def overflow(self, tensors: Tensors, constants: Constants) -> str:
         return overflow(self.requant, self.partial_sums(tensors, constants))
