@@ -8,7 +8,7 @@ from pipeline.graph.operators.add import Add
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.fast import Fast
-from pipeline.kernels.cortex_m.gathered import anywhere
+from pipeline.kernels.cortex_m.gathered import whole_pixels
 from pipeline.kernels.cortex_m.quick import REACH, element_end, endings_of
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap
@@ -83,7 +83,8 @@ class RowElements(Elements):
 
 
 class GatheredElements(Elements):
-    """Of pixels that lie anywhere, one after the other; channels of a pixel may do so, too."""
+    """Of pixels that lie anywhere, such as a tile's, one after the other; channels of a pixel may
+    do so, too."""
 
     word = "gathered_elements"
     takes = (
@@ -92,7 +93,8 @@ class GatheredElements(Elements):
     )
 
     def can(self, form: Form) -> bool:
-        return bool(images(form)) and len(form.target.shape) == 3 and anywhere(form)
+        image = bool(images(form)) and len(form.target.shape) == 3
+        return image and whole_pixels(form) and not super().can(form)
 
     def each_row(self, form: Form) -> bool:
         return False
