@@ -172,7 +172,9 @@ def _laid(draft: Draft, regions: Sequence[Region], keep_input: bool, effort: int
 
 
 def _body(regions: Iterable[Region], draft: Draft) -> tuple[Step, ...]:
-    return tuple(step for region in regions for step in region.steps(draft))
+    found = tuple(step for region in regions for step in region.steps(draft))
+    draft.reads.clear()  # of many layers much of what is held
+    return found
 
 
 def _anew(found: Laid, most_scratch: Mapping[str, int]) -> Draft:

@@ -36,9 +36,8 @@ def in_blocks(
     graph: Graph, operators: Sequence[Operator], hardware: Hardware, whole: frozenset[str]
 ) -> dict[str, int]:
     """Of what ``operators`` make row by row, but of ``whole``, which lie in one piece."""
-    images = [op.output for op in operators if rows_of(graph, op.output) > 1]
-    wide = {name: graph.tensors[name].shape[1] for name in images if name not in whole}
-    free = {name: block_pixels(hardware, columns) for name, columns in wide.items()}
+    images = (op.output for op in operators if rows_of(graph, op.output) > 1)
+    free = {n: block_pixels(hardware, graph.tensors[n].shape[1]) for n in images if n not in whole}
     able = {name: pixels for name, pixels in free.items() if pixels}
     alike = lying_alike(operators, able)
     lie = [[alike[name] for name in (*op.inputs, op.output) if name in alike] for op in operators]
@@ -92,18 +91,10 @@ def lying_alike(operators: Sequence[Operator], tensors: Iterable[str]) -> dict[s
     """Return for each of ``tensors`` one that stands for all that are made of it element by
     element, or that it is made of so."""
     found = {name: name for name in tensors}
-
-    def stands(name: str) -> str:
-        while found[name] != name:
-            name = found[name]
-        return name
-
     for op in operators:
-        names = [name for name in (op.output, *op.inputs) if op.element_wise and name in found]
-        for name in names[1:]:
-            found[stands(name)] = stands(names[0])
-    for name in reversed(found):  # what is made later stands for what it is made of
-        found[name] = found[found[name]]
+        names = [found[n] for n in (op.output, *op.inputs) if op.element_wise and n in found]
+        if names[1:]:
+            found |= {name: names[0] for name, other in found.items() if other in names}
     return found
 
 

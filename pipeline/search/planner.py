@@ -97,9 +97,7 @@ class Planner:
             patience.tries(form, number / len(moves))
             try:
                 plan = move(inf if least[0] else least[1])
-            except ThimbleError:  # not a chain
-                continue
-            if plan is None:
+            except ThimbleError:  # not a chain, or no better
                 continue
             lacking = bool(lacks(plan, self.graph, self.hardware))
             rank = lacking, _peak_bytes(plan), 0 if form == "rows" else number
@@ -130,15 +128,15 @@ class Planner:
         move = ByChannels(accumulator_bits=self.accumulator_bits)
         return _named(move.plan(self.graph, self.hardware), "partial")
 
-    def _pixels(self, peak_bytes: float) -> Plan | None:
-        """None where they hold ``peak_bytes`` or more, between parts already, or are too many."""
+    def _pixels(self, peak_bytes: float) -> Plan:
+        """Refuse where they hold ``peak_bytes`` or more between parts already, or are too many."""
         graph = self.graph
         view = PixelView.of(graph.tensors, graph.input, needed(graph), graph.output)
         blocks = [view.part(span) for span in view.spans() if span.stop - span.first > 1]
         woven = sum(prod(graph.tensors[op.output].shape[:-1]) for each in blocks for op in each)
         ends = (view.nibbles(end) for span in view.spans() for end in span)
         if max(ends, default=0) >= 2 * peak_bytes or woven > self.effort * WOVEN:
-            return None
+            raise ThimbleError("pixels in place: no less memory, or too many")
         notes = (("form", "herringbone"),)
         return in_place(graph, self.hardware, "herringbone", called=NAME, notes=notes)
 
@@ -170,8 +168,8 @@ class Planner:
     def _notes(self, found: Found) -> Notes:
         bound = ("order_bound_bytes", found.bound / 2)
         share = ("repeated_macs_pct", round(100 * found.repeated / max(1, self.graph.macs), 2))
-        again = (share,) * bool(found.repeated)
-        return ("form", "rows"), ("segments", found.segments), bound, *again
+        form = ("form", "rows"), ("segments", found.segments), bound
+        return (*form, share) if found.repeated else form
 
     def _arena_nibbles(self, plan: Plan) -> int:
         return high_water_nibbles(plan, self.hardware.activation_memory, constants=False)

@@ -39,23 +39,21 @@ def searched(
     in_flash = alone.alone_us(graph, hardware, windows=False) if aim.flash_bytes else {}
     taking = timed(layers(graph), us, rates, in_flash)
     line_bytes, besides = hardware.card.line_bytes, hardware.sram_bytes - available
-    how, answer = (graph, taking, available, frames, rates, line_bytes, aim), None
+    how = graph, taking, available, frames, rates, line_bytes, aim
+    short: Notes = (CUT_SHORT,)
 
     def longer_us(region: Swapped) -> float:
-        if not us:
-            return 0.0
-        taken = noted_us(laid(name, region, (), graph, hardware, frames), graph)
+        taken = noted_us(laid(name, region, (), graph, hardware, frames), graph) if us else us
         return frames * (sum(taken.values()) - sum(us.values()))
 
     with Patience[Callable[[], best.Answer]](seconds) as patience:
-        answer = best.search(*how, patience=patience, longer_us=longer_us)
-    if answer is None:
+        region, notes = best.search(*how, patience=patience, longer_us=longer_us)
+        short = ()
+    if short:
         assert patience.best
         region, notes = patience.best()
-        answer = region, (*notes, CUT_SHORT)
-    region, notes = answer
     stays = {key: int(n) + besides for key, n in notes if key in best.STAYS}
-    return laid(name, region, tuple((dict(notes) | stays).items()), graph, hardware, frames)
+    return laid(name, region, (*(dict(notes) | stays).items(), *short), graph, hardware, frames)
 
 
 def laid(
