@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipeline.codegen.cortex_m.assembly import Block, Line, add_pair
+
 FULL = 4
 """Pixels times pairs of channels whose sums leave no register for where a loop ends."""
 
@@ -18,14 +20,6 @@ REACH = 255
 TEMPORARIES = ("w0", "w1", "w2", "w3", "x0", "x1", "e")
 POINTERS = {"w": ("int8_t", 1), "x": ("nn_word_t", 4)}
 """Their types, and bytes of those."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """An instruction, in assembly and in C."""
-
-    assembly: str
-    c: str
 
 
 @dataclass(frozen=True)
@@ -78,44 +72,27 @@ class Dot:
         rounds = self.groups // self.unroll
         sums = [f"{n}{p}_{k}" for k in range(pairs) for p in range(pixels) for n in "bs"]
         full, loops = pixels * pairs >= FULL, rounds > 1
-        turn = steps.lines(self.unroll) if loops else []
-        rest = steps.lines(self.groups - self.unroll * rounds if loops else self.groups)
-        assembly = [line.assembly for line in turn]
-        if loops:
-            stop = ["ldr %[x0], %[end]", "cmp %[w], %[x0]"] if full else ["cmp %[w], %[end]"]
-            assembly = ["1:", *assembly, *stop, "bne 1b"]
-        assembly += [line.assembly for line in rest]
-        used = [each for each in TEMPORARIES if any(f" %[{each}]," in line for line in assembly)]
-        held = {**dict.fromkeys(sums, "int32_t "), **{p: f"const {POINTERS[p][0]} *" for p in "wx"}}
-        registers = [*(f"r{n}" for n in range(4, 4 + len(sums))), "r0", "r1"]
-        changed = [f'[{n}] "+r"({n}_in)' for n in held] + [f'[{n}] "=&r"({n})' for n in used]
-        end = self.unroll * rounds * steps.weights
-        lines = [
-            "#if NN_DSP",
-            f"uint32_t {', '.join(used)};",
-            *[f"const int8_t *{'volatile' if full else 'const'} end = w + {end};"] * loops,
-            *(
-                f'register {kind}{name}_in __asm__("{register}") = {name};'
-                for (name, kind), register in zip(held.items(), registers, strict=True)
-            ),
-            "__asm__ volatile(",
-            *(f'"{line}\\n"' for line in assembly),
-            f": {', '.join(changed)}",
-            f""": {f'[end] "{"m" if full else "r"}"(end)' if loops else ""}""",
-            ': "cc", "memory");',
-            *(f"{name} = {name}_in;" for name in (*sums, "w")),
-            "#else",
-            f"uint32_t {', '.join(used)};",
-            *[f"for (int32_t n = 0; n < {rounds}; n++) {{"] * loops,
-            *(line.c for line in turn),
-            *["}"] * loops,
-            *(line.c for line in rest),
-            "#endif",
-        ]
+        turn = steps.lines(self.unroll if loops else self.groups)
+        rest = steps.lines(self.groups - self.unroll * rounds) if loops else []
         if self.apart and pairs > 1:
-            lines.append(f"w += {self.pair_bytes * (pairs - 1)};")
-        text = (line if line[0] == "#" else f"                {line}" for line in lines)
-        return "\n".join(["            {", *text, "            }\n"])
+            more = self.pair_bytes * (pairs - 1)
+            rest.append(Line(f"add %[w], %[w], #{more}", f"w += {more};"))
+        end = f"end = w + {self.unroll * rounds * steps.weights};"
+        text = " ".join(line.assembly for line in [*turn, *rest])
+        return Block(
+            turn=turn,
+            rest=rest,
+            rounds=rounds,
+            held={
+                **{name: ("int32_t ", f"r{4 + n}") for n, name in enumerate(sums)},
+                "w": ("const int8_t *", "r0"),
+                "x": ("const nn_word_t *", "r1"),
+            },
+            scratch={name: "" for name in TEMPORARIES if f" %[{name}]," in text},
+            before=[f"const int8_t *{'volatile' if full else 'const'} {end}"] * loops,
+            given=[f'[end] "{"m" if full else "r"}"(end)'] * loops,
+            stop=["ldr %[x0], %[end]", "cmp %[w], %[x0]"] if full else ["cmp %[w], %[end]"],
+        ).code(12)
 
 
 @dataclass
@@ -163,10 +140,7 @@ class Steps:
 
         def both(w: str, x: int, pixel: int, pair: int) -> Iterator[Line]:
             for total, by in ((f"b{pixel}_{pair}", "e"), (f"s{pixel}_{pair}", w)):
-                yield Line(
-                    f"smlad %[{total}], %[{by}], %[x{x}], %[{total}]",
-                    f"{total} = nn_add_pair({by}, x{x}, {total});",
-                )
+                yield add_pair(total, by, f"x{x}")
 
         if self.pixels > 1:
             for pair in range(self.pairs):

@@ -6,10 +6,11 @@ is loaded once for all of them: ``dilation`` columns apart, as many as there are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from pipeline.codegen.cortex_m.assembly import Block, Line, add_pair
 from pipeline.kernels.cortex_m.columns import Kind
 
 REGISTERS = ("r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "r14")
@@ -41,14 +42,50 @@ class Strip:
     def fits(self) -> bool:
         return len(self.outs) + len(self.weights) <= len(REGISTERS)
 
-    def register(self, number: int) -> str:
-        """Of outputs, then of weights."""
-        return REGISTERS[number]
+    def code(self, kernel_w: int, pairs: int, unroll: int) -> str:
+        """C that adds to a0 and so on what a row gives: ``pairs`` of channels of pixels at ``from``
+        and of weights at ``w``, ``unroll`` in a round of the loop."""
+        step = list(self._step(kernel_w, pairs))
+        rounds, left = divmod(pairs, unroll)
+        sums = [f"a{n}" for n in range(len(self.outs))]
+        weights = [f"w{tap}" for tap in self.weights]
+        end = f'const nn_word_t *const end_in __asm__("r2") = w + {kernel_w * unroll * rounds};'
+        return Block(
+            turn=step * unroll,
+            rest=step * left,
+            rounds=rounds,
+            held={
+                **{a: ("int32_t ", to) for a, to in zip(sums, REGISTERS, strict=False)},
+                "from": ("const nn_word_t *", "r1"),
+                "w": ("const nn_word_t *", "r0"),
+            },
+            scratch=dict(zip(("x", *weights), ("r3", *REGISTERS[len(sums) :]), strict=False)),
+            before=[f"register {end}"] * (rounds > 1),
+            given=['[end] "r"(end_in)'] * (rounds > 1),
+            stop=["cmp %[w], %[end]"],
+        ).code(20)
+
+    def _step(self, kernel_w: int, pairs: int) -> Iterator[Line]:
+        """Two channels of the input: each pixel is loaded once for all outputs that it adds to. The
+        pointers move on with the last load of each."""
+        for tap in reversed(self.weights):
+            yield _load(f"w{tap}", "w", tap - self.weights[0], kernel_w)
+        for column in reversed(self.columns):
+            yield _load("x", "from", pairs * (column - self.columns[0]), 1)
+            yield from (add_pair(f"a{out}", "x", f"w{tap}") for out, tap in self.products(column))
 
     @property
     def instructions(self) -> int:
         """For two channels of the input."""
         return len(self.columns) + len(self.weights) + sum(map(len, self.taps)) + 1
+
+
+def _load(to: str, pointer: str, at: int, move: int) -> Line:
+    """The word ``at`` from a pointer, which moves on with its first one."""
+    if at:
+        return Line(f"ldr %[{to}], [%[{pointer}], #{4 * at}]", f"{to} = {pointer}[{at}];")
+    code = f"ldr %[{to}], [%[{pointer}]], #{4 * move}"
+    return Line(code, f"{to} = *{pointer}, {pointer} += {move};")
 
 
 def strips(kinds: Sequence[Kind], stride: int, dilation: int, pad: int) -> list[Strip]:
