@@ -14,16 +14,18 @@ from pipeline.kernels.cortex_m.inner import can_pack, unrolled
 
 
 def order(rows: int, row: int) -> IntArray:
-    """(words, 4): which of ``rows * row`` elements each byte of a widened window is; -1: none.
+    """(words, 2): which of ``rows * row`` elements are side by side in a widened window; -1: none.
 
-    Whole words of each row come first, then what is left of all of them.
+    Whole words of each row come first, then what is left of all of them; of each four elements the
+    even ones, then the odd ones.
     """
     whole = row - row % 4
     numbers = np.arange(rows * row).reshape(rows, row)
     first, rest = numbers[:, :whole].reshape(-1), numbers[:, whole:].reshape(-1)
     filled = np.full(-(-len(rest) // 4) * 4, -1)
     filled[: len(rest)] = rest
-    return np.concatenate([first, filled]).reshape(-1, 4)
+    fours = np.concatenate([first, filled]).reshape(-1, 4)
+    return fours[:, [[0, 2], [1, 3]]].reshape(-1, 2)
 
 
 def rests(rows: int, row: int, pixels: int) -> list[list[tuple[int, int]]]:
@@ -54,45 +56,34 @@ def passes(count: int, at_once: int, step: int) -> IntArray:
 
 
 def streamed(
-    job: Job, values: IntArray, places: IntArray, groups: IntArray, finish: End, most: int,
-    together: object = "two",
+    job: Job, values: IntArray, places: IntArray, groups: IntArray, finish: End, *, unroll: int,
+    kind: str = "", together: object = "two", **dot: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Return what templates take that multiply two channels, or ``together``, by words of a window.
 
     Args:
-        values: (channels, elements); ``places``: see ``order``; ``groups``: see ``pairs``.
-        most: words in the code of the innermost loop.
+        values: (channels, elements); ``places``, ``groups``: see ``paired``.
+        kind: of weights, in names; ``unroll``, ``dot``: see ``Dot``.
     """
-    name, constants = job.op.name, job.program.constants
-    packed = can_pack(values, finish.reach)
+    op, constants, packed = job.op, job.program.constants, can_pack(values, finish.reach)
+    taps: int = dot.get("taps", 1)
     return {
-        "dot": dot(places, most, packed),
+        "dot": Dot(groups=len(places) // taps, unroll=unroll, packed=packed, **dot),
         "weights": constants.add(
-            name, "weights", "int8_t", interleaved(values, places, groups, packed),
-            f"{name}: {together} channels by two elements", job.in_flash(job.op.parameters[0]), 4,
+            op.name, f"{kind}weights", "int8_t", paired(values, places, groups, packed),
+            f"{op.name}: {together} channels by two elements", job.in_flash(op.parameters[0]), 4,
         ),
         "table": constants.add(
-            name, "ends", "int32_t", finish.rows(groups.reshape(-1, 2), packed),
-            f"{name}: for two channels what sums begin with, and how they end",
+            op.name, f"{kind}ends", "int32_t", finish.rows(groups.reshape(-1, 2), packed),
+            f"{op.name}: for two channels what sums begin with, and how they end",
         ),
         "end": finish,
     }  # fmt: skip
 
 
-def dot(places: IntArray, most: int, packed: bool) -> Dot:
-    """How windows whose elements lie as ``places`` says are multiplied, ``most`` words in a row."""
-    groups = len(places)
-    return Dot(groups=2 * groups, unroll=2 * unrolled(groups, most), packed=packed)
-
-
-def interleaved(weights: IntArray, places: IntArray, groups: IntArray, packed: bool) -> IntArray:
-    """Bytes of the stream: for each group of channels, each word of the window, its even and then
-    its odd elements: see ``paired``.
-
-    Args:
-        places: see ``order``.
-    """
-    return paired(weights, places[:, [[0, 2], [1, 3]]].reshape(-1, 2), groups, packed)
+def by_fours(words: int, most: int) -> int:
+    """How many ``words`` of two elements a round of a loop takes, at ``most`` of four."""
+    return 2 * unrolled(words // 2, most)
 
 
 def paired(weights: IntArray, places: IntArray, groups: IntArray, packed: bool) -> IntArray:

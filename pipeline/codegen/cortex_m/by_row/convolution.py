@@ -13,7 +13,6 @@ import numpy as np
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.by_row.rows import input_rows, layouts, out_row
-from pipeline.codegen.cortex_m.dot import Dot
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
@@ -30,8 +29,8 @@ from pipeline.kernels.cortex_m.by_row.convolution import (
     reached_columns,
 )
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
-from pipeline.kernels.cortex_m.by_row.parts import Part, pairs_at_once
-from pipeline.kernels.cortex_m.inner import can_pack
+from pipeline.kernels.cortex_m.by_row.parts import Part
+from pipeline.kernels.form import Form
 
 KERNELS: dict[str, type[RowConvolution]] = {
     "pointwise": RowPointwise, "fused": RowFused, "conv2d": RowSpatial, "wide": RowWide,
@@ -128,11 +127,13 @@ class Run:
 
 
 def runs(
-    parts: list[Part], target: RowLayout, dot: Dot, source: RowLayout | None = None, stride: int = 1
+    form: Form, kernel: RowConvolution, source: RowLayout | None = None, stride: int = 1
 ) -> list[Run]:
-    def one(part: Part) -> Run:
-        at_once = pairs_at_once(part.pixels, target.channels, dot.pair_bytes)
-        return Run((part,), target, at_once, source, stride)
+    """``source``: how the input's rows lie, where pixels are read one by one from there."""
+    _, target = kernel.known(form)
+
+    def one(*parts: Part) -> Run:
+        return Run(parts, target, kernel.at_once(parts[0], form), source, stride)
 
     def like(part: Part) -> tuple[object, ...]:
         run = one(part)
@@ -141,75 +142,54 @@ def runs(
             return found
         return *found, run.word, bool(run.words), run.apart, tuple(run.bytes)
 
-    return [
-        Run(tuple(same), target, one(part).pairs, source, stride)
-        for part, same in ((each[0], each) for each in (list(g) for _, g in groupby(parts, like)))
-    ]
+    return [one(*same) for _, same in groupby(kernel.parts(form), like)]
 
 
 def pointwise(job: Job) -> None:
-    op = job.operator(Conv2d)
-    source, target = layouts(job, RowPointwise())
-    deep = -(-source.channels // 2)
-    dot, shared = _shared(job, "pointwise", in_blocks((1, 1), source.channels), deep, 1)
-    parts = list(RowPointwise().parts(form_of(job)))
-    _call(job, "pointwise", shared, parts=runs(parts, target, dot, source, op.stride[1]))
+    kernel, stride = RowPointwise(), job.operator(Conv2d).stride[1]
+    source, _ = layouts(job, kernel)
+    places, parts = in_blocks((1, 1), source.channels), runs(form_of(job), kernel, source, stride)
+    _call(job, "pointwise", places, {}, parts=parts)
 
 
 def fused(job: Job) -> None:
     source, target = layouts(job, RowFused())
-    places = in_blocks((1, 1), source.channels)
-    dot, shared = _shared(job, "fused", places, -(-source.channels // 2), 1)
-    found = [
-        replace(run, pairs=1)
-        for part in RowFused().parts(form_of(job))
-        for run in runs([part], target, dot, source)
-    ]
-    _call(job, "fused", shared, parts=found)
+    parts = [Run((part,), target, 1, source) for part in RowFused().parts(form_of(job))]
+    _call(job, "fused", in_blocks((1, 1), source.channels), {}, parts=parts)
 
 
 def spatial(job: Job) -> None:
     op = job.operator(Conv2d)
-    source, target = layouts(job, RowSpatial())
-    tensor, (_, rows, columns, _) = job.tensor(op.inputs[0]), job.tensor(op.parameters[0]).shape
-    deep, stride = -(-source.channels // 2), op.stride[1]
-    places = in_blocks((rows, columns), source.channels)
-    dot, shared = _shared(job, "conv2d", places, rows * deep, columns)
-    parts = list(RowSpatial().parts(form_of(job)))
-    (part,) = runs(parts, target, dot)
+    source, _ = layouts(job, RowSpatial())
+    _, rows, columns, _ = job.tensor(op.parameters[0]).shape
+    (part,) = runs(form_of(job), RowSpatial())
     block = source.at(BLOCK) - source.at(0) if source.columns > BLOCK else 0
     _call(
-        job, "conv2d", shared,
-        part=part, kernel_h=rows, pairs=deep, pad=op.padding[2], block=block,
-        move=block * stride,
-        outside=f"0x{(tensor.zero_point & 0xFFFF) * 0x10001:08X}u",
+        job, "conv2d", in_blocks((rows, columns), source.channels), {"taps": columns},
+        part=part, kernel_h=rows, pairs=-(-source.channels // 2), pad=op.padding[2], block=block,
+        move=block * op.stride[1],
     )  # fmt: skip
 
 
 def wide(job: Job) -> None:
     op, tensors = job.operator(Conv2d), job.program.graph.tensors
-    source, target = layouts(job, RowWide())
+    source, _ = layouts(job, RowWide())
     rows, taps = tensors[op.parameters[0]].shape[1], reached_columns(op, tensors)
     left, columns = columns_widened(op, tensors)
-    deep = -(-source.channels // 2)
-    places = in_blocks((rows, len(taps)), source.channels)
-    dot, shared = _shared(job, "wide", places, rows * deep, len(taps), taps)
     first = left - op.padding[2]  # of the first pixel's window, a tap there would be
     offsets = tuple((tap - taps[0]) * op.dilation[1] for tap in taps)
-    dot = replace(dot, wide=columns, offsets=offsets)
-    words = source.columns // BLOCK
+    words, rest = divmod(source.columns, BLOCK)
     blocks = not source.plane and source.pixels == BLOCK
-    rest = source.columns % BLOCK
-    zero = job.tensor(op.inputs[0]).zero_point
     _call(
-        job, "wide", shared | {"dot": dot},
-        parts=runs(list(RowWide().parts(form_of(job))), target, dot),
-        kernel_h=rows, pairs=deep, channel=source.apart(0), words=words, rest=rest,
+        job, "wide", in_blocks((rows, len(taps)), source.channels),
+        {"taps": len(taps), "wide": columns, "offsets": offsets}, taps,
+        parts=runs(form_of(job), RowWide()),
+        kernel_h=rows, pairs=-(-source.channels // 2), channel=source.apart(0), words=words,
+        rest=rest,
         word_step=BLOCK * source.channels if blocks else BLOCK,
         rest_at=source.at(BLOCK * words) if blocks else BLOCK * words,
         rest_channel=rest if blocks else source.columns,
         first=first + taps[0] * op.dilation[1], left=left, right=columns - left - source.columns,
-        outside=f"0x{(zero & 0xFFFF) * 0x10001:08X}u",
     )  # fmt: skip
 
 
@@ -217,16 +197,13 @@ def image(job: Job) -> None:
     op = job.operator(Conv2d)
     source, target = layouts(job, RowImage())
     _, rows, columns, depth = job.tensor(op.parameters[0]).shape
-    size = rows * columns * depth
-    words = -(-size // 4)
-    dot, shared = _shared(job, "image", in_words(size), 2 * words, 1)
+    places = weights.order(1, rows * columns * depth)
     stride, pad = op.stride[1], op.padding[2]
     last = (target.columns - 1) * stride - pad + columns
     _call(
-        job, "image", shared,
-        parts=runs(list(RowImage().parts(form_of(job))), target, dot),
-        kernel_h=rows, kernel_w=columns, row=columns * depth, words=words, stride=stride, pad=pad,
-        edges=pad > 0 or last > source.columns, zero=job.tensor(op.inputs[0]).zero_point,
+        job, "image", places, {}, parts=runs(form_of(job), RowImage()),
+        kernel_h=rows, kernel_w=columns, row=columns * depth, words=len(places) // 2,
+        stride=stride, pad=pad, edges=pad > 0 or last > source.columns,
     )  # fmt: skip
 
 
@@ -238,64 +215,48 @@ def in_blocks(kernel: tuple[int, int], channels: int) -> IntArray:
     return at.reshape(*kernel, -1, 2).transpose(0, 2, 1, 3).reshape(-1, 2)
 
 
-def in_words(elements: int) -> IntArray:
-    """The same of a window whose bytes are widened as they come."""
-    filled = np.full(-(-elements // 4) * 4, -1)
-    filled[:elements] = np.arange(elements)
-    return filled.reshape(-1, 2, 2).transpose(0, 2, 1).reshape(-1, 2)
+def _call(
+    job: Job, word: str, places: IntArray, dot: dict[str, Any], columns: Sequence[int] = (),
+    **more: Any,
+) -> None:  # fmt: skip
+    """Call ``word``'s template.
 
-
-def _shared(
-    job: Job, word: str, places: IntArray, groups: int, taps: int, columns: Sequence[int] = ()
-) -> tuple[Dot, dict[str, Any]]:
-    """What all of them hand to their templates; ``columns``: of the kernel, if not all are read."""
-    op, finish = job.operator(Conv2d), end(job)
-    name = op.parameters[0]
-    values = job.program.graph.constants[name]
+    Args:
+        places: see ``weights.paired``; ``dot``: what the kernel knows of it.
+        columns: of the kernel, if not all are read.
+        more: what the template knows besides.
+    """
+    op, finish, tensor = job.operator(Conv2d), end(job), job.tensor(job.op.inputs[0])
+    values = job.program.graph.constants[op.parameters[0]]
     if columns:
         never = values.sum((1, 2, 3)) - values[:, :, columns].sum((1, 2, 3))
-        zero = job.tensor(op.inputs[0]).zero_point
-        finish = replace(finish, starts=finish.starts + never * zero)
+        finish = replace(finish, starts=finish.starts + never * tensor.zero_point)
         values = values[:, :, columns]
-    flat = values.reshape(len(values), -1)
-    pairs = weights.pairs(len(flat), 2)
-    packed = can_pack(flat, finish.reach)
-    unroll = KERNELS[word]().unroll(form_of(job))
-    dot = Dot(
-        groups=groups, unroll=unroll, packed=packed, taps=taps, stride=op.stride[1], apart=True
-    )
-    constants, tensor = job.program.constants, job.tensor(op.inputs[0])
-    return dot, {
-        "dot": dot,
-        "uneven": len(flat) % 2 > 0,
-        "weights": constants.add(
-            op.name, "row_weights", "int8_t", weights.paired(flat, places, pairs, packed),
-            f"{op.name}: two channels by two elements", job.in_flash(name), 4,
-        ),
-        "table": constants.add(
-            op.name, "row_ends", "int32_t", finish.rows(pairs, packed),
-            f"{op.name}: for two channels what sums begin with, and how they end",
-        ),
-        "end": finish,
-        "widen": "s8" if tensor.dtype.signed else "u8",
-        "type": f"{tensor.dtype}_t",
-        "out_type": f"{job.target.dtype}_t",
-    }  # fmt: skip
-
-
-def _call(job: Job, word: str, shared: dict[str, Any], **more: Any) -> None:
-    given, target = KERNELS[word]().known(form_of(job))
-    rows = {row.name: row for row in input_rows(job)}
-    op = job.operator(Conv2d)
+    flat, form, kernel = values.reshape(len(values), -1), form_of(job), KERNELS[word]()
+    given, target = kernel.known(form)
+    stream = weights.streamed(
+        job, flat, places, weights.pairs(len(flat), 2), finish, unroll=kernel.unroll(form),
+        kind="row_", stride=op.stride[1], apart=True, **dot,
+    )  # fmt: skip
     job.call(
         f"cortex_m/by_row/{word}",
         about(job, op),
-        {"out": out_row(job), **rows, "scratch": step.scratch(job)},
+        {
+            "out": out_row(job),
+            **{row.name: row for row in input_rows(job)},
+            "scratch": step.scratch(job),
+        },
         {},
         job.apart,
         "row",
         given=given,
         target=target,
-        **shared,
+        uneven=len(flat) % 2 > 0,
+        widen="s8" if tensor.dtype.signed else "u8",
+        type=f"{tensor.dtype}_t",
+        out_type=f"{job.target.dtype}_t",
+        zero=tensor.zero_point,
+        outside=f"0x{(tensor.zero_point & 0xFFFF) * 0x10001:08X}u",
+        **stream,
         **more,
-    )
+    )  # fmt: skip

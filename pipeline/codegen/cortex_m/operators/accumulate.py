@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from pipeline.codegen.cortex_m import step, weights
+from pipeline.codegen.cortex_m.dot import Dot
 from pipeline.codegen.cortex_m.operators import rounded
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
@@ -66,7 +67,9 @@ def compute(job: Job) -> None:
         at_once=at_once,
         halves=halves(size, pixels),
         zero=source.zero_point,
-        dot=weights.dot(places, MOST_WORDS, packed),
+        dot=Dot(
+            groups=len(places), unroll=weights.by_fours(len(places), MOST_WORDS), packed=packed
+        ),
         pass_bytes=stream.shape[1],
         weights=job.program.constants.add(
             op.name, f"passes_{at_once}", "int8_t", stream,
@@ -84,7 +87,7 @@ def _once(values: IntArray, places: IntArray, packed: bool) -> IntArray:
     if count % 2:
         values = np.concatenate([values, np.zeros_like(values[:1])])
         pairs[-1, 0] = count
-    return weights.interleaved(values, places, pairs, packed)
+    return weights.paired(values, places, pairs, packed)
 
 
 def halves(size: int, pixels: int) -> list[int]:

@@ -137,5 +137,7 @@ def compute(job: Job) -> None:
         pad_row=shape.row if edges else 0,
         looked_up=view.lookup is not None,
         widen="s8" if source.dtype.signed else "u8",
-        **weights.streamed(job, values, places, pairs, finish, MOST_WORDS),
+        **weights.streamed(
+            job, values, places, pairs, finish, unroll=weights.by_fours(len(places), MOST_WORDS)
+        ),
     )  # fmt: skip

@@ -30,5 +30,13 @@ def compute(job: Job) -> None:
         pairs=at_once // 2,
         rests=weights.rests(1, source.size, 1)[0],
         widen="s8" if source.dtype.signed else "u8",
-        **weights.streamed(job, values, places, groups, end(job), MOST_WORDS[at_once], at_once),
+        **weights.streamed(
+            job,
+            values,
+            places,
+            groups,
+            end(job),
+            together=at_once,
+            unroll=weights.by_fours(len(places), MOST_WORDS[at_once]),
+        ),
     )

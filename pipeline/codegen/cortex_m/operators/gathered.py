@@ -118,7 +118,9 @@ def convolution(job: Job) -> None:
         rests=weights.rests(1, windows.elements, pixels)[0],
         beside=beside,
         made_at=made,
-        **weights.streamed(job, values, places, pairs, finish, MOST_WORDS),
+        **weights.streamed(
+            job, values, places, pairs, finish, unroll=weights.by_fours(len(places), MOST_WORDS)
+        ),
     )
 
 
