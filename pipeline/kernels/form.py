@@ -226,10 +226,11 @@ class Form:
 
     def alike_blocks(self) -> bool:
         """Whether it takes one row of each tensor but of vectors, all in blocks of as many
-        pixels."""
+        pixels; of operators element by element all have as many channels, too."""
         extents, pixels = self.out.extents, self.out.pixels
         return pixels > 0 and all(
-            (part.extents, part.pixels) == ((1, *extents[1:]), pixels)
+            (part.extents[:2], part.pixels) == ((1, extents[1]), pixels)
+            and (part.extents == extents or not self.op.element_wise)
             and self.covers(name, slice(1, 3))
             for name, part in self.parts.items()
             if any(n > 1 for n in self.graph.tensors[name].shape[:-1])

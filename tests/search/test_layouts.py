@@ -38,7 +38,7 @@ def test_what_is_concatenated_lies_in_blocks(columns: int) -> None:
     assert chosen.keys() >= {*joined.inputs, joined.output}
     plan = Joint().plan(graph, BOARD)
     used = {s.kernel for s in statements(plan) if isinstance(s, Compute) and s.op == joined.name}
-    assert used == {"cortex_m.row_concat"}
+    assert used == {"int8.concat"}
     text = generate(graph, plan, BOARD, {})["model.c"]
     assert "nn_torn[" not in text
 

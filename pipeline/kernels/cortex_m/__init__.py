@@ -8,7 +8,6 @@ from functools import cache
 from pipeline.hardware import Hardware
 from pipeline.kernels.cortex_m.accumulate import Accumulate
 from pipeline.kernels.cortex_m.by_row.added import RowAdded
-from pipeline.kernels.cortex_m.by_row.concat import RowConcat
 from pipeline.kernels.cortex_m.by_row.convolution import (
     RowFused,
     RowImage,
@@ -50,7 +49,7 @@ __all__ = ["RATES", "WEAVES", "Fast", "best_pixels", "has_dsp", "kernels"]
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Elements, Pool, Single, Strips),
     *(RowAdded, RowDense, RowDepthwise, RowDepthwiseWide, RowImage, RowPointwise, RowPool),
-    *(RowConcat, RowElements, RowFused, RowSpatial, RowWide),
+    *(RowElements, RowFused, RowSpatial, RowWide),
     *(GatheredConvolution, GatheredDepthwise, GatheredElements, GatheredPool),
 )
 

@@ -18,7 +18,6 @@ def costs(cpu: str, kernel: str) -> Counts:
 
 CODE_BYTES = {
     "row_added": 74,
-    "row_concat": 77,
     "row_conv2d": 1053,
     "row_dense": 503,
     "row_depthwise": 723,
@@ -152,12 +151,6 @@ COSTS = {
         "byte": (1.48, 1.42, 1.3),
         "channel with a shorter block": (1.56, 0.627, 2.99),
         "channel": (9.85, 4.17, 7.19),
-    },
-    "row_concat": {
-        "word": (3.23, 3.11, 3.35),
-        "word of a short piece": (2.76, 2.79, 2.79),
-        "long piece": (30.0, 15.4, 32.8),
-        "call": (43.7, 26.3, 41.7),
     },
     "row_conv2d": {
         "word of a pixel and a pair": (4.15, 2.07, 3.66),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pipeline.graph.families import Pairwise
+from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, best_gap, channel_gap, pixel_gap
@@ -38,8 +39,10 @@ class Portable(Kernel):
 
     def looks_up(self, form: Form) -> bool:
         """Blocks that lie alike are gone through as they lie."""
-        as_they_lie = isinstance(form.op, Lookup | Pairwise) and form.alike_blocks()
-        return form.torn and not as_they_lie
+        op = form.op
+        channels = isinstance(op, Concat) and op.axis == 2
+        as_they_lie = channels or isinstance(op, Lookup | Pairwise)
+        return form.torn and not (as_they_lie and form.alike_blocks())
 
     def unit(self, form: Form) -> tuple[int, ...]:
         over = form.op.slides and form.overlaps and self.overlap(form, form.op.inputs[0])

@@ -314,7 +314,7 @@ def concat(rng: np.random.Generator) -> Case:
     graph = net.graph()
     names = [*parts, made][int(rng.random() < 0.1) : len(parts) + int(rng.random() < 0.9)]
     pixels = {name: best_pixels(graph.tensors[name].shape[1]) for name in names}
-    return graph, pixels, "cortex_m.row_concat"
+    return graph, pixels, "int8.concat"
 
 
 def row_dense(rng: np.random.Generator) -> Case:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline.codegen.cortex_m.by_row import added as row_added
-from pipeline.codegen.cortex_m.by_row import concat as row_concat
 from pipeline.codegen.cortex_m.by_row import convolution as row_convolution
 from pipeline.codegen.cortex_m.by_row import dense as row_dense
 from pipeline.codegen.cortex_m.by_row import depthwise as row_depthwise
@@ -40,7 +39,6 @@ WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.ordered_dense": ordered.dense,
     "cortex_m.pool": pool.compute,
     "cortex_m.row_added": row_added.compute,
-    "cortex_m.row_concat": row_concat.compute,
     "cortex_m.row_conv2d": row_convolution.spatial,
     "cortex_m.row_dense": row_dense.compute,
     "cortex_m.row_depthwise": row_depthwise.compute,

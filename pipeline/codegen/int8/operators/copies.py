@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import nest
 from pipeline.codegen.c.values import Span, Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job, arena_view, shape_text
+from pipeline.codegen.int8.rows import made_row, row_view, stretches
 from pipeline.codegen.permutations import first_nibbles
 from pipeline.codegen.program import Program
 from pipeline.codegen.statements import PLACE, Argument, Call
@@ -25,6 +28,8 @@ from pipeline.plan.vocabulary import Move, Slice, Table
 def concat(job: Job) -> None:
     """One copy an input; none for an input that was computed where it belongs."""
     op = job.operator(Concat)
+    if op.axis == 2 and stretches(job):
+        return _in_blocks(job, op)
     base = 0
     for name in op.inputs:
         shape = job.tensor(name).shape
@@ -45,6 +50,29 @@ def concat(job: Job) -> None:
                 f"from it; the plan has {name} overlap it elsewhere"
             )
         _copy(job.program, op.name, f"{op.name}: {name} into its place", view, out, True)
+
+
+def _in_blocks(job: Job, op: Concat) -> None:
+    """A block of the row's output is one of each input, one after the other."""
+    row, base = made_row(job), 0
+    out, channels = row_view(job, "out", job.step.out, row), job.target.shape[2]
+    for name in op.inputs:
+        count, view = job.tensor(name).shape[2], row_view(job, "in", job.given(name), row)
+        for blocks, _, pixels in (stretch.extents for stretch in stretches(job)):
+            first = job.target.shape[1] - pixels if pixels != form_of(job).out.pixels else 0
+            to, read = (
+                replace(each, offset=each.offset + at)
+                for each, at in ((out, first * channels + base * pixels), (view, first * count))
+            )
+            strides = ((channels * pixels, 1), (count * pixels, 1))
+            loops, counts = nest.nest((Value(blocks), Value(count * pixels)), strides)
+            line = to.store(loops.at(0), read.load(loops.at(1)))
+            about = f"{op.name}: {name} into its place, a row in blocks"
+            views = {"in": read, "out": to}
+            _elements(
+                job.program, op.name, about, views, loops, counts, line=line, kind=f"row{pixels}"
+            )
+        base += count
 
 
 def pad(job: Job) -> None:
