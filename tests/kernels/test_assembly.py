@@ -148,6 +148,8 @@ def test_scratch_of_a_depthwise_layer_is_some_rows_of_a_channel() -> None:
     strip = strip_of(form(lambda net: net.depthwise(stride=(2, 2)), 60, 48, 2))
     assert strip.phases == 2 and strip.columns == 25
     assert 1 < strip.rows < 30 and strip.words <= MOST_WORDS < strip.words + 2 * strip.pitch
+    gap = thumb.Depthwise().overlap(form_of_a_row(whole.op, whole.graph, {}), "image")
+    assert gap is not None and gap.at == (0,) and not gap.aside_bytes
 
 
 def test_kernels_beyond_reach_are_portable() -> None:

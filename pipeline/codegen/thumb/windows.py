@@ -16,6 +16,7 @@ from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.graph.families import Weighted
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
+from pipeline.kernels.cortex_m.conv2d import evenly_spaced
 from pipeline.kernels.thumb.conv2d import pixels_of
 from pipeline.kernels.thumb.dense import UNROLL
 from pipeline.kernels.thumb.depthwise import Strip, strip_of, together
@@ -55,6 +56,7 @@ def convolution(job: Job) -> None:
         window=shape,
         pixels=pixels,
         even=count.known and count.const % pixels == 0,
+        kept=0 if job.apart else evenly_spaced(form_of(job)) % pixels,
         elements=shape.rows * shape.row,
         channels=job.target.shape[2],
         channel_words=rows.shape[1],

@@ -1,5 +1,6 @@
 """Convolutions of one group: windows of up to four pixels are widened to words, pixel beside pixel,
-so that each weight that is unpacked is multiplied with all of them."""
+so that each weight that is unpacked is multiplied with all of them. They are written once that is
+done, so that they may lie over what has been read for good."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.conv2d import Rows, cheapest, evenly_spaced, reached, row_by_row
 from pipeline.kernels.cortex_m.fast import convolution, in_rows
 from pipeline.kernels.form import Form
+from pipeline.kernels.gap import Gap, pixel_gap
 from pipeline.kernels.thumb.base import SUMS, ThumbKernel, ends, stepped
 from pipeline.kernels.work import Counts
 
@@ -30,11 +32,15 @@ class Convolution(ThumbKernel):
             isinstance(op, Conv2d)
             and op.groups == 1
             and in_rows(form)
-            and not form.overlaps
+            and (not form.overlaps or self.overlap(form, op.inputs[0]) is not None)
             and form.in_packed_rows(op.inputs[0])
             and bool(reached(op, form.graph.tensors))
             and ends(form)
         )
+
+    def overlap(self, form: Form, tensor: str) -> Gap | None:
+        gap = pixel_gap(form, tensor)
+        return gap and Gap(gap.forwards)
 
     def counts(self, form: Form) -> Counts:
         rows, columns, channels = form.out.extents

@@ -1,5 +1,6 @@
 """Depthwise convolutions, channel by channel: some rows of a channel are widened to words, column
-beside column, so that neighbouring outputs have each weight in common."""
+beside column, so that neighbouring outputs have each weight in common. All that a row's channel is
+made of is read before it is written, so that a row may lie over one that it is made of."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import ClassVar, NamedTuple
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.fast import convolution, in_rows
 from pipeline.kernels.form import Form
+from pipeline.kernels.gap import Gap, channel_gap
 from pipeline.kernels.thumb.base import SUMS, ThumbKernel, ends, stepped
 from pipeline.kernels.work import Counts
 
@@ -66,11 +68,18 @@ class Depthwise(ThumbKernel):
             op.groups == channels == form.source.shape[2] >= LEAST_CHANNELS
             and op.dilation == (1, 1)
             and rows * columns <= MOST_TAPS
-            and not form.overlaps
+            and (not form.overlaps or self.overlap(form, op.inputs[0]) is not None)
             and form.in_rows(op.inputs[0])
             and form.given.extents[2] == channels
             and ends(form)
         )
+
+    def overlap(self, form: Form, tensor: str) -> Gap | None:
+        gap = channel_gap(form, tensor)
+        return gap and gap._replace(aside_bytes=0)
+
+    def unit(self, form: Form) -> tuple[int, ...]:
+        return (*form.out.extents[:2], 1) if form.overlaps else super().unit(form)
 
     def counts(self, form: Form) -> Counts:
         op, (rows, columns, channels) = convolution(form), form.out.extents

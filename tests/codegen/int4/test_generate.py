@@ -228,10 +228,6 @@ def lines(rows: int) -> Chain:
     return Chain((rows, 4, 1)).conv("a", 1).dense("d", 2)
 
 
-def padded(columns: int) -> Chain:
-    return Chain((3, columns, 1)).conv("a", 1, padding=(1, 1, 1, 1)).dense("d", 2)
-
-
 def dense(depth: int, outputs: int) -> Chain:
     return Chain((3, 3, depth)).dense("d", outputs)
 
@@ -268,7 +264,8 @@ def shuffled(plan: Plan) -> Plan:
 
 CASES: list[tuple[Chain, Callable[[Plan], Plan] | None, tuple[str, ...], str]] = [
     (lines(258), None, ("run_a(&nn_lines[0], 256)", "_line_t *line, uint16_t lines"), "none"),
-    (padded(255), None, ("    int8_t y_step, x_step;",), "none"),
+    (Chain((3, 255, 1)).conv("a", 1, padding=(1, 1, 1, 1)).dense("d", 2), None,
+     ("    int8_t y_step, x_step;",), "none"),
     (dense(1, 64), moved, ("nn_permute_bytes_128(&nn_cycles[0], 0, 1, ",), "nn_take"),
     (dense(12, 256), None, ("static const uint8_t nn_channels_run_d[256]",), "none"),
     (dense(12, 257), None, ("static const uint16_t nn_channels_run_d[257]",), "none"),
