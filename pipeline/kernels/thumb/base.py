@@ -5,7 +5,6 @@ from __future__ import annotations
 from pipeline.graph.families import Weighted
 from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap
 from pipeline.kernels.thumb.ending import narrow_end
 
 SUMS = 4
@@ -16,10 +15,6 @@ class ThumbKernel(Fast):
     """``costs`` are those of a Cortex-M0+."""
 
     core = "thumb"
-
-    def overlap(self, form: Form, tensor: str) -> Gap | None:
-        """It writes apart from what it reads."""
-        return None
 
 
 def ends(form: Form) -> bool:
