@@ -139,179 +139,301 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv0(const int8_t *restrict 
                 y++;
             }
         }
+        int8_t *const to = &out[first * 4];
         const int8_t *w = nn_conv0_weights;
         const int32_t *q = nn_conv0_ends;
-        for (int32_t pair = 0; pair < 4; pair += 2) {
-            const int32_t o = pair;
-            int8_t *const to = &out[first * 4 + o];
+        for (int32_t begin = 0; begin < 4; begin += 2) {
+            const int32_t o = begin;
             const nn_word_t *x = windows;
-            int32_t b0 = q[0], s0 = q[1];
-            int32_t b1 = b0, s1 = s0;
-            int32_t b2 = b0, s2 = s0;
-            int32_t b3 = b0, s3 = s0;
-#if NN_DSP
+            int32_t b0_0 = q[0], s0_0 = q[1];
+            int32_t b1_0 = q[0], s1_0 = q[1];
+            int32_t b2_0 = q[0], s2_0 = q[1];
+            int32_t b3_0 = q[0], s3_0 = q[1];
             {
-                uint32_t w0, e, x0, x1;
+#if NN_DSP
+                uint32_t w0;
+                uint32_t x0;
+                uint32_t x1;
+                uint32_t e;
                 const int8_t *volatile end = w + 48;
-                register int32_t b0_in __asm__("r4") = b0, s0_in __asm__("r5") = s0;
-                register int32_t b1_in __asm__("r6") = b1, s1_in __asm__("r7") = s1;
-                register int32_t b2_in __asm__("r8") = b2, s2_in __asm__("r9") = s2;
-                register int32_t b3_in __asm__("r10") = b3, s3_in __asm__("r11") = s3;
+                register int32_t b0_0_in __asm__("r4") = b0_0;
+                register int32_t s0_0_in __asm__("r5") = s0_0;
+                register int32_t b1_0_in __asm__("r6") = b1_0;
+                register int32_t s1_0_in __asm__("r7") = s1_0;
+                register int32_t b2_0_in __asm__("r8") = b2_0;
+                register int32_t s2_0_in __asm__("r9") = s2_0;
+                register int32_t b3_0_in __asm__("r10") = b3_0;
+                register int32_t s3_0_in __asm__("r11") = s3_0;
                 register const int8_t *w_in __asm__("r0") = w;
                 register const nn_word_t *x_in __asm__("r1") = x;
                 __asm__ volatile(
-        "1:\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-        "ldr %[x0], %[end]\n"
-        "cmp %[w], %[x0]\n"
-        "bne 1b\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-                    : [b0] "+r"(b0_in), [s0] "+r"(s0_in), [b1] "+r"(b1_in), [s1] "+r"(s1_in), [b2] "+r"(b2_in), [s2] "+r"(s2_in), [b3] "+r"(b3_in), [s3] "+r"(s3_in), [w] "+r"(w_in), [x] "+r"(x_in),
-                      [w0] "=&r"(w0), [e] "=&r"(e), [x0] "=&r"(x0), [x1] "=&r"(x1)
-                    : [end] "m"(end)
-                    : "cc", "memory");
-                b0 = b0_in, s0 = s0_in;
-                b1 = b1_in, s1 = s1_in;
-                b2 = b2_in, s2 = s2_in;
-                b3 = b3_in, s3 = s3_in;
+                "1:\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                "ldr %[x0], %[end]\n"
+                "cmp %[w], %[x0]\n"
+                "bne 1b\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                : [b0_0] "+r"(b0_0_in), [s0_0] "+r"(s0_0_in), [b1_0] "+r"(b1_0_in), [s1_0] "+r"(s1_0_in), [b2_0] "+r"(b2_0_in), [s2_0] "+r"(s2_0_in), [b3_0] "+r"(b3_0_in), [s3_0] "+r"(s3_0_in), [w] "+r"(w_in), [x] "+r"(x_in), [w0] "=&r"(w0), [x0] "=&r"(x0), [x1] "=&r"(x1), [e] "=&r"(e)
+                : [end] "m"(end)
+                : "cc", "memory");
+                b0_0 = b0_0_in;
+                s0_0 = s0_0_in;
+                b1_0 = b1_0_in;
+                s1_0 = s1_0_in;
+                b2_0 = b2_0_in;
+                s2_0 = s2_0_in;
+                b3_0 = b3_0_in;
+                s3_0 = s3_0_in;
                 w = w_in;
-            }
+                x = x_in;
 #else
-            for (int32_t n = 0; n < 14; n++) {
-                const uint32_t both = nn_load_word(w), even = nn_even_s8(both);
-                b0 = nn_add_pair(even, x[0], b0);
-                s0 = nn_add_pair(both, x[0], s0);
-                b1 = nn_add_pair(even, x[1], b1);
-                s1 = nn_add_pair(both, x[1], s1);
-                b2 = nn_add_pair(even, x[2], b2);
-                s2 = nn_add_pair(both, x[2], s2);
-                b3 = nn_add_pair(even, x[3], b3);
-                s3 = nn_add_pair(both, x[3], s3);
-                w += 4;
-                x += 4;
-            }
+                uint32_t w0;
+                uint32_t x0;
+                uint32_t x1;
+                uint32_t e;
+                for (int32_t n = 0; n < 2; n++) {
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
+                }
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
 #endif
-{
-                to[0] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b0), q[2], q[3], q[4], nn_twice(b0)));
-                to[4] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b1), q[2], q[3], q[4], nn_twice(b1)));
-                to[8] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b2), q[2], q[3], q[4], nn_twice(b2)));
-                to[12] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b3), q[2], q[3], q[4], nn_twice(b3)));
             }
             {
-                to[1] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s0, b0), q[5], q[6], q[7], nn_twice_upper(s0, b0)));
-                to[5] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s1, b1), q[5], q[6], q[7], nn_twice_upper(s1, b1)));
-                to[9] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s2, b2), q[5], q[6], q[7], nn_twice_upper(s2, b2)));
-                to[13] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s3, b3), q[5], q[6], q[7], nn_twice_upper(s3, b3)));
+                const int32_t multiplier = q[2];
+                const int32_t offset = q[3];
+                const int32_t shift = q[4];
+                to[o + 0] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b0_0), multiplier, offset, shift, nn_twice(b0_0)));
+                to[o + 4] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b1_0), multiplier, offset, shift, nn_twice(b1_0)));
+                to[o + 8] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b2_0), multiplier, offset, shift, nn_twice(b2_0)));
+                to[o + 12] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b3_0), multiplier, offset, shift, nn_twice(b3_0)));
+            }
+            {
+                const int32_t multiplier = q[5];
+                const int32_t offset = q[6];
+                const int32_t shift = q[7];
+                to[o + 1] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s0_0, b0_0), multiplier, offset, shift, nn_twice_upper(s0_0, b0_0)));
+                to[o + 5] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s1_0, b1_0), multiplier, offset, shift, nn_twice_upper(s1_0, b1_0)));
+                to[o + 9] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s2_0, b2_0), multiplier, offset, shift, nn_twice_upper(s2_0, b2_0)));
+                to[o + 13] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s3_0, b3_0), multiplier, offset, shift, nn_twice_upper(s3_0, b3_0)));
             }
             q += 8;
         }
@@ -348,151 +470,243 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv1(const int8_t *restrict 
                 y++;
             }
         }
+        int8_t *const to = &out[first * 4];
         const int8_t *w = nn_conv1_weights;
         const int32_t *q = nn_conv1_ends;
-        for (int32_t pair = 0; pair < 4; pair += 2) {
-            const int32_t o = pair;
-            int8_t *const to = &out[first * 4 + o];
+        for (int32_t begin = 0; begin < 4; begin += 2) {
+            const int32_t o = begin;
             const nn_word_t *x = windows;
-            int32_t b0 = q[0], s0 = q[1];
-            int32_t b1 = b0, s1 = s0;
-            int32_t b2 = b0, s2 = s0;
-            int32_t b3 = b0, s3 = s0;
-#if NN_DSP
+            int32_t b0_0 = q[0], s0_0 = q[1];
+            int32_t b1_0 = q[0], s1_0 = q[1];
+            int32_t b2_0 = q[0], s2_0 = q[1];
+            int32_t b3_0 = q[0], s3_0 = q[1];
             {
-                uint32_t w0, e, x0, x1;
+#if NN_DSP
+                uint32_t w0;
+                uint32_t x0;
+                uint32_t x1;
+                uint32_t e;
                 const int8_t *volatile end = w + 72;
-                register int32_t b0_in __asm__("r4") = b0, s0_in __asm__("r5") = s0;
-                register int32_t b1_in __asm__("r6") = b1, s1_in __asm__("r7") = s1;
-                register int32_t b2_in __asm__("r8") = b2, s2_in __asm__("r9") = s2;
-                register int32_t b3_in __asm__("r10") = b3, s3_in __asm__("r11") = s3;
+                register int32_t b0_0_in __asm__("r4") = b0_0;
+                register int32_t s0_0_in __asm__("r5") = s0_0;
+                register int32_t b1_0_in __asm__("r6") = b1_0;
+                register int32_t s1_0_in __asm__("r7") = s1_0;
+                register int32_t b2_0_in __asm__("r8") = b2_0;
+                register int32_t s2_0_in __asm__("r9") = s2_0;
+                register int32_t b3_0_in __asm__("r10") = b3_0;
+                register int32_t s3_0_in __asm__("r11") = s3_0;
                 register const int8_t *w_in __asm__("r0") = w;
                 register const nn_word_t *x_in __asm__("r1") = x;
                 __asm__ volatile(
-        "1:\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-        "ldr %[x0], %[end]\n"
-        "cmp %[w], %[x0]\n"
-        "bne 1b\n"
-                    : [b0] "+r"(b0_in), [s0] "+r"(s0_in), [b1] "+r"(b1_in), [s1] "+r"(s1_in), [b2] "+r"(b2_in), [s2] "+r"(s2_in), [b3] "+r"(b3_in), [s3] "+r"(s3_in), [w] "+r"(w_in), [x] "+r"(x_in),
-                      [w0] "=&r"(w0), [e] "=&r"(e), [x0] "=&r"(x0), [x1] "=&r"(x1)
-                    : [end] "m"(end)
-                    : "cc", "memory");
-                b0 = b0_in, s0 = s0_in;
-                b1 = b1_in, s1 = s1_in;
-                b2 = b2_in, s2 = s2_in;
-                b3 = b3_in, s3 = s3_in;
+                "1:\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                "ldr %[x0], %[end]\n"
+                "cmp %[w], %[x0]\n"
+                "bne 1b\n"
+                : [b0_0] "+r"(b0_0_in), [s0_0] "+r"(s0_0_in), [b1_0] "+r"(b1_0_in), [s1_0] "+r"(s1_0_in), [b2_0] "+r"(b2_0_in), [s2_0] "+r"(s2_0_in), [b3_0] "+r"(b3_0_in), [s3_0] "+r"(s3_0_in), [w] "+r"(w_in), [x] "+r"(x_in), [w0] "=&r"(w0), [x0] "=&r"(x0), [x1] "=&r"(x1), [e] "=&r"(e)
+                : [end] "m"(end)
+                : "cc", "memory");
+                b0_0 = b0_0_in;
+                s0_0 = s0_0_in;
+                b1_0 = b1_0_in;
+                s1_0 = s1_0_in;
+                b2_0 = b2_0_in;
+                s2_0 = s2_0_in;
+                b3_0 = b3_0_in;
+                s3_0 = s3_0_in;
                 w = w_in;
-            }
+                x = x_in;
 #else
-            for (int32_t n = 0; n < 18; n++) {
-                const uint32_t both = nn_load_word(w), even = nn_even_s8(both);
-                b0 = nn_add_pair(even, x[0], b0);
-                s0 = nn_add_pair(both, x[0], s0);
-                b1 = nn_add_pair(even, x[1], b1);
-                s1 = nn_add_pair(both, x[1], s1);
-                b2 = nn_add_pair(even, x[2], b2);
-                s2 = nn_add_pair(both, x[2], s2);
-                b3 = nn_add_pair(even, x[3], b3);
-                s3 = nn_add_pair(both, x[3], s3);
-                w += 4;
-                x += 4;
-            }
+                uint32_t w0;
+                uint32_t x0;
+                uint32_t x1;
+                uint32_t e;
+                for (int32_t n = 0; n < 3; n++) {
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
+                }
 #endif
-{
-                to[0] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b0), (uint32_t)q[2], q[3]));
-                to[4] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b1), (uint32_t)q[2], q[3]));
-                to[8] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b2), (uint32_t)q[2], q[3]));
-                to[12] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b3), (uint32_t)q[2], q[3]));
             }
             {
-                to[1] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s0, b0), (uint32_t)q[5], q[6]));
-                to[5] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s1, b1), (uint32_t)q[5], q[6]));
-                to[9] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s2, b2), (uint32_t)q[5], q[6]));
-                to[13] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s3, b3), (uint32_t)q[5], q[6]));
+                const int32_t multiplier = q[2];
+                const int32_t offset = q[3];
+                to[o + 0] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b0_0), (uint32_t)multiplier, offset));
+                to[o + 4] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b1_0), (uint32_t)multiplier, offset));
+                to[o + 8] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b2_0), (uint32_t)multiplier, offset));
+                to[o + 12] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b3_0), (uint32_t)multiplier, offset));
+            }
+            {
+                const int32_t multiplier = q[5];
+                const int32_t offset = q[6];
+                to[o + 1] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s0_0, b0_0), (uint32_t)multiplier, offset));
+                to[o + 5] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s1_0, b1_0), (uint32_t)multiplier, offset));
+                to[o + 9] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s2_0, b2_0), (uint32_t)multiplier, offset));
+                to[o + 13] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s3_0, b3_0), (uint32_t)multiplier, offset));
             }
             q += 8;
         }
@@ -501,14 +715,45 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv1(const int8_t *restrict 
 
 /* add2: sum of (4, 4, 4) and (4, 4, 4), a word of each at a time */
 static __attribute__((noinline)) NN_KERNEL void nn_add2(const int8_t *left_in, const int8_t *right_in, int8_t *out) {
-    for (int32_t n = 0; n < 64; n += 4) {
-        const uint32_t lefts = nn_load_word(&left_in[n]), rights = nn_load_word(&right_in[n]);
-#pragma GCC unroll 4
-        for (int32_t byte = 0; byte < 4; byte++) {
-            const int32_t left = (int32_t)(int8_t)(lefts >> 8 * byte) * 2097152 - 33554432;
-            const int32_t right = (int32_t)(int8_t)(rights >> 8 * byte) * 2097152 + 20971520;
-            const int32_t sum = nn_add_product((uint32_t)left, 1087710153, 0) + nn_add_product((uint32_t)right, 1799892443, 0);
-            out[n + byte] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_requantized(nn_twice(sum), 1863888388, 19398656, 20, nn_twice(sum))), -15), 65);
+    int32_t at = 0;
+    for (int32_t block = 0; block < 1; block++)
+    for (int32_t run = 0; run < 1; run++, at += 64) {
+        {
+            const int8_t *const left = &left_in[at];
+            const int8_t *const right = &right_in[at];
+            int8_t *const to = &out[at];
+            for (int32_t c = 0; c < 64; c += 4) {
+                const uint32_t left_word = nn_load_word(&left[c]);
+                const uint32_t left_even = nn_add_even_s8(0xFFF0FFF0u, left_word);
+                const uint32_t left_odd = nn_add_odd_s8(0xFFF0FFF0u, left_word);
+                const uint32_t right_word = nn_load_word(&right[c]);
+                const uint32_t right_even = nn_add_even_s8(0x000A000Au, right_word);
+                const uint32_t right_odd = nn_add_odd_s8(0x000A000Au, right_word);
+                {
+                    const int32_t left_x = nn_low(left_even) * 2097152;
+                    const int32_t right_x = nn_low(right_even) * 2097152;
+                    const int32_t value = nn_twice(nn_add_product((uint32_t)left_x, 1087710153, 0) + nn_add_product((uint32_t)right_x, 1799892443, 0));
+                    to[c + 0] = (int8_t)(nn_min(nn_max(nn_saturated_s8(nn_requantized(value, 1863888388, 19398656, 20, value)), -15), 65));
+                }
+                {
+                    const int32_t left_x = nn_low(left_odd) * 2097152;
+                    const int32_t right_x = nn_low(right_odd) * 2097152;
+                    const int32_t value = nn_twice(nn_add_product((uint32_t)left_x, 1087710153, 0) + nn_add_product((uint32_t)right_x, 1799892443, 0));
+                    to[c + 1] = (int8_t)(nn_min(nn_max(nn_saturated_s8(nn_requantized(value, 1863888388, 19398656, 20, value)), -15), 65));
+                }
+                {
+                    const int32_t left_x = nn_high(left_even) * 2097152;
+                    const int32_t right_x = nn_high(right_even) * 2097152;
+                    const int32_t value = nn_twice(nn_add_product((uint32_t)left_x, 1087710153, 0) + nn_add_product((uint32_t)right_x, 1799892443, 0));
+                    to[c + 2] = (int8_t)(nn_min(nn_max(nn_saturated_s8(nn_requantized(value, 1863888388, 19398656, 20, value)), -15), 65));
+                }
+                {
+                    const int32_t left_x = nn_high(left_odd) * 2097152;
+                    const int32_t right_x = nn_high(right_odd) * 2097152;
+                    const int32_t value = nn_twice(nn_add_product((uint32_t)left_x, 1087710153, 0) + nn_add_product((uint32_t)right_x, 1799892443, 0));
+                    to[c + 3] = (int8_t)(nn_min(nn_max(nn_saturated_s8(nn_requantized(value, 1863888388, 19398656, 20, value)), -15), 65));
+                }
+            }
         }
     }
 }
@@ -735,90 +980,126 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv4(const int8_t *restrict 
             nn_widen_s8(to, from, 1, 4);
             from += 4;
         }
+        int8_t *const to = &out[first * 6];
         const int8_t *w = nn_conv4_weights;
         const int32_t *q = nn_conv4_ends;
-        for (int32_t pair = 0; pair < 6; pair += 2) {
-            const int32_t o = pair;
-            int8_t *const to = &out[first * 6 + o];
+        for (int32_t begin = 0; begin < 6; begin += 2) {
+            const int32_t o = begin;
             const nn_word_t *x = windows;
-            int32_t b0 = q[0], s0 = q[1];
-            int32_t b1 = b0, s1 = s0;
-            int32_t b2 = b0, s2 = s0;
-            int32_t b3 = b0, s3 = s0;
-#if NN_DSP
+            int32_t b0_0 = q[0], s0_0 = q[1];
+            int32_t b1_0 = q[0], s1_0 = q[1];
+            int32_t b2_0 = q[0], s2_0 = q[1];
+            int32_t b3_0 = q[0], s3_0 = q[1];
             {
-                uint32_t w0, e, x0, x1;
-                register int32_t b0_in __asm__("r4") = b0, s0_in __asm__("r5") = s0;
-                register int32_t b1_in __asm__("r6") = b1, s1_in __asm__("r7") = s1;
-                register int32_t b2_in __asm__("r8") = b2, s2_in __asm__("r9") = s2;
-                register int32_t b3_in __asm__("r10") = b3, s3_in __asm__("r11") = s3;
+#if NN_DSP
+                uint32_t w0;
+                uint32_t x0;
+                uint32_t x1;
+                uint32_t e;
+                register int32_t b0_0_in __asm__("r4") = b0_0;
+                register int32_t s0_0_in __asm__("r5") = s0_0;
+                register int32_t b1_0_in __asm__("r6") = b1_0;
+                register int32_t s1_0_in __asm__("r7") = s1_0;
+                register int32_t b2_0_in __asm__("r8") = b2_0;
+                register int32_t s2_0_in __asm__("r9") = s2_0;
+                register int32_t b3_0_in __asm__("r10") = b3_0;
+                register int32_t s3_0_in __asm__("r11") = s3_0;
                 register const int8_t *w_in __asm__("r0") = w;
                 register const nn_word_t *x_in __asm__("r1") = x;
                 __asm__ volatile(
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "smlad %[b1], %[e], %[x1], %[b1]\n"
-        "smlad %[s1], %[w0], %[x1], %[s1]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "smlad %[b2], %[e], %[x0], %[b2]\n"
-        "smlad %[s2], %[w0], %[x0], %[s2]\n"
-        "smlad %[b3], %[e], %[x1], %[b3]\n"
-        "smlad %[s3], %[w0], %[x1], %[s3]\n"
-                    : [b0] "+r"(b0_in), [s0] "+r"(s0_in), [b1] "+r"(b1_in), [s1] "+r"(s1_in), [b2] "+r"(b2_in), [s2] "+r"(s2_in), [b3] "+r"(b3_in), [s3] "+r"(s3_in), [w] "+r"(w_in), [x] "+r"(x_in),
-                      [w0] "=&r"(w0), [e] "=&r"(e), [x0] "=&r"(x0), [x1] "=&r"(x1)
-                    : 
-                    : "cc", "memory");
-                b0 = b0_in, s0 = s0_in;
-                b1 = b1_in, s1 = s1_in;
-                b2 = b2_in, s2 = s2_in;
-                b3 = b3_in, s3 = s3_in;
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
+                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
+                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
+                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
+                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
+                : [b0_0] "+r"(b0_0_in), [s0_0] "+r"(s0_0_in), [b1_0] "+r"(b1_0_in), [s1_0] "+r"(s1_0_in), [b2_0] "+r"(b2_0_in), [s2_0] "+r"(s2_0_in), [b3_0] "+r"(b3_0_in), [s3_0] "+r"(s3_0_in), [w] "+r"(w_in), [x] "+r"(x_in), [w0] "=&r"(w0), [x0] "=&r"(x0), [x1] "=&r"(x1), [e] "=&r"(e)
+                : 
+                : "cc", "memory");
+                b0_0 = b0_0_in;
+                s0_0 = s0_0_in;
+                b1_0 = b1_0_in;
+                s1_0 = s1_0_in;
+                b2_0 = b2_0_in;
+                s2_0 = s2_0_in;
+                b3_0 = b3_0_in;
+                s3_0 = s3_0_in;
                 w = w_in;
-            }
+                x = x_in;
 #else
-            for (int32_t n = 0; n < 2; n++) {
-                const uint32_t both = nn_load_word(w), even = nn_even_s8(both);
-                b0 = nn_add_pair(even, x[0], b0);
-                s0 = nn_add_pair(both, x[0], s0);
-                b1 = nn_add_pair(even, x[1], b1);
-                s1 = nn_add_pair(both, x[1], s1);
-                b2 = nn_add_pair(even, x[2], b2);
-                s2 = nn_add_pair(both, x[2], s2);
-                b3 = nn_add_pair(even, x[3], b3);
-                s3 = nn_add_pair(both, x[3], s3);
-                w += 4;
-                x += 4;
-            }
+                uint32_t w0;
+                uint32_t x0;
+                uint32_t x1;
+                uint32_t e;
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
+                w0 = nn_load_word(&(w += 4)[-4]);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                b1_0 = nn_add_pair(e, x1, b1_0);
+                s1_0 = nn_add_pair(w0, x1, s1_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                b2_0 = nn_add_pair(e, x0, b2_0);
+                s2_0 = nn_add_pair(w0, x0, s2_0);
+                b3_0 = nn_add_pair(e, x1, b3_0);
+                s3_0 = nn_add_pair(w0, x1, s3_0);
 #endif
-{
-                to[0] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b0), q[2], q[3], q[4], nn_twice(b0)));
-                to[6] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b1), q[2], q[3], q[4], nn_twice(b1)));
-                to[12] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b2), q[2], q[3], q[4], nn_twice(b2)));
-                to[18] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b3), q[2], q[3], q[4], nn_twice(b3)));
             }
             {
-                to[1] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s0, b0), q[5], q[6], q[7], nn_twice_upper(s0, b0)));
-                to[7] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s1, b1), q[5], q[6], q[7], nn_twice_upper(s1, b1)));
-                to[13] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s2, b2), q[5], q[6], q[7], nn_twice_upper(s2, b2)));
-                to[19] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s3, b3), q[5], q[6], q[7], nn_twice_upper(s3, b3)));
+                const int32_t multiplier = q[2];
+                const int32_t offset = q[3];
+                const int32_t shift = q[4];
+                to[o + 0] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b0_0), multiplier, offset, shift, nn_twice(b0_0)));
+                to[o + 6] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b1_0), multiplier, offset, shift, nn_twice(b1_0)));
+                to[o + 12] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b2_0), multiplier, offset, shift, nn_twice(b2_0)));
+                to[o + 18] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b3_0), multiplier, offset, shift, nn_twice(b3_0)));
+            }
+            {
+                const int32_t multiplier = q[5];
+                const int32_t offset = q[6];
+                const int32_t shift = q[7];
+                to[o + 1] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s0_0, b0_0), multiplier, offset, shift, nn_twice_upper(s0_0, b0_0)));
+                to[o + 7] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s1_0, b1_0), multiplier, offset, shift, nn_twice_upper(s1_0, b1_0)));
+                to[o + 13] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s2_0, b2_0), multiplier, offset, shift, nn_twice_upper(s2_0, b2_0)));
+                to[o + 19] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s3_0, b3_0), multiplier, offset, shift, nn_twice_upper(s3_0, b3_0)));
             }
             q += 8;
         }
@@ -873,67 +1154,98 @@ static __attribute__((noinline)) NN_KERNEL void nn_average5(const int8_t *restri
 
 /* dense6: dense (1, 1, 6) -> (3), 2 channels at a time */
 static __attribute__((noinline)) NN_KERNEL void nn_dense6(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
-    nn_word_t *const wide = (nn_word_t *)scratch; /* the input, widened */
-    nn_word_t *const to = nn_widen_s8(wide, in, 1, 1);
+    nn_word_t *const windows = (nn_word_t *)scratch; /* the input, widened */
+    nn_word_t *const to = nn_widen_s8(windows, in, 1, 1);
     nn_half_t *const rest = (nn_half_t *)to;
     rest[0] = in[4];
     rest[2] = in[5];
-    const int8_t *w = nn_dense6_weights;
-    const int32_t *q = nn_dense6_ends;
-    for (int32_t begin = 0; begin < 3; begin += 2) {
-        const int32_t o = nn_min(begin, 1);
-        const nn_word_t *x = wide;
-        int32_t b0 = q[0], s0 = q[1];
+        const int8_t *w = nn_dense6_weights;
+        const int32_t *q = nn_dense6_ends;
+        for (int32_t begin = 0; begin < 3; begin += 2) {
+            const int32_t o = nn_min(begin, 1);
+            const nn_word_t *x = windows;
+            int32_t b0_0 = q[0], s0_0 = q[1];
+            {
 #if NN_DSP
-        {
-            uint32_t e, w0, w1, x0, x1;
-                register int32_t b0_in __asm__("r4") = b0, s0_in __asm__("r5") = s0;
+                uint32_t w0;
+                uint32_t w1;
+                uint32_t x0;
+                uint32_t x1;
+                uint32_t e;
+                register int32_t b0_0_in __asm__("r4") = b0_0;
+                register int32_t s0_0_in __asm__("r5") = s0_0;
                 register const int8_t *w_in __asm__("r0") = w;
                 register const nn_word_t *x_in __asm__("r1") = x;
-            __asm__ volatile(
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[w1], [%[w]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "sxtb16 %[e], %[w1]\n"
-        "smlad %[b0], %[e], %[x1], %[b0]\n"
-        "smlad %[s0], %[w1], %[x1], %[s0]\n"
-        "ldr %[x0], [%[x]], #4\n"
-        "ldr %[x1], [%[x]], #4\n"
-        "ldr %[w0], [%[w]], #4\n"
-        "ldr %[w1], [%[w]], #4\n"
-        "sxtb16 %[e], %[w0]\n"
-        "smlad %[b0], %[e], %[x0], %[b0]\n"
-        "smlad %[s0], %[w0], %[x0], %[s0]\n"
-        "sxtb16 %[e], %[w1]\n"
-        "smlad %[b0], %[e], %[x1], %[b0]\n"
-        "smlad %[s0], %[w1], %[x1], %[s0]\n"
-                : [b0] "+r"(b0_in), [s0] "+r"(s0_in), [w] "+r"(w_in), [x] "+r"(x_in),
-[w0] "=&r"(w0), [w1] "=&r"(w1), [e] "=&r"(e),
-                  [x0] "=&r"(x0), [x1] "=&r"(x1)
+                __asm__ volatile(
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[w1], [%[w]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "sxtb16 %[e], %[w1]\n"
+                "smlad %[b0_0], %[e], %[x1], %[b0_0]\n"
+                "smlad %[s0_0], %[w1], %[x1], %[s0_0]\n"
+                "ldr %[x0], [%[x]], #4\n"
+                "ldr %[x1], [%[x]], #4\n"
+                "ldr %[w0], [%[w]], #4\n"
+                "ldr %[w1], [%[w]], #4\n"
+                "sxtb16 %[e], %[w0]\n"
+                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
+                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
+                "sxtb16 %[e], %[w1]\n"
+                "smlad %[b0_0], %[e], %[x1], %[b0_0]\n"
+                "smlad %[s0_0], %[w1], %[x1], %[s0_0]\n"
+                : [b0_0] "+r"(b0_0_in), [s0_0] "+r"(s0_0_in), [w] "+r"(w_in), [x] "+r"(x_in), [w0] "=&r"(w0), [w1] "=&r"(w1), [x0] "=&r"(x0), [x1] "=&r"(x1), [e] "=&r"(e)
                 : 
                 : "cc", "memory");
-                b0 = b0_in, s0 = s0_in;
+                b0_0 = b0_0_in;
+                s0_0 = s0_0_in;
                 w = w_in;
-        }
+                x = x_in;
 #else
-        for (int32_t n = 0; n < 4; n++) {
-            {
-                const uint32_t both = nn_load_word(w);
-                b0 = nn_add_pair(nn_even_s8(both), *x, b0);
-                s0 = nn_add_pair(both, *x, s0);
-                w += 4;
-            }
-            x++;
-        }
+                uint32_t w0;
+                uint32_t w1;
+                uint32_t x0;
+                uint32_t x1;
+                uint32_t e;
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                w0 = nn_load_word(&(w += 4)[-4]);
+                w1 = nn_load_word(&(w += 4)[-4]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                e = nn_even_s8(w1);
+                b0_0 = nn_add_pair(e, x1, b0_0);
+                s0_0 = nn_add_pair(w1, x1, s0_0);
+                x0 = nn_load_word(&(x += 1)[-1]);
+                x1 = nn_load_word(&(x += 1)[-1]);
+                w0 = nn_load_word(&(w += 4)[-4]);
+                w1 = nn_load_word(&(w += 4)[-4]);
+                e = nn_even_s8(w0);
+                b0_0 = nn_add_pair(e, x0, b0_0);
+                s0_0 = nn_add_pair(w0, x0, s0_0);
+                e = nn_even_s8(w1);
+                b0_0 = nn_add_pair(e, x1, b0_0);
+                s0_0 = nn_add_pair(w1, x1, s0_0);
 #endif
-        out[o + 0] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b0), q[2], q[3], q[4], nn_twice(b0)));
-        out[o + 1] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s0, b0), q[5], q[6], q[7], nn_twice_upper(s0, b0)));
-        q += 8;
-    }
+            }
+            {
+                const int32_t multiplier = q[2];
+                const int32_t offset = q[3];
+                const int32_t shift = q[4];
+                out[o + 0] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b0_0), multiplier, offset, shift, nn_twice(b0_0)));
+            }
+            {
+                const int32_t multiplier = q[5];
+                const int32_t offset = q[6];
+                const int32_t shift = q[7];
+                out[o + 1] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s0_0, b0_0), multiplier, offset, shift, nn_twice_upper(s0_0, b0_0)));
+            }
+            q += 8;
+        }
 }
 
 /* softmax7: softmax (3), as TFLite computes it in integers */
