@@ -116,7 +116,7 @@ class Steps:
         some = (words[n : n + at_once] for n in range(0, len(words), at_once))
         found = [line for each in some for line in self._step(each)]
         for pointer, more in (("w", self.weights * groups), ("x", self.beside * groups)):
-            found = moving(found, pointer, more)
+            found = moving(found, pointer, more, far=pointer == "x" and self.dot.wide > 0)
         return [line for line in found if isinstance(line, Line)]
 
     def _weight(self, to: str, word: tuple[int, int], pair: int) -> Load:
@@ -164,13 +164,14 @@ class Steps:
                 yield from [*self._widened(w), *both(w, n, 0, pair)]
 
 
-def moving(lines: list[Line | Load], pointer: str, more: int) -> list[Line | Load]:
+def moving(lines: list[Line | Load], pointer: str, more: int, *, far: bool) -> list[Line | Load]:
     """``lines`` with its loads written out, which move it to the next one's place and in the end
-    ``more`` elements on; where that is too far, the last line does."""
+    ``more`` elements on; where that is too far, or ``far``, the last line does: loads that jump to
+    and fro may then be woven."""
     size = POINTERS[pointer][1]
     places = [line.at for line in lines if isinstance(line, Load) and line.pointer == pointer]
     steps = [after - at for at, after in zip(places, [*places[1:], more], strict=False)]
-    near = places[:1] == [0] and all(size * abs(step) <= REACH for step in steps)
+    near = not far and places[:1] == [0] and all(size * abs(step) <= REACH for step in steps)
     moves = iter(steps)
 
     def load(line: Load) -> Line:
