@@ -271,10 +271,7 @@ def card(security: str) -> Files:
         (lambda: bytes_alone("dense to 32 bits"), {"main.c"}),
         (lambda: bytes_alone("mean pool padded"), set()),
         (lambda: whole("int4/golden/slots_stream"), {"model.c"}),
-        (
-            lambda: whole("int4/golden/slots_sram"),
-            set(),
-        ),  # outputs of 16 bits, its own
+        (lambda: whole("int4/golden/slots_sram"), set()),
         (lambda: whole("int4/golden/bytes"), set()),
         (for_cortex_m, {"model.c"}),
         (lambda: card("unchecked"), set()),
