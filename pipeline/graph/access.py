@@ -1,4 +1,4 @@
-"""Which elements an output element is made of, said without saying how.
+"""Declarations of which elements each output element is made of, without saying how.
 
 An output element is a sum (or a maximum) over *terms*; a term is a sum over *atoms*; an atom is the
 product of one element of each of the term's operands. A convolution has one term with two operands

@@ -1,4 +1,4 @@
-"""What every operator answers. One operator is one file in ``operators/``."""
+"""The interface of every operator. One operator is one file in ``operators/``."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Operator(ABC):
 
     @abstractmethod
     def terms(self, tensors: Tensors) -> tuple[Term, ...]:
-        """What every output element is made of."""
+        """Declare what every output element is made of."""
 
     def completion(self, tensors: Tensors) -> tuple[Operand, ...]:
         """Constants read once an element's sum is complete, such as a bias."""
@@ -98,7 +98,7 @@ class Operator(ABC):
         return (*terms, *self.completion(tensors))
 
     def channel_wise(self, tensors: Tensors) -> bool:
-        """Whether output channel c is made of channel c of every input and of nothing else of
+        """Check whether output channel c is made of channel c of every input and of nothing else of
         them."""
         shape = tensors[self.output].shape
         return all(
@@ -109,21 +109,21 @@ class Operator(ABC):
         )
 
     def reads_all(self, tensors: Tensors) -> bool:
-        """Whether every output element reads all of the first input."""
+        """Check whether every output element reads all of the first input."""
         operand = self.terms(tensors)[0].operands[0]
         shape = tensors[operand.tensor].shape
         return operand.windows == tuple(Window(None, extent) for extent in shape)
 
     def mixes_channels(self, tensors: Tensors) -> bool:
-        """Whether every output channel reads every input channel through weights of its own."""
+        """Check whether every output channel reads every input channel through its own weights."""
         return self.weighted and self._group(tensors) == tensors[self.inputs[0]].shape[-1]
 
     def depthwise(self, tensors: Tensors) -> bool:
-        """Whether every output channel reads one of several input channels through weights."""
+        """Check whether every output channel reads one of several input channels by weights."""
         return self.weighted and self._group(tensors) == 1 < tensors[self.inputs[0]].shape[-1]
 
     def _group(self, tensors: Tensors) -> int:
-        """How many channels of the first input an output element reads."""
+        """Count the channels of the first input that an output element reads."""
         return self.terms(tensors)[0].operands[0].windows[-1].count
 
     def overwritable(self, tensors: Tensors) -> tuple[str, ...]:

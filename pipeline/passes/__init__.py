@@ -43,7 +43,7 @@ def one_by_one(graph: Graph, names: Sequence[str]) -> Iterator[tuple[str, Graph]
 
 
 def size(graph: Graph) -> dict[str, float]:
-    """What passes make smaller: bytes of weights, multiply–accumulates, operators."""
+    """Measure what passes reduce: bytes of weights, multiply–accumulates, operators."""
     return {
         "weight_bytes": graph.weight_bytes,
         "macs": graph.macs,

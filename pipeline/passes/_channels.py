@@ -1,4 +1,4 @@
-"""Which channels of an integer graph always hold the same value, and which ones belong together."""
+"""Constant channels of an integer graph, and which channels belong together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What passes share: a graph with some of its parts exchanged."""
+"""Helpers that passes share: a graph with some of its parts replaced."""
 
 from __future__ import annotations
 

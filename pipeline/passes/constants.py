@@ -13,8 +13,8 @@ from pipeline.passes._edit import consumers, edited
 
 
 def apply(graph: Graph) -> Graph:
-    """What is left of them are parameters of sums and products: no other operator takes a constant
-    in an activation's place."""
+    """Fold operators on constants. Results that remain become parameters of additions and
+    multiplications: no other operator takes a constant in place of an activation."""
     values = _known(graph)
     going, readers = set[str](), consumers(graph)
     for op in reversed(graph.operators):

@@ -35,7 +35,7 @@ def apply(graph: Graph) -> Graph:
     values, readers = constant_channels(graph), consumers(graph)
 
     def stuck(node: Node) -> bool:
-        """Whether a reader of this channel would miss it."""
+        """Check whether some reader of this channel cannot absorb its constant."""
         name, k = node
         return any(
             not _absorbs(graph, op, k, values)

@@ -1,6 +1,5 @@
-"""What has to be placed: profiles of cells that live for some steps, and which of them may overlap
-where.
-"""
+"""Blocks to place: profiles of cells over their live intervals, and which of them may overlap
+where."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What keeps its shape: ``parts`` begin at one address, a multiple of ``align``, or
+    """Blocks that move together: ``parts`` begin at one address, a multiple of ``align``, or
     ``offsets`` above it, and end ``size`` above it at most. No two share a cell while both live."""
 
     parts: tuple[Block, ...]
@@ -136,7 +135,7 @@ APART = 1 << 33
 
 
 class Interference:
-    """Where each profile may not begin beside others that live with it.
+    """Address ranges where each profile may not begin, given others that live with it.
 
     Attributes:
         work: lookups so far, of a few microseconds each.
@@ -192,7 +191,7 @@ class Interference:
         return conflicts
 
     def met(self, addresses: Mapping[int, int]) -> bool:
-        """Whether one of the profiles meets another, all of them at ``addresses``."""
+        """Check whether any profile at its address in ``addresses`` conflicts with another."""
         at = np.array([addresses[n] for n in range(len(addresses))])
         for n, address in addresses.items():
             lows, highs = self[n].beside(at)

@@ -1,4 +1,4 @@
-"""Where the constants of a graph lie, and what lies on a card."""
+"""Placement of a graph's constants, and the tensors that lie on a card."""
 
 from collections.abc import Collection, Iterable
 

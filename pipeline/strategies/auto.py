@@ -1,4 +1,4 @@
-"""What to start with: the fastest plan that fits the board, whichever strategy makes it.
+"""The strategy to start with: the fastest plan that fits the board, whichever strategy makes it.
 
 Sums are exact and nothing is computed twice, so that outputs are those of ordinary execution.
 """

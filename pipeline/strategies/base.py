@@ -1,4 +1,4 @@
-"""What every strategy is. The YAML's ``_target_`` is the only registry."""
+"""The base class of every strategy. The YAML's ``_target_`` is the only registry."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -14,7 +14,7 @@ Layout = Literal["slots", "contiguous"]
 LAYOUTS: tuple[Layout, ...] = ("slots", "contiguous")
 Objective = Literal["memory", "latency", "throughput", "energy"]
 OBJECTIVES: tuple[Objective, ...] = ("memory", "latency", "throughput", "energy")
-"""Of all strategies; what each makes of them is in docs/strategies.md."""
+"""Objectives of all strategies; docs/strategies.md says what each strategy makes of them."""
 
 ANY = 1 << 62
 """More multiply–accumulates than a network has."""
@@ -58,7 +58,7 @@ class Strategy(ABC):
             raise ThimbleError(f"strategy.{key}={value}: choose {', '.join(others)} or {last}")
 
     def glance(self, graph: Graph, hardware: Hardware) -> Glance | None:
-        """What the plan will about hold at its peak, much sooner than that; None: only it says."""
+        """Estimate the plan's peak much faster than planning does; None: only a plan can tell."""
         return None
 
     @abstractmethod

@@ -1,5 +1,5 @@
-"""Where activations don't fit: what every plan needs that computes nothing twice, and what would
-help, of this network on this board."""
+"""Advice where activations don't fit: a bound on every plan that computes nothing twice, and what
+would help, for this network on this board."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -18,8 +18,8 @@ from pipeline.search.view.tiles import layers
 def lacking(
     report: Mapping[str, Any], plan: Plan, graph: Graph, hardware: Hardware
 ) -> dict[str, Any]:
-    """What ``report``, the verdict of a plan, gets besides: nothing where activations lie on a
-    card; where they fit, of what a planner chose, how far from the least it may be."""
+    """Return what to add to ``report``, a plan's verdict: nothing if activations lie on a card; if
+    they fit and a planner chose the plan, how far its memory may be above the least possible."""
     short = report["resource"].lower() == hardware.activation_memory
     crowded, notes = report["status"] == "infeasible" and short, dict(plan.notes)
     chosen = "form" in notes and "repeated_macs_pct" not in notes
@@ -51,7 +51,7 @@ def lacking(
 def ways(
     plan: Plan, graph: Graph, hardware: Hardware, short_bytes: float, hopeless: bool = False
 ) -> Iterator[str]:
-    """What may help, as one types it.
+    """Yield settings that may help, as one types them.
 
     Args:
         short_bytes: by how much the memory is too small for ``plan``.
@@ -74,6 +74,6 @@ def ways(
 
 
 def spreads(graph: Graph) -> bool:
-    """Whether windows overlap, so that parts of rows can be computed again instead of held."""
+    """Check whether windows overlap, so that rows can be computed again in part instead of held."""
     images = (op for op in graph.operators if isinstance(op, Conv2d))
     return any(max(graph.tensors[op.parameters[0]].shape[1:3]) > 1 for op in images)

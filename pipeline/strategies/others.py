@@ -1,4 +1,4 @@
-"""What other strategies would need on this board, of those that plan the network in a moment."""
+"""Memory that other strategies need on this board, of those that plan the network in a moment."""
 
 import inspect
 import pkgutil

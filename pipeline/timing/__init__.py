@@ -1,1 +1,1 @@
-"""When each step of a plan runs: a deterministic simulation, and what follows from it."""
+"""Times of each step of a plan: a deterministic simulation, and figures derived from it."""

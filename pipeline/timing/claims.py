@@ -1,4 +1,4 @@
-"""What follows from figures that a paper prints, by the formulas that it uses: SwapNN, section 5.
+"""Figures derived from those that a paper prints, by the formulas that it uses: SwapNN, section 5.
 
 A row of an experiment (``paper:``) that has ``of``, a mapping of printed figures, is computed here.
 """
@@ -13,11 +13,11 @@ from pipeline.timing.wear import half_bytes, years
 
 GB = 1e9
 GB_A_TB = 1024
-"""Of the paper's TB: only so do its lifetimes come out."""
+"""GB in a TB of the paper: only so are its lifetimes reproduced."""
 
 
 def years_first_failure(gb_a_day: float, card_gb: float, tb: float, of_gb: float) -> float | None:
-    """Of a card of ``card_gb``, when one of ``of_gb`` endures ``tb`` before its first failure."""
+    """Return the years until the first failure of ``card_gb``, if ``of_gb`` endure ``tb``."""
     return years(gb_a_day * GB, card_gb / of_gb * tb * GB_A_TB * GB)
 
 
@@ -40,7 +40,7 @@ def power_pct(wh: tuple[float, float], seconds: tuple[float, float]) -> float:
 
 
 def board_watt(wh: tuple[float, float], seconds: tuple[float, float]) -> float:
-    """Of the first run: the whole board, not the chip."""
+    """Return the power of the whole board, not only the chip, in the first run."""
     return wh[0] * 3600 / seconds[0]
 
 

@@ -18,7 +18,7 @@ SLOW_CARD_FAST_CORE, FAST_CARD_SLOW_CORE = (480, 10), (64, 40)
 
 @dataclass
 class LayerTimes:
-    """Of one inference.
+    """A layer's work, traffic and times in one inference.
 
     Attributes:
         work: multiply–accumulates; of pooling, the values it compares or adds.

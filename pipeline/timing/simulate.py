@@ -25,7 +25,7 @@ from pipeline.timing.unroll import Times, unrolled
 
 @dataclass(frozen=True, kw_only=True)
 class Timeline:
-    """When each step that takes time runs, in microseconds; steps of a track in its order.
+    """Start and end of each step that takes time, in microseconds; a track's steps in its order.
 
     Attributes:
         tasks: what ``task`` counts in: the plan's leaf steps.
@@ -53,7 +53,7 @@ class Timeline:
 
 @dataclass
 class _Track:
-    """Where a track is: its events as lists, the next one, its clock."""
+    """The state of a track: its events as lists, the next one, its clock."""
 
     kind: list[int]
     amount: list[float]
@@ -141,7 +141,7 @@ def _as_counted(planned: Times, calls: Times) -> Times:
 
 
 def _sealing_us(tasks: Sequence[TimedStep], leaf: IntArray, run: IntArray) -> Times:
-    """Of each step; (steps,)."""
+    """Return the microseconds of sealing and opening within each step; (steps,)."""
     every = [task.sealing_us if len(task.sealing_us) else np.zeros(len(task.us)) for task in tasks]
     first = np.cumsum([0, *(len(us) for us in every)])[:-1]
     return np.concatenate([np.zeros(0), *every])[first[leaf] + run] if len(leaf) else np.zeros(0)

@@ -1,4 +1,4 @@
-"""How long the core and the card are busy, alone, together, or neither."""
+"""Times that the core and the card are busy: alone, together, or neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the simulation of a plan says, under the names of the metrics; all of one inference."""
+"""Results of a plan's simulation, under the names of the metrics; all per inference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WITHOUT_CARD = dict.fromkeys(
     ("card_read_bytes", "card_write_bytes", "wear", "wear_worst", "write_amplification_block",
      "write_amplification_erase"), 0,
 )  # fmt: skip
-"""Of a plan that uses none: nothing moves, nothing wears."""
+"""Figures of a plan that uses no card: nothing moves, nothing wears."""
 
 
 def summary(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What each step of a plan costs in each of its runs: time, and bytes of the card."""
+"""Costs of each step of a plan in each of its runs: time, and bytes of the card."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class Costs:
         self, kind: Literal["read", "write"], op: str, near: Buffer, moved: Slice, runs: Runs,
         places: IntArray,
     ) -> TimedStep:  # fmt: skip
-        """Of pieces in blocks of their own, one command each, that the core seals or opens."""
+        """Time a move of pieces in blocks of their own, one command each, sealed by the core."""
         assert self.pieces is not None
         far = self.plan.buffer[moved.buffer]
         size, blocks, count = np.zeros((3, runs.count), np.int64)

@@ -1,4 +1,4 @@
-"""What else a network swapped with a card could take: time, energy and wear against each other."""
+"""Other plans for a network swapped with a card: time, energy and wear against each other."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pipeline.timing.wear import wear
 
 
 class Row(TypedDict):
-    """Of one inference. Energy is 0 where the board's currents are not known, years are None where
-    nothing wears or nobody knows the cycles."""
+    """Figures of one inference. Energy is 0 if the board's currents are unknown, years are None if
+    nothing wears or the card's cycles are unknown."""
 
     latency_us: float
     io_us: float

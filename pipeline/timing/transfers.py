@@ -1,4 +1,4 @@
-"""What a card does for a move: the blocks it touches, the commands they take.
+"""Costs of a move on a card: the blocks that it touches, the commands that it takes.
 
 A box of a row-major tensor is a few runs of adjacent bytes. Runs whose blocks are the same or
 adjacent pass in one command. A block that is written in part is read first.
@@ -16,7 +16,7 @@ from pipeline.plan.vocabulary import Affine, Buffer
 
 @dataclass(frozen=True)
 class Transfers:
-    """Of each run of a move; all (runs,).
+    """Bytes, blocks and commands of each run of a move; all (runs,).
 
     Attributes:
         bytes: elements moved, in bytes.
@@ -34,7 +34,7 @@ class Transfers:
 def transfers(
     buffer: Buffer, lows: IntArray, extents: IntArray, block_bytes: int, shift: IntArray
 ) -> Transfers:
-    """Of boxes of ``buffer``, which lies on the card.
+    """Count what it takes to move boxes of ``buffer``, which lies on the card.
 
     Args:
         lows, extents: (runs, axes).
@@ -71,7 +71,7 @@ def ends(buffer: Buffer, lows: IntArray, extents: IntArray, shift: IntArray) -> 
 
 
 def _residues(buffer: Buffer, lows: IntArray, shift: IntArray, block: int) -> IntArray:
-    """What tells boxes of one extent apart: where in a block they begin; (runs, 1 or axes)."""
+    """Return what tells boxes of one extent apart: their start in a block; (runs, 1 or axes)."""
     if not isinstance(buffer.map, Affine) or any(buffer.wrap):
         return np.concatenate([lows, shift.reshape(-1, 1)], axis=1)
     begins: IntArray = buffer.map.base + lows @ np.array(buffer.map.strides) + shift

@@ -1,4 +1,4 @@
-"""What a card's cells take of inferences that follow each other without end; how long they last.
+"""Wear of a card's cells by inferences that follow each other without end; how long they last.
 
 A cell endures some cycles; wear levelling spreads writes over all cells. Half of the cells have
 failed when half of ``capacity * endurance_cycles`` is written, the first one when
@@ -25,7 +25,7 @@ US_A_DAY = 86_400e6
 
 @dataclass(frozen=True)
 class Written:
-    """Of all frames of a plan, in bytes.
+    """Bytes that all frames of a plan write.
 
     Attributes:
         asked: what is to be written: feature maps, and the input, which is fed by way of the card.
@@ -73,7 +73,7 @@ def _in_time(timeline: Timeline) -> IntArray:
 
 
 def _opened(places: IntArray, unit: int) -> int:
-    """How often a card with one open erase unit opens one."""
+    """Count how often a card with one open erase unit opens one."""
     if not len(places):
         return 0
     first, last = places[:, 0] // unit, (places[:, 1] - 1) // unit
@@ -104,7 +104,7 @@ def wear(written_bytes: float, makespan_us: float, card: Card) -> Wear:
 
 
 def half_bytes(capacity_bytes: float, endurance_cycles: float) -> float:
-    """What is written until half of the cells have failed."""
+    """Return the bytes written until half of the cells have failed."""
     return 0.5 * capacity_bytes * endurance_cycles
 
 

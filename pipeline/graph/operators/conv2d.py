@@ -103,7 +103,7 @@ class Conv2d(Weighted):
         return result
 
     def _pixels(self, x: IntArray, i: int, j: int, rows: int, columns: int) -> IntArray:
-        """What tap (i, j) of every output meets: (n, rows, columns, channels)."""
+        """Select the inputs that tap (i, j) of every output reads: (n, rows, columns, channels)."""
         y, z = i * self.dilation[0], j * self.dilation[1]
         return x[
             :,

@@ -145,7 +145,7 @@ class AveragePool2d(Pool2d):
         return clipped_to(target, self.clip, stored - target.zero_point)
 
     def counts(self, tensors: Tensors, out: Box) -> IntArray:
-        """How many pixels of each window are inside the image: shape (rows, columns, 1)."""
+        """Count the pixels of each window inside the image: shape (rows, columns, 1)."""
         inside = []
         for window, extent in zip(
             self.terms(tensors)[0].operands[0].windows[:2],

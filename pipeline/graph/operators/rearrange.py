@@ -46,7 +46,7 @@ class Rearrange(Placing):
         return self.shape
 
     def whole_pixels(self, source: tuple[int, ...]) -> bool:
-        """Whether it chooses pixels of an image (h, w, c), each as it is and none twice."""
+        """Check whether it selects whole pixels of an image (h, w, c), unchanged and none twice."""
         kept = self.axes == (0, 1, 2) and self.repeats == (1, 1, 1)
         return kept and self.shape[2] == source[2]
 

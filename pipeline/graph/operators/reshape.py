@@ -35,7 +35,7 @@ class Reshape(Operator):
         return (Term((Operand(self.inputs[0], windows),)),)
 
     def overwritable(self, tensors: Tensors) -> tuple[str, ...]:
-        """What it takes at once it may leave where it is."""
+        """Return the input if it has the output's size: all is read at once and may stay there."""
         return self.same_sized(tensors)
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
