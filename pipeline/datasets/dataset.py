@@ -1,4 +1,4 @@
-"""What every data set provides: three disjoint parts of labelled images."""
+"""Base of all data sets: three disjoint parts of labelled images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.errors import ThimbleError
 
 U8 = npt.NDArray[np.uint8]
 SPLIT_SEED = 20190512
-"""Of the validation split: fixed, so that runs with any seed hold out the same images."""
+"""Seed of the validation split: fixed, so that runs with any seed hold out the same images."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class FetchedDataset(Dataset):
     sources: ClassVar[tuple[Source, ...]]
 
     def folder(self) -> Path:
-        """Where every file is, verified."""
+        """Return the folder that has every file, verified."""
         local: tuple[Source, ...] = (Folder(self.path),) if self.path else ()
         return ensure(self.title, self.files, (*local, *self.sources))
 

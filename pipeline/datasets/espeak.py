@@ -21,11 +21,11 @@ from pipeline.datasets.sounds import I16, SAMPLES, WORDS
 from pipeline.datasets.store import SourceError
 
 SPOKEN_HZ = 22_050
-"""Of espeak-ng's own voices."""
+"""Sample rate of espeak-ng's own voices."""
 UP, DOWN = 320, 441
 """16,000 / 22,050."""
 TAPS = 24
-"""Of the filter that changes the rate, at 22,050 Hz; its coefficients are of 1 / 2**15."""
+"""Taps of the filter that changes the rate, at 22,050 Hz; its coefficients are in 1 / 2**15."""
 QUIET = 300
 """Samples up to this, before the first louder one and after the last, are cut off."""
 
@@ -51,7 +51,7 @@ OTHERS = tuple(
 """Unknown words: those that Speech Commands has besides the ten."""
 
 TAKES, TAKES_OF_OTHERS = 3, 1
-"""Of each word by each voice, with other accents, speeds and pitches."""
+"""Takes of each word and of each other word by each voice, with other accents, speeds, pitches."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ KINDS = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".npy")
 MODES = {1: "L", 3: "RGB"}
 MOST_CLASSES = 256
 MOST_PIXELS = Image.MAX_IMAGE_PIXELS or 1 << 26
-"""Of one picture, or values of one array: Pillow's own limit, a quarter of a gigabyte in colour."""
+"""Most pixels of a picture, or values of an array: Pillow's own limit, 256 MiB in colour."""
 
 Resize = Literal["crop", "stretch", "none"]
 Found = list[tuple[Path, int]]
@@ -176,8 +176,8 @@ def _mapped(file: Path) -> npt.NDArray[Any]:
 
 
 def _check_sizes(files: list[Path]) -> None:
-    """Of every file, from its header, before the first is read: compressed, an image of terabytes
-    is small.
+    """Check every file's size by its header, before the first is read: compressed, an image of
+    terabytes is small.
 
     Raises:
         ThimbleError: for one that is larger than it may be, or cannot be read.

@@ -35,7 +35,7 @@ class Npz(Dataset):
         return train, test
 
     def _headers(self) -> dict[str, Header]:
-        """Of the four arrays, whose sizes and shapes are right."""
+        """Return the headers of the four arrays, after checking their sizes and shapes."""
         if not self.path:
             raise ThimbleError("data=npz needs data.path=FILE.npz")
         found = given.headers(Path(self.path).expanduser(), KEY, PARTS)

@@ -1,4 +1,4 @@
-"""What a person sees while a set is fetched: a bar on a terminal, one plain line elsewhere."""
+"""Show progress while a set is fetched: a bar on a terminal, one plain line elsewhere."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ I16 = npt.NDArray[np.int16]
 
 RATE_HZ = 16_000
 SAMPLES = RATE_HZ
-"""Of one sound: shorter ones end in zeros."""
+"""Samples of one sound: shorter ones end in zeros."""
 
 WORDS = ("down", "go", "left", "no", "off", "on", "right", "stop", "up", "yes")
 SILENCE, UNKNOWN = "silence", "unknown"
@@ -26,9 +26,9 @@ CLASSES = (*WORDS, SILENCE, UNKNOWN)
 
 FULL_SCALE = 32_767
 CLIPPED_SHARE = 0.1
-"""Of a sound's samples at full scale, from which on it counts as clipped."""
+"""Share of a sound's samples at full scale from which on it counts as clipped."""
 BAD_SHARE = 0.1
-"""Of a word's sounds that may be silent or clipped: recordings of people have some."""
+"""Share of a word's sounds that may be silent or clipped: recordings of people have some."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Sounds:
 
 
 def parts_of(train: Sounds, validation: Sounds, test: Sounds) -> Arrays:
-    """What a front end makes the content of ``dataset.npz`` of."""
+    """Return the arrays of which a front end makes the content of ``dataset.npz``."""
     return {
         f"{part}_{kind}": getattr(sounds, field)
         for part, sounds in (("train", train), ("validation", validation), ("test", test))

@@ -103,7 +103,7 @@ class DebianPackage:
 
 
 def reachable(url: str) -> bool:
-    """Whether a connection comes about within ``CONNECT_SECONDS``, the name's look-up included.
+    """Check whether a connection comes about within ``CONNECT_SECONDS``, name look-up included.
 
     ``requests`` bounds neither look-up nor the number of addresses it tries one after the other.
     """

@@ -33,9 +33,9 @@ PARTS = ("train", "validation", "test")
 HELD_OUT = {"validation": 8, "test": 16}
 """Voices that no other part has."""
 PEAK = (1_500, 24_000)
-"""Of a word, the loudest sample; drawn evenly on a scale of decibels, like all that follows."""
+"""Range of a word's loudest sample; drawn evenly on a scale of decibels, like all that follows."""
 NOISE = (10, 1_000)
-"""Of the noise, the effective value."""
+"""Range of the noise's effective value (RMS)."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from pipeline.errors import ThimbleError
 
 TEMPORARY = ".fetch-"
 MOST_BYTES = 1 << 30
-"""Of one file, unpacked: the largest of those that are known has a twentieth."""
+"""Most bytes of one file, unpacked: the largest known file has a twentieth of that."""
 PIECE_BYTES = 1 << 20
 
 
@@ -48,7 +48,7 @@ def listed(text: str) -> tuple[File, ...]:
 
 class Source(Protocol):
     def __str__(self) -> str:
-        """What a person calls it in an error message."""
+        """Return the source's name in error messages."""
 
     def download(self, folder: Path, names: Sequence[str]) -> None:
         """Put the named files, plain or as ``.gz``, anywhere below ``folder``.
@@ -59,7 +59,7 @@ class Source(Protocol):
 
 
 def home() -> Path:
-    """Where fetched sets stay: ``THIMBLE_DATA`` or the user's cache folder."""
+    """Return the folder of fetched sets: ``THIMBLE_DATA`` or the user's cache folder."""
     return Path(os.environ.get("THIMBLE_DATA") or pooch.os_cache("thimble"))
 
 
