@@ -10,9 +10,9 @@ from pipeline.packages.package import Package
 LEVEL = "-Os"
 """As the core compiles."""
 CORE_BYTES = 9
-"""Of RAM: the Arduino AVR core's clock."""
+"""RAM of the Arduino AVR core's clock."""
 SERIAL_BYTES = 180
-"""Of RAM: Serial with its buffers, and what print needs of the stack."""
+"""RAM of Serial with its buffers, and the stack that print needs."""
 
 
 def package(library: Library) -> Package:
@@ -42,7 +42,7 @@ def has_serial(library: Library) -> bool:
 
 
 def note(library: Library, in_flash: Library | None) -> str:
-    """What is left for a sketch, or what is not.
+    """Say how much RAM is left for a sketch, or how much is missing.
 
     Args:
         in_flash: the same with its weights there, where that is another one.

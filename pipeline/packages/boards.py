@@ -1,4 +1,4 @@
-"""Which board each kind of package is for: asked before the first stage of a run."""
+"""Boards that each kind of package is for: asked before the first stage of a run."""
 
 from __future__ import annotations
 

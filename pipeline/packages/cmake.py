@@ -8,9 +8,9 @@ from pipeline.packages.library import Library
 from pipeline.packages.package import Package
 
 LEVEL = "-O2"
-"""Of the CMakeLists.txt."""
+"""Optimization level of the CMakeLists.txt."""
 STATIC = ("link.ld", "start.c")
-"""Of the example in QEMU."""
+"""Files of the example in QEMU."""
 
 
 def package(library: Library) -> Package:

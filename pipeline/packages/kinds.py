@@ -1,4 +1,4 @@
-"""Which kinds of packages there are. The one place that knows."""
+"""List the kinds of packages. The one place that knows."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from pipeline.packages.memory import Memory
 from pipeline.plan.vocabulary import Plan
 
 NOT_C = ("steps.json",)
-"""What a run's simulator asks for, and nobody else."""
+"""Files that a run's simulator asks for, and nobody else."""
 
 
 @dataclass(frozen=True)

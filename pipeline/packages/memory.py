@@ -1,4 +1,4 @@
-"""What a network in C takes of a board by itself: compiled, and linked to calls of it alone."""
+"""Measure the memory of a network in C by itself: compiled, and linked to calls of it alone."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Memory:
 
 
 def measure(files: Mapping[str, str], hardware: Hardware, level: str) -> Memory:
-    """Of generated C, text by default name, compiled for ``hardware`` with the option ``level``.
+    """Measure generated C, text by default name, compiled for ``hardware`` with option ``level``.
 
     Raises:
         ThimbleError: a tool is missing, the sources do not compile, or the stack has no bound.
@@ -110,7 +110,7 @@ def _more(header: str) -> list[str]:
 
 
 def _deepest(folder: Path, program: elf.Elf, hardware: Hardware, roots: list[str]) -> int:
-    """Of all functions, the bytes below the stack pointer of whoever calls it."""
+    """Return the deepest stack of all functions, in bytes below the caller's stack pointer."""
     tool = hardware.toolchain
     if hardware.core == "avr":
         tools.run([tool.objcopy, "-O", "ihex", "-R", ".eeprom", "calls.elf", "calls.hex"], folder,

@@ -1,4 +1,4 @@
-"""What a kind of package is made of, and how it is written: the same bytes for the same content."""
+"""Describe and write a package: the same bytes for the same content."""
 
 from __future__ import annotations
 

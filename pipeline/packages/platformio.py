@@ -9,7 +9,7 @@ from pipeline.packages.library import Library
 from pipeline.packages.package import Package
 
 LEVEL = "-Os"
-"""Of optimization, PlatformIO's for Arduino sketches."""
+"""Optimization level, PlatformIO's for Arduino sketches."""
 
 
 def package(library: Library) -> Package:
