@@ -1,4 +1,4 @@
-"""Which code a run ran: the commit that the project is at, and whether there are edits."""
+"""Record the code that a run ran: the commit that the project is at, and if there are edits."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def code_version() -> dict[str, str]:
 
 
 def patch(commit: str) -> str:
-    """How the code that stages run differs from ``commit``: a patch for ``git apply``. The config
-    is not in it: the run keeps it resolved."""
+    """Return a patch for ``git apply`` from ``commit`` to the code that stages run. The config is
+    not in it: the run keeps it resolved."""
     with tempfile.TemporaryDirectory() as index:
         scratch = {**os.environ, "GIT_INDEX_FILE": f"{index}/index"}
         _git("read-tree", commit, env=scratch)
@@ -60,7 +60,7 @@ def recorded(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _git(*words: str, env: Mapping[str, str] | None = None) -> str | None:
-    """What git says; None without git, without a commit, or when it refuses another's folder."""
+    """Return git's output; None without git or a commit, or when it refuses another's folder."""
     try:
         done = subprocess.run(
             ["git", "--no-optional-locks", *words],

@@ -1,4 +1,4 @@
-"""What is known of a run until MLflow has it: an entry of the spool."""
+"""Entries of the spool: all that is known of a run until MLflow has it."""
 
 from __future__ import annotations
 

@@ -20,14 +20,14 @@ ASKED = {
     **dict.fromkeys(("pmu_bytes", *_WEAR), PLANNED),
     **{"sram_bytes": ("build",), "model": ("generate",)},
 }
-"""What each run has, or says why not; and the stages that it takes to know it. ``model`` is its
-network as a model of MLflow."""
+"""Metrics that each run has, or says why not; and the stages that it takes to know each.
+``model`` is the run's network as a model of MLflow."""
 
 UNDONE = {"schedule": "planned", "build": "built", "simulate": "executed"}
-"""What a run does not do that ends before a stage, where it is not called as the stage."""
+"""Participles of stages that a run did not get to; those of others are their names and a ``d``."""
 
 PRUNING = {"layers": "pruning", "steps": "pruning_steps", "epochs": "pruning_epochs"}
-"""What MLflow calls the tables of pruning.json."""
+"""MLflow's names of the tables of pruning.json."""
 
 
 def known(result: Mapping[str, Any]) -> dict[str, float]:
@@ -60,7 +60,7 @@ def missing(result: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, s
 
 
 def _early(result: Mapping[str, Any]) -> str:
-    """Of a run that ended before its last stage, what ended it; "" of another."""
+    """Say what ended a run before its last stage; "" if nothing did."""
     if result["status"] == "infeasible":
         needed, available = result.get("needed_bytes"), result.get("available_bytes")
         unit = result.get("unit", "B")
@@ -71,7 +71,7 @@ def _early(result: Mapping[str, Any]) -> str:
 
 
 def _until(stages: Iterable[str], config: Mapping[str, Any]) -> str:
-    """That the run was not to get to all of ``stages``; "" if it was."""
+    """Say that the run was not to get to all of ``stages``; "" if it was."""
     until = str(config.get("until", STAGES[-1]))
     beyond = [stage for stage in stages if STAGES.index(stage) > STAGES.index(until)]
     return f"nothing {UNDONE.get(beyond[0], f'{beyond[0]}d')}: until={until}" if beyond else ""

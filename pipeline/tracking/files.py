@@ -1,4 +1,4 @@
-"""Which files of a run's folder, or of a sweep's, MLflow gets: all but what LEFT_OUT says.
+"""List the files of a run's folder, or of a sweep's, that MLflow gets: all but those of LEFT_OUT.
 
 What stages write is read from the run's dvc.yaml, so that a new output is an artifact by itself. A
 folder is not uploaded as it is: ``hydra.run.dir`` may be one that holds the user's own files, too.
@@ -21,7 +21,7 @@ WRITTEN = (
     *("multirun.yaml", "sweep.json", "table.csv", "table.json", "rows.csv", "seeds.csv"),
     *("pareto.png", "profile.png", "figure.png", "sweep.html"),
 )
-"""What run.py itself writes into a run's folder and into a sweep's."""
+"""Files that run.py itself writes into a run's folder and into a sweep's."""
 
 _ARRAYS = "arrays: in the cache under the hashes of code.json, and replay=RUN makes them again"
 LEFT_OUT = {
@@ -33,7 +33,7 @@ LEFT_OUT = {
     ".dvc": "DVC's own settings and locks",
     ".jobs": "how far each job of a sweep was while it ran",
 }
-"""What no artifact is made of, each with the reason; a sweep's jobs are runs of their own."""
+"""Files and folders that become no artifact, and why; a sweep's jobs are runs of their own."""
 
 
 def kept(folder: Path) -> list[Path]:
@@ -54,7 +54,7 @@ def _without_secrets(path: Path) -> Iterator[Path]:
 
 
 def _outputs(folder: Path) -> list[str]:
-    """What the stages of the run in ``folder`` write; none for a sweep, which has no stages."""
+    """List what stages of the run in ``folder`` write: none for a sweep, which has no stages."""
     pipeline = folder / "dvc.yaml"
     if not pipeline.is_file():
         return []

@@ -17,7 +17,7 @@ from mlflow.types import DataType, ParamSchema, ParamSpec, Schema, TensorSpec
 from pipeline.targets import predictor, shared_library
 
 NEEDS = ("mlflow", "numpy")
-"""What a process that loads the model has to have installed, and a C compiler."""
+"""Packages that a process needs to load the model, besides a C compiler."""
 
 GROUPS = ("model", "data", "train", "prune", "quantize", "strategy", "hardware")
 """Whose options the model's parameters are."""

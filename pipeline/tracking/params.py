@@ -13,7 +13,7 @@ NONE = ("paper", "figure", "output", "tracking", "cache")
 """Keys of the config that are no choice, or that change no result."""
 
 BOARD = ("hardware.name", "hardware.card.security")
-"""What is chosen of every board."""
+"""Keys that are chosen of every board."""
 
 LONGEST = 500
 """Characters of a value."""

@@ -148,7 +148,7 @@ def _experiment(client: MlflowClient, folder: Path) -> str:
 
 
 def _tags(entry: Entry, reasons: Mapping[str, str]) -> dict[str, str]:
-    """What became of the run, why metrics are missing, and what MLflow shows as its source."""
+    """Return tags for what became of the run, why metrics are missing, and its source in MLflow."""
     tags = {"thimble.status": str(entry.result["status"]), "thimble.run_dir": entry.folder}
     tags["mlflow.source.name"] = "run.py"
     if "code_version" in entry.tags:
