@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pipeline.errors import ThimbleError
 
 NEAR_BYTES = 1 << 17
-"""Of flash, whose instructions have numbers of 16 bits: return addresses of 2 bytes."""
+"""Most bytes of flash whose instructions have numbers of 16 bits: return addresses of 2 bytes."""
 SPL, SPH = 0x3D, 0x3E
 Y_LOW, Y_HIGH = 28, 29
 SEI = 0x9478
@@ -77,7 +77,7 @@ class State:
 
 
 def return_bytes(flash_bytes: int) -> int:
-    """Of an address that a call pushes, on a chip with so much flash."""
+    """Return the bytes of the address that a call pushes, on a chip with so much flash."""
     return 2 if flash_bytes <= NEAR_BYTES else 3
 
 

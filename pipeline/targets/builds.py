@@ -1,4 +1,4 @@
-"""Which way of building a core has. The one place that knows."""
+"""Look up the way of building that a core has. The one place that knows."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ def beside(build: Path) -> Path | None:
 
 
 def cycles(hardware: Hardware) -> tuple[int, ...]:
-    """Of the board's clock, that a card takes to read: for a command, and for each block besides;
-    and the same to write. What passes on the line is not in them."""
+    """Return the cycles of the board's clock that a card takes to read: for a command, and for each
+    block besides; and the same to write. Transfers on the bus are not included."""
     card, megahertz = hardware.card, hardware.clock_hz / 1e6
     times = (card.read_command_us, card.read_block_us, card.write_command_us, card.write_block_us)
     return tuple(round(us * megahertz) for us in times)
@@ -104,8 +104,8 @@ def counted(modelled: Mapping[str, Any] | None, names: Sequence[str]) -> dict[st
 
 
 def own_cycles(functions: Mapping[str, int], whole: int, names: Sequence[str]) -> int | None:
-    """Of an inference of ``whole`` cycles on a core that makes the transfers itself: those that it
-    takes for them; None where nothing waits for a card.
+    """Return the cycles that transfers take of an inference of ``whole`` cycles, on a core that
+    makes them itself; None where nothing waits for a card.
 
     Args:
         functions: the cycles of each, without what it called.

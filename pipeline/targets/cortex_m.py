@@ -90,8 +90,8 @@ def _linked(
 
 
 def ram_bytes(hardware: Hardware) -> int:
-    """What the memory protection can grant of ``hardware.sram_bytes``: a multiple of 32 B, of
-    more where the RAM is large."""
+    """Return how much of ``hardware.sram_bytes`` the memory protection can grant: a multiple of
+    32 B, of more where the RAM is large."""
     outside = (_weights_outside(hardware), _activations_outside(hardware))
     levels = REGION_LEVELS - sum(region is not None for region in outside)
     bits = (hardware.sram_bytes - 1).bit_length()
@@ -134,7 +134,7 @@ def _activations_outside(hardware: Hardware) -> MemoryRegion | None:
 
 
 def _granted(region: MemoryRegion | None) -> int:
-    """What the machine has of it."""
+    """Return the bytes that the machine has of ``region``; 0 without one."""
     return min(region.bytes, OUTSIDE_BYTES) if region else 0
 
 
@@ -149,7 +149,7 @@ def _statics(program: elf.Elf, hardware: Hardware) -> int:
 
 
 def _outside(program: elf.Elf, hardware: Hardware) -> dict[str, tuple[int, int]]:
-    """What lies in memories outside of the chip, and their sizes, by the memory's name.
+    """Return bytes used and available in each memory outside of the chip, by the memory's name.
 
     Raises:
         ThimbleError: when the board has room for it, but not the simulated machine.

@@ -17,18 +17,18 @@ HARNESS = (
     "cortex_m_device.c",
     "stm32f7_device.c",
 )
-"""What is compiled anew."""
+"""Sources that are compiled anew."""
 
 DRIVERS = {"": (), "stm32f7": ("-DSTORAGE_STM32F7",)}
-"""Of a card, by ``hardware.card.driver``: what the compiler is told."""
+"""Compiler flags for a card, by ``hardware.card.driver``."""
 
 MORE_BYTES = 32
-"""What its statics may be larger by than the simulated machine's: a word, and alignment."""
+"""Bytes by which its statics may exceed the simulated machine's: a word, and alignment."""
 
 
 def own(hardware: Hardware) -> Machine | None:
-    """Where the board's memories begin; None where no firmware for it is built: its UART is not
-    known, or it would need memories outside of the chip, which nothing switches on yet."""
+    """Return where the board's memories begin; None where no firmware for it is built: its UART is
+    not known, or it would need memories outside of the chip, which nothing switches on yet."""
     outside = hardware.weights_in == "external_flash" or hardware.activations_in == "sdram"
     inside = [region for region in hardware.regions if not region.external]
     flash = next((region for region in inside if region.kind == "rom"), None)
@@ -73,7 +73,7 @@ def uart_flags(hardware: Hardware) -> tuple[str, ...]:
 
 
 def divisor(uart: Uart, baud: int) -> int:
-    """Of the UART's clock, the nearest.
+    """Return the divisor of the UART's clock that comes nearest to ``baud``.
 
     Raises:
         ThimbleError: when no divisor comes within 2 % of ``baud``: a byte's last bit would be read

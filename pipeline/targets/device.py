@@ -121,7 +121,7 @@ def _spread(cycles: npt.NDArray[np.int64]) -> dict[str, int] | None:
 
 
 def _median(cycles: npt.NDArray[np.int64]) -> int:
-    """Which image takes the median, the lower of two; of equal ones the first."""
+    """Return which image takes the median, the lower of two; of equal ones the first."""
     return int(np.argsort(cycles, kind="stable")[(len(cycles) - 1) // 2])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.targets import tools
 
 AVR_DATA_ADDRESS = 0x800000
-"""Where avr-ld puts the data space, so that its addresses differ from the program's."""
+"""Address where avr-ld puts the data space, so that its addresses differ from the program's."""
 
 RAM_SECTIONS = (".data", ".rodata", ".bss", ".noinit")
 """Sections that occupy data memory; the start-up code copies or clears the first three."""

@@ -11,13 +11,13 @@ from pipeline.hardware import Hardware
 FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
 HOST = "host"
 MOST_REPLY_BYTES = 0xFFFF
-"""Of outputs in one: firmware/protocol counts them in 16 bits."""
+"""Most bytes of outputs in one reply: firmware/protocol counts them in 16 bits."""
 
 OUTPUTS = re.compile(r"^#define \w+_OUTPUT_COUNT (\d+)$.*?^typedef u?int(\d+)_t", re.M | re.S)
 
 
 DEVICE = "_device.[ch]"
-"""How the names of files for a card end."""
+"""Ending of the names of files for a card, as a pattern."""
 
 
 def harness_sources(hardware: Hardware, swaps: bool = False) -> dict[str, str]:
@@ -49,7 +49,7 @@ def harness_sources(hardware: Hardware, swaps: bool = False) -> dict[str, str]:
 
 
 def check_reply(header: Path) -> None:
-    """Whether all outputs of the network that ``model.h`` describes go into one reply.
+    """Check that all outputs of the network that ``model.h`` describes go into one reply.
 
     Raises:
         ThimbleError: they do not, or the file does not say how many there are.

@@ -1,4 +1,4 @@
-"""Which layer the cycles of an inference belong to: what the steps of nn_invoke are part of."""
+"""Attribute the cycles of an inference to layers: what the steps of nn_invoke are part of."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ INVOKE = "invoke"
 
 
 def prefix_of(functions: Iterable[str]) -> str:
-    """Of all names, with what is between it and the rest; "" where there is no nn_invoke."""
+    """Return the prefix of all names, separator included; "" where there is no nn_invoke."""
     found = [name.removesuffix(INVOKE) for name in functions if name.endswith(f"_{INVOKE}")]
     return min(found, key=len, default="")
 

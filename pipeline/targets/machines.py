@@ -13,7 +13,7 @@ from pipeline.hardware import Hardware
 
 DESK_OFFSET = 0x300000
 OUTSIDE_BYTES = 0x800000
-"""Of the machine's third memory, 16 MiB, for each kind of memory outside of a chip."""
+"""Bytes of the machine's third memory, of 16 MiB, for each kind of memory outside of a chip."""
 DESK_BYTES = 0x4000
 
 

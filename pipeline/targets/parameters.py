@@ -11,8 +11,8 @@ NAME = "parameters.hex"
 
 
 def wanted(build: Path, parameter_bytes: int) -> bytes:
-    """What to load into the firmware of the folder ``build``, which takes so many bytes; empty if
-    it takes none.
+    """Return what to load into the firmware of the folder ``build``, which takes so many bytes;
+    empty if it takes none.
 
     Raises:
         ThimbleError: when the file is missing, damaged, or not what the firmware takes.

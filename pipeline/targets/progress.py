@@ -1,4 +1,4 @@
-"""How far a long run is: a bar on a terminal, silence elsewhere."""
+"""Show how far a long run is: a bar on a terminal, silence elsewhere."""
 
 from __future__ import annotations
 

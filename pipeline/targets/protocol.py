@@ -62,7 +62,7 @@ EXPLAINED = {
 
 
 class FrameError(ThimbleError):
-    """What came over the line is not a whole reply."""
+    """Error for bytes from the line that are not a whole reply."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Identity:
-    """What a firmware says it is: bytes an input, outputs, bytes an output, and how many bytes of
+    """Identity of a firmware: bytes an input, outputs, bytes an output, and how many bytes of
     parameters it has to be sent before the first input."""
 
     input_bytes: int
@@ -89,7 +89,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Report:
-    """What the chip found out about itself.
+    """Measurements that the chip took of itself.
 
     Attributes:
         invoke_cycles: of the last ``nn_invoke``, to 64 cycles, by a timer.

@@ -31,7 +31,7 @@ NEWEST_QEMU = 8
 """The last with version 1 of the plugin interface."""
 
 IMAGES = 10
-"""That cycles are modelled for: each access calls the plugin, and images hardly differ."""
+"""Images that cycles are modelled for: each access calls the plugin, and images hardly differ."""
 
 BAND = ("low", "median", "high")
 MEDIAN = 1 + BAND.index("median")
@@ -46,7 +46,7 @@ COUNTS = (
 
 @dataclass(frozen=True)
 class Core:
-    """What a core's model adds to its counts, each as (low, middle, high).
+    """Costs that a core's model adds to its counts, each as (low, middle, high).
 
     Attributes:
         timing: the header with the cycles of instructions.
@@ -95,18 +95,18 @@ VALIDATED = (
         "place of its own",
     ),
 )  # fmt: skip
-"""Of programs whose constants are in flash. Any other core or flash is unvalidated."""
+"""Evidence from programs whose constants are in flash. Any other core or flash is unvalidated."""
 
 
 def models(hardware: Hardware, qemu_version: str) -> bool:
-    """Whether there are cycles to be had: of this core and flash, from this QEMU."""
+    """Check whether there are cycles to be had: of this core and flash, from this QEMU."""
     major = re.search(r"version (\d+)\.", qemu_version)
     known = major is not None and int(major[1]) <= NEWEST_QEMU
     return hardware.cpu in CORES and hardware.flash_timing.read_bytes > 0 and known
 
 
 def compile_plugin(folder: Path, hardware: Hardware) -> Path:
-    """Of the core's own timing, into ``folder``."""
+    """Compile the model with the core's own timing into ``folder``; return the library's path."""
     tools.require("cc", "gcc", "compiles the cycle model")
     timing = f'-DTIMING="{CORES[hardware.cpu].timing}"'
     source = str(SIMULATORS / "qemu_cortex_m.c")
@@ -119,7 +119,7 @@ CALLS = ("init", "feed", "listen")
 """Ends of the names of what the harness calls before nn_invoke."""
 
 Functions = Mapping[str, tuple[int, int]]
-"""Where each lies: its start and its bytes."""
+"""Start and bytes of each function, by name."""
 
 
 def ordered(functions: Functions) -> list[str]:

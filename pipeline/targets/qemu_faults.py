@@ -11,7 +11,7 @@ from pipeline.targets import elf, machines, tools
 
 FAULT = 2
 EXITS = {3: "could not open its files", 4: "could not write its answers"}
-"""What the firmware's port ends with (firmware/ports/cortex_m)."""
+"""Meanings of the exit codes of the firmware's port (firmware/ports/cortex_m)."""
 
 BROKEN = (
     (1 << 0 | 1 << 8, "jumped to where no code may be"),
@@ -26,7 +26,7 @@ _FAULT = re.compile(r"fault status=(\w{8}) address=(\w{8}) pc=(\w{8})")
 
 
 def explained(code: int, said: str, program: Path, hardware: Hardware, stack_bytes: int) -> str:
-    """What follows "the firmware …".
+    """Say how QEMU ended, in words that follow "the firmware …".
 
     Args:
         code, said: QEMU's exit code and standard error.
@@ -42,7 +42,7 @@ def explained(code: int, said: str, program: Path, hardware: Hardware, stack_byt
 
 
 def _reach(address: int, hardware: Hardware, stack_bytes: int) -> str:
-    """Where an access went, in the board's own addresses if it was about the RAM."""
+    """Say where an access went, in the board's own addresses if it was about the RAM."""
     ram = [region for region in hardware.regions if region.kind == "ram"]
     offset = address - machines.machine(hardware).ram_start
     shown = ram[0].start + offset if ram else address
@@ -64,7 +64,7 @@ def _reach(address: int, hardware: Hardware, stack_bytes: int) -> str:
 
 
 def _function(pc: int, program: Path, hardware: Hardware) -> str:
-    """Where that was, as far as the program's symbols are at hand."""
+    """Say which function ``pc`` is in, as far as the program's symbols are at hand."""
     if not pc:
         return "where is not known: no stack was left to keep it"
     try:

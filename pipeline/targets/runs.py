@@ -1,4 +1,4 @@
-"""What a target gives back for a number of images, and how work is shared between cores."""
+"""Results of a target for a number of images, and how work is shared between cores."""
 
 from __future__ import annotations
 

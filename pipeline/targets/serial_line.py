@@ -27,7 +27,7 @@ PATIENCE_S = 5.0
 
 READ_BYTES = 4096
 NOT_WHOLE = (Status.TRUNCATED, Status.OVERSIZED, Status.BAD_CRC, Status.UNKNOWN)
-"""What a firmware says of a request that a line has damaged."""
+"""Statuses that a firmware gives for a request that a line has damaged."""
 
 
 def termios_speed(baud: int) -> int:
@@ -72,7 +72,7 @@ class Line:
             data = data[os.write(self._file, data) :]
 
     def read(self, timeout_s: float) -> bytes:
-        """What has come, waiting for it at most so long; empty if nothing."""
+        """Return the bytes that have come, waiting for them at most so long; empty if none."""
         ready, _, _ = select.select([self._file], [], [], max(0.0, timeout_s))
         if not ready:
             return b""
@@ -127,8 +127,8 @@ class Board:
         )
 
     def _sent(self, command: Command, payload: bytes, patience_s: float) -> bool:
-        """Whether all of a request could go out: within an input the board may want to be waited
-        for."""
+        """Send a request; return whether all of it could go out: within an input the board may want
+        to be waited for."""
         of_input = len(payload) if command is Command.INFER else 0
         ends = protocol.waits(of_input, self._wait_bytes)
         *begun, last = protocol.pieces(command, payload, ends)
@@ -140,7 +140,7 @@ class Board:
         return True
 
     def _ready(self, deadline: float) -> bool:
-        """Whether the board's word has come by ``deadline``; what came before it is forgotten."""
+        """Check whether the board's word comes by ``deadline``; forget what came before it."""
         word = bytes([protocol.READY])
         while word not in self._pending:
             if (left := deadline - time.monotonic()) <= 0:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 COMPILER = "cc"
 FLAGS = ("-std=gnu99", "-O3", "-fPIC", "-shared")
 CALLS = "predict.c"
-"""Of firmware/ports/library: many inferences in one call."""
+"""Source of many inferences in one call, in firmware/ports/library."""
 
 FEWEST_IMAGES = 16
 """For a thread to be worth its start."""

@@ -42,7 +42,7 @@ STATES = ("waits for input", "gave no answer for 60 s of its own time", "crashed
 
 @dataclass(frozen=True)
 class Exchange:
-    """What came of putting bytes on the line; counts are of this exchange unless said otherwise.
+    """Outcome of putting bytes on the line; counts are of this exchange unless said otherwise.
 
     Attributes:
         reply: every byte the firmware sent.

@@ -152,7 +152,7 @@ class _Walk:
         return _Function(best, returns)
 
     def _following(self, op: Instruction) -> tuple[tuple[int, ...], bool]:
-        """Where it goes on in this function, and whether it may return from it."""
+        """Return where it goes on in this function, and whether it may return from it."""
         conditional = _CONDITIONAL.match(op.name) is not None
         base = op.name[:-2] if conditional else op.name
         onward = (op.after,)
@@ -213,8 +213,8 @@ class _Walk:
         self._refuse(f"sets SP to what is not known ({op.name} {op.operands})")
 
     def _constant(self, address: int, register: str) -> int | None:
-        """What straight code just before has put into ``register``: a literal, or, on ARMv6-M, a
-        small number that is shifted or negated."""
+        """Return what straight code just before has put into ``register``: a literal, or, on
+        ARMv6-M, a small number that is shifted or negated."""
         before = sorted(a for a in self.listing.code if a < address)[-8:]
         for at in reversed(before):
             op = self.listing.code[at]

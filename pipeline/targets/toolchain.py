@@ -29,17 +29,17 @@ HOST = Toolchain(
 SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 STEPS = "steps.json"
-"""What each call that nn_invoke makes is part of, and what nn_feed does."""
+"""File that says what each call that nn_invoke makes is part of, and what nn_feed does."""
 
 PLACES = ("nn_parameters", "nn_invoke")
-"""What simulators ask the places of, by these names whatever the prefix."""
+"""Symbols whose places simulators ask for, by these names whatever the prefix."""
 
 _ARENA_MACRO = re.compile(r"^#define \w+_ARENA_BYTES (\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Size:
-    """What a firmware takes; ``status`` is ``infeasible`` when that is more than there is.
+    """Memory that a firmware takes; ``status`` is ``infeasible`` when that is more than there is.
 
     Attributes:
         flash_bytes: code, constants and initial values.

@@ -1,4 +1,4 @@
-"""What activations of 0 save: kernels for an AVR skip the products of one
+"""Measure what activations of 0 save: kernels for an AVR skip the products of one
 (firmware/kernels/avr/pixel.c.j2), so that an image decides how long it takes.
 
 The program is patched to skip nothing: its products with 0 add 0, and every output stays the same.
@@ -43,7 +43,7 @@ def no_skips(elf: bytes, functions: Iterable[tuple[int, int]]) -> tuple[bytes, i
 
 
 def _program(elf: bytes) -> int:
-    """Where in the file address 0 of the flash is."""
+    """Return the offset in the file at which address 0 of the flash is."""
     table, entry, number = (
         *struct.unpack_from("<I", elf, 28), *struct.unpack_from("<2H", elf, 42)
     )  # fmt: skip
