@@ -1,4 +1,4 @@
-"""Where elements live: buffers, and (``maps``) which nibbles of a memory their elements are.
+"""Buffers, and (``maps``) the nibbles of a memory in which their elements lie.
 
 Addresses and strides count **nibbles** (4 bits), so that 4-bit elements are first class: byte ``n``
 of a memory is nibbles ``2n`` (low) and ``2n + 1`` (high). An element of ``bits`` bits occupies
@@ -24,12 +24,12 @@ PASSING = ("scratch", "aside")
 """Roles of what holds no tensor, and nothing from one step to the next."""
 
 MOST_COPIES = 1 << 16
-"""Of a buffer."""
+"""Most copies of a buffer, and most frames of a plan."""
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """Where (a window of) a tensor lives. It has no lifetime: the verifier derives it.
+    """The place of (a window of) a tensor. It has no lifetime: the verifier derives it.
 
     Attributes:
         tensor: what it holds; a scratch buffer names no tensor (``""``).
@@ -103,7 +103,7 @@ class Buffer:
         return low + min(0, reach), high + max(0, reach)
 
     def meets(self, other: Buffer, granule: int = 1) -> bool:
-        """Whether both reach into a granule, of so many nibbles, or lie around one."""
+        """Check whether both reach into, or lie around, a common granule of so many nibbles."""
         if self.memory != other.memory:
             return False
         (low, high), (start, stop) = self.extent, other.extent

@@ -27,7 +27,7 @@ def needs_calibration(plan: Plan) -> bool:
 
 
 def rounds(plan: Plan) -> bool:
-    """Whether the plan's outputs may differ from the graph's."""
+    """Check whether the plan's outputs may differ from the graph's."""
     return any(buffer.step > 1 for buffer in plan.buffers)
 
 

@@ -1,4 +1,4 @@
-"""Which atoms of its sum an accumulator already holds, as interned bit masks.
+"""Atoms of its sum that an accumulator already holds, as interned bit masks.
 
 Elements of a slice fall into few classes (borders, channel groups); a mask is made once a class.
 Steps that are alike share what they need: the classes along an axis, and the masks of classes.
@@ -22,7 +22,7 @@ from pipeline.plan.reads import positions
 Bits = npt.NDArray[np.bool_]
 Available = Mapping[str, Box]
 Kind = tuple[bytes, ...]
-"""Whether each index of a window is available, for some windows; in one way after the other."""
+"""Flags: whether each index of some windows is available, in one ``Available`` after another."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Line:
 
     @cached_property
     def counts(self) -> IntArray:
-        """How many indices each class has."""
+        """Count the indices of each class."""
         return np.bincount(self.each, minlength=len(self.kinds))
 
 
@@ -138,7 +138,7 @@ class Shares:
         return np.asarray(self.ids[np.ix_(*(line.each for line in self.lines))])
 
     def counts(self) -> IntArray:
-        """How many elements each class has; the shape of ``ids``."""
+        """Count the elements of each class; the shape of ``ids``."""
         total = np.ones((), dtype=np.int64)
         for line in self.lines:
             total = np.multiply.outer(total, line.counts)
@@ -170,7 +170,7 @@ def contributed(
 
 
 def _alike(rows: Bits) -> tuple[list[int], IntArray]:
-    """Which of ``rows`` (n, k) are the first of their kind, and of which kind each is."""
+    """Find which of ``rows`` (n, k) are the first of their kind, and the kind of each row."""
     changes = (rows[1:] != rows[:-1]).any(axis=1)
     starts = [0, *(np.flatnonzero(changes) + 1).tolist()]
     kinds: dict[bytes, int] = {}

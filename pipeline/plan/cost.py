@@ -37,7 +37,7 @@ class Moment:
 
     @property
     def apart_bytes(self) -> float:
-        """What the live buffers would take without sharing any byte."""
+        """Return the bytes that the live buffers would take without sharing any."""
         return sum(size for _, size in self.buffers)
 
 
@@ -196,7 +196,7 @@ def moved_bytes(plan: Plan) -> dict[str, float]:
 
 
 def cost(plan: Plan, graph: Graph, hardware: Hardware, proof: Report | None = None) -> Cost:
-    """What ``plan`` costs on ``hardware``; it is proved here unless ``proof`` says what was."""
+    """Return the cost of ``plan`` on ``hardware``; verify it first unless ``proof`` is given."""
     report = proof or verify(plan, graph)
     moments = timeline(plan)
     everything = timeline(plan, (*ACTIVATIONS, "scratch"))

@@ -22,7 +22,7 @@ from pipeline.plan.reads import Axis, array
 from pipeline.plan.vocabulary import Affine, Blocks, Buffer, Rows, Table
 
 MOST_PARTS = 64
-"""Of some elements: more are not worth the trouble."""
+"""Most parts of an element set: with more, cells are looked up one by one."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Elements:
         return min(low for low, _ in ends), max(high for _, high in ends) + self.buffer.nibbles
 
     def meets(self, other: Elements) -> bool:
-        """Whether the extents overlap; the cells in between may still be different ones."""
+        """Check whether the extents overlap; the cells in between may still be different ones."""
         if not self.buffer.meets(other.buffer):
             return False
         (low, high), (start, stop) = self.extent, other.extent
@@ -201,7 +201,7 @@ class Elements:
         return True
 
     def take(self, array: npt.NDArray[Any], grain: int, origin: int = 0) -> npt.NDArray[Any]:
-        """What ``array`` says about every cell: shape (*shape, cells of an element).
+        """Look up every cell in ``array``: shape (*shape, cells of an element).
 
         ``array`` begins at nibble ``origin``.
         """

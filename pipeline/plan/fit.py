@@ -66,7 +66,7 @@ def fit(plan: Plan, cost: Cost, hardware: Hardware) -> Fit:
 
 
 def fits(plan: Plan, cost: Cost, hardware: Hardware) -> dict[str, Fit]:
-    """Of each memory what ``plan`` needs, and what ``hardware`` has.
+    """Compare, for each memory, what ``plan`` needs with what ``hardware`` has.
 
     SRAM holds the arena, the weights where they live there, and the stack's reserve. Program code
     is not known yet; the build checks flash again.
@@ -109,7 +109,7 @@ def _memory(plan: Plan, cost: Cost, hardware: Hardware, memory: Memory) -> Fit:
 def _ways(
     plan: Plan, hardware: Hardware, memory: Memory, held: int, weights: float
 ) -> Iterator[str]:
-    """What may help where ``memory`` is too small for ``held`` bytes, ``weights`` among them."""
+    """Yield what may help if ``memory`` is too small for ``held`` bytes, ``weights`` included."""
     four_bits = any(buffer.bits == 4 for buffer in plan.buffers)
     if memory.name == hardware.activation_memory:
         enough = held - weights + hardware.stack_reserve_bytes <= memory.bytes

@@ -1,4 +1,4 @@
-"""How a plan runs each operator: in how many steps, in which order, over which of its inputs."""
+"""The form in which a plan runs each operator: its steps, their order, the inputs overwritten."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Form:
 
 
 def forms(plan: Plan) -> dict[str, Form]:
-    """Of each operator, by its name, in the order in which they begin."""
+    """Return the form of each operator, by its name, in the order in which they begin."""
     found, orders, met = dict[str, Form](), dict[str, set[str]](), dict[tuple[str, str], bool]()
     for number, event in enumerate(walk(plan)):
         if not isinstance(step := event.step, Compute | Clear | Finish):
@@ -73,7 +73,7 @@ def forms(plan: Plan) -> dict[str, Form]:
 
 
 def traversal(order: Order) -> str:
-    """What a step's order of pixels is called; of one axis it is a row."""
+    """Name a step's order of pixels; pixels along one axis are a row."""
     places = np.array(order)
     if len(places.shape) < 2 or places.shape[1] < 2:
         return BY_ROWS

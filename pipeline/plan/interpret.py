@@ -144,7 +144,7 @@ class Interpreter:
         self.spoil(step)
 
     def added(self, op: Operator, out: Buffer, held: IntArray, more: IntArray) -> IntArray:
-        """What accumulators that hold ``held`` hold after a contribution (see ``Buffer.step``)."""
+        """Return accumulators that hold ``held`` after adding ``more`` (see ``Buffer.step``)."""
         if op.combine != "add":
             return np.maximum(held, more)
         if out.step == 1:

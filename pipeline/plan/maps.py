@@ -200,7 +200,7 @@ class Table:
 
     @classmethod
     def of(cls, cells: IntArray) -> Table:
-        """Of addresses that a search found: they are integers, and are not looked at one by one."""
+        """Make a table of addresses that a search found: integers, not checked one by one."""
         found = object.__new__(cls)
         every = cells.reshape(-1).astype(np.int64)
         every.flags.writeable = False

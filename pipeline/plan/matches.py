@@ -56,7 +56,7 @@ def _tensor(buffer: Buffer, graph: Graph) -> None:
 
 
 def _inside(plan: Plan, buffer: Buffer) -> None:
-    """Of its memory; and its elements lie on bytes unless they are smaller."""
+    """Check that a buffer lies in its memory, and on bytes unless its elements are smaller."""
     limit, (low, high) = 2 * plan.memory[buffer.memory].bytes, buffer.extent
     if low < 0 or high > limit:
         raise PlanError(
@@ -68,7 +68,7 @@ def _inside(plan: Plan, buffer: Buffer) -> None:
 
 
 def _whole(plan: Plan, buffer: Buffer, graph: Graph) -> None:
-    """Of the input and the output there is a copy for each frame, of constants one."""
+    """Check that the input and the output have a copy for each frame, constants one."""
     frames = 1 if buffer.tensor in graph.constants else plan.frames
     if buffer.copies != frames:
         raise PlanError(f"buffer {buffer.name} has {buffer.copies} copies for {frames} frames")

@@ -74,7 +74,7 @@ def kept(plan: Plan, graph: Graph) -> set[str]:
 
 
 class MemoryState:
-    """What every cell of every memory holds, and who touched it when."""
+    """The content of every cell of every memory, and who touched it when."""
 
     def __init__(self, plan: Plan, graph: Graph) -> None:
         self.plan, zones = plan, Zones(plan)

@@ -1,4 +1,4 @@
-"""Which pieces the tensors on a card are sealed in: each has a tag, and blocks of its own.
+"""Pieces in which the tensors on a card are sealed: each has a tag, and blocks of its own.
 
 A piece is read whole, with one command. So pieces end wherever any transfer does that moves bytes
 which lie side by side on the card and in the arena (``nn_card_piece`` in
@@ -71,7 +71,7 @@ class Pieces:
         return (after - before for before, after in pairwise(ends[first : last + 1]))
 
     def blocks(self, size: int) -> int:
-        """Of the card, that a piece of ``size`` bytes takes."""
+        """Count the card's blocks that a piece of ``size`` bytes takes."""
         return -(-(size + TAG_BYTES) // self.block_bytes)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""How much memory is in use while each operator runs."""
+"""Memory in use while each operator runs."""
 
 from __future__ import annotations
 

@@ -28,13 +28,13 @@ def prove(plan: Plan, graph: Graph) -> Report:
 
 
 def save(path: Path, report: Report, plan: Plan, graph: Graph) -> None:
-    """Of a plan whose memories are the board's (``fit.of_board``)."""
+    """Save the proof of a plan whose memories are the board's (``fit.of_board``)."""
     proof = {"of": _of(plan, graph), "memories": _memories(plan), "report": asdict(report)}
     write_json(path, proof)
 
 
 def proved(path: Path, plan: Plan, graph: Graph) -> Report:
-    """What ``path`` says of ``plan``; what is found out now where it speaks of another one.
+    """Return what ``path`` proves of ``plan``; verify it now if that is of another plan.
 
     Raises:
         PlanError: the plan is not the one that was proved, and is wrong or of another board.

@@ -1,4 +1,4 @@
-"""How long a step takes: a rate for computing, and a card's for moving.
+"""Rates from which a step's time follows: one for computing, and a card's for moving.
 
 Both planners and the simulator of ``pipeline.timing`` take their times from here. The two settings
 of a card's times (``Card.timing``) are never mixed: one ``Rates`` has one of them.
@@ -25,7 +25,7 @@ what the rate says."""
 
 @dataclass(frozen=True)
 class Transfers:
-    """What moving bytes in one direction costs, in microseconds.
+    """Costs of moving bytes in one direction, in microseconds.
 
     Attributes:
         byte_us: of a byte.
@@ -89,8 +89,8 @@ class Rates:
         return work * self.work_us
 
     def move_us(self, size: float, writes: bool, commands: int = 1) -> float:
-        """Of ``size`` bytes in ``commands`` pieces that start on blocks; sealed, with the time for
-        that, and in as many pieces as what is written has."""
+        """Return the time to move ``size`` bytes in ``commands`` pieces that start on blocks; if
+        sealed, include the time for that, and write pieces of at most ``piece_bytes``."""
         if not size:
             return 0.0
         if self.sealed and writes:
@@ -104,7 +104,7 @@ class Rates:
         return max(commands, -(-(int(size) + tags) // self.block_bytes))
 
     def blocks_us(self, size: float, blocks: int, commands: int, writes: bool) -> float:
-        """Of ``size`` bytes that lie in ``blocks`` blocks, which pass whole."""
+        """Return the time to move ``size`` bytes in ``blocks`` blocks, each transferred whole."""
         rate = self.write if writes else self.read
         passing = blocks * self.block_bytes if self.block_bytes > 1 else size
         return passing * rate.byte_us + commands * rate.command_us + blocks * rate.block_us
@@ -123,7 +123,7 @@ def note_us(us: Mapping[str, float], graph: Graph) -> tuple[tuple[str, str], ...
 
 
 def noted_us(plan: Plan, graph: Graph) -> dict[str, float]:
-    """What a plan notes of operators' times.
+    """Read operators' times from a plan's note, by name; operators without one are left out.
 
     Raises:
         PlanError: where these are no times.

@@ -1,4 +1,4 @@
-"""What a step reads: index sets along each axis, and when each element is read last.
+"""Elements that a step reads: index sets along each axis, and the last read of each element.
 
 Everything here follows from an operator's declared windows (``graph/access.py``).
 """
@@ -65,7 +65,7 @@ def progression(index: IntArray) -> Axis:
 
 
 def reads_all(operand: Operand, out: Box, available: Box, whole: Box) -> bool:
-    """Whether ``available`` holds all that outputs ``out`` read from the tensor's box ``whole``."""
+    """Check whether ``available`` holds all that ``out`` reads of the tensor's box ``whole``."""
     for window, (low, high), (start, stop) in zip(operand.windows, available, whole, strict=True):
         first, last = window.span(*((0, 1) if window.axis is None else out[window.axis]))
         if max(first, start) < low or high < min(last, stop):  # but for what windows leave out
@@ -79,7 +79,7 @@ def reads_all(operand: Operand, out: Box, available: Box, whole: Box) -> bool:
 def read_times(
     operand: Operand, out: Box, times: IntArray, indices: Sequence[Axis], last: bool
 ) -> IntArray:
-    """When each element of the grid ``indices`` is read: latest (or earliest) time over ``out``.
+    """Find when each element of the grid ``indices`` is read: latest (or earliest) in ``times``.
 
     ``times`` has the shape of ``out``. Windows are a product over axes, so the extremum over
     all outputs that read an element is taken one axis at a time. Returns shape

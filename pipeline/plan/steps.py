@@ -1,4 +1,4 @@
-"""What a plan's tracks do: slices of buffers, and the steps that compute, move and synchronise."""
+"""Parts of a plan's tracks: slices of buffers, and the steps that compute, move and synchronise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every memory cell holds while a plan is walked: a token instead of a value."""
+"""Tokens that memory cells hold, instead of values, while a plan is walked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMPLETE = -1
 PARTS = 1 << 34
 
 MOST_CELLS = 1 << 28
-"""Of a memory: what tokens for them take, 4 GB, is left to other programs."""
+"""Most cells of a memory: their tokens take up to 4 GB, the rest is left to other programs."""
 
 
 class Form(NamedTuple):

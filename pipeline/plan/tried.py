@@ -1,4 +1,4 @@
-"""What a search for a plan with a card says, in the plan's notes, of plans that it tried."""
+"""Notes that a search for a plan with a card leaves in the plan about the plans that it tried."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ Times = Callable[[], IntArray]
 
 @dataclass(frozen=True)
 class Report:
-    """What a verified plan does.
+    """Work that a verified plan does.
 
     Attributes:
         steps: steps walked, loops unrolled.
@@ -60,7 +60,7 @@ class Report:
 
 
 class _Made(NamedTuple):
-    """How an operator makes an output element.
+    """The reads and work that make an operator's output element.
 
     Attributes:
         summed, ending: what its terms read, and what the end of their sum reads.
@@ -94,8 +94,8 @@ class _Made(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """What the step of an event reads for the outputs ``box``: what its slices hold of each
-    tensor, and where."""
+    """Reads of an event's step for the outputs ``box``: the part of each tensor that its slices
+    hold, and where."""
 
     event: Event
     frame: int
@@ -263,8 +263,8 @@ class _Verifier:
     def reading(
         self, event: Event, ins: tuple[Slice, ...], made: _Made, box: Box, times: Times
     ) -> _Reading:
-        """What the slices hold, by tensor: a kernel begins at their first element, so none may lie
-        outside of its tensor."""
+        """Collect what the slices hold, by tensor: a kernel begins at their first element, so none
+        may lie outside of its tensor."""
         places, available = dict[str, Buffer](), dict[str, Box]()
         for piece in ins:
             place, held = self.place(event, piece), self.box(event, piece)
@@ -328,7 +328,7 @@ class _Verifier:
         return access
 
     def completion(self, reading: _Reading, made: _Made) -> list[Access]:
-        """What the end of a sum reads, such as the bias: all of it must be in the slices."""
+        """Collect what the end of a sum reads, such as the bias: all must be in the slices."""
         result = []
         for operand in made.ending:
             if not reading.holds(operand, self.graph.tensors[operand.tensor].box):

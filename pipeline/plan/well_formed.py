@@ -33,16 +33,16 @@ from pipeline.plan.steps import (
 from pipeline.typed import misfit
 
 MOST_STEPS = 4_000_000
-"""Of a plan, loops unrolled: seven times what VGG16 takes in tiles of 16 KiB."""
+"""Most steps of a plan, loops unrolled: seven times what VGG16 takes in tiles of 16 KiB."""
 
 MOST_DEPTH = 32
-"""Of loops in loops."""
+"""Most levels of nested loops."""
 
 MOST_BYTES = 1 << 31
-"""That the buffers of a plan reach, all memories together."""
+"""Most bytes that the buffers of a plan reach, all memories together."""
 
 MOST_ELEMENTS = 1 << 31
-"""Of a buffer: more than its memory holds where elements share cells, as in a ring."""
+"""Most elements of a buffer: more than its memory holds if elements share cells, as in a ring."""
 
 MOST_TRACKS = 16
 
@@ -69,7 +69,7 @@ def statements(plan: Parts) -> Iterator[Statement]:
 
 
 def _size(plan: Parts) -> None:
-    """Of the walk: nothing else may follow a plan's loops before this."""
+    """Check the size of the walk: nothing else may follow a plan's loops before this."""
     known: dict[int, tuple[int, int]] = {}
 
     def size(steps: tuple[Step, ...], outer: int) -> tuple[int, int]:
@@ -207,7 +207,7 @@ def _slice(plan: Parts, piece: Slice, scope: tuple[str, ...]) -> None:
 
 
 def _in_part(buffer: Buffer, piece: Slice) -> None:
-    """Of a tensor of which no more has a place, whatever loops run the step."""
+    """Check that a slice stays in the held part of its tensor, whatever loops run the step."""
     for low, size, (first, stop) in zip(piece.lo, piece.size, buffer.held, strict=True):
         if not isinstance(low, int) or low < first or low + size > stop:
             raise PlanError(f"a slice of {buffer.name} reaches beyond the part that it holds")

@@ -13,7 +13,7 @@ Zone = tuple[str, int]
 
 
 class Zones:
-    """Of a plan: each place of a buffer, and each granule that it reaches into, lies in one."""
+    """Zones of a plan: each place of a buffer, with every granule that it touches, lies in one."""
 
     def __init__(self, plan: Plan) -> None:
         self._starts: dict[str, list[int]] = {}
@@ -32,7 +32,7 @@ class Zones:
             self._starts[memory.name] = (low[begin] * granule).tolist()
 
     def of(self, place: Buffer) -> Zone:
-        """Where a buffer of one copy lies; ``place`` has to be the plan's (``Buffer.at``)."""
+        """Find the zone of a buffer of one copy; ``place`` must be the plan's (``Buffer.at``)."""
         if (key := id(place)) not in self._of:
             self._of[key] = self.at(place.memory, place.extent[0])
         return self._of[key]

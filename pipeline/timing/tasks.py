@@ -169,7 +169,7 @@ class Costs:
         self, kind: Literal["read", "write"], op: str, near: Buffer, moved: Slice, runs: Runs,
         places: IntArray,
     ) -> TimedStep:  # fmt: skip
-        """Time a move of pieces in blocks of their own, one command each, sealed by the core."""
+        """Time moving pieces, a command each, in blocks of their own; the core seals or opens."""
         assert self.pieces is not None
         far = self.plan.buffer[moved.buffer]
         size, blocks, count = np.zeros((3, runs.count), np.int64)
