@@ -1,1 +1,1 @@
-"""How parts of a network run: regions, what their steps need, and their lowering to a plan."""
+"""Forms in which parts of a network run: regions, what their steps need, lowering to a plan."""

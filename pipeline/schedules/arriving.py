@@ -97,7 +97,7 @@ class Arriving:
 
     @property
     def operators(self) -> tuple[Operator, ...]:
-        """What is done on the way."""
+        """Return what is done while the input arrives."""
         return tuple(op for op in (self.pool, self.convolution) if op)
 
     @property
@@ -151,7 +151,7 @@ class Arriving:
             draft.sums(self.given.name, rows=1, bits=self.sum_bits)
 
     def begun(self, draft: Draft, row: Index) -> list[Step]:
-        """What comes in before any pixel of ``row`` can be whole: of sums all rows but the last."""
+        """Return the steps before any pixel of ``row`` is whole: of sums, all rows but the last."""
         if self.pool is None or not self.sums:
             return []
         made = (Range(row, 1), *all_of(self.given.shape[1:]))

@@ -1,4 +1,4 @@
-"""Which box of each tensor a step needs, from its operator's windows.
+"""Boxes of each tensor that a step needs, from its operator's windows.
 
 A box has a range for each axis. Where it begins may depend on loop variables, how many indices it
 has does not; a range that moves is not clipped to its tensor here, the slice that it becomes is.
@@ -129,7 +129,7 @@ def read(window: Window, made: Box, extents: Sequence[int], extent: int) -> Rang
 
 
 def reach(window: Window, low: Index, size: int) -> Range:
-    """What ``size`` steps of the window from step ``low`` on cover."""
+    """Return the range that ``size`` steps of the window from step ``low`` on cover."""
     taps = (window.count - 1) * window.dilation + 1
     return Range(_scaled(low, window.stride, window.offset), (size - 1) * window.stride + taps)
 

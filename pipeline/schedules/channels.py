@@ -15,8 +15,8 @@ Rule = Literal["continue", "generate", "accumulate"]
 
 @dataclass(frozen=True)
 class Pass:
-    """What a pass does with some channels: ``continue`` or ``generate`` them, or ``accumulate``
-    them to the sums of ``op``; ``over``: the input whose channels' place they take."""
+    """A pass over some channels: ``continue`` or ``generate`` them, or ``accumulate`` them to the
+    sums of ``op``; ``over``: the input whose channels' place they take."""
 
     rule: Rule
     op: Operator

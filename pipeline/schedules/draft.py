@@ -72,7 +72,7 @@ class Held:
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
-        """Of what has to be placed: all of the buffer, or each of its rows."""
+        """Return the keys of what has to be placed: all of the buffer, or each of its rows."""
         name = self.buffer.name
         return tuple((name, row) for row in range(self.buffer.shape[0] if self.rows else 1))
 
@@ -233,8 +233,8 @@ class Draft:
         return self._with_kernel(op, step, frozenset(over), part)
 
     def gap(self, op: Operator, out: Buffer, made: Box, over: str) -> Gap | None:
-        """Where the output of such a step, the same for all rows, may begin above ``over``, which
-        dies with it (of a step that makes one row, above a row of that); None: they lie apart."""
+        """Return where the output of such a step, the same for all rows, may begin above ``over``,
+        which dies with it (if it makes one row, above a row of that); None: they lie apart."""
         key = op.name, over
         if key not in self.gaps:
             form = self._form(self._unnamed(op, out, made), frozenset([over]), aside=True)

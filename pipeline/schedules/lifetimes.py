@@ -1,4 +1,4 @@
-"""What a draft has to place: blocks of what it holds, their live intervals, which may overlap.
+"""Blocks of a draft to place: what it holds, their live intervals, and which may overlap.
 
 Steps are numbered through, those of a loop once; a loop begins and ends with a number of its own.
 What is needed within a pass alone lives as in a program without the loop; all else that a loop
@@ -30,8 +30,8 @@ def lifetimes(
     resident: Iterable[Key],
     last: Iterable[Key],
 ) -> dict[Key, Life]:
-    """Of each held buffer, or row of one, that a step names; of scratch for each step that has it,
-    by the step's number.
+    """Return the live interval of each held buffer, or row of one, that a step names; of scratch,
+    one for each step that has it, by the step's number.
 
     Args:
         resident: what is there before the first step, number 1.
@@ -69,12 +69,12 @@ def _through(held: Held, around: Mapping[str, Life]) -> Life | None:
 
 
 def numbers(steps: Iterable[Step]) -> int:
-    """How many numbers ``steps`` have."""
+    """Count the numbers that ``steps`` have."""
     return sum(numbers(step.body) + 2 if isinstance(step, Loop) else 1 for step in steps)
 
 
 def _keys(step: Statement, now: int, held: Mapping[str, Held]) -> Iterator[Key]:
-    """What the step touches of what is held."""
+    """Yield the keys of held buffers and rows that the step touches."""
     if isinstance(step, Compute):
         for name in step.scratch:
             yield name, now if held[name].buffer.role == "scratch" else 0
@@ -92,8 +92,8 @@ def _keys(step: Statement, now: int, held: Mapping[str, Held]) -> Iterator[Key]:
 
 
 class ToPlace(NamedTuple):
-    """What has to be placed, for each buffer (or row) the number of its own – what begins in one
-    place is one profile –, and which may overlap."""
+    """Profiles to place, the profile's number for each buffer (or row) – what begins in one place
+    is one profile –, and which may overlap."""
 
     profiles: list[Profile]
     number: dict[Key, int]
@@ -146,7 +146,7 @@ def to_place(draft: Draft, body: Sequence[Step], keep_input: bool, but: bool = F
 
 
 def _over(below: Sequence[Block], block: Block) -> tuple[Block, ...]:
-    """What lies at one address with ``block`` over the last of it."""
+    """Return what lies at one address once ``block`` lies over the last of ``below``."""
     *rest, last = below
     if last.size == block.size:
         return *rest, last._replace(last=max(last.last, block.last))
@@ -156,12 +156,12 @@ def _over(below: Sequence[Block], block: Block) -> tuple[Block, ...]:
 
 
 def row_nibbles(buffer: Buffer) -> int:
-    """Of one row, side by side."""
+    """Return the nibbles of one row, its elements side by side."""
     return buffer.nibbles * prod(buffer.shape[1:])
 
 
 def to_next_row(buffer: Buffer, hardware: Hardware) -> int:
-    """Of rows that follow each other; of those in blocks each begins where kernels like it."""
+    """Return the nibbles from one row to the next; rows in blocks are aligned for kernels."""
     size = row_nibbles(buffer)
     blocks = isinstance(buffer.map, Blocks)
     return round_up(size, alignment(buffer, hardware)) if blocks else size

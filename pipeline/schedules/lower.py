@@ -30,7 +30,7 @@ class Region(Protocol):
     """A part of a network, in one form: each form is one file of this package."""
 
     def steps(self, draft: Draft) -> list[Step]:
-        """What runs it; what it holds is added to ``draft``."""
+        """Return the steps that run it; add what it holds to ``draft``."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Laid:
 
     @cached_property
     def _backwards(self) -> set[tuple[str, Index]]:
-        """What begins above an input that it overwrites."""
+        """Find outputs that begin above an input that they overwrite."""
         found = set[tuple[str, Index]]()
         for over, under, gap in self.draft.overlaps:
             below = self.taken(under)
@@ -107,7 +107,7 @@ class Laid:
         return found
 
     def _placed(self, held: Held) -> Buffer:
-        """What nothing needs, because its readers' windows lie in the padding, is at 0."""
+        """Place what is held, at 0 if nothing needs it: its readers' windows lie in padding."""
         place, known = held.buffer.map, self.addresses
         if isinstance(place, Rows | Blocks):
             cells = (self.taken(key).start if key in known else 0 for key in held.keys)

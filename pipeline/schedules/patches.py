@@ -31,7 +31,7 @@ class Run:
 
     @property
     def op(self) -> Operator:
-        """That makes the result."""
+        """Return the operator that makes the result."""
         return self.operators[-1]
 
     @cached_property
@@ -51,15 +51,15 @@ class Run:
         return range(0, self.graph.tensors[self.op.output].shape[0], self.rows)
 
     def patches(self, top: int) -> list[Box]:
-        """Of the result, from row ``top`` on."""
+        """Cut the result into patches, those that begin at row ``top``."""
         height, width, channels = self.graph.tensors[self.op.output].shape
         rows = Range(top, self.rows).clipped(height)
         wide = (Range(low, self.columns).clipped(width) for low in range(0, width, self.columns))
         return [(rows, columns, Range(0, channels)) for columns in wide]
 
     def boxes(self, made: Box) -> dict[str, Box]:
-        """What the box ``made`` of the result needs of each tensor in the run, and of those that it
-        reads; ``made`` itself."""
+        """Find what the box ``made`` of the result needs of each tensor in the run, and of those
+        that it reads; ``made`` itself is included."""
         found = {self.op.output: made}
         for op in reversed(self.operators):
             needed = self._needs[op.output](found[op.output])
@@ -74,8 +74,8 @@ class Run:
 
     @cached_property
     def sides(self) -> dict[str, tuple[list[range], list[range]]]:
-        """Of each tensor the rows that the patches from each top on need, and the columns that the
-        patches beside each other do."""
+        """Find the rows of each tensor that the patches from each top on need, and the columns that
+        patches beside each other need."""
         down = [self.boxes(self.patches(top)[0]) for top in self.tops]
         across = [self.boxes(patch) for patch in self.patches(0)]
         return {
@@ -111,7 +111,7 @@ class Run:
 
     @property
     def reads(self) -> bool:
-        """Whether each patch of each operator reads something: none lies wholly in the padding."""
+        """Check whether each patch of each operator reads something: none is wholly padding."""
         return all(all(map(len, side)) for sides in self.sides.values() for side in sides)
 
 
@@ -141,7 +141,7 @@ class Patches:
         return found
 
     def rows_read(self) -> dict[str, range]:
-        """Of each tensor that rows are read of."""
+        """Return the rows that are read of each tensor outside the patches."""
         number = self.row // self.run.rows
         return {name: self.run.sides[name][0][number] for name in self.run.outer}
 

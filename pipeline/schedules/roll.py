@@ -20,7 +20,7 @@ Vector = tuple[int, ...]
 LONGEST = 256
 """The most steps (or loops) in the body of a loop."""
 FACTOR = 0x9E3779B97F4A7C15
-"""Of the hash: 2 ** 64 over the golden ratio, odd."""
+"""Factor of the hash: 2 ** 64 over the golden ratio, odd."""
 
 
 class _Node(NamedTuple):

@@ -75,7 +75,7 @@ class Order:
 
     @cached_property
     def height(self) -> dict[str, int]:
-        """Of each tensor the most rows from the first that is still read to a new one."""
+        """Find, for each tensor, the most rows from the first that is still read to a new one."""
         found = dict[str, int]()
         for number, (name, row) in enumerate(self.made):
             found[name] = max(found.get(name, 0), row - self.first(name, row, number) + 1)
@@ -133,8 +133,8 @@ def _hold(draft: Draft, name: str, rows: Range, over: str = "") -> Buffer:
 
 
 def kept_bytes(graph: Graph) -> float:
-    """What stays from one of neighbouring windows to the next: the rows that both read, when the
-    first is done. Of windows with ends of their own all rows that the next one reads."""
+    """Sum the bytes that stay from one of neighbouring windows to the next: rows that both read,
+    when the first is done. If windows have ends of their own, all rows that the next one reads."""
     order, last = Order.of(graph, needed(graph), graph.input), graph.producer(graph.output)
     output = last.inputs[0] if isinstance(last, Concat) else graph.output
     end = order.made.index(Made(output, 0))

@@ -65,7 +65,7 @@ Kind = Literal["load", "store", "make", "clear", "add", "finish"]
 
 
 class Act(NamedTuple):
-    """What a track does with the elements ``box`` of the tensor in copy ``copy`` of a window.
+    """A track's action on the elements ``box`` of the tensor in copy ``copy`` of a window.
 
     Attributes:
         kind: ``load`` them from the card or ``store`` them there, ``make`` them, or ``clear`` sums
@@ -100,7 +100,7 @@ class Act(NamedTuple):
 
     @classmethod
     def at(cls, shape: tuple[Any, ...], positions: Sequence[Index]) -> Self:
-        """What has that shape and these positions."""
+        """Make an act that has that shape and these positions."""
         (kind, window, op, some, axes, *rest), (frame, copy, *at) = shape, positions
         box = tuple(map(Range, at, rest[:axes]))
         given = tuple(zip(rest[axes:], at[axes:], strict=False))

@@ -60,7 +60,7 @@ class Cells:
         self.taken = np.zeros(max((buffer.extent[1] for buffer in buffers), default=0), dtype=bool)
 
     def shared(self, source: Buffer, read: Box, target: Buffer, made: Box) -> bool:
-        """Whether a step writes a cell of ``source`` that it reads."""
+        """Check whether a step writes a cell of ``source`` that it reads."""
         if not source.meets(target):
             return False
         cells = self._of(source, read)
@@ -81,7 +81,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Traversed:
-    """What a layout decides: where every tensor of a chain lives, and the steps that fill them.
+    """The decisions of a layout: where every tensor of a chain lives, and the steps that fill them.
 
     Attributes:
         buffers: with their addresses; the first one holds the chain's first tensor.
