@@ -1,5 +1,5 @@
-"""How the rows of each tensor lie, channels last or in blocks of pixels: as its kernels take less
-time with.
+"""The layout of each tensor's rows, channels last or in blocks of pixels, whichever takes its
+kernels less time.
 
 Tensors, one by one or all of an operator, are turned over where that saves cycles of the operators
 that make and read them, until none is left that does: from all in blocks on, which is best for
@@ -35,7 +35,7 @@ Layout = Mapping[str, int]
 def in_blocks(
     graph: Graph, operators: Sequence[Operator], hardware: Hardware, whole: frozenset[str]
 ) -> dict[str, int]:
-    """Of what ``operators`` make row by row, but of ``whole``, which lie in one piece."""
+    """Choose blocks for what ``operators`` make row by row, but for ``whole``: in one piece."""
     images = (op.output for op in operators if rows_of(graph, op.output) > 1)
     free = {n: block_pixels(hardware, graph.tensors[n].shape[1]) for n in images if n not in whole}
     able = {name: pixels for name, pixels in free.items() if pixels}

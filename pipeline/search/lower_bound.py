@@ -1,4 +1,4 @@
-"""How much memory every schedule needs that computes nothing twice: a proof by cuts.
+"""A bound on the memory of every schedule that computes nothing twice: a proof by cuts.
 
 Claim: let T be a tensor and consider the moment before the first step that completes elements of
 it, y among them. Every element that y is made of, directly or not, has been completed, and no
@@ -41,7 +41,7 @@ MOST_VERTICES = 20_000
 """Pixels of the operators before a tensor that are looked at."""
 
 MOST_PIXELS = 600
-"""Of a tensor that is looked at: there is a flow for each."""
+"""Most pixels of a tensor that is looked at: there is a flow for each."""
 
 
 class Bound(NamedTuple):
@@ -52,7 +52,7 @@ class Bound(NamedTuple):
 
 
 def lower_bound(graph: Graph, operators: Sequence[Operator], streamed: bool) -> Bound:
-    """Of memory for activations, sums of 32 bits; of what the output needs (``operators``).
+    """Bound memory for activations, with sums of 32 bits, that the output needs (``operators``).
 
     Args:
         streamed: the input comes in piece by piece, and is not held.
@@ -157,8 +157,8 @@ def pixels(graph: Graph, tensor: str) -> int:
 
 
 def follows(op: Operator, graph: Graph, name: str) -> bool:
-    """Whether a pixel of ``op``'s output takes all channels of those of ``name`` that it reads, or
-    each its own."""
+    """Check whether a pixel of ``op``'s output takes all channels of the pixels of ``name`` that it
+    reads, or each its own."""
     source, target = graph.tensors[name].shape, graph.tensors[op.output].shape
     if isinstance(op, Dense):
         return op.reads_all(graph.tensors)

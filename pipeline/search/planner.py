@@ -24,7 +24,7 @@ from pipeline.search.swap.search import CODE_BYTES
 from pipeline.search.view.pixels import PixelView
 
 NAME = "joint"
-"""Of the strategy, in plans."""
+"""Name of the strategy in plans."""
 
 SURE = 0.98
 """Kernels are right to about 2 % of most networks (``bench_rows``): where whole tensors fit, rows
@@ -34,7 +34,7 @@ WOVEN = 400_000
 """Pixels of blocks of operators that are made in turn, at the usual effort: some minutes' work."""
 
 FEWEST = 1e3
-"""What a microsecond of the card counts where transfers are to be few: more than any wait."""
+"""Weight of a microsecond of the card if transfers are to be few: more than any wait."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pipeline.kernels import Form, cycles_of_step, offers, quicker
 from pipeline.schedules.lower import Laid
 
 FRAME_BYTES = 3500
-"""Of flash, about what start-up, protocol and the program's steps take at most."""
+"""Bytes of flash that start-up, protocol and the program's steps take at most, roughly."""
 
 WEIGHTED_BYTES, OTHER_BYTES = 1300, 700
 """About what the code of an operator takes at most, by whether it has weights."""

@@ -36,7 +36,7 @@ def buffer(tensor: Tensor, elements: IntArray, name: str = "") -> Buffer:
 
 
 def places(buffer: Buffer, number: int) -> list[Place]:
-    """Of so many equal parts, one after the other."""
+    """Return the places of so many equal parts, one after the other."""
     cells = buffer.cells(buffer.box).reshape(number, -1)
     found: list[Place] = cells[:, 0].tolist()
     for n in np.flatnonzero((np.diff(cells, axis=1) != 1).any(axis=1)).tolist():

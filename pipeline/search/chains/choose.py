@@ -1,4 +1,4 @@
-"""Which order each operator takes: the fastest of those that fit the arena that all need."""
+"""The choice of each operator's order: the fastest orders that fit the arena that all need."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -7,21 +7,21 @@ from pipeline.search.view.pixels import Order, PixelView
 from pipeline.search.view.whole import Span
 
 Orders = Callable[[PixelView, int, bool], Iterator[Order]]
-"""Of an operator, by its number, the fastest first; slow ones where memory is tight only."""
+"""Orders of an operator, by its number, the fastest first; slow ones only if memory is tight."""
 
 
 def chosen(view: PixelView, orders: Orders, tight: bool = False) -> list[Order]:
-    """Of the ways with the least peak of all those that go on with more than the row-major order
-    only where that is what needs most; ``tight``: however slow."""
+    """Choose ways with the least peak of all, going on with more than the row-major order only for
+    the parts that need most; ``tight``: however slow."""
     return _smallest(view, view.spans(), lambda span: _ways(view, span, orders, tight))
 
 
 def _smallest(
     view: PixelView, spans: Sequence[Span], ways: Callable[[Span], Iterator[Way]]
 ) -> list[Order]:
-    """Of the ``ways`` to run each part the first that takes no more than the part that needs most.
-    As few are looked at as can be: none of a part where what is live before or after it needs as
-    much."""
+    """Choose for each part the first of the ``ways`` to run it that takes no more than the part
+    that needs most. As few are looked at as can be: none of a part if what is live before or
+    after it needs as much."""
     others = [ways(span) for span in spans]
     now = [next(each) for each in others]
     while now:

@@ -108,8 +108,8 @@ class Ends:
         buffers.append(target)
 
     def _peeled(self, layer: Layer, peels: Peels) -> tuple[Buffer, int]:
-        """Where rows and columns are written, one after the other from the bottom, and how many
-        rows before all columns are in row-major order with that."""
+        """Place rows and columns as written, one after the other from the bottom; also return how
+        many rows before all columns are in row-major order with that."""
         (rows, columns), above = layer.outputs[:2], 0
         if "row" in [axis for axis, _ in groupby(peels, lambda line: line.axis)][1:]:
             place = ranks(rows, columns, peels)
@@ -128,7 +128,7 @@ class Ends:
         return lying(tensor, (base + place.reshape(-1) * each).tolist(), name)
 
     def _rest(self, pixels: Pixels, top: int, left: int) -> Box:
-        """Of an image, of which so many rows and columns are gone."""
+        """Return the box of an image that is left when so many rows and columns are gone."""
         high, wide = pixels.rows - top, pixels.columns - left
         y, x = (0, 0) if self.mirrored else (top, left)
         return ranges(((y, y + high), (x, x + wide), (0, pixels.channels)))

@@ -29,7 +29,7 @@ class Cut(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """That are gone with it."""
+        """Count the rows that are gone with it."""
         return self.thickness if self.by_row else 0
 
     @property
@@ -143,7 +143,7 @@ def peeled(cuts: Sequence[Cut], rows: range, columns: range) -> list[Peel]:
 
 
 def least(layer: Layer, groups: int = 1, half: int | None = None) -> Peels:
-    """Of ``layer``'s pixels, or of those of one of ``groups`` of channels that share nothing;
+    """Peel ``layer``'s pixels, or those of one of ``groups`` of channels that share nothing;
     ``half``: as if each row of the input were bytes of two elements, the first begun with that
     half (0 or 1), and a byte died with both.
 
@@ -197,7 +197,7 @@ def turned_after(layer: Layer) -> IntArray:
 def _reads(
     windows: tuple[Window, ...], outputs: tuple[int, ...], inputs: tuple[int, ...]
 ) -> list[IntArray]:
-    """Of rows and of columns (outputs, inputs): whether one reads the other."""
+    """Tabulate, for rows and for columns (outputs, inputs), whether one reads the other."""
     box, found = tuple((0, n) for n in outputs), list[IntArray]()
     for window, number, extent in zip(windows, outputs, inputs, strict=True):
         reads = np.zeros((number, extent + 2), dtype=bool)  # with padding

@@ -19,7 +19,7 @@ from pipeline.search.chains.traversals import ordered, rows
 from pipeline.search.view.pixels import Layer, Order, Pixels, PixelView, by_pixel
 
 Buffers = dict[str, Buffer]
-"""Where each tensor lies, by its name."""
+"""Buffers of tensors, by the tensor's name."""
 
 
 def arrange(
@@ -62,7 +62,7 @@ def _place(nibbles: int, start: Buffer, above: int, orders: Sequence[Order]) -> 
 def _made(
     arena: Cells, order: Order, after: Order | None, buffers: Buffers
 ) -> tuple[Order, Buffers]:
-    """Where what ``order`` makes lies; it may change where that does not matter."""
+    """Place what ``order`` makes; the order may change if that does not matter."""
     layer, op, tensors = order.layer, order.operators[-1], order.view.tensors
     target = tensors[op.output]
     if not by_pixel(op, tensors):

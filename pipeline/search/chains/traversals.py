@@ -62,7 +62,7 @@ def herringbone(height: int, width: int) -> Peels:
 
 
 def single_transpose(height: int, width: int, switch: int) -> Peels:
-    """That which changes direction after ``switch`` lines (section 3.4.3).
+    """Peel with one change of direction, after ``switch`` lines (section 3.4.3).
 
     The first direction is along the shorter side: the paper assumes height >= width and transposes
     the image otherwise.

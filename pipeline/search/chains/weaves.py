@@ -118,12 +118,12 @@ def woven(view: PixelView, span: Span, pixels: int) -> Order:
 
 
 Pixel = tuple[int, int, int]
-"""Which operator makes it, -1 for what is there at first; row and column."""
+"""The operator that makes it, -1 for what is there at first; row and column."""
 
 
 def _reads(view: PixelView, span: Span) -> dict[Pixel, set[Pixel]]:
-    """What each pixel is made of; of what the last operator needs. Of halves of bytes that bytes
-    are written over, bytes."""
+    """Map each pixel that the last operator needs to those that it is made of. Where bytes are
+    written over halves of bytes, the halves count as bytes."""
     last, found = span.stop - 1, dict[Pixel, set[Pixel]]()
     wanted = {(last, *at) for at in np.ndindex(view.pixels(view.operators[last].output)[:2])}
     for number in reversed(range(*span)):

@@ -90,7 +90,7 @@ class Rules:
         self.widened = [max(0, tensor.size * each - tensor.nibbles) for tensor in tensors]
 
     def moves(self, state: State) -> list[Move]:
-        """What the last step before ``state`` may have been."""
+        """List what the last step before ``state`` may have been."""
         if state.context and not state.part:
             return [Move("begin", 0, State(state.full))]
         wanted = state.full | state.part
@@ -144,7 +144,7 @@ class Rules:
         return all(self.channels[n] == self.channels[tensor] for n in members(state.part))
 
     def held(self, move: Move, state: State, context: int, sums: int) -> tuple[int, int]:
-        """What is there while ``move`` leads to ``state`` in a loop whose complete context is
+        """Return what is live as ``move`` leads to ``state`` in a loop whose complete context is
         ``context``, ``sums`` of it accumulated: the nibbles of whole tensors, and the mask of those
         that are there some channels at a time. Pex's LOCALPMU, for slices and concatenations too.
 
@@ -171,7 +171,7 @@ class Rules:
         return next((n for n in over if not needed >> n & 1), None)
 
     def nibbles(self, full: int) -> int:
-        """Of whole tensors."""
+        """Sum the nibbles of whole tensors."""
         return sum(self.view.sizes[n] for n in members(full))
 
 

@@ -1,4 +1,4 @@
-"""Where segments meet for the least peak.
+"""Cuts between segments for the least peak.
 
 A place between two operators is a frontier: the tensors that are made before and read after it, all
 of them whole there. A segment goes from one frontier to another; a bottleneck path over frontiers
@@ -77,7 +77,7 @@ Offers = Callable[[Place, Place], Iterable[Offer]]
 """Pieces from one place to another."""
 
 Cost = Callable[[float, Offer, int], float]
-"""What a way costs that goes on with a piece which holds so many cells, given its cost so far."""
+"""Cost of a way continued by a piece that holds so many cells, given the way's cost so far."""
 
 
 def most(cost: float, _: Offer, cells: int) -> float:
@@ -205,7 +205,7 @@ class Cuts:
         return best.get(Place(end))
 
     def _at_most(self, best: Mapping[Place, Way], stop: int, limit: int, cost: Cost) -> int:
-        """What the way to ``stop`` holds at most, if that is its cost: the last segment goes on."""
+        """Bound what the way to ``stop`` holds, if that is its cost: the last segment goes on."""
         before = best.get(Place(stop - 1))
         if cost is not most or not before or not before.pieces or self.left <= 0:
             return limit
@@ -225,7 +225,7 @@ class Cuts:
         return holding(self.peak(piece, limit)) if holding(ends) else None
 
     def _better(self, below: int, effort: int) -> bool:
-        """Whether some other order of all rows holds less: a small network's are looked at."""
+        """Check whether another order of all rows holds less: a small network's are searched."""
         order, ends = list(self.order(self.whole)), self.ends(self.whole)
         if effort < len(order) ** 2:
             return False

@@ -21,7 +21,7 @@ from pipeline.search.view.rows import Units
 TRIES = 3
 
 NEAR = 256
-"""What is above its bound by no more than such a part of it is near."""
+"""Divisor of a bound: memory that exceeds it by no more than that part of it is near."""
 
 
 class Found(NamedTuple):
@@ -157,8 +157,8 @@ def _steps(cuts: Cuts, piece: Piece) -> tuple[RowsStep, ...]:
 
 
 def at_peak(graph: Graph, hardware: Hardware) -> tuple[int, set[frozenset[str]]]:
-    """What a network will hold row by row, by the order of its rows, nothing placed: nibbles at the
-    peak, and the tensors of which rows are there each time that is reached."""
+    """Predict what a network holds row by row, by the order of its rows, nothing placed: nibbles at
+    the peak, and the tensors of which rows are live each time that it is reached."""
     cuts = cuts_of(graph, hardware)
     units, (peak, pieces) = cuts.units, cuts.least()
     order = [number for piece in pieces for number in cuts.order(piece)]

@@ -42,7 +42,7 @@ def on_demand(units: Units, source: Iterable[str], target: Iterable[str]) -> Ite
 
 
 class _Left(dict[int, int]):
-    """How often the operators of a segment still read a block, looked up when it is asked for."""
+    """Counts of reads of a block that a segment's operators still make, looked up on demand."""
 
     def __init__(self, units: Units, first: int, stop: int, target: Iterable[str]) -> None:
         super().__init__((block, AT_END) for name in target for block in units.blocks[name])

@@ -66,9 +66,9 @@ class ByChannels:
         return chosen.plan("partial", notes)
 
     def proposed(self, view: View) -> tuple[Best, Schedule]:
-        """What the search found, and the schedule with its channels at once: over all orders; where
-        those are too many, in the order that is best without loops; where even that is too much,
-        without loops."""
+        """Return what the search found, and its schedule with the channels at once: over all
+        orders; if those are too many, in the order that is best without loops; if even that is too
+        much, without loops."""
         rules = Rules(view, self.accumulator_bits, self.channels or 1)
         best = search(rules, self.search, MOST_STATES)
         if best is None:

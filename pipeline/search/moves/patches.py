@@ -39,7 +39,7 @@ ACROSS = (1, 2, 3, 4, 6, 8, 12, 18)
 """Rows of patches, and patches beside each other, that are tried."""
 
 SHARE = 6
-"""Of the peak without repeated work, the part that a run takes to begin with."""
+"""Divisor of the peak without repeated work: the part that a run takes to begin with."""
 
 MOST = 6
 """Stretches."""
@@ -253,7 +253,7 @@ class _Search:
 
     @cached_property
     def sizes(self) -> dict[str, list[Run]]:
-        """Of each stretch, by its result, patches of all sizes, none worse than another in memory
+        """Map each stretch's result to its patches of all sizes, none worse than another in memory
         and work, the least work first."""
         found = dict[str, list[Run]]()
         for operators in self.parted():
@@ -286,14 +286,14 @@ class _Search:
 
 
 def cells(run: Run) -> int:
-    """Of its patches, and of the rows that it needs and makes together."""
+    """Count the nibbles of its patches, and of the rows that it needs and makes together."""
     ends = {name: run.graph.tensors[name] for name in (*run.outer, run.op.output)}
     rows = ((t, max(map(len, run.sides[name][0]))) for name, t in ends.items())
     return run.held + sum(n * t.nibbles // t.shape[0] for t, n in rows)
 
 
 def overlapping(op: Operator, graph: Graph) -> bool:
-    """Whether outputs beside each other, or below, read some of the same."""
+    """Check whether outputs beside each other, or below, read some of the same."""
     return any(
         reach(window, 0, 1).size > window.stride
         for operand in op.reads(graph.tensors)

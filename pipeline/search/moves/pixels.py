@@ -34,7 +34,7 @@ from pipeline.search.chains.traversals import (
 from pipeline.search.view.pixels import Layer, Order, PixelView
 
 Form = Literal["replace", "single_transpose", "herringbone"]
-"""What differs is the order of a convolution's outputs (sections 3.4.1 to 3.4.3 of the paper)."""
+"""Orders of a convolution's outputs (sections 3.4.1 to 3.4.3 of the paper)."""
 
 
 def in_place(
@@ -83,8 +83,8 @@ def in_place(
 def _parts(
     graph: Graph, arrived: Sequence[Operator], form: Form, layout: str
 ) -> tuple[Sequence[Operator], Sequence[Operator]]:
-    """What runs in place, and the operators behind the last layer, such as a softmax of a few
-    values, each of which reads what the one before it made."""
+    """Split operators into those that run in place and those behind the last layer, such as a
+    softmax of a few values, each of which reads what the one before it made."""
     operators = [op for op in needed(graph) if op not in arrived]
     behind = len(operators)
     while behind > 1 and not operators[behind - 1].slides:
@@ -112,8 +112,8 @@ def _parts(
 
 
 def _orders(form: Form, view: PixelView, number: int, tight: bool) -> Iterator[Order]:
-    """Of an operator, in slots: row-major wherever that fits the arena that others need at least,
-    since it is fastest, but in the paper's order where peeling pays (``Layer.peelable``). Channel
+    """Yield orders in slots: row-major wherever that fits the arena that others need at least,
+    since it is fastest, but the paper's order where peeling pays (``Layer.peelable``). Channel
     by channel, where each is made of one, only where memory is ``tight``: no fast kernel does that.
     """
     layer = view.layer(number)
@@ -165,8 +165,8 @@ def _options(form: Form, layer: Layer) -> Iterator[Peels]:
 def _beside(
     chain: Traversed, after: Sequence[Operator], graph: Graph
 ) -> tuple[dict[str, int], int]:
-    """Where what ``after`` makes of the chain's output lies, each apart from what it is made of,
-    and the nibbles of all."""
+    """Place what ``after`` makes of the chain's output, each apart from what it is made of; also
+    return the nibbles of all."""
     places, nibbles, before = dict[str, int](), chain.nibbles, chain.buffers[-1]
     for op in after:
         tensor = graph.tensors[op.output]

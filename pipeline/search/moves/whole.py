@@ -27,7 +27,7 @@ from pipeline.search.quicker import quickest
 from pipeline.search.view.whole import State, View, members
 
 EFFORT = 1_000_000
-"""Of the search over orders and places: steps of about a microsecond."""
+"""Effort of the search over orders and places: steps of about a microsecond."""
 
 Choice = tuple[int | None, ...]
 """For each task of an order, the input whose place its output takes."""
@@ -141,7 +141,7 @@ def _orders(
 
 
 def _choices(view: View, tasks: tuple[int, ...]) -> Iterator[Choice]:
-    """Of inputs that die, all that outputs may take the places of, or none."""
+    """Yield every choice of dying inputs whose places outputs take; None for an output apart."""
     done, options = 0, list[tuple[int | None, ...]]()
     for number in tasks:
         done |= 1 << number
@@ -153,7 +153,7 @@ def _choices(view: View, tasks: tuple[int, ...]) -> Iterator[Choice]:
 def profiles_of(
     view: View, aligns: Sequence[int], tasks: tuple[int, ...], over: Choice
 ) -> list[Profile]:
-    """What lives when: tensors in one place are one, and each task's scratch."""
+    """Make profiles of what lives when: one for tensors in one place, one for a task's scratch."""
     home, first, last, align = {0: 0}, {0: 0}, {0: 0}, {0: aligns[0]}
     scratch = list[Profile]()
     for step, (number, taken) in enumerate(zip(tasks, over, strict=True), 1):

@@ -20,9 +20,9 @@ from pipeline.search.swap.tiling import Tiling
 
 Kind = Literal["input", "weight", "compute", "write"]
 KINDS: dict[str, tuple[Kind, ...]] = {"io": ("input", "weight", "write"), "cpu": ("compute",)}
-"""Of the tasks of each track."""
+"""Kinds of the tasks of each track."""
 POOL = {"input": "input", "weight": "weight", "compute": "output"}
-"""What a kind of task takes a buffer of."""
+"""Pool from which a kind of task takes a buffer."""
 
 
 class Task(NamedTuple):
@@ -142,8 +142,8 @@ class Algorithm1:
         return task._replace(**turns, after=max(task.after, giver))
 
     def first(self, kind: Kind) -> Task | None:
-        """Of the READY tasks of a kind, all of which need the same but where computing goes on with
-        an output buffer that is held."""
+        """Pick the next READY task of a kind. All of them need the same, except where computing
+        goes on with an output buffer that is held."""
         ready = self.ready[kind]
         if kind == "compute" and not self.pools["output"].free:
             return next((task for task in ready if self.owner(task) in self.held), None)

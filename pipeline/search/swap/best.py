@@ -35,18 +35,18 @@ SHARES = (
 )  # fmt: skip
 """One search each."""
 TASKS = 60_000
-"""Of all schedules with other weight tiles that are tried."""
+"""Most tasks, in all, of the schedules with other weight tiles that are tried."""
 TOGETHER = 32768
 """Bytes of a weight tile that is used for several frames."""
 SMALLER = 0.6
-"""Of SRAM, that each frame alone is tried in, too, where there is DMA: large segments leave no room
-to read ahead, which their prices do not know."""
+"""Part of SRAM that each frame alone is tried in, too, if there is DMA: large segments leave no
+room to read ahead, which their prices do not know."""
 STAYS = ("maps_stay_bytes", "weights_stay_bytes")
 """Notes: SRAM from which on feature maps, or weights, are not swapped any more."""
 SPARED = 0.005
-"""Of the price, that a plan may cost more that writes less to the card."""
+"""Part of the price by which a plan that writes less to the card may cost more."""
 NEAR = 3
-"""Of the cheapest plans are asked how long their kernels take."""
+"""Number of cheapest plans whose kernels' times are asked for."""
 
 
 Phase = tuple[list[Segment], int]
@@ -68,7 +68,7 @@ class Found(NamedTuple):
         return sum(each.written_bytes for segments, _ in self.parts for each in segments)
 
     def tried(self, frames: int) -> Tried:
-        """Of an inference."""
+        """Summarise an inference."""
         tasks = self.program.tasks
         read_us, write_us = (sum(task.us for task in tasks[name]) for name in ("read", "write"))
         whole_us = self.scheduled.makespan_us
@@ -96,8 +96,8 @@ def search(
     line_bytes: int = 1, aim: Aim = LATENCY, patience: Patience[Callable[[], Answer]] | None = None,
     longer_us: Callable[[Swapped], float] = lambda region: 0.0,
 ) -> Answer:  # fmt: skip
-    """Where nothing fits, what does in as much memory as every layer needs: its size is the
-    answer.
+    """Search for the best plan. If nothing fits, return what does in as much memory as every layer
+    needs: its size is the answer.
 
     Args:
         line_bytes: of a data cache; no two things share one.
@@ -207,7 +207,7 @@ class Tries:
         return ranked(found)
 
     def phases(self, limit: int, share: Share) -> list[Phase]:
-        """What each frame runs through alone, in ``limit`` bytes, then what all frames do together.
+        """List what each frame runs through alone, in ``limit`` bytes, and what all do together.
         Empty where a frame has too little room."""
         number = len(self.layers) - len(self.together)
         segments = self.search.best(limit, number, share)

@@ -17,7 +17,7 @@ def act(
     kind: Kind, window: Window, copy: int, rows: Rows, frame: int, channels: Rows | None = None,
     op: str = "", given: tuple[tuple[str, int], ...] = (),
 ) -> Act:  # fmt: skip
-    """Of a feature map: whole rows, or some channels of them; of weights: output channels."""
+    """Make an act on a feature map's rows, whole or some channels; on weights' output channels."""
     box = list(all_of(window.tensor.shape))
     if len(box) > 1:
         box[0] = Range(rows[0], rows[1] - rows[0])
@@ -79,7 +79,7 @@ class _Run:
             base += ring.bytes
 
     def spans(self, key: str | int, rows: Rows, copy: int) -> list[slice]:
-        """Where rows lie, in grains."""
+        """Find the spans in which rows lie, in grains."""
         ring, grain = self.segment.places[key], self.queues.grain
         base = self.held[key].base_bytes + copy % ring.copies * ring.copy_bytes
         start, stop = rows[0] % ring.rows, (rows[1] - 1) % ring.rows + 1

@@ -1,4 +1,4 @@
-"""What no schedule can be faster than, with these rates and this much SRAM."""
+"""Bounds that no schedule can beat, with these rates and this much SRAM."""
 
 from collections.abc import Sequence
 from itertools import product, starmap
@@ -85,7 +85,7 @@ def passing_us(rate: Transfers, rates: Rates, sram_bytes: int) -> float:
 
 
 class Part(NamedTuple):
-    """Of a tensor: so much of its channels, some rows and some columns of it."""
+    """Part of a tensor: a share of its channels, some rows and some columns of it."""
 
     share: float
     rows: set[int]

@@ -17,7 +17,7 @@ from pipeline.search.swap.segments import GRAIN, Place, Rings, Segment, Times, a
 from pipeline.search.view.tiles import TiledLayer, staying
 
 CODE_BYTES = 1 << 18
-"""Of flash, left to the program; the build says what it takes."""
+"""Bytes of flash left to the program; the build says what it takes."""
 NEVER = 1 << 62
 LONGEST = 10
 """Layers of a segment."""
@@ -27,14 +27,14 @@ TILES = (256, 64, 16, 8, 4)
 MORE_COPIES = (2, 3, 4, 6, 12)
 """Weight tiles at once; no price depends on how many there are, beyond one."""
 STEP = 1e-7
-"""What a computation counts besides its work, of all work: fewer, larger ones are better if nothing
-else is."""
+"""Cost of a computation besides its work, as a part of all work: fewer, larger ones are better if
+all else is equal."""
 PLACES: tuple[Place, ...] = ("stored", "kept", "both")
-"""Of what a segment makes."""
+"""Places of what a segment makes."""
 
 
 class Cut(NamedTuple):
-    """Of some layers: bytes written to the card if these count, what all costs, the card's time."""
+    """A cut of some layers: bytes written to the card if these count, price, the card's time."""
 
     written: float
     price: float
@@ -49,9 +49,9 @@ class Cut(NamedTuple):
 
 
 class Share(NamedTuple):
-    """How much of a segment's lead counts, of its transfers, whether or not they are hidden, and,
-    once more, of waits for rows that have no place of their own. ``sparing``: bytes written to the
-    card come before all of it."""
+    """Weights in a price: of a segment's lead, of its transfers, whether or not they are hidden,
+    and, once more, of waits for rows that have no place of their own. ``sparing``: bytes written
+    to the card come before all of it."""
 
     lead: float
     io: float = 0.0
@@ -83,7 +83,7 @@ class Search:
 
     @cached_property
     def read_until(self) -> list[int]:
-        """Of what each layer makes, the last layer that reads it."""
+        """Find the last layer that reads each layer's result; the number of layers if none does."""
         last = {s.tensor: n for n, layer in enumerate(self.layers) for s in layer.sources}
         return [last.get(layer.target, len(self.layers)) for layer in self.layers]
 
@@ -94,9 +94,9 @@ class Search:
         then: Callable[[Value, Value], Value],
         end: Value,
     ) -> Value | None:
-        """Of all cuts of the first ``number`` layers, from the card to the card, the least; None if
-        there is none. ``offer``: the least of all segments of these layers, what they read kept
-        or stored, what they make in this place; ``then``: what it is with those after it."""
+        """Find the least of all cuts of the first ``number`` layers, from the card to the card;
+        None if there is none. ``offer``: the least of all segments of these layers, what they read
+        kept or stored, what they make in this place; ``then``: what it is with those after it."""
 
         @cache
         def rest(start: int, place: Place) -> Value | None:

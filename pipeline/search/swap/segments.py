@@ -218,7 +218,7 @@ class Segment:
 
     @property
     def tiles(self) -> int:
-        """Of the streamed layer's weights."""
+        """Count the tiles of the streamed layer's weights."""
         return -(-self.layers[self.streamed].channels // self.tile) if self.streamed >= 0 else 1
 
     @property
@@ -230,7 +230,7 @@ class Segment:
 
     @property
     def arrives(self) -> tuple[Source, ...]:
-        """What comes from the card."""
+        """Select the sources that come from the card."""
         return tuple(each for each in self.rings.outside if each.tensor != self.kept)
 
     @property

@@ -112,13 +112,13 @@ class Emitter:
     # --- boxes
 
     def made(self, task: Task, channels: Range) -> Ranges:
-        """Of the target."""
+        """Return the ranges of the target that a task makes."""
         row, column, _ = task.place
         made: Ranges = (self.tiling.rows[row], self.tiling.columns[column], channels)
         return made[self.axes]
 
     def channels(self, task: Task, rows: Range | None = None) -> Range:
-        """Of output channels ``rows``, or of all, those that the tile makes."""
+        """Return those of output channels ``rows``, or of all, that the tile makes."""
         rows = rows or (0, self.layer.channels)
         if not self.layer.channelwise:
             return rows
@@ -126,7 +126,7 @@ class Emitter:
         return max(low, rows[0]), max(low, rows[0], min(high, rows[1]))
 
     def _pieces(self, number: int, part: int) -> Iterator[Piece]:
-        """What a weight tile has whole (or the input part's share of it), and what it shares."""
+        """Yield what a weight tile has whole (or the input part's share), and what it shares."""
         tile, summed = self.tiling.weight_tiles[number], self.tiling.summed
         _, *inner, last = self.graph.tensors[self.layer.weight].shape
         start, end = some = self.tiling.parts[part] if summed else (0, last)
@@ -144,7 +144,7 @@ class Emitter:
         return not self.tiling.summed or task.place[2] == len(self.tiling.parts) - 1
 
     def moves(self, task: Task) -> Iterator[tuple[Window, int, Ranges]]:
-        """Of an IO task: into or out of which copy of which window, what."""
+        """Yield what an IO task moves: the window, its copy, and the ranges."""
         if task.kind == "input":
             yield self.windows["in"], task.input, self.tiling.read(*task.place)
         elif task.kind == "weight":
@@ -159,8 +159,8 @@ class Emitter:
             yield Act(kind, held.name, copy, held.box(box), task.frame)
 
     def computing(self, task: Task) -> Iterator[Act]:
-        """Of a compute task. Where input tiles are parts of the source's channels, all of it is in
-        sums, from the first part to the last."""
+        """Yield the acts of a compute task. Where input tiles are parts of the source's channels,
+        all of it is in sums, from the first part to the last."""
         tiles, summed, act = self.tiling.weight_tiles, self.tiling.summed, partial(self.act, task)
         every, tile = self.channels(task), tiles[task.number] if tiles else None
         if tile is None:

@@ -41,7 +41,7 @@ class WeightTile(NamedTuple):
 
 @dataclass(frozen=True)
 class Tiling:
-    """How a layer is cut.
+    """The cut of a layer into tiles.
 
     Attributes:
         rows, columns: of the target, for each place of the grid.
@@ -61,7 +61,7 @@ class Tiling:
     window: tuple[int, ...]
 
     def read(self, row: int, column: int, part: int) -> Ranges:
-        """What the input tile holds of the source."""
+        """Return the ranges of the source that the input tile holds."""
         source, made = self.layer.sources[0], (self.rows[row], self.columns[column])
         if source.windows is None:
             return (*((0, extent) for extent in self.window), self.parts[part])
@@ -100,7 +100,7 @@ class Tiling:
 
     @property
     def depth(self) -> int:
-        """Of weights, along the last axis, what is needed for an input tile."""
+        """Count the weights along the last axis that are needed for an input tile."""
         return 1 if self.layer.channelwise else longest(self.parts)
 
     def _groups(self) -> list[tuple[int, int]]:

@@ -65,7 +65,7 @@ class Layer:
 
     @property
     def operand(self) -> Operand:
-        """How the activation is read."""
+        """Return the operand that reads the activation."""
         return self.op.terms(self.tensors)[0].operands[0]
 
     @property
@@ -88,8 +88,8 @@ class Layer:
 
     @cached_property
     def lasts(self) -> tuple[IntArray, ...]:
-        """Of each row and of each column of the input, the last of the output that reads it; NEVER
-        where none does."""
+        """Find, for each row and each column of the input, the last of the output that reads it;
+        NEVER if none does."""
         found = list[IntArray]()
         for axis, window in enumerate(self.windows):
             extent, outs = self.inputs[axis], self.outputs[axis]
@@ -124,7 +124,7 @@ class PixelView(View):
         return self.operators[slice(*span)]
 
     def by_byte(self, span: Span) -> bool:
-        """Whether it makes bytes, or more, of the first tensor's halves of bytes."""
+        """Check whether it makes bytes, or wider, of the first tensor's halves of bytes."""
         widths = [self.pixels(op.output).nibbles_per_element for op in self.part(span)]
         return span.first == 0 and self.pixels(self.names[0]).nibbles_per_element == 1 < min(widths)
 
@@ -137,7 +137,7 @@ class PixelView(View):
         return [Span(ends[a], ends[b]) for a, b in (m.span() for m in finditer("1?d1?|.", kinds))]
 
     def _kind(self, first: int, stop: int) -> str:
-        """Of a part: ``d`` of a depthwise layer, ``1`` of a 1 × 1 one."""
+        """Name the kind of a part: ``d`` a depthwise layer, ``1`` a 1 × 1 one, ``.`` any other."""
         op = self.operators[first]
         if stop - first > 1:
             return "."
@@ -232,7 +232,7 @@ class Order:
 
     @cached_property
     def ranks(self) -> dict[str, IntArray]:
-        """When each pixel is made, shape (h, w, groups); NEVER where nothing needs it."""
+        """Find when each pixel is made, shape (h, w, groups); NEVER if nothing needs it."""
         found = dict[str, IntArray]()
         for number, op in enumerate(self.operators, self.span.first):
             found[op.output] = self._grid(op.output)
@@ -245,9 +245,9 @@ class Order:
 
     @cached_property
     def last(self) -> dict[str, IntArray]:
-        """When each pixel of what dies is read last, shape (h, w, groups), or can be overwritten if
-        it is made and not read; NEVER (-1) where it was there before and is not read; the number
-        of units where not before the end."""
+        """Find when each pixel of what dies is read last, shape (h, w, groups), or can be
+        overwritten if it is made and not read; NEVER (-1) if it was there before and is not read;
+        the number of units if not before the end."""
         end, tensors = len(self.units), self.view.tensors
         found = {name: self._grid(name) for name in self.view.dying(self.span)}
         for op in self.operators:
@@ -270,8 +270,8 @@ class Order:
 def read_at(
     op: Operator, operand: Operand, tensors: Tensors, times: IntArray, last: bool = True
 ) -> IntArray:
-    """When each pixel of an operand is read last, or first, by an operator that makes its own at
-    ``times`` (h', w'); NEVER (-1), or a number larger than any, where it is not read. -> (h, w)."""
+    """Find when each pixel of an operand is read last, or first, by an operator that makes its own
+    at ``times`` (h', w'); NEVER (-1), or a number above any, where it is not read. -> (h, w)."""
     source = tensors[operand.tensor]
     times = times if len(tensors[op.output].shape) == 3 else times[0]
     box = tuple((0, extent) for extent in times.shape)
@@ -282,6 +282,6 @@ def read_at(
 
 
 def by_pixel(op: Operator, tensors: Tensors) -> bool:
-    """Whether pixels are made one after the other, each of what it needs; of others all are made at
-    once, over an input that they may take the place of or apart."""
+    """Check whether pixels are made one after the other, each of what it needs. Otherwise all are
+    made at once, over an input that they may take the place of or apart."""
     return op.slides or op.element_wise or crops(op, tensors)

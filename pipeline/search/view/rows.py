@@ -29,7 +29,7 @@ from pipeline.schedules.rows import (
 from pipeline.search.view.whole import Task, View
 
 SUM_NIBBLES = 8
-"""Of an exact accumulator."""
+"""Nibbles of an exact accumulator."""
 
 
 class Unit(NamedTuple):
@@ -195,7 +195,7 @@ class Units:
         return [self.makers[block] for block in blocks if block in self.makers]
 
     def _trace(self) -> None:
-        """What nobody needs is not made."""
+        """Trace what the output needs, and who reads it: what nobody needs is not made."""
         pending = [self.makers[block] for block in self.blocks[self.graph.output]]
         seen = set(pending)
         while pending:

@@ -54,7 +54,7 @@ class Source:
         return (start, stop) if start < stop else (0, 0)
 
     def reads(self, rows: int, columns: int) -> tuple[int, ...]:
-        """How many rows and columns so many rows and columns of the target read."""
+        """Count the rows and columns that so many rows and columns of the target read."""
         if self.windows is None:
             return self.shape[:-1]
         steps = zip(self.windows, (rows, columns), strict=True)
@@ -108,7 +108,7 @@ class TiledLayer:
 
 
 def homes(layers: Sequence[TiledLayer]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What lies on the card, the feature maps and the weights; what stays on the chip."""
+    """List what lies on the card, the feature maps and the weights; and what stays on the chip."""
     maps = dict.fromkeys(s.tensor for layer in layers for s in layer.sources)
     maps |= dict.fromkeys(layer.target for layer in layers)
     weights = dict.fromkeys(layer.weight for layer in layers if layer.weight)

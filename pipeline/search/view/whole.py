@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 from pipeline.graph.operator import Operator, Tensors
 
 AT_END = 1 << 30
-"""When what is kept is read last: later than any task."""
+"""Time of the last read of what is kept: later than any task."""
 
 
 class Span(NamedTuple):
@@ -106,7 +106,7 @@ class View:
         return [name for name, made in self.made.items() if made < number <= self.read_last[name]]
 
     def nibbles(self, number: int) -> int:
-        """Of what is live before task ``number``."""
+        """Sum the nibbles of what is live before task ``number``."""
         return sum(self.tensors[name].nibbles for name in self.live(number))
 
     def dying(self, span: Span) -> list[str]:
