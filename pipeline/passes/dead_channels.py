@@ -35,7 +35,7 @@ def apply(graph: Graph) -> Graph:
     values, readers = constant_channels(graph), consumers(graph)
 
     def stuck(node: Node) -> bool:
-        """Check whether some reader of this channel cannot absorb its constant."""
+        """Check whether some reader cannot do without this channel."""
         name, k = node
         return any(
             not _absorbs(graph, op, k, values)

@@ -35,7 +35,7 @@ Layout = Mapping[str, int]
 def in_blocks(
     graph: Graph, operators: Sequence[Operator], hardware: Hardware, whole: frozenset[str]
 ) -> dict[str, int]:
-    """Choose blocks for what ``operators`` make row by row, but for ``whole``: in one piece."""
+    """Choose tensors with rows in blocks, and pixels of a block; ``whole`` lie in one piece."""
     images = (op.output for op in operators if rows_of(graph, op.output) > 1)
     free = {n: block_pixels(hardware, graph.tensors[n].shape[1]) for n in images if n not in whole}
     able = {name: pixels for name, pixels in free.items() if pixels}

@@ -74,6 +74,6 @@ def ways(
 
 
 def spreads(graph: Graph) -> bool:
-    """Check whether windows overlap, so that rows can be computed again in part instead of held."""
+    """Check whether windows overlap: then parts of rows can be computed again instead of held."""
     images = (op for op in graph.operators if isinstance(op, Conv2d))
     return any(max(graph.tensors[op.parameters[0]].shape[1:3]) > 1 for op in images)

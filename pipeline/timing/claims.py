@@ -17,7 +17,7 @@ GB_A_TB = 1024
 
 
 def years_first_failure(gb_a_day: float, card_gb: float, tb: float, of_gb: float) -> float | None:
-    """Return the years until the first failure of ``card_gb``, if ``of_gb`` endure ``tb``."""
+    """Give years to the first failure of ``card_gb``, if ``of_gb`` endure ``tb`` before theirs."""
     return years(gb_a_day * GB, card_gb / of_gb * tb * GB_A_TB * GB)
 
 

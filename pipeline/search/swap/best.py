@@ -207,7 +207,7 @@ class Tries:
         return ranked(found)
 
     def phases(self, limit: int, share: Share) -> list[Phase]:
-        """List what each frame runs through alone, in ``limit`` bytes, and what all do together.
+        """List what each frame runs through alone, in ``limit`` bytes, then what all do together.
         Empty where a frame has too little room."""
         number = len(self.layers) - len(self.together)
         segments = self.search.best(limit, number, share)
