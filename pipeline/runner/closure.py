@@ -1,4 +1,4 @@
-"""Which of the project's Python files a file reaches by import: what a stage depends on."""
+"""Find the project's Python files that a file reaches by import: what a stage depends on."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ TYPING = re.compile(r"^([ \t]*)if (typing\.)?TYPE_CHECKING:.*\n(\1[ \t]+.*\n|[ \
 IMPORT = re.compile(r"^[ \t]*(?:from +([\w.]+) +import *(\([^)]*\)|.*)|import +(.*))", re.M)
 
 LINES = {"\\\n": " ", ";": "\n", ": import ": ":\nimport ", ": from ": ":\nfrom "}
-"""What makes a line of each statement."""
+"""Replacements that put each statement on a line of its own."""
 
 
 def _imported(source: str) -> Iterator[str]:

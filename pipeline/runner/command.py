@@ -26,7 +26,7 @@ from pipeline.runner.versions import own
 
 CLASSES = (EveryCombination, Architectures, Optuna, Serial, Local, Submitit, Ray)
 PLUGINS = {each.__name__: each for each in CLASSES}
-"""What conf/hydra names as ``hydra_plugins.thimble.NAME``."""
+"""Plugins that conf/hydra names as ``hydra_plugins.thimble.NAME``."""
 
 
 def run(main: Callable[[], Any]) -> int:
@@ -56,7 +56,7 @@ def _terminated(number: int, _: FrameType | None) -> None:
 
 
 def _error(main: Callable[[], Any], trace: bool) -> str:
-    """What kept ``main`` from saying how it ended; with ``trace`` only what the user did."""
+    """Run ``main``; return the error that ended it, "" if none; with ``trace`` raise exceptions."""
     try:
         if sys.argv[1:] == ["doctor"]:
             sys.exit(doctor.run())

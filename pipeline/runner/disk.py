@@ -1,4 +1,4 @@
-"""What the system says when files cannot be written, as one line that says where and what to do."""
+"""Say in one line, when files cannot be written, what the system says, where and what to do."""
 
 from __future__ import annotations
 

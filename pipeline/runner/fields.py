@@ -87,7 +87,7 @@ class _Module(dict[str, Any]):
         self._body = [node for text in texts for node in ast.parse(text).body]
 
     def value(self, source: str) -> Any:
-        """What an expression comes to; ``Any`` where it needs what isn't loaded."""
+        """Evaluate an expression; return ``Any`` where it needs what isn't loaded."""
         try:
             return eval(source, {}, self)
         except (AttributeError, NameError, TypeError):

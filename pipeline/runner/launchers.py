@@ -1,4 +1,4 @@
-"""How a sweep's jobs become processes: one after another, or side by side on this machine.
+"""Turn a sweep's jobs into processes: one after another, or side by side on this machine.
 
 Hydra's own plugins give up a whole sweep when one process dies. Here its job is a row that says so
 and the others go on. Clusters are in ``clusters.py``.
@@ -80,7 +80,7 @@ def run(call: Call) -> None:
 
 
 class Jobs(Launcher):
-    """What all launchers share: ``start`` has to run each call, and note those that got lost."""
+    """Base of all launchers: ``start`` has to run each call, and note those that got lost."""
 
     def __init__(self, **options: Any) -> None:
         self.options: Any = OmegaConf.to_container(OmegaConf.create(options), resolve=True)
@@ -102,7 +102,7 @@ class Jobs(Launcher):
         return config
 
     def _config(self, words: list[str]) -> DictConfig:
-        """What Hydra composes of ``words``, which takes a quarter of a second: it does so once for
+        """Compose ``words`` with Hydra, which takes a quarter of a second: it does so once for
         jobs that have the same options of groups, and each job's values are put into a copy."""
         loader, choices = self.context.config_loader, self.config.hydra.runtime.choices
         parsed = OverridesParser.create(config_loader=loader).parse_overrides(words)

@@ -22,10 +22,10 @@ from pipeline.runner.screen import duration, needs, shown
 from pipeline.words import valued
 
 KINDS = {"done": "green", "cached": "green", "infeasible": "yellow", "failed": "red"}
-"""How a job ends, and its colour."""
+"""Ends of a job, each with its colour."""
 
 MOST_LINES = 12
-"""Of running jobs; a cluster may run hundreds."""
+"""Most lines of running jobs; a cluster may run hundreds."""
 
 
 def kind(result: Mapping[str, Any]) -> str:
@@ -116,7 +116,7 @@ class View(Live):
 
 
 def _detail(result: Mapping[str, Any]) -> str:
-    """What one looks for first: why it does not fit, why it failed, the memory it takes."""
+    """Say what one looks for first: why it does not fit, why it failed, the memory it takes."""
     if result["status"] == "infeasible" and result.get("needed_bytes") is not None:
         return needs(result)
     if result.get("error"):

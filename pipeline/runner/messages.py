@@ -1,4 +1,4 @@
-"""What Hydra and OmegaConf complain about, in one line with what to type instead."""
+"""Turn complaints of Hydra and OmegaConf into one line with what to type instead."""
 
 from __future__ import annotations
 

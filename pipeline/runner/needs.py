@@ -26,7 +26,7 @@ PAPER = "pipeline.training.paper.Paper"
 
 
 class Need(NamedTuple):
-    """What is not there, what it is for, what to type to have it, and what to do without."""
+    """Tool that is not there, what it is for, what to type to have it, and what to do without."""
 
     lacking: str
     purpose: str

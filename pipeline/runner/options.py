@@ -23,7 +23,7 @@ EXAMPLES = {
     "model.factory": "package.module:Net",
     "model.path": "FILE",
 }
-"""What a key that has to be given looks like."""
+"""Examples of keys that have to be given."""
 
 FOR_PEOPLE = ("_target_", "name")
 """The keys of every option; the others are fields of its class."""

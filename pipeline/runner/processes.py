@@ -108,7 +108,7 @@ run.py, which ends them."""
 
 
 def environment() -> dict[str, str]:
-    """What a stage's process sees: this Python first in PATH, the project's code, no strays."""
+    """Return a stage's environment: this Python first in PATH, the project's code, no strays."""
     return {
         "GLIBC_TUNABLES": KEPT,
         **os.environ,

@@ -1,4 +1,4 @@
-"""What each job of a sweep is doing, in a small file each: its process may be on another machine.
+"""Note in a file what each job of a sweep is doing: its process may be on another machine.
 
 A job writes ``JOBS/NUMBER.json`` in the sweep's folder as it goes, and its ``result.json`` at the
 end; the process that started the sweep reads them. A launcher that loses a job's process notes it
@@ -25,7 +25,7 @@ KILLED = "its process was killed"
 
 
 class Notes(Screen):
-    """What a job of a sweep has instead of a Screen: many jobs share the terminal."""
+    """Stand-in for a Screen in a job of a sweep: many jobs share the terminal."""
 
     def __init__(self, sweep: Path, number: int, folder: Path) -> None:
         super().__init__(as_json=False)

@@ -17,7 +17,7 @@ from pipeline.errors import ThimbleError
 from pipeline.runner import store
 
 NAME = "thimble"
-"""What the remote is called in the runs' own DVC repositories."""
+"""Name of the remote in the runs' own DVC repositories."""
 
 
 class Remote:
@@ -33,7 +33,7 @@ class Remote:
     def __init__(self, place: str, warn: Callable[[str], None]) -> None:
         self.place, self._warn = place, warn
         self.config = {"remote": {NAME: _settings(place)}}
-        """What a run's DVC repository has to know. Kept in memory: it may hold a password."""
+        """Settings that a run's DVC repository needs. Kept in memory: they may hold a password."""
         self._works = True
         self._seen: set[str] = set()
 

@@ -29,7 +29,7 @@ from pipeline.tracking.checkout import recorded as origin
 
 KEY = "replay="
 WITH = ("output=", "tracking=", "cache.fresh=", "hydra.run.dir=")
-"""What may be typed beside it: nothing that changes a result."""
+"""Overrides that may be typed beside it: none that changes a result."""
 
 FOLDER = "THIMBLE_REPLAY"
 """The environment variable that tells the run the folder that it is to repeat."""
@@ -45,7 +45,7 @@ ORDER = (*home.STAGES, home.PACKAGE)
 
 @dataclass(frozen=True)
 class Record:
-    """What a finished run left in ``folder``, its own or that of its artifacts in MLflow: the
+    """Record of a finished run in ``folder``, its own or that of its artifacts in MLflow: the
     resolved config, and its origin (tracking/checkout.py)."""
 
     folder: Path
@@ -79,7 +79,7 @@ class Record:
 
     @property
     def hint(self) -> str:
-        """How to get the code that was recorded."""
+        """Say how to get the code that was recorded."""
         environment = self.origin["environment"]
         commit = environment.get("code_version", "")
         patch = " and its code.patch" if environment.get("code_dirty") == "true" else ""
@@ -113,7 +113,7 @@ def arguments(words: list[str]) -> list[str]:
 
 
 def recorded() -> Record | None:
-    """What this run is to repeat, if it is a replay."""
+    """Return the record of the run that this one is to repeat, if it is a replay."""
     return read(Path(folder)) if (folder := os.environ.get(FOLDER)) else None
 
 
@@ -135,8 +135,8 @@ def read(folder: Path) -> Record:
 
 
 def verdict(record: Record, folder: Path) -> dict[str, Any]:
-    """What the replay in ``folder`` adds to its result: ``replay``, and an error if a file differs,
-    is missing or is one too many."""
+    """Return what the replay in ``folder`` adds to its result: ``replay``, and an error if a file
+    differs, is missing or is one too many."""
     here = origin(folder)
     there, now = record.origin["made"], here["made"]
     stages = [stage for stage in ORDER if stage in there or stage in now]
@@ -169,7 +169,7 @@ def verdict(record: Record, folder: Path) -> dict[str, Any]:
 
 
 def _changes(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """What is not as it was: code, the user's files, versions, the processor; each in a few
+    """Yield what is not as it was: code, the user's files, versions, the processor; each in a few
     words."""
     if files := _differing(was["files"], now["files"]):
         more = f" and {len(files) - 2} more" if len(files) > 2 else ""

@@ -1,4 +1,4 @@
-"""What a run has given so far: the object of ``output=json`` and of ``result.json``."""
+"""Collect what a run has given so far: the object of ``output=json`` and of ``result.json``."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from pipeline.artifacts import read_json
 
 SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json", "package.json")
-"""What stages report in, in the order of the stages: a later value of a metric replaces an earlier
-one, so that a planned number makes way for the measured one."""
+"""Files that stages report in, in the order of the stages: a later value of a metric replaces an
+earlier one, so that a planned number makes way for the measured one."""
 
 TABLES = (
     *("auto", "flasher", "forms", "layers", "memories"),
     *("package", "states_us", "trade", "traffic", "warnings"),
 )
-"""What a run tells of what is no number or word; the other lists are for pages."""
+"""Keys of a run's result that are no number or word; the other lists are for pages."""
 
 INFEASIBLE = ("resource", "where", "needed_bytes", "available_bytes", "advice")
 
@@ -28,7 +28,7 @@ INTERRUPTED = "interrupted"
 
 
 def exit_code(result: Mapping[str, Any]) -> int:
-    """What the process ends with; 0 for a replay that agrees, whatever the run's own was."""
+    """Return the process's exit code; 0 for a replay that agrees, whatever the run's own was."""
     if result.get("replay", {}).get("agrees"):
         return 0
     return 130 if result.get("error") == INTERRUPTED else EXIT[result["status"]]

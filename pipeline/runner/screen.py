@@ -1,4 +1,4 @@
-"""What a person sees: one line a stage, bars for SRAM and flash, the main figures, the report."""
+"""Show a person one line a stage, bars for SRAM and flash, the main figures, the report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipeline.words import number, valued
 
 BAR = 30
 MOST_LAYERS = 6
-"""That are named with their cycles."""
+"""Most layers that are named with their cycles."""
 
 
 class Screen:
@@ -89,7 +89,7 @@ class Screen:
 
 
 def memories(result: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
-    """What is used of each memory that has a limit, and that: measured, or before that planned."""
+    """Yield the use of each memory that has a limit (measured, else planned), and the limit."""
     found = [
         (each["name"], each["needed_bytes"], each["available_bytes"])
         for each in result.get("memories", ())
@@ -155,7 +155,7 @@ def latency(result: Mapping[str, Any], said: Mapping[str, str]) -> str:
 
 
 def swapped(result: Mapping[str, Any], said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Of a plan with a card: how long, and how long the card lasts."""
+    """Yield lines about a plan with a card: how long it takes, and how long the card lasts."""
     frames, over = result["frames"], result.get("overhead_pct", 0)
     time = f"{said['makespan_us']} for {frames} frame{'s' if frames > 1 else ''}"
     least = f"; at least {said['bound_us']}" if result.get("bound_us") else ""
@@ -185,7 +185,7 @@ def difference(row: Mapping[str, Any]) -> Any:
 
 
 def replayed(replay: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Of a replay, what agrees with the recorded run, a line a stage, and what differs."""
+    """Yield what agrees with the recorded run, a line a stage, and what differs."""
     for stage, agrees in replay.get("stages", {}).items():
         if agrees:
             yield stage, "agrees"

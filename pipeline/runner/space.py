@@ -35,8 +35,8 @@ class Layer(NamedTuple):
 
 @dataclass
 class Space:
-    """Of ``model=small_cnn``, as conf/sweep/architectures.yaml describes it. Each choice of a list
-    is as likely as the others."""
+    """Search space of ``model=small_cnn``, as conf/sweep/architectures.yaml describes it. Each
+    choice of a list is as likely as the others."""
 
     layers: list[int]
     channels: list[int]
@@ -155,7 +155,7 @@ def _words(pool: int, layers: Sequence[Layer], image: Sequence[int]) -> Words | 
 
 
 def _network(model: Mapping[str, Any]) -> tuple[int, list[Layer]]:
-    """What ``_words`` says, of ``SmallCnn``'s fields."""
+    """Return the input's pool and the layers of ``SmallCnn``'s fields: what ``_words`` says."""
     shapes = model["convolutions"]
     each = enumerate(zip(shapes, model.get("bits") or [4] * len(shapes), strict=True), 1)
     layers = [Layer._make((*shape, bits, n in model["pooled"])) for n, (shape, bits) in each]

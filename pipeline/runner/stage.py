@@ -40,7 +40,7 @@ LONG = ("train", "prune")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a stage went: ``cached`` when its results were there already, ``pulled`` if elsewhere."""
+    """Outcome of a stage: ``cached`` if its results were there already, ``pulled`` if elsewhere."""
 
     stage: str
     seconds: float
@@ -262,7 +262,7 @@ class Stages:
         return repo
 
     def _explained(self, name: str, error: Exception) -> ThimbleError:
-        """What failed, in the stage's own words if it had any."""
+        """Return an error that says what failed, in the stage's own words if it had any."""
         if isinstance(error, ChildProcessError):
             with contextlib.suppress(OSError, ValueError, KeyError):
                 told = json.loads((self.folder / LOG / f"{name}.json").read_text())

@@ -1,4 +1,4 @@
-"""What stages made of which inputs: notes of it, and the files in DVC's cache that they name.
+"""Keep what stages made of which inputs: notes of it, and files in DVC's cache that they name.
 
 DVC takes half a second for each stage that it finds in its run cache; from notes it restores all
 stages of a run by one ``dvc checkout``. A note is the stage's entry of dvc.lock, under its key.
@@ -19,12 +19,12 @@ from typing import Any
 from pipeline.artifacts import write_bytes
 
 OID = re.compile(r"[0-9a-f]{32}(\.dir)?")
-"""What DVC calls a file in its cache, and a folder's list: it becomes a path."""
+"""Pattern of DVC's names of files in its cache and of folders' lists: they become paths."""
 
 LIST = ".dir"
 
 Entry = Mapping[str, Any]
-"""Of a stage in dvc.lock: cmd, deps, params, outs."""
+"""Entry of a stage in dvc.lock: cmd, deps, params, outs."""
 
 
 class Store:
@@ -78,7 +78,7 @@ class Store:
         return same and (not oid.endswith(LIST) or listed(place) is not None)
 
     def _place(self, oid: str) -> Path:
-        """Where DVC keeps a file."""
+        """Return the path at which DVC keeps a file."""
         return self._files / oid[:2] / oid[2:]
 
 

@@ -24,7 +24,7 @@ from pipeline.runner.live import View
 
 @dataclass(eq=False, kw_only=True)
 class Sweeps(Sweeper):
-    """What sweepers of this project share: ``params``, overrides of all jobs, and ``jobs``, lines
+    """Base of this project's sweepers: ``params``, overrides of all jobs, and ``jobs``, lines
     of overrides for ``EveryCombination``; from ``setup`` on the jobs, of which more come while the
     sweep goes on."""
 

@@ -1,4 +1,4 @@
-"""What runs, sweeps and their jobs are called: by what was chosen, not by chance."""
+"""Name runs, sweeps and their jobs: by what was chosen, not by chance."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def of_run(config: Mapping[str, Any]) -> str:
 
 
 def apart(jobs: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Of each of ``jobs``, a list of overrides, those that not all of them have."""
+    """Return the overrides of each of ``jobs`` that not all of them have."""
     common = set.intersection(*map(set, jobs)) if jobs else set()
     return [[word for word in job if word not in common] for job in jobs]
 
 
 def names(jobs: Sequence[Sequence[str]]) -> list[str]:
-    """What tells jobs apart, on the screen and in pictures."""
+    """Name jobs by what tells them apart, on the screen and in pictures."""
     return [" ".join(words) or f"job {number}" for number, words in enumerate(apart(jobs))]
 
 

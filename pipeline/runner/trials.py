@@ -203,7 +203,7 @@ def _distribution(override: Override) -> Any:
 
 
 def _size(space: Any) -> float:
-    """How many values there are."""
+    """Return how many values there are; infinity without a step."""
     if choices := getattr(space, "choices", None):
         return len(set(choices))
     return 1 + (space.high - space.low) // space.step if space.step else math.inf

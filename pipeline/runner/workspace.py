@@ -101,8 +101,8 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def keep(folder: Path, config: Mapping[str, Any]) -> Path:
-    """Where the cache and the checkpoints of a run in ``folder`` are: with all others, or, when
-    everything is to be made anew, in ``folder``."""
+    """Return the folder of the cache and the checkpoints of a run in ``folder``: that of all
+    others, or, when everything is to be made anew, one in ``folder``."""
     return folder.absolute() / ".dvc" / "fresh" if config["cache"].get("fresh") else home.home()
 
 
