@@ -1,4 +1,4 @@
-"""What a front end is: an operator before the network, streaming, with a state of fixed size.
+"""Front end: an operator before the network, streaming, with a state of fixed size.
 
 It takes samples as they come and gives the network's input row by row. Python computes it for whole
 data sets, generated C for one sound on the device; both from the same tables, with equal bits.
@@ -31,12 +31,12 @@ class Frontend(ABC):
     """A front end as the config gives it."""
 
     template: ClassVar[str]
-    """Of its C, in ``firmware/kernels``."""
+    """Template of its C, in ``firmware/kernels``."""
 
     @property
     @abstractmethod
     def samples(self) -> int:
-        """That one sound has, 16 bits at 16 kHz each."""
+        """Return the samples of one sound, 16 bits at 16 kHz each."""
 
     @property
     @abstractmethod
@@ -58,7 +58,7 @@ class Frontend(ABC):
     @property
     @abstractmethod
     def values(self) -> Mapping[str, Any]:
-        """What the template needs: numbers and tables."""
+        """Return what the template needs: numbers and tables."""
 
     @property
     @abstractmethod
@@ -72,7 +72,7 @@ class Frontend(ABC):
 
     @property
     def sound_us(self) -> float:
-        """How long one sound lasts."""
+        """Return how long one sound lasts."""
         return self.samples / RATE_HZ * 1e6
 
     def check(self, shape: tuple[int, ...]) -> None:

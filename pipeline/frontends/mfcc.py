@@ -36,16 +36,16 @@ EPSILON = 1e-6
 LAST_BIN = int(HIGH_HZ * 2 * POINTS / RATE_HZ)
 WINDOWED_SHIFT = 11
 ONE = 1 << 15
-"""Of the window and weights of bands."""
+"""Scale of the window and of the weights of bands."""
 TURN_BITS = 30
-"""Of twiddles: with 15 a loud tone would leave more in quiet bands than its own rounding does."""
+"""Bits of twiddles: with 15 a loud tone would leave more in quiet bands than its rounding does."""
 FRACTION = 1 << 20
-"""Of what the logarithm is taken of: 4 bits of the windowed samples, 1 of twice the spectrum, 15 of
-the weights."""
+"""Scale of what the logarithm is taken of: 4 bits of the windowed samples, 1 of twice the
+spectrum, 15 of the weights."""
 LOG_BITS = 16
 LN2 = round(np.log(2) * (1 << 16))
 PLACES = 256
-"""Of an octave, in the table of logarithms."""
+"""Entries of an octave in the table of logarithms."""
 SCALE_BITS = 14
 
 
@@ -101,9 +101,9 @@ class Mfcc(Frontend):
 
     @cached_property
     def bands(self) -> tuple[I64, I64]:
-        """Of each bin of the transform up to 4 kHz: between which two edges it lies, and how near
-        the upper one, of 2^15. It has that weight in the band whose centre that is, and the rest
-        in the one before."""
+        """Return, for each bin of the transform up to 4 kHz, between which two edges it lies, and
+        how near the upper one, of 2^15. It has that weight in the band whose centre that is, and
+        the rest in the one before."""
         edges = np.linspace(_mel(LOW_HZ), _mel(HIGH_HZ), BANDS + 2)
         place = (_mel(np.arange(LAST_BIN + 1) * RATE_HZ / (2 * POINTS)) - edges[0]) / (
             edges[1] - edges[0]
@@ -130,7 +130,7 @@ class Mfcc(Frontend):
 
     @property
     def ln_level(self) -> int:
-        """Of what counts as 1, of 2^16."""
+        """Return the natural logarithm of what counts as 1 (``level`` at ``FRACTION``), of 2^16."""
         return round(float(np.log(self.level * FRACTION)) * (1 << LOG_BITS))
 
     @property
@@ -177,7 +177,7 @@ class Mfcc(Frontend):
         return np.asarray(((self._log2(mel + self.epsilon) * LN2) >> 16) - self.ln_level)
 
     def _log2(self, values: I64) -> I64:
-        """Of positive integers, of 2^16, rounded down."""
+        """Return the binary logarithm of positive integers, of 2^16, rounded down."""
         exponent = np.zeros(values.shape, np.int64)
         for bits in (32, 16, 8, 4, 2, 1):
             exponent += np.where((values >> exponent) >> bits > 0, bits, 0)
@@ -251,7 +251,7 @@ def _reversed_bits() -> I64:
 
 
 def _product(re: I64, im: I64, cos: I64, sin: I64) -> tuple[I64, I64]:
-    """Of complex numbers, the second of 2^30, rounded."""
+    """Multiply complex numbers, the second of 2^30, and round."""
     half = 1 << (TURN_BITS - 1)
     real, imaginary = re * cos - im * sin + half, re * sin + im * cos + half
     return real >> TURN_BITS, imaginary >> TURN_BITS

@@ -1,4 +1,4 @@
-"""Whether listening and computing keep up with the sound."""
+"""Check whether listening and computing keep up with the sound."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pipeline.frontends.frontend import RATE_HZ
 
 
 def realtime(found: Mapping[str, Any], sounds: npt.NDArray[np.int16] | None) -> dict[str, Any]:
-    """Where a front end listens: how long a sound lasts, and ``realtime_factor``, the share of it
-    that the CPU computes, the front end included; nothing where no target counts that.
+    """Return how long a sound lasts, and, where a target counts ``compute_us``,
+    ``realtime_factor``, the CPU's share of that, front end included; nothing without ``sounds``.
 
     Args:
         sounds: (n, samples), or None.

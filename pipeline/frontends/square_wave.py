@@ -30,7 +30,7 @@ BLOCK = 32
 TURN = 1 << 16
 STEPS_PER_OCTAVE = 16
 WINDOW_ONE = 16
-"""What 1 of the window becomes."""
+"""Value that 1 of the window becomes."""
 WINDOW_SHIFT = 5
 MOST_BYTES = (1 << 16) - 1
 MOST_CHUNK = 255
@@ -101,7 +101,7 @@ class SquareWave(Frontend):
 
     @property
     def steps(self) -> list[int]:
-        """Of the phase, a sample: 2^16 is a period."""
+        """Return the step of the phase a sample, for each bin: 2^16 is a period."""
         wanted = np.geomspace(self.low_hz, self.high_hz, self.bins)
         return [int(each) for each in np.rint(wanted / RATE_HZ * TURN)]
 
