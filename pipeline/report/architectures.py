@@ -1,5 +1,5 @@
-"""What a search for networks found: error over the activations' memory, a series for each strategy
-(Gural & Murmann 2019, figures 8 and 10)."""
+"""Draw what a search for networks found: error over the activations' memory, a series for each
+strategy (Gural & Murmann 2019, figures 8 and 10)."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _bars(axes: Axes, jobs: Sequence[Job], spec: Mapping[str, Any]) -> None:
 
 
 def _places(jobs: Sequence[Job], spec: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """What each group of bars is called, and its figures."""
+    """Return the name of each group of bars, and its figures."""
     if spec["each"] == "layer":
         return [(row["layer"], row) for row in jobs[0]["traffic"]]
     return [

@@ -1,4 +1,4 @@
-"""What one came for, in large letters: fits or not, how right, how fast, at what energy."""
+"""Say what one came for, in large letters: fits or not, how right, how fast, at what energy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Verdict:
 
 
 def verdict(schedule: Mapping[str, Any], metrics: Mapping[str, Any]) -> Verdict:
-    """Of the plan, or of the build and the run where there were some."""
+    """Return the verdict of the plan, or of the build and the run where there were some."""
     found = {**schedule, **metrics}
     if found.get("status") == "failed":
         return Verdict("failed", "Wrong", found.get("error", "the run failed"))

@@ -1,4 +1,4 @@
-"""What the network says of the test images: a confusion matrix, the worst answers, typical ones."""
+"""Show what the network says of test images: a confusion matrix, the worst and typical answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from PIL import Image
 Array = npt.NDArray[Any]
 
 MOST_CLASSES = 40
-"""Of a matrix that can be read."""
+"""Most classes of a matrix that can be read."""
 SHOWN = 8
 """Images of each kind."""
 LARGEST = 96

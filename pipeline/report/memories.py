@@ -33,7 +33,7 @@ class Bar:
 
     @property
     def scale_bytes(self) -> float:
-        """What the whole bar stands for: the limit, or more when the parts exceed it."""
+        """Return what the whole bar stands for: the limit, or more when the parts exceed it."""
         return max(self.limit_bytes, self.used_bytes)
 
 
@@ -61,7 +61,7 @@ def bars(metrics: Mapping[str, Any], hardware: Hardware) -> tuple[Bar, ...]:
 
 
 def planned(plan: Plan, hardware: Hardware) -> tuple[Bar, ...]:
-    """What a plan needs of each memory, the stack's reserve with it, before there is code."""
+    """Return a plan's need of each memory, the stack's reserve with it, before there is code."""
     result = []
     for memory in hardware.memories:
         held = ceil(high_water_nibbles(plan, memory.name, constants=True) / 2)

@@ -28,7 +28,7 @@ from pipeline.timing.bars import bars
 from pipeline.timing.simulate import simulate
 
 MOST_LINES = 2000
-"""Of pseudo-code."""
+"""Most lines of pseudo-code."""
 
 STATES = {
     "both": ("core and card", "both"),

@@ -30,14 +30,14 @@ MEMORY = {
     "statics": Colour("#7d8994", "#7f8c98", "other static data"),
     "code": Colour("#3c4855", "#cdd6de", "program code"),
 }
-"""What bytes are for."""
+"""Colours of bytes, by what they are for."""
 
 TIME = {
     "compute": Colour("#3f51b5", "#7c8cf0", "computing"),
     "read": Colour("#cc5f14", "#f08a3c", "reading from the card"),
     "write": Colour("#8e3fa8", "#c77fe0", "writing to the card"),
 }
-"""What an engine does; nothing is drawn where it does nothing."""
+"""Colours of what an engine does; nothing is drawn where it does nothing."""
 
 PEAK = Colour("#c2163e", "#ff6b7d", "the peak; what does not fit")
 PLACES = {"paper": PAPER, "panel": PANEL, "line": LINE, "ink": INK, "quiet": QUIET, "peak": PEAK}
@@ -45,7 +45,7 @@ PLACES = {"paper": PAPER, "panel": PANEL, "line": LINE, "ink": INK, "quiet": QUI
 ALL = {**PLACES, **MEMORY, **TIME}
 
 SERIES = ("tensor", "scratch", "write", "weights", "compute", "stack")
-"""Of plots that compare things that have no colour of their own, in this order."""
+"""Colours of plots that compare things that have no colour of their own, in this order."""
 
 
 def css() -> str:

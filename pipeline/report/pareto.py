@@ -179,7 +179,7 @@ def _scaled(name: str | None, job: Job) -> float:
 
 
 def _place(x: str, job: Job) -> float | None:
-    """Where a job is on the axis of memory; one that does not fit is where it would have to be."""
+    """Place a job on the axis of memory; one that does not fit is where it would have to be."""
     needed = job.get("needed_bytes") if job["status"] == "infeasible" else None
     kind = "flash" if x == "flash_bytes" else "sram"
     if needed is not None and x != "pmu_bytes" and str(job.get("resource", "")).lower() == kind:

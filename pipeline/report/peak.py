@@ -31,8 +31,8 @@ def explain(plan: Plan, cost: Cost) -> str:
 
 
 def lower(plan: Plan, graph: Graph, cost: Cost) -> str:
-    """What limits the peak: which tensor would have to go or shrink, and how much there is to gain
-    before another layer is the limit."""
+    """Say what limits the peak: which tensor would have to go or shrink, and how much there is to
+    gain before another layer is the limit."""
     peak = cost.peak
     name, size = max(peak.buffers, key=lambda held: held[1])
     tensor = plan.buffer[name].tensor or name

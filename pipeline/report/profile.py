@@ -11,7 +11,7 @@ from pipeline.report import style
 from pipeline.report.style import LINE, SERIES
 
 COLOURS = (LINE, *SERIES)
-"""Of the plans, in order; the first is filled."""
+"""Colours of the plans, in order; the first is filled."""
 
 MOST_NAMES = 24
 """Layers that are named below the axis; of more, evenly spaced ones."""

@@ -1,4 +1,4 @@
-"""What jobs that differ by their seed alone have on average, and how far apart they are."""
+"""Average jobs that differ by their seed alone, and say how far apart they are."""
 
 from __future__ import annotations
 

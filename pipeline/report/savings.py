@@ -1,4 +1,4 @@
-"""What lossless passes saved: each that changed the network, and all together."""
+"""Report what lossless passes saved: each that changed the network, and all together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Saving:
 
     @property
     def share(self) -> float:
-        """Of what there was, what is left."""
+        """Return the share that is left of what there was."""
         return self.after / self.before if self.before else 1.0
 
 

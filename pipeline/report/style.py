@@ -1,4 +1,4 @@
-"""How pictures that are files look: the palette of the pages, text that stays what it is."""
+"""Style pictures that are files: the palette of the pages, text that stays what it is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INK, LINE, PAPER, PEAK = (
     each.light for each in (palette.INK, palette.LINE, palette.PAPER, palette.PEAK)
 )
 SERIES = tuple(palette.ALL[name].light for name in palette.SERIES)
-"""Of things that are compared, in order."""
+"""Colours of things that are compared, in order."""
 TIME = tuple(palette.TIME[name].light for name in ("compute", "read", "write"))
 """By the kinds of ``timing.bars``."""
 
@@ -46,7 +46,7 @@ def png(figure: Figure, dpi: int = 130, **how: Any) -> bytes:
 
 
 def label_sizes(axis: Axis) -> None:
-    """Of a logarithmic axis in bytes: whole numbers, few enough not to touch."""
+    """Label a logarithmic axis in bytes: whole numbers, few enough not to touch."""
     axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:,.0f}"))

@@ -14,7 +14,7 @@ from pipeline.report.template import embedded, environment
 from pipeline.words import METRICS, called, counts
 
 MORE = ("accuracy_", "agreement_", "throughput_fps", "wear_years_")
-"""Of metrics whose names begin so, more is better; of the others less."""
+"""Prefixes of metrics of which more is better; of the others less is."""
 
 FIRST = ("sram_bytes", "pmu_bytes", "accuracy_int", "latency_us", "energy_uj", "flash_bytes")
 """Metrics that people look at first: the columns of the table begin with these."""
@@ -63,7 +63,7 @@ def html(
 
 
 def title(jobs: Sequence[Job]) -> str:
-    """How many, and of what, where that is the same for all of them."""
+    """Say how many jobs, and of what, where that is the same for all of them."""
     alike = []
     for key, before in (("model", "of"), ("hardware", "on")):
         values = {str(job.get(key, "")) for job in jobs}
@@ -93,7 +93,7 @@ def known(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def why(job: Job) -> str:
-    """What became of a job that has no place on the front."""
+    """Say what became of a job that has no place on the front."""
     if job["status"] == "infeasible" and job.get("needed_bytes") is not None:
         lacks = job["needed_bytes"] - job["available_bytes"]
         return f"{job['resource']}: {lacks:,.0f} {job.get('unit', 'B')} too many"

@@ -1,4 +1,4 @@
-"""What all pages share: filters that write numbers, the palette, data that a script reads."""
+"""Provide what all pages share: filters that write numbers, the palette, data for scripts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASSETS = Path(__file__).parent / "assets"
 
 
 def environment() -> jinja2.Environment:
-    """Of all pages: a name that a template asks for and does not get is an error."""
+    """Return the environment of all pages: a name that a template asks for has to be given."""
     found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(ASSETS),
         autoescape=True,

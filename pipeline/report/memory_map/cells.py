@@ -14,7 +14,7 @@ from pipeline.graph.tensor import IntArray
 from pipeline.report.memory_map.clock import Times
 
 MOST_PIECES = 12_000
-"""Of a memory, as far as rounding times to ``FINEST`` … ``COARSEST`` parts of the whole helps."""
+"""Most pieces of a memory, as far as rounding times to ``FINEST`` … ``COARSEST`` parts helps."""
 FINEST, COARSEST = 8_192, 1_024
 
 NOBODY = -1
@@ -24,7 +24,7 @@ PLACE = 1 << 32
 
 @dataclass(frozen=True)
 class Pieces:
-    """What a memory holds: (n,) each, in the order of the buffers.
+    """Contents of a memory: (n,) each, in the order of the buffers.
 
     Attributes:
         buffer: its number in the plan.

@@ -41,7 +41,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Clock:
-    """When the steps run, in the order of ``walk``: begin and stop of each, synchronising steps
+    """Times of the steps, in the order of ``walk``: begin and stop of each, synchronising steps
     included, which take no time.
 
     Attributes:

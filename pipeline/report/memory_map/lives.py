@@ -136,7 +136,7 @@ class _Walk:
     # --- pieces
 
     def box(self, event: Event, piece: Slice) -> bool:
-        """Whether anything is in the slice."""
+        """Check whether anything is in the slice."""
         box = piece.box(self.plan.buffer[piece.buffer].shape, event.env)
         return all(high > low for low, high in box)
 
@@ -193,8 +193,8 @@ class _Walk:
 
 
 def _turn(buffer: Buffer, corner: list[int]) -> int:
-    """How often each ring has gone round before the element at ``corner``, as one number; a row
-    that lies anywhere is a turn of its own."""
+    """Return how often each ring has gone round before the element at ``corner``, as one number; a
+    row that lies anywhere is a turn of its own."""
     if isinstance(buffer.map, Rows):
         return corner[0]
     turn = 0
@@ -221,5 +221,5 @@ def _turns(elements: Elements) -> IntArray:
 
 
 def lives(plan: Plan, graph: Graph, clock: Clock) -> dict[str, Pieces]:
-    """What each memory that is written holds, and when; without constants, which live for ever."""
+    """Return what each memory that is written holds, and when; without constants (always live)."""
     return _Walk(plan, graph, clock).run()

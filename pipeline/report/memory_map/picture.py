@@ -21,7 +21,7 @@ from pipeline.report.memory_map.lives import lives
 from pipeline.timing.bars import Bars
 
 MOST_RUNS = 200
-"""Of a buffer that lies in many places: of more, only those that are furthest apart are told."""
+"""Most runs of a buffer in many places that are told; of more, those that are furthest apart."""
 
 
 def picture(
@@ -80,7 +80,7 @@ def _buffer(buffer: Buffer, graph: Graph) -> dict[str, Any]:
 
 
 def kind(buffer: Buffer, graph: Graph) -> str:
-    """What a buffer's bytes are for: a name of ``palette.MEMORY``."""
+    """Return what a buffer's bytes are for: a name of ``palette.MEMORY``."""
     if buffer.role in PASSING:
         return "scratch"
     if buffer.role == "accumulator":
@@ -187,7 +187,7 @@ def besides(
 
 
 def peak(cost: Cost, clock: Clock) -> Mapping[str, Any]:
-    """When most is in use, and how much."""
+    """Return when most is in use, and how much."""
     moment = cost.peak
     place = cost.timeline.index(moment)
     later = cost.timeline[place + 1 :]

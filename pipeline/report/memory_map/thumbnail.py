@@ -10,13 +10,13 @@ import numpy as np
 
 ROWS, COLUMNS = 48, 96
 LETTERS = {"tensor": "tuv", "sums": "a", "weights": "w", "scratch": "x"}
-"""Of the kinds of ``palette.MEMORY``, tensors in turn; capital where a place is kept, but empty."""
+"""Letters by kind of ``palette.MEMORY``, tensors in turn; capital where a kept place is empty."""
 FREE = "."
 
 
 def thumbnail(drawn: Mapping[str, Any]) -> dict[str, Any]:
-    """What lives and dies in the first memory of a ``picture``: ``rows`` from the highest address
-    to the lowest, which together are ``bytes``. What the memory also holds for ever: ``weights``
+    """Draw what lives and dies in the first memory of a ``picture``: ``rows`` from the highest
+    address to the lowest, together ``bytes``. What the memory also holds for ever: ``weights``
     and ``stack``, in bytes; and its ``limit``."""
     memory, end = drawn["memories"][0], drawn["end"]
     weights = [row for row in memory["held"] if _constant(drawn, row)]
@@ -51,7 +51,7 @@ def thumbnail(drawn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _letters(buffers: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Of each buffer; those of one tensor have the same."""
+    """Return the letter of each buffer; those of one tensor have the same."""
     order = list(dict.fromkeys(each["tensor"] or each["name"] for each in buffers))
     found = []
     for each in buffers:
