@@ -1,4 +1,4 @@
-"""Whether images have the axes that a network takes: equal numbers of values are not enough."""
+"""Check whether images have the axes that a network takes: equal numbers of values don't do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Axes = Sequence[int]
 
 
 def fits(images: Axes, takes: Axes) -> bool:
-    """Whether an image of shape ``images`` may be stored as ``takes``, its values in their order.
+    """Check whether an image of shape ``images`` may be stored as ``takes``, its values in order.
 
     Axes of extent 1 do not matter: a signal of length l is 1 x l x 1 as well as l. A flat input
     takes an image of one channel row by row; with more it could mean pixel by pixel or channel by
@@ -21,7 +21,7 @@ def fits(images: Axes, takes: Axes) -> bool:
 
 
 def advice(images: Axes, takes: Axes) -> str:
-    """How to mend axes that lie in another order; an empty string where they don't."""
+    """Say how to mend axes that lie in another order; an empty string where they don't."""
     given, wanted = _long(images), _long(takes)
     if len(given) == 3 and (*given[1:], given[0]) == wanted:
         return "their channels come first: save np.moveaxis(images, 1, -1)"

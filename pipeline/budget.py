@@ -1,4 +1,4 @@
-"""What a network may need at most: the keys of ``prune`` that limit it, and whether a plan keeps to
+"""Limit what a network may need: the keys of ``prune`` that do so, and whether a plan keeps to
 them."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ UNITS = {"pmu_bytes": "B", "weight_bytes": "B", "macs": "MACs", "latency_us": "u
 """The limits and what they are counted in; 0 is none."""
 
 LATENCY = ("makespan_us", "modelled_us")
-"""Of schedule.json; the first that is there is what pruning had in mind (``planned_us``)."""
+"""Keys of schedule.json; the first that is there is what pruning had in mind (``planned_us``)."""
 
 PLANNING = ("strategy", "hardware", "passes")
 """Keys of ``prune`` that repeat the rest of the config: what the planner is asked with."""
@@ -22,7 +22,7 @@ UNREAD = {
     "title": "", "part": "", "simulator": "", "flasher": "", "platformio": "", "baud": 1,
     "wait_bytes": 0, "uart": {}, "toolchain": {"compiler": "", "package": ""},
 }  # fmt: skip
-"""Of a board, what no planner reads, with values in its place."""
+"""Keys of a board that no planner reads, with values in their place."""
 
 
 def limits(prune: Mapping[str, Any]) -> dict[str, float]:
@@ -82,9 +82,9 @@ def times_over(needs: Mapping[str, float], within: Mapping[str, float]) -> float
 def unmet(
     prune: Mapping[str, Any], report: Mapping[str, Any], steps: Sequence[Mapping[str, float]]
 ) -> dict[str, Any]:
-    """What ``report``, the verdict of a plan, says instead when a limit is not kept: which, how far
-    pruning got and what is there at the peak. ``steps`` are what the network needed, before it was
-    quantized, after each step of pruning."""
+    """Return what ``report``, the verdict of a plan, says instead when a limit is not kept: which,
+    how far pruning got and what is there at the peak. ``steps`` are what the network needed,
+    before it was quantized, after each step of pruning."""
     latency_us = next(report[key] for key in LATENCY if key in report)
     needs = {**report, "latency_us": latency_us}
     within = limits(prune)

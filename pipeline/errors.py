@@ -1,4 +1,4 @@
-"""How a request ends without a result: told in one line."""
+"""Errors that end a request without a result: told in one line."""
 
 from __future__ import annotations
 

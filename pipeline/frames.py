@@ -14,11 +14,11 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import Tensor
 
 RAW_ZERO = 128
-"""What is taken off raw values 0…255 for a signed input, as TFLite converters and ``quantize=int8``
+"""Value taken off raw values 0…255 for a signed input, as TFLite converters and ``quantize=int8``
 do: the same byte but for its highest bit. Where the input has ``raw``, its scale decides."""
 
 FEWEST_VALUES = 32
-"""That the 256 values of the data become: with fewer, ``model.input_range`` is a mistake."""
+"""Fewest values that the data's 256 may become: with fewer, ``model.input_range`` is a mistake."""
 
 
 def check(graph: Graph, data: Arrays) -> None:
@@ -43,7 +43,7 @@ def check(graph: Graph, data: Arrays) -> None:
 
 
 def integers(tensor: Tensor) -> npt.NDArray[np.int64]:
-    """What ``tensor`` stores for each of the raw values 0…255."""
+    """Return what ``tensor`` stores for each of the raw values 0…255."""
     values = np.arange(256)
     if tensor.raw is None:
         return values - RAW_ZERO if tensor.dtype.signed else values

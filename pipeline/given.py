@@ -23,18 +23,18 @@ from pipeline.artifacts import Arrays, regular
 from pipeline.errors import ThimbleError
 
 MOST_BYTES = 1 << 32
-"""Of all arrays that are taken from one file, and of a whole set of images."""
+"""Most bytes of all arrays that are taken from one file, and of a whole set of images."""
 MOST_MEMBERS = 10_000
 LONGEST_REASON = 200
 """Characters: of what a damaged file's bytes are quoted."""
 COPIES = 2
-"""That are held at once while arrays are taken apart."""
+"""Copies that are held at once while arrays are taken apart."""
 
 BROKEN = (
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError, ValueError, KeyError),
     *(EOFError, OSError, RuntimeError, MemoryError),
 )
-"""What damaged and hostile files make zipfile and numpy raise."""
+"""Exceptions that damaged and hostile files make zipfile and numpy raise."""
 
 READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -44,7 +44,7 @@ READERS = {
 
 @dataclass(frozen=True)
 class Header:
-    """What is said of an array in front of it."""
+    """Shape and type of an array, as its file says in front of it."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -55,7 +55,7 @@ class Header:
 
 
 def headers(path: Path, key: str, names: Collection[str] = ()) -> dict[str, Header]:
-    """Of the arrays ``names`` in an ``.npz``, or of all; those that it lacks are left out.
+    """Read headers of the arrays ``names`` in an ``.npz``, or of all; those it lacks are left out.
 
     Args:
         key: of the config, that the user named the file by.

@@ -12,7 +12,7 @@ from pipeline.errors import ThimbleError
 from pipeline.sealing import Security
 
 LPM_BYTES = 1 << 16
-"""Of an AVR's flash, which its plain load from there reaches; ELPM reaches all of it."""
+"""Bytes of an AVR's flash that its plain load from there (LPM) reaches; ELPM reaches all of it."""
 LARGEST_ON_AVR = (1 << 15) - 1
 """Bytes of an array in C, whose differences of addresses have 16 bits."""
 
@@ -59,7 +59,7 @@ class MemoryRegion:
 
 @dataclass(frozen=True)
 class FlashTiming:
-    """What reading the program's memory costs, for a modelled latency.
+    """Cost of reading the program's memory, for a modelled latency.
 
     Attributes:
         wait_states: cycles of a read that no cache holds.
@@ -169,7 +169,7 @@ class Card:
 
     @property
     def sealed(self) -> bool:
-        """What is on it lies there in pieces with tags."""
+        """Check whether what is on it lies there in pieces with tags."""
         return self.security != "unchecked" and not self.streamed
 
     @property
@@ -271,7 +271,7 @@ class Hardware:
 
     @property
     def sealing_cost(self) -> sealing.Cost:
-        """Of what passes between chip and card."""
+        """Return the cost of sealing what passes between chip and card."""
         return sealing.cost(self.cpu or self.core, self.card.security)
 
     @property

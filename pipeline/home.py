@@ -1,4 +1,4 @@
-"""Where things are kept between runs: one folder per project, or ``THIMBLE_HOME``."""
+"""Look up where things are kept between runs: one folder per project, or ``THIMBLE_HOME``."""
 
 from __future__ import annotations
 

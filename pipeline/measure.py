@@ -45,7 +45,7 @@ SIMULATED = (
     *("wear_years_first_failure_worst", "wear_years_half_worst"),
     *("write_amplification_block", "write_amplification_erase", "energy_uj", *STATES),
 )
-"""What the simulation of a plan with a card says, which nothing measures."""
+"""Metrics that the simulation of a plan with a card gives, and nothing measures."""
 
 
 def metrics(
@@ -173,7 +173,7 @@ def difference(found: Mapping[str, Any]) -> str:
 
 
 def timing(device: Mapping[str, Any], hardware: Hardware) -> dict[str, Any]:
-    """Of the median inference; nothing where no target counts cycles.
+    """Return the figures of the median inference; nothing where no target counts cycles.
 
     ``cycles``, ``instructions`` and ``compute_us`` are all CPU work of an inference on every core,
     the feeding of its input included, and so is ``energy_uj``: that time at the active power of
@@ -277,7 +277,7 @@ def mismatches(outputs: Array, reference: IntArray) -> int:
 def provenance(
     cfg: Mapping[str, Any], graph: Graph, plan: Plan, size: Mapping[str, Any]
 ) -> dict[str, str]:
-    """What the report says about its own origin: the config's choices and the hashes they gave."""
+    """Return what the report says of its own origin: the config's choices and their hashes."""
     return {
         "hardware": str(cfg["hardware"]["title"]),
         "model": str(cfg["model"]["name"]),

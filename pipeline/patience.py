@@ -1,4 +1,4 @@
-"""How long a search goes on: until it has looked at all, some seconds, or one Ctrl-C; then the best
+"""End a search: when it has looked at all, after some seconds, or at one Ctrl-C; then the best
 plan so far is the plan.
 """
 

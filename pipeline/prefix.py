@@ -53,13 +53,13 @@ class Prefix:
         return self.file("model.c")
 
     def file(self, name: str) -> str:
-        """What the file that is ``name`` by default is called."""
+        """Return the name of the file that is ``name`` by default."""
         if self.text == DEFAULT:
             return name
         return re.sub(r"^(?:model(?=\.[ch]$)|nn(?=_\w+\.h$))", self.text, name)
 
     def word(self, word: str) -> str:
-        """What an identifier that is ``word`` by default is."""
+        """Return the identifier that is ``word`` by default."""
         if self.text == DEFAULT:
             return word
         if word.startswith("NN_"):

@@ -31,7 +31,7 @@ IDENTITY = struct.Struct("<8sHHI16sI")
 sealed."""
 LEVELS = {"none": 0, "integrity": 1, "encrypted": 2}
 FIRST = 0xFFFFFFFF
-"""What sums of ``security=none`` begin with."""
+"""Start value of the sums of ``security=none``."""
 HEADER, LAST = 0xFFFFFFFF, 0xFFFFFFFE
 """Numbers of the first and the last block, beside those of pieces."""
 
@@ -123,7 +123,7 @@ def derived(key: bytes, salt: bytes) -> bytes:
 
 
 def nonce(number: int, start: int = 0, frame: int = 0) -> bytes:
-    """Of a piece; ``start`` of the chip and ``frame`` since are 0 of what is written here."""
+    """Return a piece's nonce; ``start`` of the chip and ``frame`` since are 0 in a new image."""
     return struct.pack("<III", number, start, frame)
 
 

@@ -1,4 +1,4 @@
-"""What leaves the chip is sealed: with a tag, and, where asked, encrypted (docs/security.md).
+"""Seal what leaves the chip: with a tag, and, where asked, encrypted (docs/security.md).
 
 ChaCha20-Poly1305 as RFC 8439 has it, by the core: docs/decisions/0020. ``none`` has a CRC in the
 tag's place, which catches accidents; a core whose card passes byte by byte, an AVR, keeps sums of
@@ -18,12 +18,12 @@ KEYED: tuple[Security, ...] = ("integrity", "encrypted")
 
 TAG_BYTES = 16
 PIECE_BLOCKS = 8
-"""Of the card: the most that a piece of a feature map takes, with its tag, since the chip keeps a
-copy of what it writes."""
+"""Most blocks of the card that a piece of a feature map takes, with its tag, since the chip
+keeps a copy of what it writes."""
 STACK_BYTES = 1152
 """At most, of sealing and opening, and of what the chip remembers."""
 SUM_BYTES = 2
-"""Of a block, where the chip keeps sums of them."""
+"""Bytes of a block's sum, where the chip keeps sums."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ COSTS: dict[tuple[str, Security], Cost] = {
 
 
 def cost(cpu: str, security: Security) -> Cost:
-    """Of a pair that ``check`` lets pass."""
+    """Look up the cost of a pair that ``check`` lets pass."""
     return COSTS.get((cpu, security), Cost(0.0, 0.0))
 
 

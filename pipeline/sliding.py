@@ -33,7 +33,7 @@ from pipeline.graph.tensor import IntArray, Tensor
 
 @dataclass(frozen=True)
 class Windows:
-    """How many ``windows`` one run computes, each ``rows`` rows of the input after the one before.
+    """Windows of one run: ``windows`` of them, each ``rows`` input rows after the one before.
 
     One window is the network as it is.
     """
@@ -76,8 +76,8 @@ class Windows:
         return _followed(images, images.shape[1] + self.more)
 
     def first_bytes(self, data: Arrays, frontend: Any) -> int:
-        """What of ``data`` has come when the first of several windows is whole; 0 where there is
-        one."""
+        """Return the bytes of ``data`` that have come when the first of several windows is whole;
+        0 where there is one."""
         if self.windows == 1:
             return 0
         if "test_sounds" in data:
@@ -88,7 +88,7 @@ class Windows:
     def measured(
         self, found: Mapping[str, Any], all_macs: int, one_macs: int, row_us: float, clock_hz: int
     ) -> dict[str, Any]:
-        """What a new window costs beside a whole one; nothing where there is just one.
+        """Return what a new window costs beside a whole one; nothing where there is just one.
 
         ``macs_new`` and ``cycles_new`` are of a window behind another, ``macs_window`` and
         ``cycles_window`` of the first one, which computes all; ``new_us`` is the time from one to
@@ -254,7 +254,7 @@ class _Longer:
         self.mine[op.output] = names
 
     def _own(self, name: str) -> list[str]:
-        """What is called ``name`` in one window, in each."""
+        """Return what is called ``name`` in one window, by its name in each."""
         if name not in self.mine:
             self.mine[name] = [self._cut(name, number) for number in range(self.of.windows)]
         return self.mine[name]

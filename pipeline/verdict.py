@@ -23,8 +23,8 @@ from pipeline.timing.summary import summary
 RANDOM_FRAMES = 2
 LARGE_MACS = 20_000_000
 HUGE_MACS = 500_000_000
-"""Of all frames of a plan with several tracks, which computes tile by tile: a larger one is proved,
-but not tried, which would take minutes."""
+"""Most MACs, of all frames, of a plan with several tracks (computed tile by tile) that is tried:
+a larger one is proved, but not tried, which would take minutes."""
 
 
 def check(
@@ -85,7 +85,7 @@ def check(
 
 
 def timed(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
-    """When a plan that uses a card runs what; of others that nothing moves.
+    """Return when a plan that uses a card runs what; of others that nothing moves.
 
     Raises:
         ThimbleError: the simulation is faster than the bound that the strategy proved: a bug.

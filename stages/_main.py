@@ -1,4 +1,4 @@
-"""How every stage ends: done, a one-line error, or interrupted; and that it never outlives its run.
+"""End every stage alike: done, a one-line error, or interrupted; and never let it outlive its run.
 
 Run by run.py, a stage that fails leaves ``.stages/NAME.json`` in the workspace, which says why, and
 its standard output goes to a log: standard output belongs to run.py's JSON line. In a sweep
