@@ -123,7 +123,7 @@ def derived(key: bytes, salt: bytes) -> bytes:
 
 
 def nonce(number: int, start: int = 0, frame: int = 0) -> bytes:
-    """Return a piece's nonce; ``start`` of the chip and ``frame`` since are 0 in a new image."""
+    """Return a piece's nonce; in an image, ``start`` of the chip and ``frame`` since are 0."""
     return struct.pack("<III", number, start, frame)
 
 

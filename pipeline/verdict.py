@@ -23,7 +23,7 @@ from pipeline.timing.summary import summary
 RANDOM_FRAMES = 2
 LARGE_MACS = 20_000_000
 HUGE_MACS = 500_000_000
-"""Most MACs, of all frames, of a plan with several tracks (computed tile by tile) that is tried:
+"""Most MACs, of all frames, at which a plan with several tracks (computed tile by tile) is tried:
 a larger one is proved, but not tried, which would take minutes."""
 
 

@@ -36,7 +36,7 @@ class Frontend(ABC):
     @property
     @abstractmethod
     def samples(self) -> int:
-        """Return the samples of one sound, 16 bits at 16 kHz each."""
+        """Return the number of samples of one sound, 16 bits at 16 kHz each."""
 
     @property
     @abstractmethod
@@ -72,7 +72,7 @@ class Frontend(ABC):
 
     @property
     def sound_us(self) -> float:
-        """Return how long one sound lasts."""
+        """Return the duration of one sound in microseconds."""
         return self.samples / RATE_HZ * 1e6
 
     def check(self, shape: tuple[int, ...]) -> None:

@@ -18,7 +18,7 @@ ASSETS = Path(__file__).parent / "assets"
 
 
 def environment() -> jinja2.Environment:
-    """Return the environment of all pages: a name that a template asks for has to be given."""
+    """Return the environment of all pages: asking for a name that was not given is an error."""
     found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(ASSETS),
         autoescape=True,

@@ -89,7 +89,7 @@ class Screen:
 
 
 def memories(result: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
-    """Yield the use of each memory that has a limit (measured, else planned), and the limit."""
+    """Yield each memory with a limit: its name, bytes used (measured, else planned) and limit."""
     found = [
         (each["name"], each["needed_bytes"], each["available_bytes"])
         for each in result.get("memories", ())

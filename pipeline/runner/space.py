@@ -155,7 +155,7 @@ def _words(pool: int, layers: Sequence[Layer], image: Sequence[int]) -> Words | 
 
 
 def _network(model: Mapping[str, Any]) -> tuple[int, list[Layer]]:
-    """Return the input's pool and the layers of ``SmallCnn``'s fields: what ``_words`` says."""
+    """Return the input pool and layers that ``SmallCnn``'s fields describe: undo ``_words``."""
     shapes = model["convolutions"]
     each = enumerate(zip(shapes, model.get("bits") or [4] * len(shapes), strict=True), 1)
     layers = [Layer._make((*shape, bits, n in model["pooled"])) for n, (shape, bits) in each]

@@ -152,7 +152,7 @@ class _Walk:
         return _Function(best, returns)
 
     def _following(self, op: Instruction) -> tuple[tuple[int, ...], bool]:
-        """Return where it goes on in this function, and whether it may return from it."""
+        """Return where ``op`` goes on in this function, and whether it may return from it."""
         conditional = _CONDITIONAL.match(op.name) is not None
         base = op.name[:-2] if conditional else op.name
         onward = (op.after,)
@@ -214,7 +214,7 @@ class _Walk:
 
     def _constant(self, address: int, register: str) -> int | None:
         """Return what straight code just before has put into ``register``: a literal, or, on
-        ARMv6-M, a small number that is shifted or negated."""
+        ARMv6-M, a small number that is shifted or negated; None where that is not known."""
         before = sorted(a for a in self.listing.code if a < address)[-8:]
         for at in reversed(before):
             op = self.listing.code[at]

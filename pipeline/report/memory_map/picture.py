@@ -21,7 +21,7 @@ from pipeline.report.memory_map.lives import lives
 from pipeline.timing.bars import Bars
 
 MOST_RUNS = 200
-"""Most runs of a buffer in many places that are told; of more, those that are furthest apart."""
+"""Most runs shown of a buffer in many places: of more, those with the smallest gaps are merged."""
 
 
 def picture(
@@ -187,7 +187,7 @@ def besides(
 
 
 def peak(cost: Cost, clock: Clock) -> Mapping[str, Any]:
-    """Return when most is in use, and how much."""
+    """Return when most memory is in use, how much, and in which layer."""
     moment = cost.peak
     place = cost.timeline.index(moment)
     later = cost.timeline[place + 1 :]
