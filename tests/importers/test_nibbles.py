@@ -114,7 +114,6 @@ def test_other_files_are_one_line(changes: dict[str, Any], said: str, tmp_path: 
 
 
 def test_the_example_of_the_docs_is_a_network(tmp_path: Path) -> None:
-    """It runs as it is printed."""
     text = (ROOT / "docs" / "integer-weights.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     code = code.replace('"digits.npz"', repr(str(tmp_path / "digits.npz")))

@@ -145,7 +145,6 @@ def test_what_is_typed_counts_with_its_value_and_no_other(monkeypatch: pytest.Mo
 
 
 def test_files_beside_a_config_or_below_the_folder(tmp_path: Path) -> None:
-    """A link leads where it leads."""
     there = tmp_path / "theirs"
     there.mkdir()
     (tmp_path / "here").mkdir()
@@ -305,7 +304,6 @@ def _listed(key: str) -> bool:
 
 @pytest.mark.ci
 def test_all_that_is_composed_has_lines_and_is_allowed() -> None:
-    """Every option of every group."""
     groups = [path for path in sorted(CONF.iterdir()) if path.is_dir() and path.name != "hydra"]
     options = [[f"{path.name}={o.stem}" for o in sorted(path.glob("*.yaml"))] for path in groups]
     hydra = [f"hydra/{o.parent.name}={o.stem}" for o in sorted(CONF.glob("hydra/*/*.yaml"))]

@@ -105,7 +105,6 @@ def check(result: Any, override: str) -> None:
 
 @pytest.mark.parametrize("override", quick(8, FILES))
 def test_every_file_composes(override: str) -> None:
-    """And is what its text says."""
     config = composed(override)
     keys = [str(key) for key in config if key != "hydra"]
     assert "hardware:" in params_text(resolved(OmegaConf.masked_copy(config, keys)))

@@ -83,7 +83,6 @@ def test_streaming_repeated_work_and_narrower_sums_are_advised_where_they_help()
 
 
 def test_a_card_is_advised_for_networks_that_can_be_swapped() -> None:
-    """Where none fits without."""
     chain, card = random_chain(4), board_named("stm32f746g_sd")
     assert "a board with a card" in advice(Joint(), chain, 1e6, hopeless=True)
     assert "card" not in advice(Joint(), chain, 1e6)

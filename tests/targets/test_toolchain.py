@@ -232,7 +232,6 @@ def test_a_folders_name_is_no_tcl_for_openocd(
 
 
 def test_no_more_than_the_board_has(build: Path) -> None:
-    """Whatever was planned for."""
     (build / "firmware.hex").write_text(":020000040800F2\n" + HEX)
     large = board_named("nucleo_f446re", flash_bytes=3_000_000)
     assert flash.checked(build, large, "PORT").memory_bytes == 524_288

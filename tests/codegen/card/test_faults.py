@@ -192,7 +192,6 @@ def test_on_an_uno_without_checks(tmp_path: Path) -> None:
 def test_what_does_not_come_back_ends_with_a_status(
     made: Faulty, tmp_path: Path, fault: Fault, status: Status
 ) -> None:
-    """And the next frame is right."""
     frames = given(made.program.graph, 2)
     first, second = made.replies(frames, [fault], tmp_path)
     assert first.status == status and not first.payload

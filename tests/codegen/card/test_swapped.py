@@ -107,7 +107,6 @@ def test_computes_what_the_graph_does(tmp_path: Path, name: str) -> None:
 
 
 def test_sums_are_kept_between_tiles_and_go_around_their_windows() -> None:
-    """The plans are what they are for."""
     kinds = {type(step).__name__ for step in tracks.inside(in_parts()[1].tracks[0].steps)}
     assert {"Clear", "Finish", "Compute"} <= kinds
     for kind in ("conv", "dense"):

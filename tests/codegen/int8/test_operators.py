@@ -129,7 +129,6 @@ MANY = [(kind, range(100, 130)) for kind in (*TFLITE, "network")]
     ("kind", "seeds"), quick(len(TODAY), [*TODAY, ("network", range(3)), *MANY], ci=1)
 )
 def test_tflite(kind: str, seeds: range, tmp_path: Path) -> None:
-    """Each kind of operator, and networks."""
     for seed in seeds:
         graph = imported(TFLITE.get(kind, network)(np.random.default_rng(seed)), tmp_path)
         plan = Ordinary().plan(graph, host())
