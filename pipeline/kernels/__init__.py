@@ -1,4 +1,4 @@
-"""What C there is, as planners see it: which kernel computes which form of an operator, and what it
+"""The C that planners can count on: which kernel computes which form of an operator, and what it
 needs for that. The C itself is ``codegen``'s."""
 
 from pipeline.kernels.choose import (

@@ -1,4 +1,4 @@
-"""How long an operator takes by itself, where a plan moves its weights from a card to a window of
+"""Time that an operator takes by itself, where a plan moves its weights from a card to a window of
 memory: what plans with a card are timed with."""
 
 from __future__ import annotations

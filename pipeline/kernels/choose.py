@@ -1,4 +1,4 @@
-"""Which kernels a board's core has, and which is the fastest for a form."""
+"""Choice of a kernel: those that a board's core has, and the fastest of them for a form."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def choose(form: Form, hardware: Hardware, scratch: bool = True) -> Kernel:
 
 
 def takes_place(form: Form, hardware: Hardware) -> bool:
-    """Whether a kernel for ``form``, which is ``in_place``, computes it so."""
+    """Check whether a kernel for ``form``, which is ``in_place``, computes it so."""
     return any(kernel.takes_place(form) for kernel in offers(form, hardware))
 
 
@@ -118,10 +118,10 @@ def named(name: str, form: Form, hardware: Hardware) -> Kernel:
 
 
 def scratch_bytes(form: Form, hardware: Hardware) -> int:
-    """Of the fastest kernel; 0 where there is none."""
+    """Return the scratch bytes of the fastest kernel; 0 where there is none."""
     return next((kernel.scratch_bytes(form) for kernel in offers(form, hardware)), 0)
 
 
 def block_pixels(hardware: Hardware, columns: int) -> int:
-    """Of a block of rows in blocks, as suits the board's kernels; 0: it has none for that."""
+    """Return the pixels of a block that suits the board's kernels; 0: they take no blocks."""
     return cortex_m.best_pixels(columns) if cortex_m.has_dsp(hardware) else 0

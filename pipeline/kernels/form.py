@@ -1,4 +1,4 @@
-"""How one step computes one operator, said before addresses are known."""
+"""Form of a step: how it computes one operator, said before addresses are known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPREADS: dict[type, Spread] = {Affine: "strides", Rows: "rows", Blocks: "blocks"
 
 @dataclass(frozen=True)
 class Part:
-    """What a step takes of a tensor, and how that lies, wherever it begins.
+    """Part of a tensor that a step takes, and how that lies, wherever it begins.
 
     Attributes:
         extents: indices at once along each axis; at an edge there may be fewer.
@@ -132,8 +132,8 @@ class Form:
         graph: Graph,
         overlaps: Collection[str] = (),
     ) -> Form:
-        """Of a step; wherever its buffers begin doesn't matter. One that makes a tile is of an
-        image of its own."""
+        """Return the form of a step; where its buffers begin doesn't matter. One that makes a tile
+        is of an image of its own."""
         if not overlaps and (own := own_image(step, buffers, graph)):
             step, buffers, graph = own
         parts = {
@@ -162,26 +162,26 @@ class Form:
 
     @property
     def given(self) -> Part:
-        """What the step takes of the first input."""
+        """Return what the step takes of the first input."""
         return self.parts[self.op.inputs[0]]
 
     @property
     def torn(self) -> bool:
-        """Whether rows in blocks are among what it takes and makes."""
+        """Check whether rows in blocks are among what it takes and makes."""
         return any(part.spread == "blocks" for part in self.parts.values())
 
     def covers(self, tensor: str, axes: slice = slice(None)) -> bool:
-        """Whether all of ``tensor`` is taken along ``axes``."""
+        """Check whether all of ``tensor`` is taken along ``axes``."""
         part, shape = self.parts[tensor], self.graph.tensors[tensor].shape
         return part.extents[axes] == shape[axes] and all(part.multiples[axes])
 
     def even(self, tensor: str, axis: int) -> bool:
-        """Whether each pass takes equally many along ``axis``, from a multiple of that on."""
+        """Check whether each pass takes equally many along ``axis``, from a multiple of that on."""
         part, extent = self.parts[tensor], self.graph.tensors[tensor].shape[axis]
         return part.multiples[axis] and extent % part.extents[axis] == 0
 
     def in_one_piece(self, tensor: str) -> bool:
-        """Whether all of ``tensor``, of which this may be a part, lies row-major side by side."""
+        """Check whether all of ``tensor``, of which this may be a part, is row-major and packed."""
         part, shape = self.parts[tensor], self.graph.tensors[tensor].shape
         if part.spread != "strides" or any(part.rings):
             return False
@@ -189,7 +189,7 @@ class Form:
         return all(extent == 1 or stride == wanted for extent, stride, wanted in axes)
 
     def in_rows(self, tensor: str) -> bool:
-        """Whether an image's rows lie anywhere, but the pixels of each evenly spaced, and the
+        """Check whether an image's rows lie anywhere, but the pixels of each evenly spaced, and the
         channels that are taken of a pixel side by side."""
         part, shape = self.parts[tensor], self.graph.tensors[tensor].shape
         if not part.strides or len(shape) != 3 or part.rings[1] or part.around[2]:
@@ -197,7 +197,7 @@ class Form:
         return part.extents[2] == 1 or part.strides[-1] == part.bits // 4
 
     def in_packed_rows(self, tensor: str) -> bool:
-        """Whether rows lie anywhere, but all that is in each of them side by side."""
+        """Check whether rows lie anywhere, but all that is in each of them side by side."""
         part, shape = self.parts[tensor], self.graph.tensors[tensor].shape
         return (
             self.in_rows(tensor)
@@ -207,8 +207,8 @@ class Form:
         )
 
     def follow(self, tensor: str) -> bool:
-        """Whether the rows that are taken of an image follow each other as pixels do, so that all
-        pixels are evenly spaced."""
+        """Check whether the rows that are taken of an image follow each other as pixels do, so that
+        all pixels are evenly spaced."""
         part, shape = self.parts[tensor], self.graph.tensors[tensor].shape
         if not self.in_rows(tensor) or part.around[0]:
             return False
@@ -217,7 +217,7 @@ class Form:
         return part.spread == "strides" and part.strides[0] == shape[1] * part.strides[1]
 
     def whole_rows(self, tensor: str) -> bool:
-        """Whether rows are taken of an image, each whole and in one piece."""
+        """Check whether rows are taken of an image, each whole and in one piece."""
         return (
             len(self.graph.tensors[tensor].shape) == 3
             and self.covers(tensor, slice(1, 3))
@@ -225,7 +225,7 @@ class Form:
         )
 
     def alike_blocks(self) -> bool:
-        """Whether it takes one row of each tensor but of vectors, all in blocks of as many
+        """Check whether it takes one row of each tensor but of vectors, all in blocks of as many
         pixels; of operators element by element all have as many channels, too."""
         extents, pixels = self.out.extents, self.out.pixels
         return pixels > 0 and all(
@@ -237,8 +237,8 @@ class Form:
         )
 
     def evenly_spaced(self, tensor: str) -> bool:
-        """Whether all of an image's rows follow each other as pixels do, and the channels that are
-        taken of a pixel lie side by side."""
+        """Check whether all of an image's rows follow each other as pixels do, and the channels
+        that are taken of a pixel lie side by side."""
         part, shape = self.parts[tensor], self.graph.tensors[tensor].shape
         if part.spread != "strides" or len(shape) != 3 or any(part.rings[:2]) or part.around[2]:
             return False
@@ -249,7 +249,7 @@ class Form:
 
 
 def _clipped(low: Index, size: int, extent: int) -> tuple[Index, int]:
-    """What is inside of an axis, where no loop moves it."""
+    """Return the first index and the size of what is inside of an axis, where no loop moves it."""
     if not isinstance(low, int):
         return low, size
     first = min(max(low, 0), extent)
@@ -263,7 +263,7 @@ def _multiple(low: Index, extent: int) -> bool:
 
 
 def _stays_in(low: Index, extent: int, ring: int) -> bool:
-    """Whether ``extent`` indices from ``low`` on never go around a ring."""
+    """Check whether ``extent`` indices from ``low`` on never go around a ring."""
     if not ring:
         return True
     if isinstance(low, int):

@@ -1,5 +1,5 @@
-"""Where an output may begin above an input that dies, where a kernel goes pixel by pixel, in order
-or from the last one, and reads the inputs of each before it writes that."""
+"""Safe offsets at which an output may begin above an input that dies, where a kernel goes pixel by
+pixel, in order or from the last one, and reads the inputs of each before it writes that."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Gap(NamedTuple):
 
 
 def pixel_gap(form: Form, tensor: str, delay: int = 0) -> Gap | None:
-    """Where nothing is overwritten that is still to be read; None where the two can share nothing.
+    """Return the gap at which nothing unread is overwritten; None where the two can share nothing.
 
     Of a step that makes all, both lie row-major, side by side, and pixels are computed in order;
     of one that makes a row of an image it is said of that and any row of the input. Output pixel n
@@ -114,7 +114,7 @@ def channel_gap(form: Form, tensor: str) -> Gap | None:
 
 
 def best_gap(form: Form, tensor: str, ways: Iterable[Gap | None]) -> Gap | None:
-    """Of those for a row what saves most, then what leaves most places, then the least delay."""
+    """Choose, for a row, what saves most, then what leaves most places, then the least delay."""
     over, under = (
         form.parts[name].bits // 4 * prod(form.graph.tensors[name].shape[1:])
         for name in (form.op.output, tensor)

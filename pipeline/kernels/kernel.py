@@ -1,4 +1,4 @@
-"""What every kernel declares."""
+"""Base of all kernels: what each of them declares."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Kernel(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What a step of a plan calls it: its set's name, and its own in that."""
+        """Return what a step of a plan calls it: its set's name, and its own in that."""
 
     @abstractmethod
     def why_not(self, form: Form) -> str:
@@ -42,19 +42,19 @@ class Kernel(ABC):
         return natural_unit(form)
 
     def each_row(self, form: Form) -> bool:
-        """Whether it is called for each row of the step by itself."""
+        """Check whether it is called for each row of the step by itself."""
         return False
 
     def scratch_bytes(self, form: Form) -> int:
-        """Of the arena, at a word; destroyed."""
+        """Return the bytes of the arena that it needs besides, at a word; it destroys them."""
         return 0
 
     def looks_up(self, form: Form) -> bool:
-        """Whether it finds elements of rows in blocks by a table in flash, of bytes for each."""
+        """Check whether it finds elements of rows in blocks by a table of their bytes in flash."""
         return False
 
     def takes_place(self, form: Form) -> bool:
-        """Whether it computes ``form``, which is ``in_place``, so, apart from element-wise
+        """Check whether it computes ``form``, which is ``in_place``, so, apart from element-wise
         operators."""
         return False
 
@@ -63,22 +63,22 @@ class Kernel(ABC):
         """Modelled, of one step."""
 
     def table_bytes(self, form: Form) -> float:
-        """Of the program's memory: weights that the step needs, and what ends its sums, as they lie
-        there."""
+        """Return the bytes of the program's memory for weights that the step needs, and for what
+        ends its sums, as they lie there."""
         return weight_bytes(form)
 
     def table_passes(self, form: Form, cached_bytes: int = 0) -> float:
-        """How often it reads all of them from there; ``cached_bytes``: of what it read last."""
+        """Return how often it reads all of them there; ``cached_bytes``: of what it read last."""
         return 1
 
     def loop_bytes(self, form: Form) -> int:
-        """Of code that it reads anew from one pass of its loop to the next, all passes together,
-        where a cache holds no more than a round of the innermost one."""
+        """Return the bytes of code that it reads anew from one pass of its loop to the next, all
+        passes together, where a cache holds no more than a round of the innermost one."""
         return 0
 
     def overlap(self, form: Form, tensor: str) -> Gap | None:
-        """Where the output may begin above ``tensor``, which dies, or a row of it; None: they lie
-        apart. Pixels in order are not so in memory where they lie in blocks."""
+        """Return where the output may begin above ``tensor``, which dies, or a row of it; None:
+        they lie apart. Pixels in order are not so in memory where they lie in blocks."""
         alike = form.parts[tensor].pixels == form.out.pixels
         able = alike and tensor in form.op.overwritable(form.graph.tensors)
         if not able:

@@ -1,4 +1,4 @@
-"""How long a plan takes by what kernels declare: all work of the core, flash's waits, the tape's
+"""Time that a plan takes by what kernels declare: all work of the core, flash's waits, the tape's
 steps and the feeding of the input included."""
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def cycles_by_operator(
 
 
 def formed(plan: Plan, graph: Graph, hardware: Hardware) -> list[dict[str, Any]]:
-    """How the plan runs each operator; its ``modelled_cycles`` where kernels' models are of the
-    core and no card is used."""
+    """Describe how the plan runs each operator; with ``modelled_cycles`` where kernels' models are
+    of the core and no card is used."""
     known = declares(hardware) and not plan.on_card
     cycles = cycles_by_operator(plan, graph, hardware) if known else {}
     timed = {name: {"modelled_cycles": round(each)} for name, each in cycles.items() if each < inf}
@@ -102,6 +102,6 @@ def zero_shares(graph: Graph, frames: Iterable[IntArray]) -> Shares:
 
 
 def _torn(buffer: Buffer) -> float:
-    """How many of its pixels do not lie in one piece."""
+    """Return the share of its pixels that do not lie in one piece."""
     cells = buffer.addresses(buffer.box).reshape(-1, buffer.shape[-1])
     return float((np.diff(cells, axis=1) != buffer.nibbles).any(axis=1).mean())

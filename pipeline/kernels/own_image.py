@@ -29,8 +29,8 @@ class Own(NamedTuple):
 
 
 def own_image(step: Compute, buffers: Mapping[str, Buffer], graph: Graph) -> Own | None:
-    """Of a step that makes a tile, all channels, from tensors that lie evenly, or whose rows do;
-    None: of others."""
+    """Return a step that makes a tile, all channels, from tensors that lie evenly, or whose rows
+    do, as one on images of their own; None: others."""
     op = graph.operator(step.op)
     if step.partial or step.order or not isinstance(op, Windowed):
         return None
@@ -52,8 +52,8 @@ def own_image(step: Compute, buffers: Mapping[str, Buffer], graph: Graph) -> Own
 
 
 def _box(piece: Slice, buffers: Mapping[str, Buffer]) -> Box | None:
-    """What it is of its tensor; None where that moves, or lies otherwise than evenly, or is not of
-    all channels."""
+    """Return the box of its tensor that a piece is; None where that moves, or lies otherwise than
+    evenly, or is not of all channels."""
     buffer = buffers[piece.buffer]
     place = buffer.map
     evenly = isinstance(place, Rows) or (isinstance(place, Affine) and not any(place.rings))
@@ -114,4 +114,4 @@ def _alone(op: Windowed, graph: Graph, made: Box, read: Box) -> Graph | None:
 
 
 _graphs: dict[tuple[object, ...], tuple[ref[Graph], Graph]] = {}
-"""Of graphs that are still there."""
+"""Graphs of one operator, for graphs that are still there."""

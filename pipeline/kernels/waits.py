@@ -1,4 +1,4 @@
-"""What a step takes beside its kernel's own cycles: the tape that calls it, and waits for flash."""
+"""Cycles of a step beside its kernel's own: the tape that calls it, and waits for flash."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pipeline.kernels.form import Form
 from pipeline.kernels.kernel import Kernel
 
 STEP_CYCLES, ROW_CYCLES = 45.0, 11.0
-"""Of a step of the tape, and of each row that it names, on a Cortex-M4
-(``python -m tests.codegen.bench_tape``)."""
+"""Cycles of a step of the tape, and of each row that it names, on a Cortex-M4 (``python -m
+tests.codegen.bench_tape``)."""
 
 STEP_BYTES = 88
-"""That the tape and what walks it read of the program's memory for a step."""
+"""Bytes of the program's memory that the tape and what walks it read for a step."""
 
 WORD = 4
 """Bytes of a table that are read at a time: a read of flash where no cache holds any of it."""
@@ -29,7 +29,7 @@ of a table takes on a Cortex-M0+ (simulated F302R8 and G0B1); of the first, port
 
 
 class Waits(NamedTuple):
-    """What a byte of flash takes that no cache holds, of tables, of code and of a loop's code;
+    """Cycles of a byte of flash that no cache holds, of tables, of code and of a loop's code;
     ``cached_bytes``: of tables that the cache holds; ``fetch``: for a cycle of a core whose cache
     holds no loop at all."""
 
@@ -57,9 +57,9 @@ class Waits(NamedTuple):
 
 
 def cycles_of_step(kernel: Kernel, form: Form, hardware: Hardware) -> float:
-    """Of ``form`` by ``kernel``, what calls it and what its weights wait for included. Tables are
-    read once where the cache holds them; code that makes rows is read at each call, since others
-    ran before. Rows, and pixels anywhere, are steps of a tape."""
+    """Return the cycles of ``form`` by ``kernel``, with what calls it and what its weights wait
+    for. Tables are read once where the cache holds them; code that makes rows is read at each call,
+    since others ran before. Rows, and pixels anywhere, are steps of a tape."""
     waits, size = Waits.of(hardware), kernel.table_bytes(form)
     kept = size <= waits.cached_bytes * 3 // 4
     passes = 1 if kept else kernel.table_passes(form, waits.cached_bytes)

@@ -1,4 +1,4 @@
-"""How much a step does, counted in what takes time, and what each of those takes."""
+"""Work of a step, counted in what takes time, and what each of those takes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import prod
 from pipeline.kernels.form import Form
 
 Counts = Mapping[str, float]
-"""How often a kernel does what, by a word for it."""
+"""Times that a kernel does something, by a word for it."""
 
 
 def priced(counts: Counts, costs: Counts) -> float:
@@ -47,12 +47,12 @@ def products(form: Form) -> float:
 
 
 END_BYTES = 16
-"""Of the table that ends a channel's sums: what they begin with, multiplier, offset and shift."""
+"""Bytes of the table that ends a channel's sums: where they begin, multiplier, offset and shift."""
 
 
 def weight_bytes(form: Form) -> float:
-    """Of weights that a step needs, and of what ends its sums; of the latter alone where weights
-    lie in a window."""
+    """Return the bytes of weights that a step needs, and of what ends its sums; of the latter alone
+    where weights lie in a window."""
     op, tensors = form.op, form.graph.tensors
     if not op.weighted:
         return 0.0

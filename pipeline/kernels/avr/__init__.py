@@ -12,8 +12,8 @@ KERNELS: tuple[Fast, ...] = (Convolution(), DenseLayer(), Depthwise())
 
 
 def has_assembly(hardware: Hardware) -> bool:
-    """Whether there are kernels of the core's own for bytes, and they are wanted. They read weights
-    by LPM."""
+    """Check whether the core has kernels of its own for bytes, and they are wanted. They read
+    weights by LPM."""
     return (
         hardware.core == "avr" and hardware.kernels == "fast" and hardware.weight_memory == "flash"
     )

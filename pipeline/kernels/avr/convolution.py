@@ -18,10 +18,10 @@ UNROLL = 4
 """Elements of a window in the code of the innermost loop."""
 
 MOST_ELEMENTS = 255 * UNROLL
-"""Of a window: its loop counts in one byte."""
+"""Most elements of a window: its loop counts in one byte."""
 
 SUM_BYTES = 6
-"""Of a pixel beside its window: its sum, and what is taken from all of its sums."""
+"""Bytes of a pixel beside its window: its sum, and what is taken from all of its sums."""
 
 
 class Convolution(AvrRows):
@@ -79,7 +79,7 @@ class Convolution(AvrRows):
 
 
 def elements(form: Form) -> int:
-    """Of a window."""
+    """Count the elements of a window."""
     rows, columns = positions(form)
     return rows * columns * form.source.shape[2]
 

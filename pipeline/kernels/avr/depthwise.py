@@ -16,7 +16,7 @@ from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, made, positions
 
 MOST_ROWS, MOST_COLUMNS = 7, 3
-"""Of a kernel: pointers to its rows beside the sums, a row's weights in registers."""
+"""Largest kernel: pointers to its rows beside the sums, a row's weights in registers."""
 
 MOST_CHANNELS = 255
 """They are counted in one byte."""
@@ -78,8 +78,8 @@ class Depthwise(AvrRows):
 
 
 def columns_read(form: Form, part: Part) -> dict[int, list[tuple[int, int]]]:
-    """Of the input, in order, those inside of the image that ``part`` is made of, each with the
-    pixels of the part and the taps that it is multiplied for."""
+    """Map each input column, in order, that is inside of the image and that ``part`` is made of to
+    the part's pixels and the taps that it is multiplied for."""
     op, found = convolution(form), dict[int, list[tuple[int, int]]]()
     for pixel in range(part.pixels):
         for tap in range(positions(form)[1]):

@@ -1,4 +1,4 @@
-"""What kernels for an AVR have in common: rows in, rows out, sums of 24 bits."""
+"""Base of the kernels for an AVR: rows in, rows out, sums of 24 bits."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap
 
 REACH = 1 << 23
-"""What a sum of 24 bits stays below, sign and all."""
+"""Bound that a sum of 24 bits stays below, sign and all."""
 
 MOST_SHIFT = 16
 """Bits that a result is shifted right by, as one product and at most one byte."""
 
 
 class AvrKernel(Fast):
-    """Of a layer with weights whose sums, and what they are scaled to, fit 24 bits."""
+    """Kernel of a layer with weights whose sums, and what they are scaled to, fit 24 bits."""
 
     core = "avr"
 
@@ -54,7 +54,7 @@ class AvrRows(AvrKernel, RowKernel):
         return super().overlap(form, tensor) if form.out.extents[0] == 1 else None
 
     def parts(self, form: Form) -> list[Part]:
-        """Of a row, from the first pixel on: as few as possible, as alike as possible."""
+        """Split a row, from the first pixel on: into as few as possible, as alike as possible."""
         columns = form.target.shape[1]
         count = -(-columns // self.most_pixels)
         ends = [columns * n // count for n in range(count + 1)]
@@ -62,7 +62,7 @@ class AvrRows(AvrKernel, RowKernel):
 
 
 def ends_in_24_bits(form: Form) -> bool:
-    """Whether all sums, and what they are scaled to before the last shift, fit 24 bits."""
+    """Check whether all sums, and what they are scaled to before the last shift, fit 24 bits."""
     op = form.op
     assert isinstance(op, Weighted)
     end = quick_end(op, form.graph)

@@ -1,4 +1,4 @@
-"""What portable C takes: each kind of it by what it does."""
+"""Costs of portable C: of each kind of it by what it does."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PRODUCT_CYCLES = COSTS["conv2d"]["product"]
 
 
 def word(op: Operator | type[Operator]) -> str:
-    """What kernels for this kind of operator are called: ``average_pool2d``."""
+    """Return what kernels for this kind of operator are called: ``average_pool2d``."""
     kind = op if isinstance(op, type) else type(op)
     return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 

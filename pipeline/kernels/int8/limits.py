@@ -1,4 +1,4 @@
-"""What portable C does not compute, each in words that fit behind the operator's name."""
+"""Limits of portable C: what it can't compute, in words that fit behind the operator's name."""
 
 from __future__ import annotations
 

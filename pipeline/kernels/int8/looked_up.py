@@ -18,13 +18,13 @@ from pipeline.kernels.int8.portable import Portable
 from pipeline.kernels.work import made
 
 FRACTION_BITS = 16
-"""Of what tables hold, 32 bits: what is stored is the upper half of a sum, clipped."""
+"""Fraction bits of a table's 32: what is stored is the upper half of a sum, clipped."""
 
 ROUNDS = 50
 NO_LIMIT = 1 << 40
 
 ELEMENT_CYCLES = 69.0
-"""Of an element on an AVR, where the portable sum takes about 1,370."""
+"""Cycles of an element on an AVR, where the portable sum takes about 1,370."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class LookedUpAdd(Portable):
 
 
 def tables(op: Add, graph: Graph) -> tuple[IntArray, IntArray] | None:
-    """Of each operand 256 numbers, from its least value on: the sum of one of each is, of the
-    result before it is clipped, 2 ** FRACTION_BITS times as much; None where there are none that
-    give the graph's result for all 65,536 pairs."""
+    """Return 256 numbers for each operand, from its least value on: the sum of one of each is 2 **
+    FRACTION_BITS times the result before it is clipped; None where there are none that give the
+    graph's result for all 65,536 pairs."""
     operands = [graph.tensors[name] for name in op.operands]
     target = graph.tensors[op.output]
     if any(tensor.dtype.bits != 8 for tensor in (*operands, target)):
@@ -101,5 +101,5 @@ def _settled(
 
 
 def _within(values: IntArray, least: IntArray, most: IntArray) -> IntArray:
-    """Where the range is empty, its middle."""
+    """Clip ``values`` to their ranges; where one is empty, take its middle."""
     return np.where(least > most, (least + most) // 2, np.clip(values, least, most))

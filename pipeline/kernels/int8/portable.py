@@ -18,7 +18,7 @@ from pipeline.kernels.work import Counts, priced
 
 @dataclass(frozen=True)
 class Portable(Kernel):
-    """Of one kind of operator.
+    """Kernel for one kind of operator.
 
     Attributes:
         word: the kind.

@@ -17,11 +17,11 @@ CPUS = ("cortex-m0plus",)
 """Those of our boards' cores that are Armv6-M."""
 
 RATE = 1.6
-"""How many cycles they take for one of a Cortex-M4 in portable C: the mean of MLPerf Tiny's four
+"""Cycles that they take for one of a Cortex-M4 in portable C: the mean of MLPerf Tiny's four
 networks, simulated without flash waits (1.29 to 1.78)."""
 
 
 def has_thumb(hardware: Hardware) -> bool:
-    """Whether these are the core's kernels, and they are wanted."""
+    """Check whether these are the core's kernels, and they are wanted."""
     wanted = hardware.kernels == "fast"
     return wanted and hardware.core == "cortex_m" and hardware.cpu in CPUS

@@ -1,4 +1,4 @@
-"""What kernels in Thumb-1 assembly have in common."""
+"""Base of the kernels in Thumb-1 assembly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ThumbKernel(Fast):
 
 
 def ends(form: Form) -> bool:
-    """Whether all channels are made, and sums end by products of 32 bits."""
+    """Check whether all channels are made, and sums end by products of 32 bits."""
     whole = form.out.extents[-1] == form.target.shape[-1]
     return whole and isinstance(form.op, Weighted) and narrow_end(form.op, form.graph) is not None
 

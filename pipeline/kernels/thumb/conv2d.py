@@ -71,7 +71,7 @@ class Convolution(ThumbKernel):
 
 
 def pixels_of(form: Form) -> int:
-    """How many pixels of the step are computed together."""
+    """Return how many pixels of the step are computed together."""
     return cheapest(evenly_spaced(form), SUMS, instructions)
 
 

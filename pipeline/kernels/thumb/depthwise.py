@@ -15,10 +15,10 @@ from pipeline.kernels.thumb.base import SUMS, ThumbKernel, ends, stepped
 from pipeline.kernels.work import Counts
 
 MOST_TAPS = 24
-"""Of a kernel: its weights, and what ends their sums, are within reach of one pointer."""
+"""Most taps of a kernel: its weights, and what ends their sums, are in reach of one pointer."""
 
 MOST_WORDS = 1024
-"""Of the rows of a channel that are widened together, where the kernel's fit that."""
+"""Most words of a channel's rows that are widened together, where the kernel's fit that."""
 
 LEAST_CHANNELS = 2
 
@@ -117,13 +117,13 @@ def strip_of(form: Form) -> Strip:
 
 
 def entry_words(form: Form) -> int:
-    """Of a channel: what its sum begins with, its weights, and what ends it."""
+    """Count the words of a channel: what its sum begins with, its weights, and what ends it."""
     _, down, across, _ = form.graph.tensors[form.op.parameters[0]].shape
     return 1 + down * across + 4 + 2 * stepped(form)
 
 
 def together(columns: int) -> int:
-    """How many outputs of a row are made together; those that are left are made together, too."""
+    """Choose how many outputs of a row are made together, as are those that are left."""
 
     def instructions(outputs: int) -> int:
         return 30 + 3 * 9 + 29 * outputs

@@ -1,4 +1,4 @@
-"""What ends a sum on a core without a long multiplication: two products of 32 bits and a shift,
+"""The end of a sum on a core without a long multiplication: two products of 32 bits and a shift,
 where that is exact.
 
 Of a sum v, as far above the first that is not clipped as ``r``, the stored byte is the uppermost of
@@ -35,14 +35,14 @@ UNIT = 24
 MOST_BITS = 16
 MOST_COARSE = 4
 NEAR = (0, 1, -1, 2, -2, 3, -3)
-"""What is added to a scale until there are offsets."""
+"""Numbers to add to a scale, in this order, until there are offsets."""
 
 LEAST = 2.0**-62
 ANY = (1 << 32) - 1
-"""Of a channel that stores the same whatever its sum: nothing is greater."""
+"""Bound for a channel that stores the same whatever its sum: nothing is greater."""
 
 NEIGHBOURS = 4
-"""How far from where a real scale rises rounding twice may move it."""
+"""Sums by which rounding twice may move a rise from where a real scale has it."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Narrow:
 
     @property
     def stepped(self) -> bool:
-        """Whether results below the zero point end otherwise than those above."""
+        """Check whether results below the zero point end otherwise than those above."""
         return self.steps is not None
 
     @property
@@ -92,7 +92,7 @@ class Narrow:
 
 @once_a_layer
 def narrow_end(op: Weighted, graph: Graph) -> Narrow | None:
-    """How the sums of a layer end; None where this does not give what the graph does."""
+    """Return how the sums of a layer end; None where this does not give what the graph does."""
     target, requant = graph.tensors[op.output], op.requant
     if target.dtype.bits != 8 or not isinstance(requant, FixedPoint):
         return None
@@ -212,8 +212,8 @@ def _offset(
     begin: tuple[int, int],
     end: tuple[int, int],
 ) -> int | None:
-    """What is added to ``line`` so that it rises as it has to between ``begin`` and ``end``, both
-    (r, level)."""
+    """Return what to add to ``line`` so that it rises as it has to between ``begin`` and ``end``,
+    both (r, level); None where nothing does."""
     reached, not_yet = (levels << UNIT) - line(rises), (levels << UNIT) - 1
     least = max((begin[1] << UNIT) - int(line(begin[0])), int(reached.max(initial=-(1 << 62))))
     most = min(
