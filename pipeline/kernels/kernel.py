@@ -50,7 +50,7 @@ class Kernel(ABC):
         return 0
 
     def looks_up(self, form: Form) -> bool:
-        """Check whether it finds elements of rows in blocks by a table of their bytes in flash."""
+        """Check whether it finds blocked rows' elements by a table in flash, of bytes for each."""
         return False
 
     def takes_place(self, form: Form) -> bool:

@@ -55,7 +55,7 @@ KERNELS = (
 
 
 def has_dsp(hardware: Hardware) -> bool:
-    """Whether there are kernels of the core's own for it, and they are wanted."""
+    """Check whether the core has kernels of its own, and they are wanted."""
     wanted = hardware.kernels == "fast"
     return wanted and hardware.core == "cortex_m" and hardware.cpu in RATES
 

@@ -16,7 +16,7 @@ MOST_WINDOW = 9
 """Elements of a window that the registers hold, two in each."""
 
 PIXELS = 32
-"""That are widened together where each is a word."""
+"""Pixels that are widened together where each is a word."""
 
 
 class Accumulate(Fast):
@@ -76,8 +76,8 @@ class Accumulate(Fast):
 
 
 def pairs_of_pixels(form: Form) -> bool:
-    """Whether each pixel is one word of at most two channels, which stays where it is: four pixels
-    and four output channels at a time."""
+    """Check whether each pixel is one word of at most two channels, which stays where it is: four
+    pixels and four output channels at a time."""
     rows, columns, count = form.target.shape
     flat = is_flat(convolution(form), form.graph.tensors)
     even = rows * columns % 4 == 0 == count % 4
@@ -85,5 +85,5 @@ def pairs_of_pixels(form: Form) -> bool:
 
 
 def few_taps(elements: int) -> bool:
-    """Whether a window's ``elements`` stay in registers for all output channels."""
+    """Check whether a window's ``elements`` stay in registers for all output channels."""
     return elements <= MOST_WINDOW

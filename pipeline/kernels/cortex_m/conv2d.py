@@ -16,16 +16,16 @@ from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, positions
 
 MOST_PIXELS = 4
-"""That are computed together: their sums fill the registers."""
+"""Most pixels that are computed together: their sums fill the registers."""
 
 MOST_WORDS = 4
-"""Of a window in the code of the innermost loop: with what follows it, a kilobyte of instruction
-cache holds no more."""
+"""Most words of a window in the code of the innermost loop: with what follows it, a kilobyte of
+instruction cache holds no more."""
 
 
 class Rows(NamedTuple):
-    """What a window is gathered from: ``number`` rows of ``elements`` in one piece each, all taps
-    and channels of a kernel's row, or the channels of each of ``taps``."""
+    """Rows that a window is gathered from: ``number`` rows of ``elements`` in one piece each, all
+    taps and channels of a kernel's row, or the channels of each of ``taps``."""
 
     number: int
     elements: int
@@ -41,7 +41,7 @@ class Rows(NamedTuple):
 
     @property
     def words(self) -> int:
-        """Of four elements: whole ones of each row, then what is left of all of them."""
+        """Count words of four elements: whole ones of each row, then what is left of all rows."""
         return self.number * (self.elements // 4) + -(-self.number * (self.elements % 4) // 4)
 
 
@@ -65,8 +65,8 @@ class Convolution(Fast):
         )
 
     def takes_place(self, form: Form) -> bool:
-        """Whether each pixel lies where the one does that it alone is made of: windows are read
-        before pixels are written, and those of a last block not again."""
+        """Check whether each pixel lies where the one does that it alone is made of: windows are
+        read before pixels are written, and those of a last block not again."""
         flat = is_flat(convolution(form), form.graph.tensors)
         return flat and form.covers(form.op.output) and in_place(form)
 
@@ -110,13 +110,13 @@ class Convolution(Fast):
 
 
 def is_flat(op: Conv2d, tensors: Tensors) -> bool:
-    """Whether a window is a pixel, that of the same number."""
+    """Check whether a window is a pixel, that of the same number."""
     kernel = tensors[op.parameters[0]].shape[1:3]
     return (*kernel, *op.stride, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
 
 
 def row_by_row(form: Form) -> bool:
-    """Whether pixels that are computed together would not be evenly spaced otherwise."""
+    """Check whether pixels that are computed together would not be evenly spaced otherwise."""
     op = convolution(form)
     flat = is_flat(op, form.graph.tensors)
     return not form.follow(op.output) or (flat and not form.follow(op.inputs[0]))
@@ -132,7 +132,7 @@ def evenly_spaced(form: Form) -> int:
 
 
 def pixels_of(form: Form) -> int:
-    """How many pixels of the step are computed together."""
+    """Return how many pixels of the step are computed together."""
     return pixels_together(evenly_spaced(form))
 
 
@@ -141,8 +141,8 @@ def pixels_together(pixels: int) -> int:
 
 
 def cheapest(pixels: int, most: int, instructions: Callable[[int], float]) -> int:
-    """How many of ``pixels``, at ``most``, to compute together, where the last block is as large as
-    the others."""
+    """Choose how many of ``pixels``, at ``most``, to compute together, where the last block is as
+    large as the others."""
     costs = {p: -(-pixels // p) * instructions(p) for p in range(1, min(most, pixels) + 1)}
     return min(costs, key=lambda p: (costs[p], -p))
 

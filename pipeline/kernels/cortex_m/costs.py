@@ -7,12 +7,12 @@ from functools import cache
 from pipeline.kernels.work import Counts
 
 CORES = ("cortex-m4", "cortex-m7", "cortex-m33")
-"""Of our boards, those with SMLAD and its kin: Armv7E-M, Armv8-M with DSP."""
+"""Cores of our boards with SMLAD and its kin: Armv7E-M, Armv8-M with DSP."""
 
 
 @cache
 def costs(cpu: str, kernel: str) -> Counts:
-    """Of a kernel, by its name in the set."""
+    """Return the costs of a kernel, by its name in the set."""
     return {word: each[CORES.index(cpu)] for word, each in COSTS[kernel].items()}
 
 

@@ -10,7 +10,7 @@ from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts
 
 MOST_WORDS = {2: 8, 4: 8, 8: 4}
-"""Of the input in the code of the innermost loop, by how many channels are computed together."""
+"""Most input words in the innermost loop's code, by how many channels are computed together."""
 
 ENDS_APART = 48
 """Bytes of lines that are read for what ends a channel, beside those that it takes."""
@@ -60,8 +60,8 @@ class DenseLayer(FastDense):
 
 
 def together(channels: int) -> int:
-    """How many channels to compute at a time: as many as are there, and eight where few or none of
-    them are computed twice."""
+    """Choose how many channels to compute at a time: as many as are there, and eight where few or
+    none of them are computed twice."""
     if channels % 8 == 0 or channels > 32:
         return 8
     return 4 if channels >= 4 else 2

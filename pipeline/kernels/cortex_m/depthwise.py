@@ -104,13 +104,13 @@ class Depthwise(Fast):
 
 
 def wide_bytes(kernel: tuple[int, int]) -> int:
-    """Of a channel's weights in pairs of 16 bits, and of what ends its sums."""
+    """Count the bytes of a channel's weights in pairs of 16 bits, and of what ends its sums."""
     rows, columns = kernel
     return 4 * rows * (odd_kernel(columns) // 2 + 1) + END_BYTES
 
 
 def lanes(channels: int) -> int:
-    """How many of ``channels`` are taken from a word."""
+    """Return how many of ``channels`` are taken from a word."""
     return LANES if channels >= LANES else 1
 
 

@@ -16,11 +16,11 @@ from pipeline.kernels.int8.costs import word
 from pipeline.kernels.work import Counts, made
 
 Runs = tuple[tuple[int, int], ...]
-"""How many loops there are along how many elements."""
+"""Loops along elements: how many loops there are along how many elements."""
 
 
 class Elements(Fast):
-    """Whether apart or over an operand: a word is read before it is written, in ascending order."""
+    """Element-wise kernel, apart or over an operand: reads a word before writing it, ascending."""
 
     word = "elements"
     takes = (
@@ -33,7 +33,7 @@ class Elements(Fast):
         return bool(names) and (in_pieces(form, names) or all(map(form.whole_rows, names)))
 
     def each_row(self, form: Form) -> bool:
-        """Where they do not follow each other."""
+        """Check whether images neither lie in one piece nor have rows that follow each other."""
         names = images(form)
         return not in_pieces(form, names) and not all(map(form.follow, names))
 
@@ -58,8 +58,8 @@ class Elements(Fast):
 
 
 class RowElements(Elements):
-    """Of a row in blocks, words in the order in which they lie; neighbours share what a vector has
-    for their channel."""
+    """Kernel for a row in blocks, words in the order in which they lie; neighbours share what a
+    vector has for their channel."""
 
     word = "row_elements"
     takes = "functions of two rows in blocks, or of one and a vector of its channels"
@@ -83,8 +83,8 @@ class RowElements(Elements):
 
 
 class GatheredElements(Elements):
-    """Of pixels that lie anywhere, such as a tile's, one after the other; channels of a pixel may
-    do so, too."""
+    """Kernel for pixels that lie anywhere, such as a tile's, one after the other; channels of a
+    pixel may do so, too."""
 
     word = "gathered_elements"
     takes = (
@@ -100,7 +100,7 @@ class GatheredElements(Elements):
         return False
 
     def counts(self, form: Form) -> Counts:
-        """What ends a value is a small part of what its place takes."""
+        """Leave out what ends a value: that is a small part of what its place takes."""
         found = super().counts(form)
         return {word: n for word, n in found.items() if word not in ("clip", "shift")}
 
@@ -110,7 +110,7 @@ class GatheredElements(Elements):
 
 
 def in_pieces(form: Form, names: tuple[str, ...]) -> bool:
-    """Whether all of them is computed, each of which lies in one piece."""
+    """Check whether all of the output is computed, and each of ``names`` lies in one piece."""
     return form.covers(form.op.output) and all(map(form.in_one_piece, names))
 
 
@@ -137,7 +137,7 @@ def vector(form: Form) -> str:
 
 
 def scales(form: Form) -> bool:
-    """Whether 32 bits are enough to bring operands to one scale, if they aren't."""
+    """Check whether 32 bits are enough to bring operands to one scale, if they aren't."""
     op, tensors = form.op, form.graph.tensors
     return not isinstance(op, Add) or all(
         has_side(tensors[name], requant, op.left_shift)
@@ -146,7 +146,7 @@ def scales(form: Form) -> bool:
 
 
 def has_side(tensor: Tensor, requant: object, left_shift: int) -> bool:
-    """Whether an operand is brought to the scale of both within 32 bits."""
+    """Check whether an operand is brought to the scale of both within 32 bits."""
     if not isinstance(requant, FixedPoint) or len(requant.multipliers) > 1:
         return False
     multiplier, shift = requant.multipliers[0], -requant.shifts[0]

@@ -1,4 +1,4 @@
-"""What the fast kernels have in common."""
+"""Base of the fast kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.kernels.work import Counts, priced
 
 
 class Fast(Kernel):
-    """Of a step whose inputs and output have elements of 8 bits.
+    """Kernel for a step whose inputs and output have elements of 8 bits.
 
     Attributes:
         core: its set's name; ``word``: its own in that.
@@ -44,11 +44,11 @@ class Fast(Kernel):
 
     @abstractmethod
     def can(self, form: Form) -> bool:
-        """Whether it computes ``form``, all elements of which have 8 bits."""
+        """Check whether it computes ``form``, all elements of which have 8 bits."""
 
     @abstractmethod
     def counts(self, form: Form) -> Counts:
-        """What it does for ``form``, in the words of ``prices``."""
+        """Count what it does for ``form``, in the words of ``prices``."""
 
     def prices(self) -> Counts:
         """Cycles of what it does, without flash waits."""
@@ -104,8 +104,8 @@ def in_rows(form: Form) -> bool:
 
 
 def in_place(form: Form) -> bool:
-    """Whether an image begins where the one that it is made of does, and no pixel lies further on
-    than the one of the same number there."""
+    """Check whether an image begins where the one that it is made of does, and no pixel lies
+    further on than the one of the same number there."""
     name = form.op.inputs[0]
     return (
         form.in_place
@@ -125,13 +125,13 @@ def convolution(form: Form) -> Conv2d:
 
 
 def in_groups_of(step: int, channels: int, at_once: int) -> bool:
-    """Whether passes of ``at_once`` channels, the last with what is left, have ``step`` each."""
+    """Check whether passes of ``at_once`` channels, and one of the rest, have ``step`` or more."""
     last = channels - (channels - 1) // at_once * at_once
     return min(at_once, last) >= step
 
 
 def words(elements: int) -> int:
-    """That ``elements`` bytes fill."""
+    """Count the words that ``elements`` bytes fill."""
     return -(-elements // 4)
 
 

@@ -31,18 +31,18 @@ LANES = 4
 """Channels that one word holds."""
 
 TAIL = 0.05
-"""Of a step's products: what code of its own for a last block of fewer pixels has to save."""
+"""Share of a step's products that code for a last block of fewer pixels has to save."""
 
 CONVOLUTION_BYTES, DEPTHWISE_BYTES = 950, 1370
-"""Of code that gathers and then multiplies some pixels, more than a cache of 1 KiB holds of it:
-means of keyword spotting's and visual wake words' layers."""
+"""Bytes of code that gathers and then multiplies some pixels, more than a cache of 1 KiB holds of
+it: means of keyword spotting's and visual wake words' layers."""
 
 MOST_TAPS_UNROLLED = 25
-"""Of a depthwise convolution whose sums stay in registers from tap to tap."""
+"""Most taps of a depthwise convolution whose sums stay in registers from tap to tap."""
 
 
 class Gathered(Fast):
-    """Of pixels all of whose channels are made, side by side or each anywhere."""
+    """Kernel for pixels all of whose channels are made, side by side or each anywhere."""
 
     latest: ClassVar[int] = 0
     """Pixels by which some of a row may be written later."""
@@ -60,7 +60,7 @@ class Gathered(Fast):
         return 1
 
     def pixels(self, form: Form) -> int:
-        """Of the step."""
+        """Count the pixels of the step."""
         return prod(form.out.extents[:2])
 
 
@@ -128,20 +128,20 @@ class GatheredConvolution(Gathered):
         return left if saved >= TAIL * -(-pixels // together) * instructions(together) else together
 
     def blocks(self, form: Form) -> tuple[tuple[int, int], ...]:
-        """How many pixels are computed together, and how often."""
+        """Return how many pixels are computed together, and how often."""
         number, together = -(-self.pixels(form) // self.together(form)), self.together(form)
         return (together, number - 1), (self.tail(form), 1)
 
     def elements(self, form: Form) -> int:
-        """Of a window."""
+        """Count the elements of a window."""
         return prod(map(len, window(form))) * form.source.shape[2]
 
     def scratch_bytes(self, form: Form) -> int:
         return self.beside(form)[-1]
 
     def beside(self, form: Form) -> tuple[int, int, int]:
-        """Where in the scratch each of these ends: windows, 16 bits an element; one as it is
-        stored, where words of it are not of one pixel, or a torn pixel; outputs of torn pixels."""
+        """Return where in the scratch each of these ends: windows, 16 bits an element; one as it is
+        stored, where words of it are not of one pixel, or a torn pixel; torn pixels' outputs."""
         together, (_, _, channels) = self.together(form), form.source.shape
         windows = together * words(self.elements(form)) * 8
         whole = channels * torn(form, form.op.inputs[0])
@@ -224,7 +224,7 @@ class GatheredPool(Gathered):
         }
 
     def made(self, form: Form) -> int:
-        """Where in the scratch a pixel's outputs are: above places of its window's pixels."""
+        """Return where in the scratch a pixel's outputs are: above its window's pixels' places."""
         return 4 * prod(positions(form))
 
     def scratch_bytes(self, form: Form) -> int:
@@ -243,7 +243,7 @@ def window(form: Form) -> tuple[range, range]:
 
 
 def in_whole_rows(form: Form) -> bool:
-    """Whether taps of a row of the window lie side by side, where all of them are inside."""
+    """Check whether taps of a window's row lie side by side, where all of them are inside."""
     op, given = convolution(form), form.given
     pixel = form.source.shape[2] * given.bits // 4
     by_strides = given.spread in ("strides", "rows") and given.strides[-2] == pixel
@@ -251,7 +251,7 @@ def in_whole_rows(form: Form) -> bool:
 
 
 def torn(form: Form, tensor: str) -> bool:
-    """Whether channels of a pixel may lie anywhere."""
+    """Check whether channels of a pixel may lie anywhere."""
     return form.parts[tensor].spread == "table"
 
 

@@ -15,8 +15,8 @@ PACKED_REACH = 1 << 23
 
 
 def unrolled(words: int, most: int) -> int:
-    """How many of ``words`` one round of a loop takes so that rounds are fewest, where a round and
-    what is left after the last are together at most ``most``."""
+    """Return how many of ``words`` one round of a loop takes so that rounds are fewest, where a
+    round and what is left after the last are together at most ``most``."""
     if words <= most:
         return words
     fitting = (n for n in range(1, most + 1) if n + words % n <= most)
@@ -24,13 +24,13 @@ def unrolled(words: int, most: int) -> int:
 
 
 def rounds(words: int, most: int) -> int:
-    """Of the loop over ``words``; 0: there is none."""
+    """Count the rounds of the loop over ``words``; 0: there is none."""
     found = words // unrolled(words, most)
     return found if found > 1 else 0
 
 
 def can_pack(weights: IntArray, sums: IntArray) -> bool:
-    """Whether two channels' weights may share a half of a word, whichever channels they are.
+    """Check whether two channels' weights may share a half of a word, whichever channels they are.
 
     Args:
         weights: (channels, …); sums: (channels, 2), all that a channel's sum can reach.
@@ -49,5 +49,5 @@ def reach(op: Weighted, graph: Graph) -> IntArray:
 
 @once_a_layer
 def packs(op: Weighted, graph: Graph) -> bool:
-    """Whether all weights of a layer may share halves of words."""
+    """Check whether all weights of a layer may share halves of words."""
     return can_pack(graph.constants[op.parameters[0]], reach(op, graph))

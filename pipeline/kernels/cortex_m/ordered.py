@@ -13,7 +13,7 @@ from pipeline.kernels.work import Counts, made, positions
 
 
 class Ordered(Fast):
-    """Of weights in a window, as the tensor has them."""
+    """Kernel for weights in a window, ordered as the tensor has them."""
 
     def why_not(self, form: Form) -> str:
         op, tensors = form.op, form.graph.tensors
@@ -79,6 +79,6 @@ class OrderedDense(Ordered):
 
 
 def taps(size: int, outputs: int, kernel: int, stride: int, before: int) -> list[int]:
-    """How many of a window's ``kernel`` taps are inside of an axis, for each output."""
+    """Count those of a window's ``kernel`` taps that are inside of an axis, for each output."""
     lows = [n * stride - before for n in range(outputs)]
     return [max(0, min(size, low + kernel) - max(0, low)) for low in lows]

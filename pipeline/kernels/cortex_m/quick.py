@@ -1,4 +1,4 @@
-"""What ends a fast kernel's sums: TFLite's requantization in four instructions, where it is exact.
+"""The end of a fast kernel's sums: TFLite's requantization in four instructions, where exact.
 
 With a multiplier m < 2**31 and a right shift e >= 1 TFLite computes, of a sum v,
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Quick:
-    """Of each channel: ``constants`` (channels, 3) are multiplier, offset and shift.
+    """Ends of sums, by channel: ``constants`` (channels, 3) are multiplier, offset and shift.
 
     Attributes:
         signed: results below the zero point are seen.
@@ -53,7 +53,7 @@ class Quick:
 
 
 def element_end(op: Pairwise, graph: Graph) -> Quick | None:
-    """How sums or products of two elements end."""
+    """Return how sums or products of two elements end; None where ``quick`` finds no way."""
     sums = np.array([op.partial_sums(graph.tensors, graph.constants)])
     return quick(graph.tensors[op.output], op.clip, op.requant, sums)
 
@@ -103,7 +103,7 @@ def constants(target: Tensor, clip: Clip, requant: FixedPoint, sums: IntArray) -
 
 
 def once_a_layer(found: Callable[[Weighted, Graph], T]) -> Callable[[Weighted, Graph], T]:
-    """What is asked for each form of a layer is computed once, and kept as long as its graph."""
+    """Compute what is asked for each form of a layer once, and keep it as long as its graph."""
     every: dict[tuple[int, str], tuple[ref[Graph], T]] = {}
 
     def of(op: Weighted, graph: Graph) -> T:
@@ -146,6 +146,6 @@ def endings_of(end: Quick | None, outputs: int) -> Mapping[str, float]:
 
 @once_a_layer
 def quick_end(op: Weighted, graph: Graph) -> Quick | None:
-    """How the sums of a layer end."""
+    """Return how the sums of a layer end; None where ``quick`` finds no way."""
     sums = channel_sums(op, graph) + graph.constants[op.parameters[1]][:, None]
     return quick(graph.tensors[op.output], op.clip, op.requant, sums)

@@ -18,13 +18,13 @@ from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, made, positions
 
 MOST_COLUMNS = 16
-"""Of an input whose columns have code of their own each."""
+"""Most columns of an input whose columns have code of their own each."""
 
 WIDEST = 4
 """Columns of a kernel, for them."""
 
 LEAST_CHANNELS = 8
-"""Of an input, or products in a row of the kernel: of fewer, portable kernels are as fast."""
+"""Fewest input channels, or products in a kernel's row: of fewer, portable C is as fast."""
 
 
 class Single(Fast):
@@ -45,7 +45,7 @@ class Single(Fast):
         return depth >= LEAST_CHANNELS or not short
 
     def counts(self, form: Form) -> Counts:
-        """Where a row of the kernel is a piece, taps are where some of it lie outside."""
+        """Count taps; where a kernel's row is a piece, only those of rows partly outside."""
         op, (rows, _), depth = convolution(form), positions(form), form.source.shape[2]
         kernel_w = form.graph.tensors[op.parameters[0]].shape[2]
         inside = [

@@ -157,7 +157,7 @@ def outputs_of_a_side(op: Weighted, graph: Graph) -> int:
 
 
 def exact(op: Conv2d, graph: Graph, side: int) -> bool:
-    """Whether no sum of the layer, whatever its input, is too large to be scaled back."""
+    """Check whether no sum of the layer, whatever its input, is too large to be scaled back."""
     if quick_end(op, graph) is None:
         return False
     weights = graph.constants[op.parameters[0]].astype(np.int64)

@@ -1,4 +1,4 @@
-"""What kernels for a row have in common: rows in, a row out, and what may lie over what."""
+"""Base of the kernels for a row: rows in, a row out, and what may lie over what."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.kernels.gap import Gap
 
 @dataclass(frozen=True)
 class Turns:
-    """When a kernel reads and writes, counted in what it reads before it writes.
+    """Turns in which a kernel reads and writes, counted in what it reads before it writes.
 
     Attributes:
         read: of each byte of an input row the last turn that reads it, -1: none does.
@@ -27,8 +27,8 @@ class Turns:
 
     @property
     def latest(self) -> int:
-        """Where the output may begin, counted from an input row's beginning, at the latest, if it
-        ends before all that is still to be read."""
+        """Return where the output may begin at the latest, counted from an input row's beginning,
+        if it ends before all that is still to be read."""
         return int((self._unread(np.minimum, len(self.read)) - self._places).min()) - 1
 
     @property
@@ -38,12 +38,12 @@ class Turns:
 
     @property
     def exactly(self) -> bool:
-        """Whether both may begin at the same byte."""
+        """Check whether both may begin at the same byte."""
         both = min(len(self.read), len(self.written))
         return bool((self.read[:both] <= self.written[:both]).all())
 
     def forbids(self, apart: int) -> bool:
-        """Whether the output may not begin so many bytes after an input row does."""
+        """Check whether the output may not begin so many bytes after an input row does."""
         return self.latest < apart < self.earliest and not (apart == 0 and self.exactly)
 
     @property
@@ -64,7 +64,7 @@ class RowKernel(Fast):
     """Makes one row of its output, all of it, from rows of its one activation."""
 
     def rows(self, form: Form) -> tuple[RowLayout, RowLayout] | None:
-        """How the input's rows lie and how the output's does; None where that is not known."""
+        """Return the layouts of the input's rows and of the output's; None if one is not known."""
         name, out = form.op.inputs[0], form.out.extents
         if len(form.parts) != 2 or len(out) != 3 or out[0] != 1 or form.partial:
             return None

@@ -29,7 +29,7 @@ MOST_LINE = 256
 
 
 class RowConvolution(RowKernel):
-    """Of one group, two output channels or more.
+    """Convolution of one group, with two output channels or more.
 
     Attributes:
         most: groups of a window in the code of the innermost loop: with what is around it a
@@ -91,7 +91,7 @@ class RowConvolution(RowKernel):
         return 1
 
     def unroll(self, form: Form) -> int:
-        """How many groups of ``taps`` a round of it takes."""
+        """Return how many groups of ``taps`` a round of the innermost loop takes."""
         return unrolled(self.window(form)[0] // self.taps(form), self.most)
 
     def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
@@ -264,12 +264,12 @@ class RowWide(RowConvolution):
 
 
 def reached_columns(op: Conv2d, tensors: Tensors) -> list[int]:
-    """Of a kernel, those that lie inside of the image for some pixel."""
+    """List the columns of a kernel that lie inside of the image for some pixel."""
     return sorted({column for _, column in reached(op, tensors)})
 
 
 def columns_widened(op: Conv2d, tensors: Tensors) -> tuple[int, int]:
-    """How many columns left of the image windows reach, and how many there are in all."""
+    """Count the columns that windows reach left of the image, and those that there are in all."""
     taps, width = reached_columns(op, tensors), tensors[op.inputs[0]].shape[1]
     low = min(0, taps[0] * op.dilation[1] - op.padding[2])
     last = (tensors[op.output].shape[1] - 1) * op.stride[1] - op.padding[2]

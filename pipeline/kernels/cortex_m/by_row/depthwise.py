@@ -14,7 +14,7 @@ from pipeline.kernels.work import Counts, made
 
 TAPS = 3
 TABLE_BYTES = 48
-"""Of each channel."""
+"""Bytes of the table for each channel."""
 
 FARTHEST = 4095
 """Bytes from an address that a load reaches."""

@@ -1,4 +1,4 @@
-"""How a row lies, as its kernels see it."""
+"""Layout of a row, as its kernels see it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RowLayout:
 
     @classmethod
     def of(cls, form: Form, tensor: str) -> RowLayout | None:
-        """That of the rows which ``form`` takes of ``tensor``; None: they lie otherwise."""
+        """Return the layout of ``tensor``'s rows that ``form`` takes; None: they lie otherwise."""
         part, shape = form.parts[tensor], form.graph.tensors[tensor].shape
         if len(shape) != 3 or part.bits != 8:
             return None
@@ -36,7 +36,7 @@ class RowLayout:
 
     @classmethod
     def in_buffer(cls, buffer: Buffer) -> RowLayout:
-        """Of rows that a kernel takes."""
+        """Return the layout of rows that a kernel takes."""
         pixels = buffer.map.pixels if isinstance(buffer.map, Blocks) else 1
         return cls(buffer.shape[1], buffer.shape[2], min(pixels, buffer.shape[1]))
 
@@ -46,7 +46,7 @@ class RowLayout:
 
     @property
     def blocked(self) -> bool:
-        """Whether words hold neighbours: blocks of four, or one of all columns."""
+        """Check whether words hold neighbours: blocks of four, or one of all columns."""
         return self.pixels == BLOCK or self.plane
 
     @property
@@ -69,18 +69,18 @@ class RowLayout:
         return first * self.channels + column - first if column < self.columns else self.bytes
 
     def places(self, column: int) -> slice:
-        """Of all channels of a pixel, in a row."""
+        """Return the places of all channels of a pixel, in a row."""
         first, apart = self.at(column), self.apart(column)
         return slice(first, first + (self.channels - 1) * apart + 1, apart)
 
 
 def best_pixels(columns: int) -> int:
-    """Of a block, for rows of so many columns."""
+    """Choose the pixels of a block, for rows of so many columns."""
     return columns if columns <= MOST_PLANE else BLOCK
 
 
 def added_row(form: Form) -> RowLayout | None:
-    """How the row lies that is added to exact sums, all of them side by side; None: none is."""
+    """Return the layout of the row added to exact sums, all of them side by side; None: none is."""
     out, shape = form.op.output, form.source.shape
     exact = form.partial and not form.overlaps and (form.out.bits, form.out.step) == (32, 1)
     if not (exact and form.covers(out) and form.in_one_piece(out)):

@@ -1,4 +1,4 @@
-"""Which pixels of a row a convolution makes together, and what it needs for that."""
+"""Parts of a row: pixels that a convolution makes together, and what it needs for that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 
 PAIRS = {4: 1, 3: 1, 2: 2, 1: 4}
-"""Of output channels, by how many pixels are made together: their sums fill the registers."""
+"""Pairs of output channels, by how many pixels are made together: sums fill the registers."""
 
 FARTHEST = 4095
 """Bytes from an address that a load reaches."""
@@ -41,7 +41,7 @@ def parts(target: RowLayout, source: RowLayout | None = None, stride: int = 1) -
 
 
 def _alike(target: RowLayout, source: RowLayout | None, stride: int, first: int) -> int:
-    """How many pixels from ``first`` on are like it."""
+    """Count the pixels from ``first`` on that are like it."""
 
     def of(column: int) -> Iterator[int]:
         yield target.apart(column)
