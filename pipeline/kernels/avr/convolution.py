@@ -21,7 +21,7 @@ MOST_ELEMENTS = 255 * UNROLL
 """Most elements of a window: its loop counts in one byte."""
 
 SUM_BYTES = 6
-"""Bytes of a pixel beside its window: its sum, and what is taken from all of its sums."""
+"""Scratch bytes of a pixel beside its window: its sum, and what is taken from all of its sums."""
 
 
 class Convolution(AvrRows):

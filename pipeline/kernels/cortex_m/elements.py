@@ -16,7 +16,7 @@ from pipeline.kernels.int8.costs import word
 from pipeline.kernels.work import Counts, made
 
 Runs = tuple[tuple[int, int], ...]
-"""Loops along elements: how many loops there are along how many elements."""
+"""Pairs: a number of loops, and the number of elements that each goes along."""
 
 
 class Elements(Fast):

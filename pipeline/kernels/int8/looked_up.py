@@ -46,8 +46,8 @@ class LookedUpAdd(Portable):
 
 
 def tables(op: Add, graph: Graph) -> tuple[IntArray, IntArray] | None:
-    """Return 256 numbers for each operand, from its least value on: the sum of one of each is 2 **
-    FRACTION_BITS times the result before it is clipped; None where there are none that give the
+    """Return for each operand 256 numbers, from its least value on: 2 ** FRACTION_BITS times the
+    result before it is clipped is the sum of one of each; None where there are none that give the
     graph's result for all 65,536 pairs."""
     operands = [graph.tensors[name] for name in op.operands]
     target = graph.tensors[op.output]
