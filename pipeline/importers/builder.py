@@ -1,4 +1,4 @@
-"""What the PyTorch and the ONNX importer share: operators in the source's terms to float nodes.
+"""Builder shared by the PyTorch and ONNX importers: operators in the source's terms to float nodes.
 
 Methods take and give ``Value``s in the source's shapes, (1, c, h, w) for images, and weights in the
 source's order, (c_out, c_in / groups, kh, kw).

@@ -50,9 +50,9 @@ class Node(ABC):
     clip: Interval | None = None
 
     clips: ClassVar[bool] = False
-    """Whether an activation can be fused."""
+    """True if an activation can be fused."""
     keeps: ClassVar[bool] = False
-    """Whether the integer operator needs one quantization for its inputs and its output."""
+    """True if the integer operator needs one quantization for its inputs and its output."""
 
     @abstractmethod
     def infer(self, shapes: Sequence[Shape]) -> Shape:

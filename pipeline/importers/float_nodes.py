@@ -44,7 +44,7 @@ def tensor(values: Floats, like: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Weighted(Node):
-    """What has weights (c_out, …) and biases (c_out,).
+    """A node with weights (c_out, …) and biases (c_out,).
 
     ``steps`` are the real values of the weights' unit, one or c_out of them, where the source
     gives them: then ``weights`` are integer multiples.
@@ -251,7 +251,7 @@ class Product(Binary):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Slopes(Binary):
-    """Where the first operand is negative, times the second: a rectifier with slopes."""
+    """PReLU: the first operand, times the second where the first is negative."""
 
     def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
         x, slope = self.operands(values)
@@ -376,7 +376,7 @@ def scores(graph: FloatGraph) -> str:
 def window_counts(
     size: Pair, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair = (1, 1)
 ) -> Pair:
-    """How many windows fit in each direction; below 1 when none does."""
+    """Count the windows that fit in each direction; below 1 when none does."""
     rows, columns = (
         (extent + sum(around) - (taps - 1) * spread - 1) // step + 1
         for extent, taps, step, around, spread in zip(
@@ -387,5 +387,5 @@ def window_counts(
 
 
 def node_fields(node: Node) -> dict[str, Any]:
-    """What every node has, to make another in its place."""
+    """Return the fields that every node has, to make another in its place."""
     return {"name": node.name, "inputs": node.inputs, "output": node.output, "where": node.where}

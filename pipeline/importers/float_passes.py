@@ -60,7 +60,7 @@ class Draft:
 
 
 Rule = Callable[[Draft, Node], dict[str, list[Node]] | None]
-"""What to put in place of the nodes with these outputs, or None where the rule does not apply."""
+"""Replacements by the outputs of the nodes replaced, or None where the rule does not apply."""
 
 
 def simplified(graph: FloatGraph) -> FloatGraph:
@@ -105,7 +105,7 @@ def without(graph: FloatGraph, gone: Node) -> list[Node]:
 
 
 def private(graph: Draft, tensor: str, reader: Node) -> bool:
-    """Whether only ``reader`` sees ``tensor``: nobody else, and no rounding of the source's."""
+    """Check whether ``reader`` alone sees ``tensor``: no one else, no rounding of the source's."""
     same = graph.given.get(tensor) == graph.given.get(reader.output)
     free = tensor not in graph.given or same
     return tensor != graph.output and free and graph.reading.get(tensor) == [reader]
@@ -244,7 +244,7 @@ def _origins(graph: Draft, tensor: str) -> list[tuple[str, Composed]]:
 
 
 def merge_slices(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
-    """What chooses from what was chosen, at once; not where elements are repeated."""
+    """Merge a choice of elements with the one before it; not where elements are repeated."""
     before = graph.producers.get(node.inputs[0])
     if not (isinstance(node, nodes.Rearranged) and isinstance(before, nodes.Rearranged)):
         return None

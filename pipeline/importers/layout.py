@@ -1,4 +1,4 @@
-"""Which element of a tensor in our layout is which of the source's.
+"""Correspondence between the elements of a tensor in our layout and in the source's.
 
 PyTorch and ONNX have (1, c, h, w); here it is (h, w, c). Flattening, transposing and reshaping in
 the source only rename elements: a ``Value`` keeps the renaming, and only where an operator needs
@@ -62,7 +62,7 @@ def usual(shape: Shape) -> Index:
 
 
 def is_usual(value: Value) -> bool:
-    """Whether memory has the elements in the usual order of the source's shape."""
+    """Check whether memory has the elements in the usual order of the source's shape."""
     known = usual(value.shape)
     return value.index is known or bool((value.index == known).all())
 

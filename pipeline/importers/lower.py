@@ -43,7 +43,7 @@ INT8, INT32 = DType.parse("int8"), DType.parse("int32")
 PIXEL = Affine(1.0, -128)
 """Values 0…255, stored as the value less 128."""
 PROBABILITY = Affine(1 / 256, -128)
-"""What the integer softmax gives."""
+"""Quantization of the integer softmax's output."""
 WEIGHT_LIMIT = 127
 ABOVE = 1 + 2.0**-20
 """By how much an output's scale is at least above the step of the sums that it is made from."""
@@ -195,7 +195,7 @@ def fixed_point(node: Node, scales: Floats | list[float], largest: float) -> Fix
 
 
 def largest_sum(weights: IntArray, bias: Floats, source: Tensor) -> float:
-    """Of any input; a bound that needs no look at the weights where that is small enough."""
+    """Bound sums of any input in magnitude; by the number of weights alone where that suffices."""
     products: float = int(weights[0].size) * 128.0 * 255.0
     if products >= 2.0**30:
         products = float(max(map(abs, product_sums(weights, source))))

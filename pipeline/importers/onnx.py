@@ -156,7 +156,7 @@ def _walked(
 
 
 def _is_quantized(file: OnnxFile) -> bool:
-    """Whether activations are: weights alone may be, for size."""
+    """Check whether activations are quantized: weights alone may be, for size."""
     return any(
         (node.operator == "QuantizeLinear" and node.inputs and node.inputs[0] not in file.constants)
         or node.operator.startswith(("QLinear", "QGemm"))

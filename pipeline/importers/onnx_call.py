@@ -30,7 +30,7 @@ class Constant:
 
 
 SHIFT = 128
-"""What is taken off uint8: int8 is left, which stands for the same real values."""
+"""Offset taken off uint8: int8 is left, which stands for the same real values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Stored:
 
 
 Item = Value | Constant | Stored
-"""What a name of the file stands for."""
+"""Anything that a name of the file stands for."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Call:
 
 
 Table = Mapping[str, Callable[[Call], Item | list[Item]]]
-"""How to import operators, by their names; a list is of several results."""
+"""Importers by the operator's name; a list holds several results."""
 
 
 def scalar(call: Call, index: int, default: float) -> float:

@@ -1,4 +1,4 @@
-"""What an ONNX model computes from constants alone: shapes, mostly."""
+"""Constant folding for ONNX models: of shapes, mostly."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ FOLDS: Mapping[str, Callable[..., Array]] = {
 }
 
 MOVED = ("Identity", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten")
-"""What keeps quantized values multiples of their step."""
+"""Operators that keep quantized values multiples of their step."""
 
 
 def folded(call: Call) -> Constant:

@@ -21,7 +21,7 @@ from pipeline.errors import ThimbleError
 from pipeline.importers.onnx_names import shown, text
 
 MOST_DIGITS = 18
-"""Of an offset or a length: more is no file's size."""
+"""Most digits of an offset or a length: no file's size has more."""
 
 
 def is_external(tensor: TensorProto) -> bool:

@@ -1,4 +1,4 @@
-"""What an .onnx file holds, checked: the file is the user's, or damaged, or hostile."""
+"""Content of an .onnx file, checked: the file is the user's, or damaged, or hostile."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What a quantized ONNX model makes of its data before the first QuantizeLinear, in real numbers:
+"""Preprocessing in real numbers that a quantized ONNX model does before its first QuantizeLinear:
 normalizations. The firmware takes the data's values themselves, and makes the first integers of
-them by a table, or by a scaling of each channel where they have factors of their own.
-"""
+them by a table, or by a scaling of each channel where they have factors of their own."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def windows(call: Call, x: Value) -> tuple[Pair, Pair, Padding]:
 
 
 def maximum(call: Call) -> Item:
-    """Of integers it is the integers' maximum: the same."""
+    """Import a maximum; quantized values stay as they are stored: integers have the same order."""
     found = call.item(0)
     x = found.value if isinstance(found, Stored) else call.x
     result = pooled(call, nodes.MaxPool, x, *windows(call, x))

@@ -89,7 +89,7 @@ def prelu(build: Builder, node: Node, options: Options) -> None:
 
 def extreme(choose: Rule) -> Callable[[Builder, Node, Options], None]:
     def build_extreme(build: Builder, node: Node, options: Options) -> None:
-        """Of an activation and a constant of one value, in one quantization."""
+        """An activation and a constant of one value, in one quantization."""
         for tensor in (node.input(0), node.input(1)):
             same_quantization(tensor, node.output)
         if not _tabled(build, node, {"activation": 0}, choose):
@@ -163,7 +163,7 @@ def _negated(build: Builder, tensor: FileTensor, requant: FixedPoint) -> str:
 
 
 def _tabled(build: Builder, node: Node, options: Options, rule: Rule) -> bool:
-    """Whether the result depends on one value, and is computed by a table."""
+    """Compute the result by a table if it depends on one value; return whether it does."""
     operands = node.input(0), node.input(1)
     moving = [tensor for tensor in operands if not (tensor.data and tensor.size == 1)]
     if not moving or any(tensor is not moving[0] or tensor.data for tensor in moving):

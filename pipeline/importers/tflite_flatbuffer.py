@@ -39,7 +39,7 @@ class Table:
     position: int
 
     def field(self, number: int, size: int) -> int | None:
-        """Where field ``number`` of ``size`` bytes lies; None when the file leaves it out."""
+        """Locate field ``number`` of ``size`` bytes; None if the file leaves it out."""
         vtable = self.position - read(self.data, self.position, "i")
         entry = 4 + 2 * number
         if entry + 2 > read(self.data, vtable, "H"):
@@ -71,7 +71,7 @@ class Table:
         return where + 4, count
 
     def count(self, number: int) -> int:
-        """How many tables the vector ``number`` has."""
+        """Count the tables in the vector ``number``."""
         return self.vector(number, 4)[1]
 
     def item(self, number: int, index: int) -> Table:

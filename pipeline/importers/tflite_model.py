@@ -20,7 +20,7 @@ from pipeline.importers import tflite_flatbuffer as flatbuffer
 from pipeline.importers.tflite_flatbuffer import Table
 
 MOST_ELEMENTS = 1 << 26
-"""Of one tensor; no microcontroller's network has more."""
+"""Most elements of one tensor; no microcontroller's network has more."""
 
 MOST_OPERATORS = 1 << 14
 MOST_AXES = 8

@@ -1,4 +1,4 @@
-"""What an entry of a table of operators is, and what several operators' readers need."""
+"""Entries of a table of operators, and what several operators' readers need."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Entry:
-    """How operators of one kind are read.
+    """Reader of the operators of one kind.
 
     Attributes:
         build: adds the operator to the graph; its first line of documentation is shown to users.
@@ -51,7 +51,7 @@ class Entry:
 
 
 def fused(options: Options, target: FileTensor) -> Clip:
-    """What the fused activation lets through, in stored integers of ``target``.
+    """Return the range that the fused activation lets through, in stored integers of ``target``.
 
     TFLite's CalculateActivationRangeQuantized: bounds are divided by the scale in float32 and
     rounded half away from zero.

@@ -73,7 +73,7 @@ def _axes(node: Node) -> tuple[int, ...]:
 
 
 def _reduced(node: Node) -> int:
-    """How many values make one."""
+    """Count the values that are reduced to one."""
     return prod(node.input(0).dims[axis] for axis in _axes(node))
 
 

@@ -53,4 +53,4 @@ def required(call: Call, index: int, name: str) -> Floats:
 
 
 Table = Mapping[str, Callable[[Call], Value | list[Value]]]
-"""How to import operators, by the names of their overloads."""
+"""Importers by the name of the operator's overload; a list holds several results."""

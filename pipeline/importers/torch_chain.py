@@ -18,7 +18,7 @@ from pipeline.models.network import PixelPool
 
 TAKEN = (nn.Conv2d, nn.Linear, nn.ReLU, nn.MaxPool2d, nn.Flatten)
 PASSED = (nn.Dropout, nn.Dropout2d, nn.Identity)
-"""Which do nothing once a network is trained."""
+"""Layers that do nothing once a network is trained."""
 
 HINT = "Conv2d, Linear, ReLU, MaxPool2d, Flatten, and AvgPool2d first, one after the other"
 

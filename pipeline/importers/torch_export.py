@@ -49,7 +49,7 @@ def exported(name: str, module: nn.Module, example: torch.Tensor) -> FloatGraph:
 
 
 def _transposes_first(program: torch.export.ExportedProgram) -> bool:
-    """Whether all that the network does with its input (1, h, w, c) is to make it (1, c, h, w)."""
+    """Check whether the network reads its input (1, h, w, c) only transposed to (1, c, h, w)."""
     inputs = [node for node in program.graph.nodes if node.name in
               program.graph_signature.user_inputs]  # fmt: skip
     users = [user for node in inputs for user in node.users]
@@ -80,7 +80,7 @@ def traced(name: str, module: nn.Module, example: torch.Tensor) -> torch.export.
 
 
 def _is_plain(program: torch.export.ExportedProgram) -> bool:
-    """Whether every operator is known as it is, and none writes to its input."""
+    """Check whether every operator is known undecomposed, and none writes to its input."""
     calls = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
     return all(name in OPERATORS for name in calls)
 

@@ -40,7 +40,7 @@ class Ranged(nn.Module):
 
 @dataclass(frozen=True)
 class TorchModel(Model):
-    """What ``factory`` makes.
+    """The network that ``factory`` makes.
 
     Attributes:
         factory: ``package.module:Net``, a class or function, found from the folder in which the
@@ -92,7 +92,7 @@ class TorchModel(Model):
         return chain(self.factory, network.network, self.takes)
 
     def probe(self) -> None:
-        """What cannot be quantized later is said before anything is trained."""
+        """Refuse what cannot be quantized later, before anything is trained."""
         with torch.random.fork_rng(devices=[]):
             network = self.build().eval()
         self._tried(network)

@@ -1,4 +1,4 @@
-"""What the nodes of an exported program are called, and where they are in the user's."""
+"""Names of the nodes of an exported program, and where they are in the user's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def label(node: FxNode) -> str:
 
 
 def unable(node: FxNode) -> str:
-    """That what ``node`` is, or is a part of, is not supported: by the name that the user knows."""
+    """Say that what ``node`` is, or is part of, is not supported: by the name the user knows."""
     name, module = operator_name(node), module_name(node)
     if instead(module):
         return f"nn.{module} is {unsupported(module)}"
@@ -46,8 +46,8 @@ def unable(node: FxNode) -> str:
 
 
 def is_part(node: FxNode) -> bool:
-    """Whether ``node`` is one of the steps of an operator, or of a module, that is not supported as
-    a whole: what is wrong with the step says nothing then."""
+    """Check whether ``node`` is one of the steps of an operator, or of a module, that is not
+    supported as a whole: what is wrong with the step says nothing then."""
     taken_apart = operator_name(node) not in (*supported(), ITEM)
     return taken_apart or bool(instead(module_name(node)))
 

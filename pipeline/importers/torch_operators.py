@@ -30,7 +30,7 @@ def _overload(name: str) -> Any:
 
 
 KEPT = [_overload(name) for name in OPERATORS if name.startswith("aten.")]
-"""What ``run_decompositions`` leaves whole."""
+"""Operators that ``run_decompositions`` leaves whole."""
 
 
 def supported() -> list[str]:

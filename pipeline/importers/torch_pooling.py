@@ -56,7 +56,7 @@ def ceiled(call: Call, kernel: Pair, stride: Pair, padding: Pair) -> Padding:
 
 
 def adaptive(kind: type[nodes.Pool]) -> Callable[[Call], Value]:
-    """Where the output divides the input: ordinary windows."""
+    """Make an importer of adaptive pooling for outputs that divide the input: ordinary windows."""
 
     def pooled(call: Call) -> Value:
         *_, height, width = call.x.shape

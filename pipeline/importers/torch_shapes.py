@@ -120,7 +120,7 @@ def softmax(call: Call) -> Value:
 
 
 def same(call: Call) -> Value:
-    """What changes nothing when a trained network runs: dropout, copies."""
+    """Import what changes nothing when a trained network runs: dropout, copies."""
     if prod(call.shape) != prod(call.x.shape):
         raise call.builder.refuse("a broadcast of an activation is not supported")
     return call.x.reshape(call.shape)

@@ -45,11 +45,11 @@ INSTEAD = {
         "enlarge by nearest neighbours, then convolve",
     ),
 }  # fmt: skip
-"""What to do instead, by name in small letters only."""
+"""Advice on what to do instead, by name in small letters only."""
 
 
 def instead(name: str) -> str:
-    """What to do instead of the operator or module ``name``; "" where nothing is known."""
+    """Look up what to do instead of the operator or module ``name``; "" where nothing is known."""
     return INSTEAD.get(name.lower().replace("_", ""), "")
 
 

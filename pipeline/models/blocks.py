@@ -54,7 +54,7 @@ KINDS: dict[str, tuple[Callable[[int, Options, str], nn.Module], Options]] = {
     "maxpool": (maxpool, {"kernel": 2, "stride": 2}),
     "avgpool": (avgpool, {"kernel": 2, "stride": 2}),
 }
-"""How a layer of each kind is made, and its options with their defaults; None has to be given.
+"""Maker of a layer of each kind, and its options with their defaults; None has to be given.
 ``squeeze``: squeezed channels over the block's input channels, 0 for no squeeze-excitation."""
 
 INTEGERS = ("channels", "kernel", "stride")

@@ -1,4 +1,4 @@
-"""What a model is: any ``nn.Module`` from raw values (n, c, h, w) in 0…255 to outputs (n, classes).
+"""Models: any ``nn.Module`` from raw values (n, c, h, w) in 0…255 to outputs (n, classes).
 
 The 4-bit format takes chains: an ``nn.Sequential`` of named layers that begins with a PixelPool.
 """
@@ -93,7 +93,7 @@ class Model(ABC):
 
     @property
     def trained(self) -> bool:
-        """Whether ``build`` gives the user's own weights, which nothing here may rescale."""
+        """Check whether ``build`` gives the user's own weights, which nothing here may rescale."""
         return False
 
     def probe(self) -> None:  # noqa: B027 - most have nothing to ask
@@ -120,11 +120,11 @@ class Model(ABC):
         return torch.zeros(count, channels, height, width)
 
     widened: ClassVar[str] = "set model.classes={}"
-    """How it gets more outputs."""
+    """Advice on how to get more outputs, whose number replaces ``{}``."""
 
     @property
     def outputs(self) -> int:
-        """How many values it gives."""
+        """Count the values that the network gives."""
         return self.classes
 
     def check(self, data: Arrays) -> None:
