@@ -91,7 +91,7 @@ class Chain:
         return smaller, rows
 
     def strongest(self, weight: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
-        """Which of the output channels of ``weight`` (out, …) stay; ties keep the first."""
+        """Choose the output channels of ``weight`` (out, …) that stay; ties keep the first."""
         norms = np.abs(weight.reshape(len(weight), -1)).sum(1)
         stay = max(1, len(norms) - round(self.ratio * len(norms)))
         mask = np.zeros(len(norms), dtype=bool)

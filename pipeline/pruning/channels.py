@@ -67,7 +67,7 @@ class ChannelPruning(Limited):
 
 
 def rows(before: FloatGraph, after: FloatGraph) -> list[Row]:
-    """Of each layer with weights."""
+    """Compare layers that have weights, before and after."""
     found = []
     for node, smaller in zip(before.nodes, after.nodes, strict=True):
         if isinstance(node, nodes.Weighted) and isinstance(smaller, nodes.Weighted):

@@ -1,4 +1,4 @@
-"""Which channels of a float network can only go together.
+"""Channels of a float network that can only be removed together.
 
 Each output channel of a convolution or linear layer has a number. What the network does with it
 ties it to others: a sum or a product needs the same channels on both sides, a depthwise or grouped
@@ -28,7 +28,7 @@ FIXED = 0
 
 @dataclass(frozen=True)
 class Channels:
-    """Of a tensor without its batch axis: along ``axis`` lie the channels ``numbers``; along the
+    """Channels ``numbers`` of a tensor without its batch axis, which lie along ``axis``; along the
     others nothing changes."""
 
     axis: int
@@ -50,7 +50,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Couplings:
-    """What is tied in ``graph``.
+    """Tied channels of ``graph``.
 
     Attributes:
         channels: of every activation, numbers replaced by those of their unit.
@@ -72,7 +72,7 @@ class Couplings:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """What can be pruned; layers that share a unit are in one group."""
+        """Return the groups that can be pruned; layers that share a unit are in one group."""
         found: list[tuple[list[str], dict[int, None]]] = []
         for name, units in self.layers.items():
             own = dict.fromkeys(int(unit) for unit in units if unit != FIXED)
@@ -98,7 +98,7 @@ class Couplings:
         return tuple(dict.fromkeys(tuple(map(int, c.numbers)) for c in self.channels.values()))
 
     def allows(self, kept: Mask) -> bool:
-        """Whether each tensor keeps a channel."""
+        """Check whether each tensor keeps a channel."""
         return all(kept[list(units)].any() for units in self.together)
 
 
@@ -191,7 +191,7 @@ class Numbering:
         return inputs[0]
 
     def reshaped(self, source: Channels, before: Shape, after: Shape) -> Channels:
-        """Where channels still lie along one axis: a flattened image has them again and again."""
+        """Follow channels through a reshape; a flattened image has them again and again."""
         one = [1] * len(before)
         one[source.axis] = -1
         numbers = np.broadcast_to(source.numbers.reshape(one), before).reshape(after)

@@ -64,8 +64,8 @@ def _rearranged(
 
 @torch.no_grad()
 def masked(found: Couplings, kept: Mask, frames: torch.Tensor) -> torch.Tensor:
-    """What the whole graph gives for ``frames`` (n, *input shape) when the activations of all
-    channels but the kept ones are zero."""
+    """Evaluate the whole graph for ``frames`` (n, *input shape) with the activations of all
+    channels but the kept ones at zero."""
     graph = found.graph
 
     def evaluate(index: int, inputs: list[torch.Tensor]) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What every pruning method answers."""
+"""Interface of every pruning method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which channels go, so that a network keeps to its limits and loses little.
+"""Choice of the channels to remove, so that a network keeps to its limits and loses little.
 
 What a group of channels is worth is the logarithm of its strength: half of a narrow layer costs as
 much as half of a wide one, and the last channels cost most. First a few channels go at a time, of
@@ -17,7 +17,7 @@ from pipeline.pruning.planner import Needs
 from pipeline.pruning.shares import Scores
 
 BITE = 0.5
-"""Of what a group would have to lose if it were alone: lost before the planner is asked again."""
+"""Share of what a group alone would have to lose: lost before the planner is asked again."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Narrowing:
         return kept, needs
 
     def loss(self, group: Group, kept: Mask, fewer: Mask) -> float:
-        """What ``group`` loses from ``kept`` to ``fewer``."""
+        """Return how far the log strength of ``group`` falls from ``kept`` to ``fewer``."""
         units = list(group.units)
         before, after = (float(self.scores[units][mask[units]].sum()) for mask in (kept, fewer))
         return log(before / after) if after > 0 else inf if before > 0 else 0.0
@@ -130,5 +130,5 @@ class Narrowing:
 
 
 def hoped(part: float) -> float:
-    """What is gained, as a logarithm, where ``part`` of what is needed is saved."""
+    """Return what is gained, as a logarithm, where ``part`` of what is needed is saved."""
     return -log(1 - part) if part < 1 else inf

@@ -74,8 +74,8 @@ class Pex(ChannelPruning):
     def savings(
         self, found: Couplings, kept: Mask, needs: Needs
     ) -> tuple[dict[Group, float], bool]:
-        """Of the limit that is exceeded most. What is held at the peak is no more than a hint at
-        what would lower it."""
+        """Return what each group saves of the amount that exceeds its limit most, as shares of it,
+        and whether that is no more than a hint, as what is live at the peak is."""
         worst = max(self.limits, key=lambda name: needs.amounts[name] / self.limits[name])
         saved = savings(found, kept, needs, worst)
         shares = {group: each / needs.amounts[worst] for group, each in saved.items()}

@@ -1,4 +1,4 @@
-"""What a float network would need: asked of the planner that ``strategy=`` names."""
+"""Needs of a float network, asked of the planner that ``strategy=`` names."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pipeline.strategies.base import Strategy
 from pipeline.timing.simulate import simulate
 
 FRAMES = 2
-"""That ranges are observed on: plans depend on shapes alone."""
+"""Frames that ranges are observed on: plans depend on shapes alone."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a network needs, by its plan.
+    """Amounts that a network needs, by its plan.
 
     Attributes:
         amounts: by the limits' names: ``pmu_bytes``, ``weight_bytes``, ``macs``, ``latency_us``
@@ -98,7 +98,7 @@ class Planner:
 
 
 def planned_us(plan: Plan, graph: Graph, hardware: Hardware) -> float:
-    """How long a run takes: with a card as simulated; else all work of the core, as modelled."""
+    """Return a run's time: with a card as simulated; else all work of the core, as modelled."""
     if plan.on_card:
         return simulate(plan, graph, hardware).makespan_us
     return float(modelled(plan, graph, hardware)["modelled_us"])

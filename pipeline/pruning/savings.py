@@ -1,4 +1,4 @@
-"""What a network needs less for each channel less of a group of layers."""
+"""Estimate of what a network saves for each channel less of a group of layers."""
 
 from collections.abc import Collection
 from math import prod
@@ -30,7 +30,7 @@ def savings(found: Couplings, kept: Mask, needs: Needs, limit: str) -> dict[Grou
 def _everywhere(
     found: Couplings, saved: dict[Group, float], level: Collection[frozenset[str]]
 ) -> dict[Group, float]:
-    """Of groups that are there whenever the peak is reached: others don't lower it alone."""
+    """Select groups that are live whenever the peak is reached: others don't lower it alone."""
     names = {
         group: {name for name, each in found.channels.items() if {*each.numbers} & {*group.units}}
         for group in saved

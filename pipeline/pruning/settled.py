@@ -18,7 +18,7 @@ from pipeline.pruning.couplings import Couplings, Mask
 from pipeline.pruning.cut import cut
 
 LEAST_VARIANCE = 1e-5
-"""That is told from none, as PyTorch's normalizations have it."""
+"""Least variance that is told from none, as PyTorch's normalizations have it."""
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""How much of a layer's weights each of its channels has, and which units to keep by that."""
+"""Share of a layer's weights that each of its channels has, and which units to keep by that."""
 
 from collections.abc import Iterable
 

@@ -154,6 +154,6 @@ def _floats(values: Tensor) -> nodes.Floats:
 
 
 def _mixes(node: Node) -> bool:
-    """Whether it makes channels of its own: those of a convolution in groups go with its inputs,
-    which have the gate."""
+    """Check whether it makes channels of its own: those of a convolution in groups go with its
+    inputs, which have the gate."""
     return not (isinstance(node, nodes.Convolution) and node.groups > 1)

@@ -13,7 +13,7 @@ from pipeline.pruning.shares import Scores, completed, strength, strongest
 from pipeline.pruning.work import Work
 
 HALVINGS = 9
-"""Of the share that is searched: to a 512th."""
+"""Halvings of the interval that the share is searched in: to a 512th."""
 
 Choice = Callable[[Couplings, Scores, float], Mask]
 """The units to keep of a share (0…1) of all."""

@@ -1,4 +1,4 @@
-"""What a pruning method works with: the data, the session of its trainings, and its record."""
+"""Context of a pruning method: the data, the session of its trainings, and its record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pipeline.training.loop import Row
 from pipeline.training.session import Session, session
 
 SETTLING_IMAGES = 256
-"""That the statistics of layers are taken from."""
+"""Images that the statistics of layers are taken from."""
 
 CLOSE = 0.05
 """Glances are believed that miss the last plan's peak by less than such a part."""
