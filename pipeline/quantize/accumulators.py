@@ -1,4 +1,4 @@
-"""What rounded accumulators (docs/decisions/0010) make of a network while it is trained.
+"""Simulation of rounded accumulators (docs/decisions/0010) while a network is trained.
 
 A layer that a loop accumulates adds the contributions of some input channels at a time. Each is
 rounded to a multiple of a step, and the sum of them saturates. On the way back rounding counts as
@@ -106,8 +106,8 @@ class AccumulatedLayer(RoundedLayer):
         return self.source.clipped(rounded + bias)
 
     def held(self, x: torch.Tensor, weights: torch.Tensor, unit: torch.Tensor) -> torch.Tensor:
-        """What the accumulator holds at the end; while no step is chosen, the greatest magnitude
-        that it held."""
+        """Return what the accumulator holds at the end; while no step is chosen, the greatest
+        magnitude that it held."""
         low, high = self.accumulator.limits
         total = torch.zeros(())
         greatest = torch.zeros(())
@@ -124,7 +124,7 @@ class AccumulatedLayer(RoundedLayer):
     def contributions(
         self, x: torch.Tensor, weights: torch.Tensor, unit: torch.Tensor
     ) -> Iterator[torch.Tensor]:
-        """Of one pass after the other, whole numbers; each may be overwritten."""
+        """Yield the sums of one pass after the other, whole numbers; each may be overwritten."""
         none, size = torch.zeros_like(unit), self.accumulator.at_once
         grouped = weights.shape[-1] != x.shape[-1]
         for start in range(0, x.shape[-1], size):

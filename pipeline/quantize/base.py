@@ -1,4 +1,4 @@
-"""What every quantization method answers."""
+"""Interface of every quantization method."""
 
 from __future__ import annotations
 

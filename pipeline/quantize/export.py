@@ -146,7 +146,7 @@ def _weighted(builder: _Builder, name: str, layer: QuantizedLayer, incoming: int
 
 
 def _stored(activation: Format) -> tuple[DType, int]:
-    """How an activation lies in memory, and what stands for 0 there: nibbles are unsigned."""
+    """Return an activation's type in memory and its zero point there: nibbles are unsigned."""
     if activation is SIGNED:
         return ACTIVATION.dtype, -SIGNED.dtype.minimum
     return activation.dtype, 0

@@ -32,7 +32,7 @@ BATCH_ELEMENTS = 1 << 20
 """Input elements calibrated at a time."""
 
 MOST_VALUES = 1 << 20
-"""Of all random pictures together: where there are no data, accuracy is not the question."""
+"""Values of all random pictures together: where there are no data, accuracy is not the question."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Int8(Quantizer):
     def calibration(
         self, network: FloatGraph, data: Arrays | None
     ) -> tuple[FloatGraph, dict[str, Affine]]:
-        """What is lowered: the simplified graph, and a quantization for each activation."""
+        """Return what is lowered: the simplified graph, and a quantization for each activation."""
         graph = simplified(network)
         frames = self.frames(graph, data)
         graph, entry = absorbed(graph)

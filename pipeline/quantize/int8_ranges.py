@@ -1,4 +1,4 @@
-"""Which real range int8 covers for each activation, from what calibration sees there.
+"""Real range that int8 covers for each activation, from what calibration sees there.
 
 Two walks over the calibration frames: the first finds the least and greatest value, the second
 counts values in bins, from which a narrower range may follow that loses rare large values and

@@ -1,4 +1,4 @@
-"""What a float network says of images, to compare the integer network's labels with."""
+"""Labels that a float network gives images, to compare the integer network's with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGEST_MACS = 400_000_000_000
 FEWEST_IMAGES = 8
 BATCH_IMAGES = 256
 BATCH_ELEMENTS = 1 << 22
-"""Of images that are computed together."""
+"""Elements of images that are computed together."""
 
 Labels = npt.NDArray[np.int64]
 Network = Callable[[torch.Tensor], torch.Tensor]

@@ -1,4 +1,4 @@
-"""Which networks this format can hold."""
+"""Check that this format can hold a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether sums fit their accumulators, of 16 bits on small cores, for every possible input."""
+"""Check that sums fit their accumulators, of 16 bits on small cores, for every possible input."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from pipeline.sliding import Windows
 SEED = 20260101
 FRAMES = 8
 MACS = 200_000_000
-"""Of all frames that rounded accumulators are calibrated on, if these are more than two."""
+"""MACs of all frames that rounded accumulators are calibrated on, if these are more than two."""
 
 
 def calibration_frames(graph: Graph, data: Path, windows: Windows) -> Iterator[IntArray]:

@@ -21,18 +21,18 @@ from pipeline.quantize.power_of_two import Format
 
 WEIGHT, BIAS, ACTIVATION = (Format(DType.parse(name)) for name in ("int4", "int8", "uint4"))
 BYTE_WEIGHT, BYTE = (Format(DType.parse(name)) for name in ("int8", "uint8"))
-"""Of a ``ByteConv2d``."""
+"""Weights and activations of a ``ByteConv2d``."""
 SIGNED = Format(DType.parse("int4"))
-"""Of what a residual unit adds up; stored as uint4 with a zero point of 8."""
+"""Summands of a residual unit; stored as uint4 with a zero point of 8."""
 LOGIT = DType.parse("int16")
 WIDE_BITS = 25
-"""Of sums in which bytes take part, sign and all: float32 holds them exactly."""
+"""Bits of sums in which bytes take part, sign and all: float32 holds them exactly."""
 PIXEL_EXPONENT = -4
-"""Of the pooled image: 0…15 stand for 0…15/16."""
+"""Exponent of the pooled image: 0…15 stand for 0…15/16."""
 
 
 THRESHOLDS = ("weight_log2", "bias_log2", "out_log2")
-"""What the log2 thresholds of a layer are called."""
+"""Names of a layer's log2 thresholds."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class QuantizedLayer(nn.Module):
 
     @property
     def sum_bits(self) -> int:
-        """Of its accumulator."""
+        """Count the bits of the layer's accumulator."""
         return LOGIT.bits if self.source is ACTIVATION and self.weights is WEIGHT else WIDE_BITS
 
     @property
@@ -144,7 +144,7 @@ class QuantizedUnit(nn.Module):
         return ACTIVATION.quantize(self.total(x, incoming), out), out
 
     def total(self, x: Tensor, incoming: Tensor | float) -> Tensor:
-        """What is quantized."""
+        """Add up what is quantized."""
         kept = ResidualUnit.middle(x)
         if self.matched is not None:
             kept, _ = self.matched(kept, incoming)
