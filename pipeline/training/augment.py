@@ -13,7 +13,7 @@ from torch.nn.functional import affine_grid, grid_sample, interpolate
 PART = 5_000
 """Images distorted at once, so that the grids stay in the cache."""
 KNOTS = 5
-"""Of the coarse grid that elastic displacements are drawn on."""
+"""Knots, in each direction, of the coarse grid that elastic displacements are drawn on."""
 
 
 @dataclass(frozen=True)

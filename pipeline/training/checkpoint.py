@@ -51,7 +51,7 @@ class Checkpoint:
 
 
 def fingerprint(*parts: object) -> str:
-    """Of configuration objects (by ``repr``) and arrays (by content)."""
+    """Hash configuration objects (by ``repr``) and arrays (by content)."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part.tobytes() if hasattr(part, "tobytes") else repr(part).encode())

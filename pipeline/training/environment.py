@@ -1,4 +1,4 @@
-"""What a run depends on besides its recipe, and how repeatability is switched on."""
+"""Settings that a run depends on besides its recipe, and a switch to repeatability."""
 
 from __future__ import annotations
 

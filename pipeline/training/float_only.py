@@ -20,7 +20,7 @@ from pipeline.training.recipe import Recipe, Trained, judged
 from pipeline.training.session import session
 
 FIRST_IMAGES = 256
-"""That the initial weights are scaled on: inputs are 0…255, not normalized."""
+"""Images that the initial weights are scaled on: inputs are 0…255, not normalized."""
 
 
 @dataclass(frozen=True)

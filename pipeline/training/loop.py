@@ -28,7 +28,7 @@ WHERE_DIVERGED = {
     "tune": "lower prune.rate",
     "tune-frozen": "lower prune.rate",
 }
-"""What to do about a phase that diverges."""
+"""Advice on a phase that diverges."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Phase:
         return torch.optim.Adam(parameters)
 
     def loss(self, network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        """Of one batch; a scalar."""
+        """Return the loss of one batch; a scalar."""
         return cross_entropy(network(images), labels)
 
     def run(

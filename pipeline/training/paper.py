@@ -40,7 +40,7 @@ from pipeline.training.paper_trials import Trials, fresh
 from pipeline.training.recipe import Recipe, Trained
 
 VALIDATION_STRENGTHS = (0.5, 1.0, 1.0)
-"""Of the distorted copies of the validation images."""
+"""Strengths of the distorted copies of the validation images."""
 
 
 @dataclass(frozen=True)

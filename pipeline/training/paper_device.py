@@ -24,7 +24,7 @@ WARM_UPS = 3
 
 
 def groups(trials: int, images: int) -> int:
-    """Of each trial: a divisor of its ``images``, the next for GROUPS in all."""
+    """Count a trial's groups: the largest divisor of its ``images`` with GROUPS in all at most."""
     return max(
         n for n in range(1, images + 1) if n == 1 or (images % n == 0 and n * trials <= GROUPS)
     )

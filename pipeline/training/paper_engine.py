@@ -1,4 +1,4 @@
-"""What trains the trials: compiled loops, a core for each trial, or a GPU for all at once."""
+"""Engines of the trials: compiled loops, a core for each trial, or a GPU for all at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Engine(Protocol):
         """
 
     def logits(self, rows: Sequence[F32], mode: int, images: U8) -> list[F32]:
-        """Of each trial for all images: (n, side, side, c) -> (n, classes)"""
+        """Return each trial's logits for all images: (n, side, side, c) -> (n, classes)"""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class Layer:
     pooled: bool
 
     def side(self, given: int) -> int:
-        """Of its output, before any maximum."""
+        """Return the side of its output, before any maximum."""
         return (given - self.kernel) // self.stride + 1
 
 
@@ -55,7 +55,7 @@ class Chain:
 
     @property
     def sides(self) -> list[int]:
-        """Of the image and what each layer leaves."""
+        """List the sides of the image and of what each layer leaves."""
         found = [self.side]
         for layer in self.layers:
             found.append(layer.side(found[-1]) // (2 if layer.pooled else 1))
@@ -63,7 +63,7 @@ class Chain:
 
     @classmethod
     def of(cls, network: nn.Sequential, side: int) -> Chain:
-        """Of a network for images of ``side`` pixels.
+        """Derive the chain from a network for images of ``side`` pixels.
 
         Raises:
             ThimbleError: other layers than pool, convolutions with ReLU, maximum, dense; or shapes

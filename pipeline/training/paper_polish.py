@@ -27,7 +27,7 @@ TOGETHER = 4
 
 @dataclass(frozen=True)
 class Grid:
-    """Of each element of a row: the step between its values, and the least and the greatest."""
+    """Grid of each element of a row: the step between its values, the least and the greatest."""
 
     step: F32
     low: F32
@@ -35,7 +35,7 @@ class Grid:
 
     @classmethod
     def of(cls, network: QuantizedNetwork) -> Grid:
-        """Of a frozen network. What is no weight or bias stays as it is: a step of 0."""
+        """Make a frozen network's. What is no weight or bias stays as it is: a step of 0."""
         bounds: list[tuple[int, float, int, int]] = []
         for layer, steps in network.steps.values():
             for values, form, step in (

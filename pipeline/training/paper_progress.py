@@ -1,4 +1,4 @@
-"""What a person sees of a long training: where it is, how good it is, how long it has taken."""
+"""Progress of a long training for a person: where it is, how good it is, how long it has taken."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from pipeline.training.paper_kernel import FLOAT, QUANTIZED, Chain
 
 @dataclass(frozen=True)
 class Shapes:
-    """Where a trial's parameters lie in its row, in the order of ``paper_kernel.c``.
+    """Layout of a trial's parameters in its row, in the order of ``paper_kernel.c``.
 
     Attributes:
         outputs, taps: of each layer, the dense one last.

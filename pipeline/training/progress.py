@@ -1,4 +1,4 @@
-"""What a person sees of a training: a bar on a terminal, a few plain lines elsewhere."""
+"""Progress of a training for a person: a bar on a terminal, a few plain lines elsewhere."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ RANDOM: Arrays = {"random_weights": np.array(True)}
 """In ``weights.npz``: the network has learnt nothing, and its accuracy says nothing."""
 
 MOST_VALUES = 1 << 20
-"""Of all pictures together, so that large images don't fill the memory."""
+"""Values of all pictures together, so that large images don't fill the memory."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class Trained:
 
 
 class Recipe(ABC):
-    """How ``weights.npz`` comes about; ``needs_data`` says whether ``dataset.npz`` is read."""
+    """Recipe for ``weights.npz``; ``needs_data`` says whether ``dataset.npz`` is read."""
 
     needs_data: bool = True
 

@@ -25,17 +25,17 @@ from pipeline.training.recipe import ACCURACY_FLOAT
 from pipeline.training.released import FOLDER, integers, real, rounded
 
 ENVIRONMENT = ("machine", "processor", "vectors", "python", "numpy", "torch_build")
-"""What else the last bits of a training depend on."""
+"""Fields of a run's environment that the last bits of a training depend on, too."""
 
 
 def accuracy(graph: Graph, data: Arrays, part: str) -> float:
-    """Of the integer reference on all images of ``part``."""
+    """Return the accuracy of the integer reference on all images of ``part``."""
     found = graph.outputs(data[f"{part}_images"].astype(np.int64)).argmax(1)
     return float((found == data[f"{part}_labels"]).mean())
 
 
 def accuracy_float(model: Model, weights: Arrays, data: Arrays, part: str) -> float:
-    """Of the network in float on all images of ``part``."""
+    """Return the accuracy of the network in float on all images of ``part``."""
     network, images = loaded(model.build(), weights).eval(), Examples.of(data, part)
     return examples.accuracy(network, images.pixels, images.labels)
 
@@ -88,7 +88,7 @@ def _looks(before: Path) -> list[dict[str, Any]]:
 
 
 def provenance(cfg: dict[str, Any], weights: Arrays, run: Path) -> dict[str, Any]:
-    """What was run, on which code, and how long it took."""
+    """Collect what was run, on which code, and how long it took."""
     result = read_json(run / "result.json")
     ran_on = read_json(run / "code.json")["environment"]
     return {

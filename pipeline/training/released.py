@@ -83,7 +83,7 @@ def real(stored: Arrays) -> Arrays:
 
 
 def rounded(weights: Arrays) -> Arrays:
-    """What to release of a network in float: its weights with 11 bits each, all else as it is."""
+    """Round a network in float for its release: its weights to 11 bits each, nothing else."""
     return {
         name: values.astype(np.float16) if name.endswith(".weight") and values.ndim > 1 else values
         for name, values in weights.items()

@@ -19,7 +19,7 @@ from pipeline.training.progress import Reporter, reporting
 
 @dataclass
 class Session:
-    """What the phases of one training share.
+    """State that the phases of one training share.
 
     Attributes:
         batches: from an epoch's number to its shuffled images and labels.
