@@ -4,6 +4,7 @@
 # make check   a minute: the tests that what you changed can reach;  make check BASE=main  since main
 # make bench   how fast a cached run, a cached sweep, planning and proofs are, and generated code on a Cortex-M4 and M7
 # make lint    what .ci/run checks besides the tests
+# make site    the documentation as pages, in .site/; links are checked
 # make deps    bring params.yaml, docs/support.md and the drawing of the structure up to date with code and config
 # make models  fetch the networks of others that README's commands and many tests read, 0.9 MB, checked by hash
 # make durations    keep what each test cost in the last runs of .ci/run: tests/durations.json
@@ -31,7 +32,7 @@ BASE ?= HEAD
 # Images for containers set it; each process would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup packages demo models check test test-ci test-all durations bench lint deps
+.PHONY: setup packages demo models check test test-ci test-all durations bench lint site deps
 
 demo: packages .venv/run
 	$(BIN)/python run.py hardware=arduino strategy=herringbone
@@ -69,6 +70,9 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+site: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 deps: setup
 	$(BIN)/python -m pipeline.runner.deps

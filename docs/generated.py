@@ -1,0 +1,190 @@
+"""Write the site's reference pages from the code: keys, metrics, boards.
+
+A hook of MkDocs (mkdocs.yml): ``<!-- generated: NAME -->`` on a page becomes what NAME makes. Other
+tables lie in their pages, written by ``make deps`` and ``python -m tests.importers.docs``.
+"""
+
+import dataclasses
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from pipeline import config, hardware, words
+from pipeline.home import ROOT
+from pipeline.runner import schema
+from tests import boards
+
+SMALL = (schema.Target, schema.Codegen, schema.Sliding, schema.Package, schema.Cache)
+"""Groups whose keys have their comments in conf/config.yaml, or in their options."""
+
+
+def table(head: str, rows: Iterable[Iterable[str]]) -> str:
+    """Format a table; ``head`` has its titles between bars."""
+    cells = [head, *(" | ".join(each.replace("|", "\\|") for each in row) for row in rows)]
+    cells.insert(1, " | ".join("---" for _ in head.split("|")))
+    return "".join(f"| {line} |\n" for line in cells)
+
+
+def documented(cls: type) -> dict[str, str]:
+    """Read what the docstrings of a class and its bases say of their attributes."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        text = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2]
+        for names, said in re.findall(r"(?m)^    (\w[\w, ]*): (.*(?:\n {5,}.*)*)", text):
+            found |= {name: " ".join(said.split()) for name in names.split(", ")}
+    return found
+
+
+def options(group: str) -> dict[str, Path]:
+    return {path.stem: path for path in sorted((ROOT / "conf" / group).glob("*.yaml"))}
+
+
+def about(path: Path) -> str:
+    """Read the comment with which a YAML file begins, on one line."""
+    lines = path.read_text().splitlines()
+    said = lines[: next(n for n, line in enumerate(lines) if not line.startswith("#"))]
+    return " ".join(line.lstrip("# ") for line in said)
+
+
+def loaded(target: str) -> type:
+    """Import the class that a YAML names, if it is one of the project's own."""
+    module, _, name = config.own_target({"_target_": target}).rpartition(".")
+    found: type = getattr(importlib.import_module(module), name)
+    return found
+
+
+def option(group: str, name: str) -> dict[str, Any]:
+    """Read an option, with those of its group that it starts from."""
+    content: dict[str, Any] = yaml.safe_load((ROOT / "conf" / group / f"{name}.yaml").read_text())
+    starts = [each for each in content.pop("defaults", []) if each in options(group)]
+    inherited = {key: value for each in starts for key, value in option(group, each).items()}
+    return inherited | content
+
+
+def commented(text: str) -> dict[str, str]:
+    """Read the comment beside each key of a YAML text."""
+    return dict(re.findall(r"(?m)^ *(\w+):[^#\n]*# *(.+)$", text))
+
+
+def kind(annotation: Any) -> str:
+    """Name a type as a person would."""
+    text = (
+        annotation
+        if isinstance(annotation, str)
+        else getattr(annotation, "__name__", str(annotation))
+    )
+    text = re.sub(r"Literal\[(.*?)\]", lambda m: m[1].replace("'", "").replace('"', ""), text)
+    return f"`{re.sub(r'^(typing|pipeline)[.]', '', text)}`"
+
+
+def shown(value: Any) -> str:
+    if value is dataclasses.MISSING:
+        return ""
+    value = getattr(value, "name", list(value) if isinstance(value, tuple) else value)
+    text = yaml.safe_dump(value, default_flow_style=True, width=999).splitlines()[0]
+    return f"`{text}`"
+
+
+def keyed(
+    prefix: str, cls: type, comments: dict[str, str], values: dict[str, Any]
+) -> Iterable[list[str]]:
+    """Yield key, type, default and meaning of each field of a dataclass, and of those in it."""
+    said = documented(cls)
+    for each in dataclasses.fields(cls):
+        if each.name in ("name", "title") or not each.init:
+            continue
+        default = each.default
+        if default is dataclasses.MISSING and each.default_factory is not dataclasses.MISSING:
+            default = each.default_factory()
+        inner = vars(hardware).get(str(each.type))
+        if inner and dataclasses.is_dataclass(inner):
+            yield from keyed(f"{prefix}.{each.name}", inner, {}, {})
+            continue
+        meaning = said.get(each.name, comments.get(each.name, ""))
+        default = values.get(each.name, default)
+        yield [f"`{prefix}.{each.name}`", kind(each.type), shown(default), meaning]
+
+
+HEAD = "key | type | default | meaning"
+
+
+def keys() -> str:
+    """Return a section for each group: its options, and the keys of their classes."""
+    schema.register()
+    text = ""
+    for group in schema.CODE_GROUPS:
+        listed = ((f"`{group}={name}`", about(path)) for name, path in options(group).items())
+        text += f"\n## {group}\n\n" + table("option | what it is", listed)
+        classes: dict[str, dict[str, dict[str, Any]]] = {}
+        for name in options(group):
+            node = option(group, name)
+            classes.setdefault(node["_target_"], {})[name] = node
+        for target, named in classes.items():
+            cls = loaded(target)
+            values = {
+                key: each for key in next(iter(named.values()))
+                if (each := next(iter(named.values()))[key]) is not None
+                and all(other.get(key) == each for other in named.values())
+            }  # fmt: skip
+            comments = {
+                k: v for n in named for k, v in commented(options(group)[n].read_text()).items()
+            }
+            rows = list(keyed(group, cls, comments, values))
+            names = ", ".join(f"`{name}`" for name in named)
+            text += f"\nOf {names}:\n\n{table(HEAD, rows)}" if rows else ""
+    text += f"\n## hardware\n\n{table(HEAD, keyed('hardware', hardware.Hardware, {}, {}))}"
+    comments = commented((ROOT / "conf" / "config.yaml").read_text())
+    for cls in SMALL:
+        group = cls.__name__.lower()
+        said = comments | {
+            k: v for p in options(group).values() for k, v in commented(p.read_text()).items()
+        }
+        text += f"\n## {group}\n\n{table(HEAD, keyed(group, cls, said, {}))}"
+    return text
+
+
+def metrics() -> str:
+    """Return the table of metrics."""
+    rows = ([f"`{name}`", *said] for name, said in words.METRICS.items())
+    return table("metric | what it is called | what it counts", rows)
+
+
+def described() -> str:
+    """Return the table of boards."""
+    rows = []
+    for name in boards.NAMES:
+        board = boards.load_hardware(name)
+        size = "–" if name == "host" else f"{board.sram_bytes:,}"
+        flash = "–" if name == "host" else f"{board.flash_bytes:,}"
+        arrives = "while it runs" if board.streams_input else "before it runs"
+        card = f"{board.card.bytes / 1e9:g} GB" if board.card.bytes else "–"
+        rows.append(
+            [
+                f"`{name}`",
+                board.title,
+                size,
+                flash,
+                board.weights_in,
+                arrives,
+                card,
+                board.simulator,
+            ]
+        )
+    head = (
+        "`hardware` | board | SRAM, B | flash, B | weights in | the input comes | card | simulator"
+    )
+    return table(head, rows)
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put in what the page asks for."""
+    makers = {"keys": keys, "metrics": metrics, "boards": described}
+    return re.sub(r"<!-- generated: (\w+) -->", lambda m: makers[m[1]](), markdown)
