@@ -116,37 +116,42 @@ def keyed(
 HEAD = "key | type | default | meaning"
 
 
+def comments(group: str, names: Iterable[str]) -> dict[str, str]:
+    """Collect the comments beside keys in some options of a group."""
+    paths = options(group)
+    return {k: v for n in names for k, v in commented(paths[n].read_text()).items()}
+
+
+def common(nodes: list[dict[str, Any]]) -> dict[str, Any]:
+    """Select the values that all ``nodes`` have."""
+    first, *others = nodes
+    return {k: v for k, v in first.items() if all(each.get(k) == v for each in others)}
+
+
 def keys() -> str:
     """Return a section for each group: its options, and the keys of their classes."""
     schema.register()
     text = ""
     for group in schema.CODE_GROUPS:
-        listed = ((f"`{group}={name}`", about(path)) for name, path in options(group).items())
-        text += f"\n## {group}\n\n" + table("option | what it is", listed)
-        classes: dict[str, dict[str, dict[str, Any]]] = {}
-        for name in options(group):
+        listed = []
+        classes: dict[type, dict[str, dict[str, Any]]] = {}
+        for name, path in options(group).items():
             node = option(group, name)
-            classes.setdefault(node["_target_"], {})[name] = node
-        for target, named in classes.items():
-            cls = loaded(target)
-            values = {
-                key: each for key in next(iter(named.values()))
-                if (each := next(iter(named.values()))[key]) is not None
-                and all(other.get(key) == each for other in named.values())
-            }  # fmt: skip
-            comments = {
-                k: v for n in named for k, v in commented(options(group)[n].read_text()).items()
-            }
-            rows = list(keyed(group, cls, comments, values))
+            cls = loaded(node["_target_"])
+            classes.setdefault(cls, {})[name] = node
+            first = str(cls.__doc__).partition("\n\n")[0]
+            listed.append((f"`{group}={name}`", about(path) or " ".join(first.split())))
+        text += f"\n## {group}\n\n" + table("option | what it is", listed)
+        for cls, named in classes.items():
+            values = common(list(named.values()))
+            rows = list(keyed(group, cls, comments(group, named), values))
             names = ", ".join(f"`{name}`" for name in named)
-            text += f"\nOf {names}:\n\n{table(HEAD, rows)}" if rows else ""
+            text += f"\nKeys of {names}:\n\n{table(HEAD, rows)}" if rows else ""
     text += f"\n## hardware\n\n{table(HEAD, keyed('hardware', hardware.Hardware, {}, {}))}"
-    comments = commented((ROOT / "conf" / "config.yaml").read_text())
+    general = commented((ROOT / "conf" / "config.yaml").read_text())
     for cls in SMALL:
         group = cls.__name__.lower()
-        said = comments | {
-            k: v for p in options(group).values() for k, v in commented(p.read_text()).items()
-        }
+        said = general | comments(group, options(group))
         text += f"\n## {group}\n\n{table(HEAD, keyed(group, cls, said, {}))}"
     return text
 
@@ -162,26 +167,10 @@ def described() -> str:
     rows = []
     for name in boards.NAMES:
         board = boards.load_hardware(name)
-        size = "–" if name == "host" else f"{board.sram_bytes:,}"
-        flash = "–" if name == "host" else f"{board.flash_bytes:,}"
-        arrives = "while it runs" if board.streams_input else "before it runs"
-        card = f"{board.card.bytes / 1e9:g} GB" if board.card.bytes else "–"
-        rows.append(
-            [
-                f"`{name}`",
-                board.title,
-                size,
-                flash,
-                board.weights_in,
-                arrives,
-                card,
-                board.simulator,
-            ]
-        )
-    head = (
-        "`hardware` | board | SRAM, B | flash, B | weights in | the input comes | card | simulator"
-    )
-    return table(head, rows)
+        sizes = (board.sram_bytes, board.flash_bytes)
+        said = ["–" if name == "host" else f"{size:,}" for size in sizes]
+        rows.append([f"`{name}`", board.title, *said, board.weights_in, board.simulator])
+    return table("`hardware` | board | SRAM, B | flash, B | weights in | simulator", rows)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
