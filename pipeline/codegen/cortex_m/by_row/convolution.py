@@ -3,14 +3,14 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.codegen.binding import form_of
+from pipeline.codegen.binding import form_of, kernel_of
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.by_row.rows import input_rows, layouts, out_row
 from pipeline.codegen.cortex_m.ending import end
@@ -29,217 +29,134 @@ from pipeline.kernels.cortex_m.by_row.convolution import (
     reached_columns,
 )
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
-from pipeline.kernels.cortex_m.by_row.parts import Part
+from pipeline.kernels.cortex_m.fast import words
 from pipeline.kernels.form import Form
 
-KERNELS: dict[str, type[RowConvolution]] = {
-    "pointwise": RowPointwise, "fused": RowFused, "conv2d": RowSpatial, "wide": RowWide,
-    "image": RowImage,
-}  # fmt: skip
+HOW = {
+    RowFused: ", two channels of all its pixels at a time: weights that flash gives slowly are\n"
+    " * still in its cache for the last pixels",
+    RowWide: "; all columns of the rows under the kernel are widened first",
+}
 
 
-@dataclass(frozen=True)
-class Run:
-    """Parts whose code is the same, one after the other.
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """What is read of a channel's row, from ``begins`` on, and ``apart`` bytes on of the next one.
 
     Attributes:
-        source: how the input's rows lie, where pixels are read one by one from there.
+        words: where words are, and for each of their bytes that is used where that goes.
+        bytes: single ones, in the same way.
     """
 
-    members: tuple[Part, ...]
-    target: RowLayout
+    begins: int = 0
+    apart: int = 0
+    words: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
+    bytes: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, source: RowLayout, columns: Mapping[int, int]) -> Read:
+        """``columns``: numbers of some, all as far from the next channel, and where they go."""
+        words: dict[int, list[tuple[int, int]]] = {}
+        single, low = list[tuple[int, int]](), min(columns, default=0)
+        stop = source.columns if source.plane else source.full
+        for column, to in columns.items():
+            # a word of a plane must not end behind the row's
+            start = min(low, stop - BLOCK) if source.plane else column - column % BLOCK
+            if 0 <= start <= column < start + BLOCK <= stop:
+                words.setdefault(source.at(start), []).append((column - start, to))
+            else:
+                single.append((source.at(column), to))
+        begins = min([*words, *(at for at, _ in single)], default=0)
+        return cls(
+            begins=begins,
+            apart=source.apart(low),
+            words=tuple((at - begins, tuple(each)) for at, each in words.items()),
+            bytes=tuple((at - begins, to) for at, to in single),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Read):
+    """Parts whose code is the same, one after the other, and what is read for the first of them.
+
+    Attributes:
+        first: pixel of the first part; ``pixels``, ``pairs``: of channels, made together.
+        to, goes, out_apart: in the output's row the first part, from there each of its pixels, and
+            bytes from a channel to the next.
+        count, shift, move: of parts, and bytes to the next one, in the output and in the input.
+        carried: whether a part's first column is one that the part before has widened.
+        follows: where the first column of what the next part reads goes; 0: it isn't read.
+    """
+
+    first: int
+    pixels: int
     pairs: int
-    source: RowLayout | None = None
-    stride: int = 1
-
-    @property
-    def first(self) -> int:
-        return self.members[0].first
-
-    @property
-    def pixels(self) -> int:
-        return self.members[0].pixels
-
-    @property
-    def count(self) -> int:
-        return len(self.members)
+    to: int
+    goes: tuple[int, ...]
+    out_apart: int
+    count: int = 1
+    shift: int = 0
+    move: int = 0
+    carried: bool = False
+    follows: int = 0
 
     def place(self, pixel: int, channel: int) -> str:
-        """C of where a pixel's channel goes, counted from o, from where the first pixel's does."""
-        apart, at = self.target.apart(self.first), self.target.at(self.first + pixel)
-        return f"to[o * {apart} + {channel * apart + at - self.target.at(self.first)}]"
-
-    @property
-    def to(self) -> int:
-        return self.target.at(self.first)
-
-    @property
-    def shift(self) -> int:
-        return self.target.at(self.members[1].first) - self.to if self.count > 1 else 0
-
-    # --- of pointwise ones
-
-    @property
-    def of(self) -> RowLayout:
-        assert self.source is not None
-        return self.source
-
-    @property
-    def back(self) -> int:
-        """How many pixels before the first one the word of it begins: one must not end behind the
-        row's."""
-        plane = self.of.plane and self.stride == 1
-        return max(0, self.first + BLOCK - self.of.columns) if plane else 0
-
-    @property
-    def word(self) -> int | None:
-        """The first pixel's number in a word that holds all of them; None: there is none."""
-        whole = self.of.columns >= BLOCK if self.of.plane else self.first < self.of.full
-        return self.back if self.stride == 1 and whole else None
-
-    @property
-    def words(self) -> int:
-        """From the word that holds the first two pixels, of stride 2, to that of the next two."""
-        last = self.members[-1].first * self.stride + 2 * BLOCK
-        whole = self.stride == 2 and self.pixels == BLOCK and last <= self.of.full
-        return self.of.at(BLOCK) - self.of.at(0) if whole else 0
-
-    @property
-    def begins(self) -> int:
-        return self.of.at(self.first * self.stride) - self.back
-
-    @property
-    def move(self) -> int:
-        if self.count == 1:
-            return 0
-        first, second = (self.of.at(part.first * self.stride) for part in self.members[:2])
-        return second - first
-
-    @property
-    def apart(self) -> int:
-        return self.of.apart(self.first * self.stride)
-
-    @property
-    def bytes(self) -> list[int]:
-        """Where the pixels are, from ``begins`` on."""
-        columns = range(self.first, self.first + self.pixels)
-        return [self.of.at(c * self.stride) - self.begins for c in columns]
+        """C of where channel ``o`` + ``channel`` of a pixel goes."""
+        return f"to[o * {self.out_apart} + {channel * self.out_apart + self.goes[pixel]}]"
 
 
-def runs(
-    form: Form, kernel: RowConvolution, source: RowLayout | None = None, stride: int = 1
-) -> list[Run]:
-    """``source``: how the input's rows lie, where pixels are read one by one from there."""
-    _, target = kernel.known(form)
-
-    def one(*parts: Part) -> Run:
-        return Run(parts, target, kernel.at_once(parts[0], form), source, stride)
-
-    def like(part: Part) -> tuple[object, ...]:
-        run = one(part)
-        found = (run.pixels, target.apart(part.first))
-        if source is None:
-            return found
-        return *found, run.word, bool(run.words), run.apart, tuple(run.bytes)
-
-    return [one(*same) for _, same in groupby(kernel.parts(form), like)]
-
-
-def pointwise(job: Job) -> None:
-    kernel, stride = RowPointwise(), job.operator(Conv2d).stride[1]
-    source, _ = layouts(job, kernel)
-    places, parts = in_blocks((1, 1), source.channels), runs(form_of(job), kernel, source, stride)
-    _call(job, "pointwise", places, {}, parts=parts)
-
-
-def fused(job: Job) -> None:
-    source, target = layouts(job, RowFused())
-    parts = [Run((part,), target, 1, source) for part in RowFused().parts(form_of(job))]
-    _call(job, "fused", in_blocks((1, 1), source.channels), {}, parts=parts)
+def runs(form: Form, kernel: RowConvolution, stride: int, pad: int) -> list[Run]:
+    source, target = kernel.known(form)
+    found = list[Run]()
+    for part in kernel.parts(form):
+        first, columns, follows = part.first * stride, dict[int, int](), 0
+        if isinstance(kernel, RowPointwise):
+            columns = {first + n * stride: n for n in range(part.pixels)}
+        elif isinstance(kernel, RowSpatial):
+            all_columns, words = (BLOCK - 1) * stride + kernel.taps(form), BLOCK * stride
+            columns = {first + n: pad + n for n in range(words) if pad + n < all_columns}
+            follows = pad + words if pad + words < all_columns else 0
+        to = target.at(part.first)
+        run = Run(
+            first=part.first, pixels=part.pixels, pairs=kernel.at_once(part, form), to=to,
+            goes=tuple(target.at(part.first + n) - to for n in range(part.pixels)),
+            out_apart=target.apart(part.first), carried=bool(columns) and pad > 0, follows=follows,
+            **vars(Read.of(source, columns)),
+        )  # fmt: skip
+        found.append(run)
+    if isinstance(kernel, RowFused):
+        return found
+    alike = groupby(found, lambda run: replace(run, first=0, to=0, begins=0))
+    return [_merged(list(same)) for _, same in alike]
 
 
-def spatial(job: Job) -> None:
-    op = job.operator(Conv2d)
-    source, _ = layouts(job, RowSpatial())
-    _, rows, columns, _ = job.tensor(op.parameters[0]).shape
-    (part,) = runs(form_of(job), RowSpatial())
-    block = source.at(BLOCK) - source.at(0) if source.columns > BLOCK else 0
-    _call(
-        job, "conv2d", in_blocks((rows, columns), source.channels), {"taps": columns},
-        part=part, kernel_h=rows, pairs=-(-source.channels // 2), pad=op.padding[2], block=block,
-        move=block * op.stride[1],
-    )  # fmt: skip
+def _merged(same: list[Run]) -> Run:
+    first, second = same[0], same[min(1, len(same) - 1)]
+    shift, move = second.to - first.to, second.begins - first.begins
+    return replace(first, count=len(same), shift=shift, move=move)
 
 
-def wide(job: Job) -> None:
-    op, tensors = job.operator(Conv2d), job.program.graph.tensors
-    source, _ = layouts(job, RowWide())
-    rows, taps = tensors[op.parameters[0]].shape[1], reached_columns(op, tensors)
-    left, columns = columns_widened(op, tensors)
-    first = left - op.padding[2]  # of the first pixel's window, a tap there would be
-    offsets = tuple((tap - taps[0]) * op.dilation[1] for tap in taps)
-    words, rest = divmod(source.columns, BLOCK)
-    blocks = not source.plane and source.pixels == BLOCK
-    _call(
-        job, "wide", in_blocks((rows, len(taps)), source.channels),
-        {"taps": len(taps), "wide": columns, "offsets": offsets}, taps,
-        parts=runs(form_of(job), RowWide()),
-        kernel_h=rows, pairs=-(-source.channels // 2), channel=source.apart(0), words=words,
-        rest=rest,
-        word_step=BLOCK * source.channels if blocks else BLOCK,
-        rest_at=source.at(BLOCK * words) if blocks else BLOCK * words,
-        rest_channel=rest if blocks else source.columns,
-        first=first + taps[0] * op.dilation[1], left=left, right=columns - left - source.columns,
-    )  # fmt: skip
-
-
-def image(job: Job) -> None:
-    op = job.operator(Conv2d)
-    source, target = layouts(job, RowImage())
-    _, rows, columns, depth = job.tensor(op.parameters[0]).shape
-    places = weights.order(1, rows * columns * depth)
-    stride, pad = op.stride[1], op.padding[2]
-    last = (target.columns - 1) * stride - pad + columns
-    _call(
-        job, "image", places, {}, parts=runs(form_of(job), RowImage()),
-        kernel_h=rows, kernel_w=columns, row=columns * depth, words=len(places) // 2,
-        stride=stride, pad=pad, edges=pad > 0 or last > source.columns,
-    )  # fmt: skip
-
-
-def in_blocks(kernel: tuple[int, int], channels: int) -> IntArray:
-    """(pairs, 2): which elements of a window are side by side, two channels of a tap; -1: none."""
-    at = np.arange(kernel[0] * kernel[1] * channels).reshape(*kernel, channels)
-    if channels % 2:
-        at = np.concatenate([at, np.full((*kernel, 1), -1)], axis=2)
-    return at.reshape(*kernel, -1, 2).transpose(0, 2, 1, 3).reshape(-1, 2)
-
-
-def _call(
-    job: Job, word: str, places: IntArray, dot: dict[str, Any], columns: Sequence[int] = (),
-    **more: Any,
-) -> None:  # fmt: skip
-    """Call ``word``'s template.
-
-    Args:
-        places: see ``weights.paired``; ``dot``: what the kernel knows of it.
-        columns: of the kernel, if not all are read.
-        more: what the template knows besides.
-    """
-    op, finish, tensor = job.operator(Conv2d), end(job), job.tensor(job.op.inputs[0])
-    values = job.program.graph.constants[op.parameters[0]]
-    if columns:
-        never = values.sum((1, 2, 3)) - values[:, :, columns].sum((1, 2, 3))
+def compute(job: Job) -> None:
+    op, form, kernel = job.operator(Conv2d), form_of(job), kernel_of(job)
+    assert isinstance(kernel, RowConvolution)
+    source, target = layouts(job, kernel)
+    tensor, values = job.tensor(op.inputs[0]), job.program.graph.constants[op.parameters[0]]
+    _, rows, columns, depth = values.shape
+    finish, image, whole, dot = end(job), None, None, dict[str, Any]()
+    if isinstance(kernel, RowImage):
+        image = Image.of(op, source, target, (rows, columns))
+    elif isinstance(kernel, RowWide):
+        taps = reached_columns(op, form.graph.tensors)
+        never = values.sum((1, 2, 3)) - values[:, :, taps].sum((1, 2, 3))
         finish = replace(finish, starts=finish.starts + never * tensor.zero_point)
-        values = values[:, :, columns]
-    flat, form, kernel = values.reshape(len(values), -1), form_of(job), KERNELS[word]()
-    given, target = kernel.known(form)
-    stream = weights.streamed(
-        job, flat, places, weights.pairs(len(flat), 2), finish, unroll=kernel.unroll(form),
-        kind="row_", stride=op.stride[1], apart=True, **dot,
-    )  # fmt: skip
+        values, columns = values[:, :, taps], len(taps)
+        left, wide = columns_widened(op, form.graph.tensors)
+        whole = Whole.of(source, left, wide, left - op.padding[2] + taps[0] * op.dilation[1])
+        dot = {"wide": wide, "offsets": tuple((t - taps[0]) * op.dilation[1] for t in taps)}
+    flat = values.reshape(len(values), -1)
+    places = weights.order(1, flat.shape[1]) if image else in_blocks((rows, columns), depth)
     job.call(
-        f"cortex_m/by_row/{word}",
+        "cortex_m/by_row/conv2d",
         about(job, op),
         {
             "out": out_row(job),
@@ -249,14 +166,77 @@ def _call(
         {},
         job.apart,
         "row",
-        given=given,
+        runs=runs(form, kernel, op.stride[1], op.padding[2]),
+        how=HOW.get(type(kernel), ""),
+        given=source,
         target=target,
+        kernel_h=rows,
+        pairs=-(-depth // 2),
         uneven=len(flat) % 2 > 0,
         widen="s8" if tensor.dtype.signed else "u8",
         type=f"{tensor.dtype}_t",
         out_type=f"{job.target.dtype}_t",
         zero=tensor.zero_point,
         outside=f"0x{(tensor.zero_point & 0xFFFF) * 0x10001:08X}u",
-        **stream,
-        **more,
+        fused=isinstance(kernel, RowFused),
+        image=image,
+        whole=whole,
+        **weights.streamed(
+            job, flat, places, weights.pairs(len(flat), 2), finish, unroll=kernel.unroll(form),
+            kind="row_", stride=op.stride[1], taps=1 if image else columns, apart=True, **dot,
+        ),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole:
+    """All columns of a row: ``words`` of four, ``move`` bytes apart, and the ``rest``, with
+    ``left`` and ``right`` that lie outside; windows begin at column ``first`` of all."""
+
+    words: int
+    move: int
+    word: Read
+    rest: Read
+    left: int
+    right: int
+    first: int
+
+    @classmethod
+    def of(cls, source: RowLayout, left: int, wide: int, first: int) -> Whole:
+        words, rest = divmod(source.columns, BLOCK)
+        return cls(
+            words=words,
+            move=source.at(BLOCK) if words > 1 else 0,
+            word=Read.of(source, {n: n for n in range(BLOCK * min(words, 1))}),
+            rest=Read.of(source, {BLOCK * words + n: n for n in range(rest)}),
+            left=left,
+            right=wide - left - source.columns,
+            first=first,
+        )
+
+
+class Image(NamedTuple):
+    """Windows of ``words`` and kernel's rows of ``row`` elements; the ``last`` one inside begins at
+    that column, and others are at ``edges``."""
+
+    row: int
+    words: int
+    stride: int
+    pad: int
+    last: int
+    edges: bool
+
+    @classmethod
+    def of(cls, op: Conv2d, source: RowLayout, target: RowLayout, kernel: tuple[int, int]) -> Image:
+        rows, columns = kernel
+        stride, pad, row = op.stride[1], op.padding[2], columns * source.channels
+        last, stop = source.columns - columns, (target.columns - 1) * stride - pad
+        return cls(row, words(rows * row), stride, pad, last, pad > 0 or stop > last)
+
+
+def in_blocks(kernel: tuple[int, int], channels: int) -> IntArray:
+    """(pairs, 2): which elements of a window are side by side, two channels of a tap; -1: none."""
+    at = np.arange(kernel[0] * kernel[1] * channels).reshape(*kernel, channels)
+    if channels % 2:
+        at = np.concatenate([at, np.full((*kernel, 1), -1)], axis=2)
+    return at.reshape(*kernel, -1, 2).transpose(0, 2, 1, 3).reshape(-1, 2)
