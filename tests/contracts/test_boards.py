@@ -1,4 +1,4 @@
-"""What every option of conf/hardware keeps to: one that is there is tested here."""
+"""Contract of every option of conf/hardware: one that is there is tested here."""
 
 import shutil
 from itertools import pairwise

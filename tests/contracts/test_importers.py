@@ -1,6 +1,6 @@
-"""What every option of conf/model that imports a user's network keeps to: one that is there is
-tested here, with a small network in the file of a user and one with an operator that nothing
-covers. An importer is listed in ``SAMPLES`` by its class."""
+"""Contract of every option of conf/model that imports a user's network: one that is there is tested
+here, with a small network in the file of a user and one with an operator that nothing covers. An
+importer is listed in ``SAMPLES`` by its class."""
 
 import io
 from collections.abc import Callable
@@ -37,7 +37,7 @@ from tests.strategies.proving import exact
 
 @dataclass(frozen=True)
 class Sample:
-    """Of one importer.
+    """Samples for one importer.
 
     Attributes:
         imported: the graph from the user's file.

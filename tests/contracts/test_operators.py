@@ -1,4 +1,4 @@
-"""What every operator of pipeline/graph/operators keeps to: one that is there is tested here, with
+"""Contract of every operator of pipeline/graph/operators: one that is there is tested here, with
 random cases that tests/passes/growers.py draws."""
 
 import inspect
@@ -89,8 +89,8 @@ def test_a_box_of_outputs_needs_just_the_regions_it_declares(
 
 @every
 def test_nothing_is_declared_that_is_not_read(kind: type[Operator]) -> None:
-    """Of the region that one output element declares, each end along each axis matters: without
-    it, the result is another one for some of the cases."""
+    """Cut off each end along each axis of the region that one output element declares: without it,
+    the result is another one for some of the cases."""
     declared, mattered = set(), set()
     for seed in range(120):
         (op, tensors, values), rng = drawn(kind, seed)
@@ -167,8 +167,8 @@ def influence(case: Case, rng: np.random.Generator) -> tuple[str, tuple[int, ...
 def test_an_input_element_changes_no_more_outputs_than_is_said(
     kind: type[Operator], seed: int
 ) -> None:
-    """Of what is element-wise those in its place, of what is channel-wise those of its channel;
-    what may be overwritten is as large."""
+    """Check that an element-wise operator changes only the output in its place, a channel-wise one
+    those of its channel; what may be overwritten is as large."""
     case, rng = drawn(kind, seed)
     op, tensors, _ = case
     name, index, changed = influence(case, rng)

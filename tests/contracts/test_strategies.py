@@ -1,4 +1,4 @@
-"""What every option of conf/strategy keeps to: one that is there is tested here.
+"""Contract of every option of conf/strategy: one that is there is tested here.
 
 A random network on a board is planned, or refused in one line. A plan is proved, gives the graph's
 outputs when it is interpreted, has costs and a verdict, and where there is C for it, compiled
@@ -53,7 +53,7 @@ WORDS = (
     *("", "", "", "sums", "scratch", "stream", "tile", "ring", "aside", "peeled", "rows", "in"),
     *("0", "1", "2", "0.0", "0.1"),
 )
-"""What planners call the buffers of a tensor; "": networks keep their names."""
+"""Suffixes of the buffers that planners make of a tensor; "": networks keep their names."""
 
 
 def graphs() -> st.SearchStrategy[Graph]:
@@ -144,7 +144,7 @@ def check_plan(plan: Plan, graph: Graph, hardware: Hardware) -> None:
 
 
 def check_c(plan: Plan, graph: Graph, hardware: Hardware) -> bool:
-    """Whether there is C for it."""
+    """Run the plan's C; return whether there is C for it."""
     try:
         files = generate(graph, plan, hardware, {})
     except ThimbleError as error:
@@ -156,8 +156,8 @@ def check_c(plan: Plan, graph: Graph, hardware: Hardware) -> bool:
 
 
 def tried(path: Path, start: int, enough: int, compiled: int) -> tuple[int, int]:
-    """How many plans were checked, of random networks on boards until there were ``enough``, and
-    how many of them in C, at most ``compiled``. ``start`` seeds the networks."""
+    """Count the plans that were checked, of random networks on boards until there were ``enough``,
+    and those of them in C, at most ``compiled``. ``start`` seeds the networks."""
     plans = in_c = 0
 
     @seed(start)

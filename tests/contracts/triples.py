@@ -118,7 +118,7 @@ def _one(rng: np.random.Generator, values: Any) -> Any:
 
 
 def network(rng: np.random.Generator) -> Graph:
-    """Of int8: every operator, in branches, too."""
+    """Draw an 8-bit network of any operators, in branches, too."""
     shape = tuple(_one(rng, SIZES) for _ in range(3))
     net = Net(shape, rng, _one(rng, ("int8", "int8", "int8", "uint8")), "drawn")
     if rng.random() < 0.25:
@@ -290,7 +290,7 @@ def tried(triple: Triple) -> End:
 
 
 def _compiled(folder: Path, files: dict[str, str], hardware: Hardware) -> str:
-    """What the board's compiler says of it."""
+    """Compile it for the board; return what the compiler says."""
     if hardware.core == "host":
         return ""
     support.write(folder, files)
