@@ -23,7 +23,7 @@ OPSET = 20
 
 
 def parsed(made: onnx.ModelProto | bytes) -> OnnxFile:
-    """What is in a model that has no files beside it."""
+    """Read a model that has no files beside it."""
     content = made if isinstance(made, bytes) else made.SerializeToString()
     return read(content, Beside(Path("nowhere"), 0))
 
@@ -37,7 +37,7 @@ def weights(*shape: int, scale: float = 0.5) -> Array:
 
 
 def parsed_nodes(nodes: Nodes) -> list[onnx.NodeProto]:
-    """Of text as ``onnx.parser`` has it, "a = Conv(x, w); y = Abs(a)", nodes, or both."""
+    """Parse text as ``onnx.parser`` has it, "a = Conv(x, w); y = Abs(a)", nodes, or both."""
     if isinstance(nodes, str):
         return [onnx.parser.parse_node(each) for each in nodes.split("; ")]
     return [

@@ -1,4 +1,4 @@
-"""How float graphs and integer graphs are compared, with each other and with onnxruntime."""
+"""Comparison of float graphs and integer graphs, with each other and with onnxruntime."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -158,7 +158,7 @@ def last(frames: Array) -> Array:
 
 
 def answers(path: Path, frames: Array) -> Array:
-    """What onnxruntime gives for each of ``frames``, as the file has them; channels last."""
+    """Return onnxruntime's answer to each of ``frames``, as the file has them; channels last."""
     run = session(path)
     return last(np.concatenate([run.run(None, {"x": frame[None]})[0] for frame in frames]))
 

@@ -185,7 +185,7 @@ FORMATS: dict[str, tuple[Callable[[int], bytes], Callable[[Path, int], None]]] =
 
 
 def outcome(name: str, number: int, path: Path) -> str:
-    """What importing a file ends in; anything but a ThimbleError of one line is raised."""
+    """Return what importing a file ends in; raise anything but a ThimbleError of one line."""
     make, bring = FORMATS[name]
     path.write_bytes(make(number))
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
@@ -277,7 +277,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def fuzz(name: str, first: int, count: int) -> dict[str, int]:
-    """How often each outcome came."""
+    """Count how often each outcome came."""
     command = [sys.executable, "-W", "error", "-m", "tests.importers.test_fuzz", name]
     done = subprocess.run(
         [*command, str(first), str(count)], cwd=ROOT, capture_output=True, text=True

@@ -283,7 +283,7 @@ def test_types_and_shapes_are_checked_at_first(tmp_path: Path, dims: list[int] |
 
 
 def test_the_hash_of_a_model_is_of_its_data_too(tmp_path: Path) -> None:
-    """Which is in the key of every stage that reads it; its place is not."""
+    """Check the hash in the key of every stage that reads it; the model's place is not in it."""
 
     def config() -> dict[str, dict[str, str]]:
         return {"data": {}, "model": {"path": str(path), "_target_": own.ONNX}}

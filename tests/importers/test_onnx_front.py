@@ -83,7 +83,7 @@ CASES: dict[str, dict[str, Any]] = {
         "kind": TensorProto.INT8},
 }  # fmt: skip
 CHECKS = ("limits", "kinds")
-"""What of a case is not of the model: its input range, and the operators that it becomes."""
+"""Keys of a case that are not the model's: its input range, and the operators that it becomes."""
 
 
 def case_model(name: str) -> onnx.ModelProto:
@@ -110,7 +110,7 @@ def test_the_first_integers_are_onnxruntimes(tmp_path: Path, name: str) -> None:
 
 
 def fed(limits: tuple[float, float], kind: int, shape: tuple[int, ...]) -> Array:
-    """What onnxruntime takes for the data's values."""
+    """Turn the data's values into what onnxruntime takes."""
     low, high = limits
     image = RAW if shape == LAST else first(RAW)
     if kind == TensorProto.INT8:

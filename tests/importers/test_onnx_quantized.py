@@ -240,9 +240,9 @@ def partly() -> onnx.ModelProto:
 HERE = "s0, z0"
 """Scale and zero point of the input."""
 OUT = "s1, z1"
-"""Of another activation."""
+"""Scale and zero point of another activation."""
 CONV = f"{HERE}, w, ws, wz, {OUT}"
-"""What follows the input of QLinearConv, biases left out."""
+"""Arguments that follow the input of QLinearConv, biases left out."""
 
 
 def between(

@@ -157,7 +157,7 @@ def test_requantization_next_to_halves(dense: bool, tmp_path: Path) -> None:
 
 
 def scales_on_the_edge() -> list[float]:
-    """Where 6 / scale rounds to another integer in float32 than in float64."""
+    """List scales for which 6 / scale rounds to another integer in float32 than in float64."""
     scales = [float(np.float32(6 / (k + 0.5))) for k in range(20, 120)]
     return [s for s in scales if floor(6 / s + 0.5) != floor(np.float32(6) / np.float32(s) + 0.5)]
 

@@ -1,4 +1,4 @@
-"""What is not supported ends in one line that names the operator, where it is and what is; the
+"""Refusals in one line that names the operator, where it is and what is supported instead; the
 reader follows no offset out of the file and believes no size."""
 
 import struct

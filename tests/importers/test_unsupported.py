@@ -1,4 +1,4 @@
-"""What is not supported is called what the user calls it, and the message says what is, as
+"""Names of what is not supported, as the user knows it, and messages that say what is, as
 docs/importing.md does."""
 
 import re
@@ -147,7 +147,7 @@ OPERATORS = ["LSTM", "GRU", "RNN", "Attention", "MatMulInteger", "If", "Loop", "
 @pytest.mark.parametrize("source", ["a", "w"])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_onnx(name: str, source: str) -> None:
-    """Of activations and of constants, whatever the types of its attributes."""
+    """Refuse it on activations and on constants, whatever the types of its attributes."""
     held = ATTRIBUTES.get(name, {})
     made = model([N("Relu", ["x"], ["a"]), N(name, [source, "w"], ["y"], name="memory", **held)],
                  (1, 8), {"w": weights(8, 8)})  # fmt: skip

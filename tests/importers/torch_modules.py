@@ -36,7 +36,7 @@ class WithConstant(nn.Module):
 
 
 def signal(function: Callable[[torch.Tensor], torch.Tensor]) -> nn.Module:
-    """Of one dimension, (n, 3, l), after a convolution."""
+    """Apply ``function`` to a signal, of one dimension, (n, 3, l), after a convolution."""
     return Of(
         lambda m, x: function(m.norm(m.conv(x))),
         conv=nn.Conv1d(3, 8, 3, padding=1), norm=nn.BatchNorm1d(8),
