@@ -28,7 +28,7 @@ STRICTER = {
     r"counter \w+ is signalled by two tracks": "nobody may wait for the second",
     r"would be watched up to byte": "a limit of the machine that verifies",
 }
-"""What ``verify`` refuses although nothing goes wrong, and when that is so."""
+"""Refusals by ``verify`` although nothing goes wrong, and when that is so."""
 
 Case = tuple[Plan, Graph]
 
@@ -75,7 +75,7 @@ def compared(seeds: Iterable[int]) -> Tally:
 
 
 def _compare(plan: Plan, graph: Graph, seed: int, tally: Tally) -> str | None:
-    """What must not be."""
+    """Compare both verifiers; return what must not be."""
     computed, wrong = by_reference(plan, graph)
     try:
         report = verify(plan, graph)
@@ -96,7 +96,7 @@ def _compare(plan: Plan, graph: Graph, seed: int, tally: Tally) -> str | None:
 
 
 def by_reference(plan: Plan, graph: Graph) -> tuple[Counter[str], str]:
-    """What is computed, and what is wrong."""
+    """Return what is computed, and what is wrong."""
     try:
         return judge(plan, graph), ""
     except Wrong as wrong:
@@ -114,7 +114,7 @@ def refuse(plan: Plan, graph: Graph, said: str) -> None:
 
 
 def misfires(plan: Plan, graph: Graph, rng: np.random.Generator) -> str | None:
-    """What is wrong with the outputs of a random input under some interleavings of the tracks.
+    """Say what is wrong with a random input's outputs under some interleavings of the tracks.
 
     Sums that are rounded give outputs near the graph's: these have to be the same under all.
     """

@@ -15,7 +15,7 @@ VALUES: tuple[Any, ...] = (
     {"type": None}, {"type": []}, {"type": "Nothing"}, {"type": "__class__"},
     "*/ abort(); /*", "\0", "\n",
 )  # fmt: skip
-"""What may stand in the place of anything."""
+"""Values that may stand in the place of anything."""
 TYPES = (*serialize.CLASSES, "Nothing", "plan", "Event", "Exception", "str")
 KEYS = ("", "type", "__post_init__", "copy", "buffer", "BUFFER", "extent")
 NESTED = 200_000

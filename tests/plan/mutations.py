@@ -81,21 +81,21 @@ class Dice:
 
 @dataclass(frozen=True)
 class Site(Dice):
-    """Where a change is made: in ``node``, somewhere in ``plan``."""
+    """Place of a change: in ``node``, somewhere in ``plan``."""
 
     plan: Plan
     graph: Graph
     node: Any = None
 
     def all(self, cls: Any) -> list[Path]:
-        """Where there are instances of ``cls``."""
+        """List where there are instances of ``cls``."""
         return [path for path, node in nodes(self.plan) if isinstance(node, cls)]
 
     def any(self, cls: type) -> Path:
         return self.pick(*self.all(cls))  # type: ignore[no-any-return]
 
     def said(self, *names: str) -> list[str]:
-        """What fields of these names hold."""
+        """List what fields of these names hold."""
         found = [(node, field.name) for _, node in nodes(self.plan) for field in fields(node)]
         return [getattr(node, name) for node, name in found if name in names]
 
@@ -131,7 +131,7 @@ WRONG: tuple[Any, ...] = (
 
 
 def changed(site: Site, name: str, old: Any) -> Any:
-    """What field ``name`` might hold by mistake, in place of ``old`` or of something in it."""
+    """Return what field ``name`` might hold by mistake for ``old`` or for something in it."""
     if isinstance(old, bool):
         return not old
     if isinstance(old, int | float):
@@ -184,7 +184,7 @@ def _something(site: Site, name: str) -> Any:
 
 
 def wrong(site: Site, old: Any) -> Any:
-    """What no field holds, in place of ``old`` or somewhere within."""
+    """Return what no field holds, in place of ``old`` or somewhere within."""
     if isinstance(old, tuple) and old and site.chance(0.6):
         n = site.below(len(old))
         return (*old[:n], wrong(site, old[n]), *old[n + 1 :])
@@ -192,7 +192,7 @@ def wrong(site: Site, old: Any) -> Any:
 
 
 def a_field(site: Site) -> Plan:
-    """Of a class as often as of any other."""
+    """Change a field, of a class as often as of any other."""
     classes = sorted({type(node).__name__ for _, node in nodes(site.plan)})
     cls = site.pick(*classes)
     path = site.pick(*(path for path, node in nodes(site.plan) if type(node).__name__ == cls))
@@ -207,7 +207,7 @@ def a_field(site: Site) -> Plan:
 
 
 def bodies(tracks: tuple[Track, ...]) -> list[Path]:
-    """Where there are steps in a row."""
+    """List where there are steps in a row."""
     found = [(path, node) for path, node in nodes(tracks) if isinstance(node, Track | Loop)]
     return [(*path, "body" if isinstance(node, Loop) else "steps") for path, node in found]
 

@@ -38,7 +38,7 @@ KINDS = {"sram": "ram", "other": "ram", "card": "block", "stream": "stream", "fl
 NEAR = ("sram", "sram", "sram", "other")
 """Memories that kernels use, by how often."""
 MOST_OPERATORS, MOST_ELEMENTS = 3, 72
-"""Of a graph; of any tensor."""
+"""Operators of a graph, and elements of any tensor, at most."""
 MOST_STEPS = {2: 14, 3: 10}
 """By the number of tracks: their interleavings are to be enumerated."""
 
@@ -220,7 +220,7 @@ def reads(draft: Draft, op: Operator, box: Box, completed: bool = True) -> dict[
 
 
 def slices(draft: Draft, held: dict[str, Box], frame: int, exact: bool = True) -> tuple[Slice, ...]:
-    """Of what holds ``held``; whole tensors unless ``exact``."""
+    """Slice what holds ``held``; whole tensors unless ``exact``."""
     chains, tensors = draft.chains, draft.graph.tensors
     return tuple(
         piece(chains[name][-1], box if exact else tensors[name].box, draft.copy(name, frame))
@@ -229,7 +229,7 @@ def slices(draft: Draft, held: dict[str, Box], frame: int, exact: bool = True) -
 
 
 def parts_of(draft: Draft, op: Operator, box: Box) -> list[dict[str, Box]]:
-    """What each contribution reads: a part along an axis of an operand, or one of two terms."""
+    """List what each contribution reads: a part along an operand's axis, or one of two terms."""
     read = reads(draft, op, box, completed=False)
     if len(op.terms(draft.graph.tensors)) > 1 and draft.chance(0.3):
         return [{tensor: held} for tensor, held in read.items()]
@@ -247,7 +247,7 @@ def parts_of(draft: Draft, op: Operator, box: Box) -> list[dict[str, Box]]:
 
 
 def accumulators(draft: Draft, op: Operator, name: str, moved: str) -> None:
-    """Of the least width that holds every sum, or more; or rounded. Perhaps in two places."""
+    """Add accumulators as wide as every sum needs, or wider; or rounded. Perhaps two places."""
     low, high = op.partial_sums(draft.graph.tensors, draft.graph.constants)
     enough = [b for b in (4, 8, 16, 32) if -(1 << (b - 1)) <= low <= high < 1 << (b - 1)]
     bits, step = draft.pick(enough[0], enough[0], *enough), 1
@@ -262,7 +262,7 @@ def accumulators(draft: Draft, op: Operator, name: str, moved: str) -> None:
 
 
 def feet(draft: Draft, steps: list[Action], granules: dict[str, int]) -> list[Footprint]:
-    """What each step touches."""
+    """List what each step touches."""
     known = [Memory(name, 1 << 20, kind) for name, kind in KINDS.items()]  # type: ignore[arg-type]
     plan: Any = SimpleNamespace(buffers=draft.buffers.values(), memories=known, frames=draft.frames)
     deeds, found = Deeds(plan, draft.graph), list[Footprint]()

@@ -31,7 +31,7 @@ from pipeline.timing.summary import summary
 from tests.plan.subjects import Subject
 
 MOST_BYTES = 4 << 30
-"""Of memory, beside what was there before."""
+"""Most bytes of memory, beside what was there before."""
 
 Reader = Callable[[Plan, Subject], Any]
 

@@ -36,7 +36,7 @@ class Act:
 
 
 def judge(plan: Plan, graph: Graph) -> Counter[str]:
-    """How many elements of each operator's output are computed.
+    """Count the elements of each operator's output that are computed.
 
     Raises:
         Wrong: when the plan is refused.
@@ -53,7 +53,7 @@ def judge(plan: Plan, graph: Graph) -> Counter[str]:
 
 
 def _static(plan: Plan, deeds: Deeds) -> None:
-    """What is wrong with names and places before anything is done."""
+    """Refuse what is wrong with names and places before anything is done."""
     for kind in (plan.memories, plan.buffers, plan.tracks):
         if len({item.name for item in kind}) < len(kind):
             raise Wrong("two things have one name")
@@ -123,7 +123,7 @@ def _ended(plan: Plan, graph: Graph, deeds: Deeds, content: Content) -> None:
 
 
 def _explored(plan: Plan, tracks: list[list[Act]], start: Content) -> Content:
-    """What memory holds at the end."""
+    """Try every interleaving of the tracks; return what memory holds at the end."""
     granules = {memory.name: 2 * memory.granule_bytes for memory in plan.memories}
     feet = [[footprint(a.deed, granules) if a.deed else {} for a in track] for track in tracks]
     first = (0,) * len(tracks)
@@ -215,7 +215,7 @@ def _held(result: Result, content: Content, op: str) -> Atoms:
 
 
 def _stream(unit: Unit, content: Content) -> None:
-    """What a unit reads of a stream has to be what comes next; it is read once for each operand."""
+    """Check that a unit reads of a stream what comes next, and once for each operand."""
     for memory, nibbles in unit.taken.items():
         held = content.get(_taken(memory))
         next_ = held[0][5] if held else 0

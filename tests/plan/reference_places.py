@@ -1,4 +1,4 @@
-"""Where elements lie, evaluated one number at a time from what ``vocabulary.py`` says in words, and
+"""Places of elements, evaluated one number at a time from what ``vocabulary.py`` says in words, and
 what an output element is made of, atom by atom, from the operators' declarations.
 
 Part of the reference verifier (``reference.py``): nothing here uses a method of a plan's classes.

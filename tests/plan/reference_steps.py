@@ -1,4 +1,4 @@
-"""What each step of a plan does to cells, unit by unit and element by element.
+"""Effect of each step of a plan on cells, unit by unit and element by element.
 
 Part of the reference verifier (``reference.py``). A cell holds (token, atoms): the token says which
 part of which element it is, in which form; the atoms are those that an accumulator got so far, and
@@ -54,7 +54,7 @@ class Result(NamedTuple):
 
 @dataclass
 class Unit:
-    """What is read wholly before any of ``results`` is written.
+    """Unit of work: all of it is read before any of ``results`` is written.
 
     ``taken`` lists the nibbles that are read of each stream, as often as they are.
     """
@@ -326,7 +326,7 @@ class Deeds:
     def end(
         self, unit: Unit, ends: Iterable[Operand], block: list[Place], sources: Sources, frame: int
     ) -> None:
-        """What ends a sum, such as the bias: all of it has to be given."""
+        """Read what ends a sum, such as the bias: all of it has to be given."""
         given = {tensor: box for tensor, (_, _, box) in sources.items()}
         for operand in ends:
             for element in (e for place in block for e in window(operand, place)):

@@ -37,7 +37,7 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "rows": (2,),
     "columns": (2,),
 }
-"""What is tried of every strategy whose option has the key; other keys are as the option says."""
+"""Values tried of every strategy whose option has the key; other keys are as the option says."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ def subjects() -> dict[str, Subject]:
 
 
 def plans(option: dict[str, Any]) -> Iterator[tuple[str, Plan, Graph, Hardware]]:
-    """Of one option, for all ``SETTINGS`` that it has: of the plans that it makes of the
-    ``NETWORKS`` the one that says most."""
+    """Yield plans of one option, for all ``SETTINGS`` that it has: of the plans that it makes of
+    the ``NETWORKS`` the one that says most."""
     keys = [key for key in SETTINGS if key in option]
     for values in product(*(SETTINGS[key] for key in keys)):
         chosen = dict(zip(keys, values, strict=True))
@@ -108,7 +108,7 @@ def said(plan: Plan) -> set[str]:
 
 
 def says(plan: Plan) -> tuple[int, int]:
-    """How many classes, and how many fields."""
+    """Count the classes, and the fields, that a plan uses."""
     found = said(plan)
     return sum("." not in each for each in found), len(found)
 

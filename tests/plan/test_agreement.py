@@ -31,7 +31,7 @@ def test_reference_shares_nothing_with_the_verifier() -> None:
 
 @pytest.mark.ci
 def test_every_strategy_is_a_subject() -> None:
-    """Where two options make the same plan, one of them is."""
+    """Look for the plans of every option, or of one of two that make the same plan."""
     planned = {name.split()[0] for name in subjects()}
     options = {path.stem for path in STRATEGIES.glob("*.yaml")}
     assert options - {"naive", "ordinary"} <= planned and planned & {"naive", "ordinary"}
@@ -58,7 +58,7 @@ def test_both_verifiers_agree(first: int) -> None:
 
 @pytest.mark.slow
 def test_both_verifiers_agree_on_many_plans() -> None:
-    """Of every word of the vocabulary there are sound ones that use it."""
+    """Look for sound plans that use every word of the vocabulary."""
     shown = agrees(compared(range(PLANS))).shown
     words = {f"{name}.{f.name}" for name, cls in serialize.CLASSES.items() for f in fields(cls)}
     assert not [word for word in words - UNUSED if shown[word] < 20]

@@ -1,5 +1,5 @@
-"""What is said of plans: peak memory, traffic, fit and text, where numbers are known by hand; and
-how a plan runs each layer: order, overlap, steps."""
+"""Reports on plans: peak memory, traffic, fit and text, where numbers are known by hand; and how a
+plan runs each layer: order, overlap, steps."""
 
 from dataclasses import replace
 

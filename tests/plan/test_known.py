@@ -1,4 +1,4 @@
-"""What is known of boxes says the same as a look at every cell."""
+"""Facts known of boxes say the same as a look at every cell."""
 
 from types import SimpleNamespace
 
@@ -68,7 +68,7 @@ def test_boxes_and_cells_say_the_same(seed: int, monkeypatch: pytest.MonkeyPatch
 
 
 def outcome(tokens: Tokens, elements: Elements) -> object:
-    """What a check finds, or says."""
+    """Return what a check finds, or says."""
     try:
         found = tokens.check(elements, lambda: "step")
     except PlanError as error:

@@ -65,7 +65,7 @@ SLOW = {"page", "generate avr", "generate cortex_m", "generate host"}
 
 
 def damage(path: Path, seed: int, number: int) -> Counter[str]:
-    """What became of ``number`` damages of each subject's file."""
+    """Count what became of ``number`` damages of each subject's file."""
     found: Counter[str] = Counter()
     for name, subject in subjects().items():
         rng = np.random.default_rng([seed, *name.encode()])

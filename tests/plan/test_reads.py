@@ -1,4 +1,4 @@
-"""What steps read and when, and cells as strided views, against enumeration element by element."""
+"""Reads of steps, their times, and cells as strided views, against enumeration of elements."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""What ``verify`` refuses, by hand: each check once for each way to fail it, and what it says."""
+"""Refusals by ``verify``, by hand: each check once for each way to fail it, and what it says."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -75,7 +75,7 @@ def test_what_is_spoilt_is_sound(name: str) -> None:
 
 X, COPY, MORE, ACC = Slice("x", (0,), (4,)), like_x("copy", 64), like_x("more", 72), sums()
 KEPT = {"memory": "sram"}
-"""Of a constant: no step may write to it."""
+"""Fields of a constant in SRAM: no step may write to it."""
 
 
 def far(plan: Plan) -> Plan:

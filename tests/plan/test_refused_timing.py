@@ -1,4 +1,4 @@
-"""What ``verify`` refuses of what comes when: streams, work in place, tracks and frames."""
+"""Refusals by ``verify`` of what comes when: streams, work in place, tracks and frames."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -54,7 +54,7 @@ def raced_stream() -> Subject:
 
 
 def on_tracks(*tracks: tuple[Step, ...], change: Change = lambda plan: plan) -> Subject:
-    """Of the layer with two more buffers like its input, in a memory of granules of 4 bytes."""
+    """Plan the layer with two more buffers like its input, in a memory of granules of 4 bytes."""
     plan, graph = layer()
     granular = (replace(plan.memories[0], granule_bytes=4), *plan.memories[1:])
     plan = edited(

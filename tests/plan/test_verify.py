@@ -22,7 +22,7 @@ from tests.strategies.chains import board
 
 SEEDS = range(3)
 REPEATING = {"column_tiles"}
-"""What tiles beside each other share is computed again."""
+"""Plans whose tiles compute again what they share with those beside them."""
 
 
 def frame_of(graph: Graph, rng: np.random.Generator) -> IntArray:
@@ -96,7 +96,7 @@ def test_a_damaged_address_does_not_ask_for_the_machines_memory() -> None:
 
 
 def test_interpreter_loses_scratch_and_streams_on() -> None:
-    """What the verifier rejects does go wrong: overlapping scratch, and a stream read again."""
+    """Carry out what the verifier rejects: overlapping scratch, and a stream read again."""
     rng = np.random.default_rng(0)
     plan, graph = herringbone(rng)
     frame = frame_of(graph, rng)

@@ -1,4 +1,4 @@
-"""What cannot even be made: a plan that means nothing, or that asks for more than a machine has."""
+"""Plans that cannot even be made: they mean nothing, or ask for more than a machine has."""
 
 from dataclasses import fields, replace
 from math import inf, nan
@@ -236,7 +236,7 @@ FORM = {
     "Loop.body": "the steps of a track or a loop are no tuple|Loop.body is|runs nothing",
     "Loop.count": "runs nothing|more than|Loop.count is",
 }
-"""What is looked at before the types are, and what is said of it."""
+"""Fields that are looked at before the types are, and what is said of them."""
 
 
 @pytest.mark.parametrize("cls", serialize.CLASSES.values(), ids=lambda cls: cls.__name__)
