@@ -32,7 +32,7 @@ from typing import Any, NoReturn
 ROOT = Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 BECOME_SUBREAPER = 36
-"""Of prctl(2): orphans among the process' descendants become its children."""
+"""Option of prctl(2): orphans among the process' descendants become its children."""
 HIGH = 512
 """No descriptor of a run has such a number."""
 
@@ -51,8 +51,8 @@ MODULES = {
     "tracked": [*RUNS, "mlflow"],
     "own": [*RUNS, "torch", "pipeline.runner.command", *(f"stages.{n}" for n in STAGES.split())],
 }
-"""What a parent imports: of runs in a made-up project, whose code is each test's own, of those that
-are tracked, and of runs of the checkout."""
+"""Modules that a parent imports: of runs in a made-up project, whose code is each test's own, of
+those that are tracked, and of runs of the checkout."""
 
 
 class Parent:

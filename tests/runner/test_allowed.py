@@ -15,7 +15,7 @@ from tests.runner.test_mistakes import one_line
 from tests.tiers import quick
 
 CALL = {"_target_": "os.mkdir", "path": "pwned"}
-"""What Hydra would call."""
+"""Call that Hydra would make."""
 
 LOGS = {"version": 1, "handlers": {"evil": {"()": "os.mkdir", "path": "pwned"}}}
 

@@ -1,5 +1,5 @@
-"""What a stage would find after minutes of training is said before any stage runs, also what is not
-installed; versions, and what the doctor finds."""
+"""Early refusals: what a stage would find after minutes of training is said before any stage runs,
+also what is not installed; versions, and what the doctor finds."""
 
 import functools
 import os
@@ -36,7 +36,7 @@ def plain(*overrides: str) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test has typed."""
+    """Forget what a test has typed."""
     monkeypatch.setenv(allowed.WORDS, "[]")
 
 

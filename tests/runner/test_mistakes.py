@@ -120,7 +120,7 @@ ELSEWHERE = (
 
 
 def full(run: Path, project: Project) -> str:
-    """What is said of a full disk: which it is is not known of a write that failed."""
+    """Return what is said of a full disk: a write that failed doesn't tell which it is."""
     where = f"the run's folder {run} or the cache in {project.root / '.thimble'}"
     return f"{where} cannot be written (No space left on device): {ELSEWHERE}"
 
@@ -209,7 +209,7 @@ def test_whatever_raises_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def writable(*places: Path) -> list[str]:
-    """What others may write to, at and below ``places``."""
+    """List what others may write to, at and below ``places``."""
     found = [*places, *(path for place in places for path in place.rglob("*"))]
     assert len(found) > 100
     kept = (path for path in found if not path.is_symlink())

@@ -193,7 +193,7 @@ def test_a_path_that_is_typed_opens_no_other_and_references_are_followed() -> No
 
 
 def loader(folder: Path) -> ConfigLoaderImpl:
-    """What Hydra composes with for ``--config-dir=folder``."""
+    """Make what Hydra composes with for ``--config-dir=folder``."""
     path = create_config_search_path(str(CONF))
     path.append("command-line", f"file://{folder}")
     path.append("schema", "structured://")

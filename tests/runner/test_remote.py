@@ -60,7 +60,7 @@ def test_the_second_machine_runs_nothing(machine: Machines, remote: Path) -> Non
 
 @pytest.mark.slow
 def test_what_the_first_has_not_made_is_made_and_shared(machine: Machines, remote: Path) -> None:
-    """Of two machines that round differently each goes on with its own; others get the first's."""
+    """Let two machines that round differently go on with their own; others get the first's."""
     first = run(machine("one"), remote, "until=train")[0] / "data/dataset.npz"
     second, again = machine("two"), ("until=train", "train.batch=9")
     assert run(second, remote, *again)[1] == ["train"]

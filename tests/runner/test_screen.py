@@ -51,7 +51,7 @@ def test_latency_says_how_it_depends_on_the_image() -> None:
 
 
 def test_cycles_per_mac_of_the_layers_that_have_macs() -> None:
-    """Of few. A result may hold more than numbers: with a card, how long it is in each state."""
+    """List few. A result may hold more than numbers: with a card, how long it is in each state."""
     assert dict(summary({**RESULT, "states_us": {"both": 1.0}})) == dict(summary(RESULT))
     assert dict(summary(RESULT))["cycles/MAC"] == "conv1 9.3, conv2 4.4"
     assert "cycles/MAC" not in dict(summary({"latency_us": 1.0}))
@@ -82,7 +82,7 @@ MEMORIES = [
 
 
 def test_a_plan_and_firmware_have_bars(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of each memory, until there is firmware to be measured."""
+    """Draw a bar for each memory, until there is firmware to be measured."""
     result = {"status": "ok", "fits": True, "memories": MEMORIES, "run_dir": "x"}
     Screen(False).result(result)
     sram, flash, fits = capsys.readouterr().out.splitlines()
@@ -243,8 +243,8 @@ COUNTED = "0 of 2 jobs: 2 running, 0 done, 0 cached, 0 infeasible, 0 failed"
 
 
 def typed(project: Project, *words: str, columns: int = 80) -> Iterator[tuple[str, str]]:
-    """What ``run.py`` has written to a terminal so far, bit by bit until it ends well; last of all
-    with its standard output, if that is JSON and so goes elsewhere."""
+    """Yield what ``run.py`` has written to a terminal so far, bit by bit until it ends well; last
+    of all with its standard output, if that is JSON and so goes elsewhere."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     env = {**clean_environment(), "FAKE_LOG": str(project.root / "log"), "TERM": "xterm-256color"}

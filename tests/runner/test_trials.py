@@ -166,7 +166,7 @@ def test_mistakes(tmp_path: Path, act: Callable[[Path], Any], said: str) -> None
 
 @pytest.mark.slow
 def test_a_search(project: Project) -> None:
-    """What does not fit is a row; Ctrl-C ends it, and the same command goes on."""
+    """List what does not fit as a row; Ctrl-C ends the search, and the same command goes on."""
     words = ("-m", "output=json", "hydra/sweeper=optuna", "strategy=naive,herringbone",
              "hardware.flash_bytes=32000,32001", "hydra.sweeper.minimize=[pmu_bytes]",
              "until=schedule", "hydra/launcher=local",

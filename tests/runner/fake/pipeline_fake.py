@@ -35,12 +35,12 @@ STAGES: dict[str, tuple[list[str], list[str], tuple[str, str]]] = {
         (BOARD, "clock_hz"),
     ),
 }
-"""What each reads, what it makes, and the parameter that it depends on."""
+"""Inputs and outputs of each stage, and the parameter that it depends on."""
 
 
 @dataclass(frozen=True)
 class Unused:
-    """What the config groups without code name."""
+    """Fields that the config groups without code name."""
 
     validation: int = 1
     batch: int = 1
