@@ -31,7 +31,7 @@ class Unit(NamedTuple):
 
 
 def least(units: Sequence[Unit], given: dict[Cell, int]) -> int:
-    """Where dying inputs are gone before a unit's output is stored."""
+    """Return the least peak where dying inputs are gone before a unit's output is stored."""
     return least_and_stored_first(units, given)[0]
 
 
@@ -73,7 +73,7 @@ def least_and_stored_first(units: Sequence[Unit], given: dict[Cell, int]) -> tup
 
 
 def peak(units: Sequence[Unit], given: dict[Cell, int]) -> int:
-    """Of this order of units that make what no other reads."""
+    """Return the peak of this order of units that make what no other reads."""
     most = sum(given.values())
     for n in range(1, len(units) + 1):
         later = set().union(*(unit.reads for unit in units[n:]))

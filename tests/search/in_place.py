@@ -28,7 +28,7 @@ Draw = Callable[[np.random.Generator], Chain]
 
 
 def _image(rng: np.random.Generator, fin: int, most: int = 9) -> tuple[Chain, str]:
-    """Of 4 or 8 bits, and what the layer makes of it."""
+    """Draw an image of 4 or 8 bits, and the type of what the layer makes of it."""
     height, width = (int(n) for n in rng.integers(1, most, 2))
     given, made = WIDTHS[int(rng.integers(4))]
     return Chain((height, width, fin), given), made

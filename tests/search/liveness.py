@@ -1,4 +1,4 @@
-"""How much is live while a layer runs in any order of its pixels, counted unit by unit."""
+"""Live data while a layer runs in any order of its pixels, counted unit by unit."""
 
 import numpy as np
 

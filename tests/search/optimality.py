@@ -33,7 +33,7 @@ from tests.strategies import test_ordinary
 from tests.strategies.test_ordinary import BOARD
 
 SECONDS, STATES = 10.0, 50_000
-"""Of the solver's work for one network, as it counts it; sets of rows that are looked at."""
+"""Most work of the solver for one network, as it counts it; most sets of rows looked at."""
 
 
 class Gap(NamedTuple):
@@ -133,7 +133,7 @@ def arena(profiles: Sequence[Profile], overlaps: Sequence[Overlap], most: int) -
 
 
 def view_of(number: int) -> View:
-    """Of one of two kinds of networks in turn: many short branches, and blocks of real ones."""
+    """Make one of two kinds of networks in turn: many short branches, and blocks of real ones."""
     graph = (test_ordinary.random_graph, graphs.random_graph)[number % 2](number)
     return View.of(graph.tensors, graph.input, needed(graph), graph.output)
 

@@ -182,8 +182,8 @@ def test_larger_layers_are_as_good_as_staircases(
 # --- tiny blocks of several operators: the best of all orders of their pixels
 
 BLOCK = (2, 2, 6)
-"""Where the sum's first pixel is made before the last one of the first convolution, the input's
-first one dies with that."""
+"""Shape in which, if the sum's first pixel is made before the last one of the first convolution,
+the input's first pixel dies with the latter."""
 
 
 def block() -> Graph:

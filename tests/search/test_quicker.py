@@ -78,7 +78,7 @@ def test_each_budget_of_flash_is_kept() -> None:
 
 
 def taken(plan: Plan, graph: Graph, hardware: Hardware) -> float:
-    """Of tables, beside those of the usual kernels."""
+    """Return the bytes of tables, beside those of the usual kernels."""
 
     def tables(each: Plan) -> float:
         forms = [
@@ -92,7 +92,7 @@ def taken(plan: Plan, graph: Graph, hardware: Hardware) -> float:
 
 
 def test_each_size_of_sram_is_kept() -> None:
-    """Where scratch has no room the layer has its usual kernel, whose scratch is less."""
+    """Use the usual kernel of a layer, whose scratch is less, where scratch has no room."""
     graph = network()
     usual, fast = (arena_bytes(each.plan(graph, board())) for each in (Ordinary(), FAST))
     kept = set()

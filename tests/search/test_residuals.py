@@ -1,4 +1,4 @@
-"""What residual blocks take beside their input, or their sum where that is larger, in pixels of the
+"""Peaks of residual blocks beside their input, or their sum where that is larger, in pixels of the
 sum; planned with each strategy in place.
 
 A block is two 3 x 3 convolutions, of stride 1, whose sum is with the input; or as at the start of a

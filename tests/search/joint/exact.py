@@ -21,7 +21,7 @@ from pipeline.schedules.rows import over_dying, saved
 SUM_NIBBLES = 8
 
 Row = tuple[str, int]
-"""Of a tensor; a vector is one."""
+"""Row of a tensor; a vector is one."""
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Network:
         return SUM_NIBBLES * self.graph.tensors[step.makes[0]].size if step.others else 0
 
     def alive(self, row: Row, done: int) -> bool:
-        """Of a row that is there."""
+        """Check whether a row that is there is still needed."""
         return row[0] == self.graph.output or bool(self.readers.get(row, 0) & ~done)
 
     def live(self, done: int) -> int:
@@ -161,7 +161,7 @@ def network_of(graph: Graph, hardware: Hardware, streamed: bool) -> Network:
 
 
 def _trace(network: Network) -> None:
-    """What nobody needs is not done, and reads nothing."""
+    """Leave out what nobody needs: it is not done, and reads nothing."""
     graph = network.graph
     for row in range(rows_of(graph, graph.output)):
         network.end |= network.makers[graph.output, row]
@@ -178,7 +178,7 @@ def rows_of(graph: Graph, tensor: str) -> int:
 
 
 def rows_read(graph: Graph, op: Operator, row: int) -> list[Row]:
-    """What row ``row`` of the output is made of."""
+    """List the rows that row ``row`` of the output is made of."""
     found = set()
     for operand in op.reads(graph.tensors):
         name, window = operand.tensor, operand.windows[0]
@@ -204,7 +204,7 @@ def adds_up(graph: Graph, op: Operator) -> bool:
 
 
 def _shares(graph: Graph, hardware: Hardware) -> dict[str, dict[str, int]]:
-    """Of each tensor, by the inputs it is made of, the nibbles that a row lies over a dying one."""
+    """Map each tensor, and each input it is made of, to the nibbles a row lies over a dying one."""
     draft = Draft(graph, hardware)
     for name in (graph.input, *(op.output for op in graph.operators)):
         (draft.hold_rows if rows_of(graph, name) > 1 else draft.hold)(name)

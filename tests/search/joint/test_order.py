@@ -17,7 +17,7 @@ from tests.tiers import quick
 
 @pytest.mark.parametrize("seed", quick(10, range(30), ci=8))
 def test_no_order_holds_less(seed: int) -> None:
-    """Of the 2 in 100 that may be more than the least, none is among these."""
+    """Compare networks that are none of the 2 in 100 whose peak may be more than the least."""
     found = joint_exact.compared(seed)
     assert found is None or found.planned == found.least
 
