@@ -51,7 +51,7 @@ ROOM = {
 """Times ``pmu_bytes`` that the arena may be, scratch and alignment included."""
 
 MEAN, WORST = 0.035, 0.105
-"""Of the bound, that addresses may cost."""
+"""Shares of the bound that addresses may cost, in the mean of all and at worst."""
 
 MOST_REPEATED: dict[str, dict[float, int]] = {
     "mobilenet_v2_w035_144": {0.1: 17_000, 0.3: 15_000},

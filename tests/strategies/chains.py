@@ -89,7 +89,7 @@ class Chain:
         return self.add(op, dtype)
 
     def middle(self, name: str, edge: int) -> Chain:
-        """What is last without ``edge`` pixels on each side."""
+        """Cut ``edge`` pixels off each side of what is last."""
         source = self.tensors[self.last]
         rows, columns, channels = source.shape
         op = Rearrange(

@@ -83,8 +83,8 @@ def single_transpose_debt(h: int, w: int, k: int, fin: int, fout: int) -> int:
 
 
 def row_debt(x: int, kernel: tuple[int, int], stride: tuple[int, int], fin: int, fout: int) -> int:
-    """What a finished row of ``x`` outputs leaves: x (fout - rs cs fin) - rs (kw - cs) fin, where
-    kw >= cs; of a column with rows and columns exchanged.
+    """Return what a finished row of ``x`` outputs leaves: x (fout - rs cs fin) - rs (kw - cs) fin,
+    where kw >= cs; of a column with rows and columns exchanged.
 
     Errors in the paper: eqs. 21 and 22 have + rs kw fin, as if the input that the window still
     reaches over were debt, and none of it were made stale by the stride. With strides of 1 this is

@@ -260,8 +260,8 @@ def residual(seed: int) -> Graph:
 
 
 def entrance(seed: int) -> Graph:
-    """How MobileNetV2 begins: a convolution of few channels, a depthwise and a pointwise one; with
-    8 bits the last one's sums are added channel by channel."""
+    """Build the beginning of MobileNetV2: a convolution of few channels, a depthwise and a
+    pointwise one; with 8 bits the last one's sums are added channel by channel."""
     rng = np.random.default_rng(seed)
     height, width = (int(n) for n in rng.integers(9, 22, 2))
     net = Net((height, width, int(rng.integers(3, 6))), seed)

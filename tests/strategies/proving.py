@@ -16,7 +16,7 @@ from tests.comparing import equal
 
 
 class Exact(NamedTuple):
-    """What the proof says, and the bytes of SRAM that the plan took when it ran."""
+    """Report of the proof, and the bytes of SRAM that the plan took when it ran."""
 
     report: Report
     sram_bytes: float

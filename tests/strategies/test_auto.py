@@ -1,4 +1,4 @@
-"""What a newcomer gets: a plan that fits if there is one, and one line that says which and why."""
+"""Plans for a newcomer: one that fits if there is one, and one line that says which and why."""
 
 from dataclasses import replace
 

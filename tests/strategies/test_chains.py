@@ -1,4 +1,4 @@
-"""What strategies in place owe one another, and what they refuse; the paper's network, its
+"""Promises of strategies in place to one another, and what they refuse; the paper's network, its
 published figures and the better ones of the slots layout; and networks with branches: layer by
 layer where that is small enough, else blocks pixel by pixel. That plans are proved and compute the
 reference is in tests/contracts; how little residual blocks take, in tests/search."""
@@ -191,8 +191,8 @@ def test_constants_are_resident_packed_and_apart(layout: Layout, weights_in: str
 
 
 def test_slots_keep_pixels_together() -> None:
-    """What makes the generated code fast: of 304 pixels of three layers one is in two pieces, the
-    8-channel pixels start on a byte, and what the dense layer reads is row-major."""
+    """Keep what makes the generated code fast: of 304 pixels of three layers one is in two pieces,
+    the 8-channel pixels start on a byte, and what the dense layer reads is row-major."""
     plan = herringbone()
     split = {}
     for name in ("conv1", "conv2", "conv3"):

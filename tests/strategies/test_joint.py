@@ -167,7 +167,7 @@ def test_rows_that_lie_over_others_have_the_weights_of_those_that_do_not() -> No
 
 @pytest.mark.ci
 def test_rows_outside_of_images_are_one_table() -> None:
-    """Of all sizes that have a zero point in common, as long as the longest."""
+    """Share one table among all sizes that have a zero point in common, as long as the longest."""
     graph = nets.ds_cnn((16,) * 3)
     text = generate(graph, Joint().plan(graph, L4R5), L4R5, {})["model.c"]
     assert re.findall(r"int8_t (nn_outside\w*)\[(\d+)\] =", text) == [("nn_outside_80_0", "80")]

@@ -74,7 +74,7 @@ def simulated(chain: Chain, plan: Plan) -> int:
 
 
 def best(chain: Chain) -> tuple[int, int]:
-    """Of all orders of the outputs: written after dying inputs are freed, and before."""
+    """Return the least peaks of all orders: dying inputs freed before a write, and after it."""
     op = chain.operators[0]
     return least_and_stored_first(units_of(op, chain.tensors), given_to(op, chain.tensors))
 
@@ -221,7 +221,7 @@ REACHING = [
 
 
 def exactly(out: Pixel, kernel: Pixel, stride: Pixel, fin: int, fout: int) -> Layer:
-    """Of an image whose last row and column are read."""
+    """Build a layer whose image's last row and column are read."""
     sides = ((n - 1) * s + k for n, s, k in zip(out, stride, kernel, strict=True))
     return layer_of(Chain((*sides, fin)).conv("y", fout, kernel, stride=stride))
 
@@ -238,7 +238,7 @@ def ruled(layer: Layer, x0: float) -> int:
 
 
 def test_the_debt_of_a_row_and_of_a_column() -> None:
-    """Of one in the middle, counted; eq. 21 as printed is never right."""
+    """Count the debt of one in the middle; eq. 21 as printed is never right."""
     wrong = 0
     for kernel, stride in REACHING:
         for x, fin, fout in ((4, 2, 9), (6, 3, 16)):

@@ -56,7 +56,7 @@ def network(name: str) -> Graph:
 
 
 def pmu_bytes(strategy: Strategy, graph: Graph, streamed: bool) -> float | None:
-    """Of a plan that is proved; None without one."""
+    """Return the peak of a plan that is proved; None without one."""
     board = replace(board_named("nucleo_l4r5zi"), streams_input=streamed)
     try:
         plan = roomy(strategy.plan(graph, board))

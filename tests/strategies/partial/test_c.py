@@ -147,8 +147,8 @@ def test_sums_over_windows(tmp_path: Path, bits: int, channels: int, seed: int) 
 
 
 def entrance(width: int = 8, bits: int = 8) -> Graph:
-    """How MobileNetV2 begins; the project layer's sums are added one channel at a time, or two
-    where those of the depthwise layer lie over those of the first."""
+    """Build the beginning of MobileNetV2; the project layer's sums are added one channel at a time,
+    or two where those of the depthwise layer lie over those of the first."""
     net = Net((18, 2 * width, 3))
     x = net.conv(net.depthwise(net.conv("input", 12, 3, 2)), 64 // bits)
     net.dense(net.average(x), 3)
@@ -212,7 +212,7 @@ def test_no_sum_of_a_keyword_network_is_rounded() -> None:
 
 @pytest.mark.parametrize("strategy", [Partial(search="pex", accumulator_bits=8), partial(8, 1)])
 def test_the_published_rules_alone(strategy: Partial) -> None:
-    """Where they or the number of channels are asked for, the board changes nothing."""
+    """Ignore the board where they or the number of channels are asked for."""
     graph = entrance()
     assert passes(planned(graph, strategy)) == passes(planned(graph, strategy, False)) == [12]
 

@@ -131,7 +131,7 @@ def test_random_networks_as_c(tmp_path: Path, seed: int, board: Hardware) -> Non
 
 
 def test_depthwise_in_its_inputs_place() -> None:
-    """Where it would need more than the stage does; else whole."""
+    """Run it channel by channel where it would need more than the stage does; else whole."""
     net = Net((24, 24, 1))
     x = net.conv("input", 4, 3, 2)
     x = net.conv(net.conv(x, 8, 3, 2), 64)
@@ -184,7 +184,7 @@ def test_a_stream_cannot_be_read_again() -> None:
 
 
 def test_no_patch_lies_wholly_in_the_padding() -> None:
-    """Of 8 rows padded to 12, the last of 4 patches would read none: the stage ends elsewhere."""
+    """Pad 8 rows to 12: the last of 4 patches would read none, so the stage ends elsewhere."""
     net = RandomNet((8, 8, 2))
     net.pad(((0, 4), (0, 0), (0, 0)))
     padded = net.conv(3, (1, 1))

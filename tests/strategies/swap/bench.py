@@ -37,14 +37,14 @@ TILES = ((128, 512, 1), (128, 8192, 10), (16, 512, 1))
 """KiB of a buffer, KiB of SRAM, frames: the first are an experiment's, the others its figures'."""
 SRAM, SMALL = 320_000, 56 * KIB
 NEAR = 1.10
-"""Of the bound's overhead; or less than ``LITTLE`` % of computing above it."""
+"""Multiple of the bound's overhead that is near; or less than ``LITTLE`` % of computing more."""
 LITTLE = 1.0
 SMALL_NEAR = 1.25
-"""Of the bound's time, in ``SMALL`` bytes of SRAM."""
+"""Multiple of the bound's time that is near, in ``SMALL`` bytes of SRAM."""
 
 
 def proofs() -> bool:
-    """Whether those that an experiment makes take too long."""
+    """Check whether proofs of the plans that an experiment makes take too long."""
     slow = False
     for graph in (network() for network in NETWORKS.values()):
         rates = paper_rates(graph)

@@ -142,7 +142,7 @@ def board(sram_bytes: int) -> Hardware:
 
 
 def best_plan(graph: Graph, sram_bytes: int, frames: int, rates: Rates) -> Plan:
-    """Of the scheduler ``best``, for a card of other rates than a board's."""
+    """Plan with the scheduler ``best``, for a card of other rates than a board's."""
     region, notes = best.search(graph, layers(graph), sram_bytes, frames, rates)
     return laid(region, graph, board(sram_bytes), frames, notes)
 

@@ -143,7 +143,7 @@ def test_other_weight_tiles_make_a_faster_schedule(monkeypatch: pytest.MonkeyPat
 
 
 def by_tile() -> Graph:
-    """Of the first layer's channels a tile at a time has room, with all that is made of it."""
+    """Build one where a tile of the first layer's channels, with all made of it, has room."""
     return (
         Chain("net", (6, 6, 32))
         .conv(40, 1)
@@ -223,7 +223,7 @@ def test_a_plan_takes_the_time_of_all_its_steps(seed: int) -> None:
 
 
 def test_needs_no_second_place_for_weights() -> None:
-    """Of a dense layer: the input, a row of weights and the output, where with DMA the next row
+    """Hold a dense layer's input, a row of its weights and its output, where with DMA the next row
     arrives meanwhile."""
     graph = Chain("net", (8, 8, 4)).dense(5).graph()
     parts = layers(graph)
@@ -276,7 +276,7 @@ def random_network(seed: int) -> Graph:
 
 
 def is_right(graph: Graph, share: float, frames: int = 1, work_us: float = 0.1) -> bool:
-    """Whether it fits in this share of its tensors; what is planned is right in any case."""
+    """Check whether it fits in this share of its tensors; what is planned is right in any case."""
     size = sum(tensor.size for tensor in graph.tensors.values())
     rates = Rates(work_us, Transfers(0.2, 3.0), Transfers(0.3, 5.0))
     plan = best_plan(graph, int(size * share), frames, rates)

@@ -1,4 +1,4 @@
-"""What no schedule is below: against the best of all schedules of toys, and element by element."""
+"""Lower bounds: against the best of all schedules of toys, and element by element."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def toy(widths: tuple[int, ...]) -> tuple[Graph, tuple[TiledLayer, ...]]:
 
 
 Row = tuple[int, int]
-"""Of weights: the number of the layer, and of the row."""
+"""Row of weights: the number of the layer, and of the row."""
 
 
 def orders(parts: tuple[TiledLayer, ...]) -> Iterator[tuple[Row, ...]]:
