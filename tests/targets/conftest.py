@@ -82,7 +82,7 @@ def model_weights() -> np.ndarray:
 
 
 def expected(images: np.ndarray) -> np.ndarray:
-    """What fixture/model.c answers."""
+    """Compute what fixture/model.c answers."""
     return (images.reshape(-1, 16).astype(np.int64) @ model_weights().T).astype(np.int16)
 
 

@@ -183,7 +183,7 @@ def test_the_firmware_itself_refuses_what_it_cannot_count(tmp_path: Path) -> Non
 
 
 def workspace(folder: Path, graph: Graph, images: int) -> Path:
-    """What the stages before generate leave, with so many test images."""
+    """Write what the stages before generate leave, with so many test images."""
     folder.mkdir()
     params = resolved(composed("hardware=host", "target.images=5"))
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
@@ -275,13 +275,13 @@ def test_an_unknown_simulator_and_a_missing_port_are_one_line(built: tuple[Path,
 
 
 BYTES = 16
-"""Of the stand-in's input."""
+"""Bytes of the stand-in's input."""
 
 LOOP = "\nfor (volatile int16_t n = 0; n < {}; n++) {{\n}}\n"
 
 
 def figures(folder: Path, name: str, fed: int, invoked: int) -> dict[str, Any]:
-    """Of a stand-in that makes so many rounds of a loop for each byte, and in nn_invoke."""
+    """Measure a stand-in that makes so many rounds of a loop for each byte, and in nn_invoke."""
     hardware = board_named(name)
     parts = {"feed": LOOP.format(fed), "invoke": LOOP.format(invoked)}
     size = built_stand_in(folder, hardware, **parts)

@@ -226,7 +226,7 @@ ROWS: tuple[tuple[str, tuple[Code, ...], bool], ...] = (
     ("the same, multiply and add (`vmla.f32`)", ((0xEE07, 0x7A27),), False),
     ("the same, division (`vdiv.f32`)", ((0xEEC7, 0x7A27),), False),
 )
-"""What it is, its code with what is before it, whether a Cortex-M0+ has it."""
+"""Instructions, their code with what is before it, whether a Cortex-M0+ has them."""
 
 
 def compiled(header: str, folder: Path) -> Path:

@@ -64,7 +64,7 @@ pytestmark = pytest.mark.usefixtures("compiled_once", "no_host")
 
 COUNT = 100
 PLAN_BYTES = (3_400, 4_200)
-"""What activations in the Mega's SRAM may take: the joint schedule with the input held."""
+"""Range that activations in the Mega's SRAM may take: the joint schedule, its input live."""
 POINTWISE_CYCLES_A_MAC = 12
 
 

@@ -290,7 +290,7 @@ def test_the_chip_sees_each_call_of_nn_invoke(tmp_path: Path, arduino: Hardware)
 def test_the_chip_counts_functions_where_it_is_not_told_steps(
     tmp_path: Path, arduino: Hardware
 ) -> None:
-    """What a function calls counts with it only where it is the compiler's own."""
+    """Count what a function calls with it only where it is the compiler's own."""
     folder = generate(tmp_path / "g", arduino, model(WORK, invoke="one(); two(); one();"))
     size = toolchain.build(folder, tmp_path, arduino)
     assert not size.steps and not any(name.startswith("__") for name in size.code)

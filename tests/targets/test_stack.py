@@ -41,7 +41,7 @@ def sbiw_y(value: int) -> int:
 
 
 def dropping(count: int) -> tuple[int, ...]:
-    """What gcc has after a call to take ``count`` bytes of arguments off the stack."""
+    """Encode what gcc has after a call to take ``count`` bytes of arguments off the stack."""
     adiw = 0x9600 | (count & 0x30) << 2 | count & 0xF
     return 0xB78D, 0xB79E, adiw, 0xB60F, 0x94F8, 0xBF9E, 0xBE0F, 0xBF8D
 

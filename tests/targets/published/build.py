@@ -39,7 +39,7 @@ int _lseek(int file, int at, int from) { (void)file, (void)at, (void)from; retur
 int _close(int file) { (void)file; return -1; }
 int _isatty(int file) { (void)file; return 0; }
 """
-"""What the C library asks of a system."""
+"""Functions that the C library asks of a system."""
 
 
 def joined(
@@ -122,7 +122,7 @@ FOLDERS = (
 
 
 def cmsis_sources(clone: Path) -> list[Path]:
-    """Of the functions that networks call, from a clone of github.com/ARM-software/CMSIS_5."""
+    """List the sources of called functions in a clone of github.com/ARM-software/CMSIS_5."""
     return [
         path for name in FOLDERS for path in sorted((clone / "CMSIS/NN/Source" / name).glob("*.c"))
     ]
@@ -242,7 +242,7 @@ int published(void *input, void *output) {
     return tvmgen_default_run((void *)given, (void *)made);
 }
 """
-"""What the program asks of its platform: memory, as src/tvmruntime.cpp of the entries has it."""
+"""Functions that the program needs: memory, as src/tvmruntime.cpp of the entries has it."""
 
 
 def tvm(code: Path, clones: Path, name: str, output: Path, hardware: Hardware) -> Path:
