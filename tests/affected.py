@@ -32,7 +32,7 @@ Changes = Mapping[str, list[int]]
 
 @dataclass
 class Choice:
-    """What is run, and what reaches the change and is left out.
+    """Tests to run, and those that reach the change and are left out.
 
     Attributes:
         files: test files that are run whole.
@@ -55,7 +55,7 @@ class Choice:
 
 
 def changed(root: Path, base: str) -> Changes:
-    """What differs from where this branch left ``base``."""
+    """List the lines, by file, that differ from where this branch left ``base``."""
 
     def git(*words: str) -> list[str]:
         command = ["git", *words]
@@ -120,7 +120,7 @@ def naming(root: Path, file: str) -> list[str]:
 
 
 def chosen(root: Path, changes: Changes, record: Reach, costs: Mapping[str, float]) -> Choice:
-    """What goes into ``BUDGET_SECONDS``."""
+    """Choose what goes into ``BUDGET_SECONDS``."""
     choice, tests = Choice(), set(all_tests(root))
     for file in sorted(changes.keys() & tests):
         choice.take(file, costs.get(file, UNKNOWN_SECONDS))

@@ -1,4 +1,4 @@
-"""What becomes of random networks with any strategy on any board: thousands of them.
+"""Try random networks with any strategy on any board: thousands of them.
 
     python -m tests.campaign FILE [--count 2040] [--seed 0] [--jobs 2]
 
@@ -23,7 +23,7 @@ from typing import Any
 from tests.contracts.triples import FAMILIES, GOOD, PAIRS, STRATEGIES, End, Triple, tried
 
 PATIENCE_SECONDS = 120
-"""Of processor time."""
+"""Most processor time for one triple."""
 
 Row = dict[str, Any]
 
@@ -47,7 +47,7 @@ def _late(*_: object) -> None:
 
 
 def table(rows: Sequence[Row]) -> Iterable[str]:
-    """Of each pair: runs / refused / does not fit / anything else."""
+    """Yield a table: of each pair, runs / refused / does not fit / anything else."""
     yield f"| strategy | {' | '.join(FAMILIES)} |"
     yield "| --- |" + " --- |" * len(FAMILIES)
     for strategy in (each.name for each in STRATEGIES):

@@ -26,7 +26,7 @@ def equal(got: Any, expected: Any, **about: object) -> None:
 
 
 def difference(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> str:
-    """How many elements differ, and of the first one where it is and both values."""
+    """Say how many elements differ, and of the first one where it is and both values."""
     if got.shape != expected.shape:
         return f"shape {expected.shape} expected, got {got.shape}"
     wrong = np.argwhere(got != expected)
@@ -36,8 +36,8 @@ def difference(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> str
 
 
 def said(graph: Graph, plan: Plan, folder: Path, board: str) -> dict[str, object]:
-    """What ``equal`` says of the results of ``plan``'s C in ``folder``: the tensor that is compared
-    and the layer that makes it, the strategy, the board, the C's file."""
+    """Collect what ``equal`` says of the results of ``plan``'s C in ``folder``: the tensor that is
+    compared and the layer that makes it, the strategy, the board, the C's file."""
     return {
         "layer": graph.producer(graph.output).name,
         "tensor": graph.output,

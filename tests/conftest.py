@@ -1,4 +1,4 @@
-"""What holds for all tests: their tiers (see CONTRIBUTING.md), and what each of them costs."""
+"""Setup of all tests: their tiers (see CONTRIBUTING.md), and what each of them costs."""
 
 import gc
 import os

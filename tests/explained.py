@@ -38,7 +38,7 @@ def about(name: str, value: object) -> str:
 
 
 def told(info: pytest.ExceptionInfo[BaseException]) -> Iterator[str]:
-    """What the frames of test files hold, the innermost first, each thing once."""
+    """Yield what the frames of test files hold, the innermost first, each thing once."""
     frames = [entry for entry in info.traceback if Path(entry.path).is_relative_to(ROOT / "tests")]
     for entry in reversed(frames):
         for name, value in entry.locals.items():

@@ -108,7 +108,7 @@ class Net:
         return tuple(dict.fromkeys(name for name in operands if name not in held)), held
 
     def clip(self) -> tuple[int, int] | None:
-        """Of a fused activation, sometimes."""
+        """Draw the clip of a fused activation, sometimes."""
         low = int(self.rng.integers(-40, 10))
         return (low, int(self.rng.integers(60, 128))) if self.rng.random() < 0.4 else None
 

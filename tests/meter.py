@@ -13,11 +13,11 @@ import pytest
 from tests import durations
 
 LIMIT_SECONDS = 8.0
-"""Of a test without a marker: one that takes longer belongs behind ``ci`` or ``slow``."""
+"""Limit for a test without a marker: one that takes longer belongs behind ``ci`` or ``slow``."""
 SAID_SECONDS = 30.0
 """A run that takes less says no totals."""
 WORK_EVERY_SECONDS = 20.0
-"""How often the fixed piece of work is timed, in processor time."""
+"""Processor time between two timings of the fixed piece of work."""
 
 
 def used_seconds() -> float:
@@ -127,7 +127,7 @@ class Collector:
         return log
 
     def _whole(self) -> bool:
-        """Whether whole files ran, as users run them; the recorder makes tests slow."""
+        """Check whether whole files ran, as users run them; the recorder makes tests slow."""
         given = ("keyword", "only", "deselect", "lf")
         chosen = any(self.config.getoption(word, None) for word in given)
         chosen = chosen or self.config.pluginmanager.hasplugin("tests.recorder")

@@ -19,7 +19,7 @@ AREAS = (
     "search", "placement", "schedules", "kernels", "codegen", "quantize", "plan", "importers",
     "measure.py", "training",
 )  # fmt: skip
-"""Of pipeline/, an equal share of the mutants each; ``plan`` is where plans are verified."""
+"""Areas of pipeline/ with an equal share of the mutants each; ``plan`` verifies plans."""
 TEMPLATES = "templates"
 IN_TEMPLATES = 0.2
 """Share of the mutants that are in firmware/kernels."""

@@ -115,12 +115,12 @@ def reaching(mutant: Mutant, record: Recording | Reach) -> list[str]:
 
 @cache
 def slowness() -> float:
-    """How many times as long as the record's machine this one takes."""
+    """Measure how many times as long as the record's machine this one takes."""
     return max(1.0, work_seconds() / durations.read().work_seconds)
 
 
 def tried(copy: Path, mutant: Mutant, record: Recording | Reach) -> Row:
-    """What became of a mutant, and the test that failed."""
+    """Return what became of a mutant, and the test that failed."""
     tests, every = reaching(mutant, record), isinstance(record, Recording)
     row: Row = {"mutant": mutant.name, "area": mutant.area, "reached_by": len(tests), "all": every}
     timeout = TEST_SECONDS * slowness()
@@ -147,7 +147,7 @@ def tried(copy: Path, mutant: Mutant, record: Recording | Reach) -> Row:
 
 
 def checked(copy: Path, mutant: Mutant) -> Row:
-    """Whether ``make check`` finds a mutant, and how long it takes."""
+    """Check whether ``make check`` finds a mutant, and how long it takes."""
     began = time.monotonic()
     with mutated(copy, mutant):
         code, out = ran(copy, ["tests.affected"], 1800)
@@ -183,8 +183,8 @@ def read(path: Path) -> list[Row]:
 def stands(
     row: Row, tests: Container[str], whole: bool, survivors: bool, same: Container[str] = ()
 ) -> bool:
-    """Whether a campaign need not try a mutant again; ``whole``: survivors can meet all tests;
-    ``same``: those that are known to change nothing."""
+    """Check whether a campaign need not try a mutant again; ``whole``: survivors can meet all
+    tests; ``same``: those that are known to change nothing."""
     if not row["killed"]:
         return row["mutant"] in same or (not survivors and row["all"] >= whole)
     by: str = row["by"]

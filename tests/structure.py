@@ -1,4 +1,4 @@
-"""What the packages of pipeline/ import, drawn in docs/architecture.md.
+"""Imports between the packages of pipeline/, drawn in docs/architecture.md.
 
 ``python -m tests.structure`` brings the drawing up to date.
 """

@@ -61,7 +61,7 @@ def attempt(strategy: dict[str, object], hardware: Hardware, graph: Graph) -> st
 
 
 def answers(strategy: dict[str, object], name: str) -> list[str]:
-    """Of each kind of network what a board makes of it, without the board's name."""
+    """Say what a board makes of each kind of network, without the board's name."""
     hardware = boards.load_hardware(name)
     said = [attempt(strategy, hardware, graph) for graph in KINDS]
     said = [answer.replace(f" ({hardware.name})", "") for answer in said]

@@ -1,4 +1,4 @@
-"""Which tests a change reaches, and which of them go into a minute."""
+"""Tests that a change reaches, and which of them go into a minute."""
 
 import subprocess
 import sys

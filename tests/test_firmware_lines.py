@@ -1,4 +1,4 @@
-"""Which lines of firmware/ ran: counted by gcov, told by marks at the ends of lines."""
+"""Lines of firmware/ that ran: counted by gcov, told by marks at the ends of lines."""
 
 import subprocess
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""What keeps the project readable: who may import whom, how long a file is, one registry."""
+"""Rules that keep the project readable: who may import whom, how long a file is, one registry."""
 
 import ast
 import re

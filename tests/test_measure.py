@@ -73,7 +73,7 @@ def measured(
 
 
 def test_accuracy_and_mismatches() -> None:
-    """Of these images; names are the contract."""
+    """Check them on these images; names are the contract."""
     images = np.zeros((3, 28, 28, 1), np.uint8)
     outputs = {"device_outputs": np.zeros((0, 10)), "host_outputs": np.zeros((2, 10))}
     with pytest.raises(ThimbleError, match="2 answers for 3 images"):
@@ -175,7 +175,7 @@ def test_a_modelled_latency_has_its_band_and_a_boards_own_timer_its_clock() -> N
 
 
 def test_agreement_is_with_the_float_networks_labels() -> None:
-    """Of the images that it was asked about; its accuracy is of the same."""
+    """Compare the images that it was asked about; its accuracy is of the same."""
     host = np.zeros((6, 10), np.int16)
     host[range(6), [3, 1, 4, 1, 5, 9]] = 1
     says, labels = np.array([3, 1, 4, 2]), np.array([3, 1, 0, 0, 5, 9])

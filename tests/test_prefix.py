@@ -142,7 +142,7 @@ def built(place: Path, files: dict[str, str], hardware: Hardware) -> Iterator[tu
 @needs_avr
 @pytest.mark.parametrize("weights_in", quick(["stream"], ["sram", "stream"]))
 def test_firmware_of_any_prefix_runs(weights_in: str, shim: Path, tmp_path: Path) -> None:
-    """What is measured finds its functions and variables, and so do checks of the build."""
+    """Find functions and variables when measuring, and in checks of the build."""
     graph, hardware = nibbles(), load_hardware(weights_in=weights_in)
     plan = Herringbone("slots").plan(graph, hardware)
     files = {**generate(graph, plan, hardware, {}), **harness_sources(hardware)}

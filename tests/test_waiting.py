@@ -16,7 +16,7 @@ TIMED = (
 MEASURED = {
     *("tests/runner/test_kills.py", "tests/bench.py", "tests/mutate.py", "tests/test_waiting.py")
 }
-"""How long parts of a run take tells at which moments to kill it, or is a result, no more."""
+"""Files in which the time of parts of a run tells when to kill it, or is a result, no more."""
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py"))
 
 

@@ -1,4 +1,4 @@
-"""Which of a test's parameters ``make test`` runs; the others are for ``.ci/run``."""
+"""Tiers of a test's parameters: those that ``make test`` runs; the others are for ``.ci/run``."""
 
 from collections.abc import Collection, Iterable
 from typing import Any

@@ -135,7 +135,7 @@ def test_what_becomes_bytes(tmp_path: Path, images: Any, labels: Any) -> None:
 
 
 def test_standardised_images_are_told_how_to_become_bytes(tmp_path: Path) -> None:
-    """What is said is done, and gives 256 values over the whole range."""
+    """Follow the advice: it gives 256 values over the whole range."""
     images = np.random.default_rng(1).normal(size=(20, 8, 6)).astype(np.float32)
     with pytest.raises(ThimbleError, match=r"train_images in .* is float32 of -") as caught:
         Npz(path=saved(tmp_path, train_images=images)).read()

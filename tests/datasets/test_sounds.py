@@ -231,7 +231,7 @@ def test_silence_alone_is_silent_and_other_rates_change_nothing_else() -> None:
 
 
 def test_others_are_refused(spoken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another release of espeak-ng speaks is another set: the hash is that of 1.51."""
+    """Tell the speech of another release of espeak-ng apart: the hash is that of 1.51."""
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     spoken.write_bytes(spoken.read_bytes()[:-1])
     with pytest.raises(ThimbleError) as error:

@@ -1,4 +1,4 @@
-"""Where data sets come from, and the store that keeps them: fetched once, whole, or one line."""
+"""Sources of data sets, and the store that keeps them: fetched once, whole, or one line."""
 
 import gzip
 import http.server
@@ -32,7 +32,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Of a folder of files."""
+    """Serve a folder of files."""
     damaged = archive({"inner/good": b"content" * 1000})[:-40]
     content = {"good.gz": gzip.compress(b"content"), "cut.gz": b"half", "bad.tar.gz": damaged,
                "all.tar.gz": archive({"inner/good": b"content"})}  # fmt: skip

@@ -72,8 +72,8 @@ def test_leakage_is_that_of_eq_31() -> None:
 
 @pytest.mark.parametrize("together", [0.0, 0.5])
 def test_cross_terms_are_those_of_eq_31(together: float) -> None:
-    """Of a tone and its third harmonic the bin has P_m + 2/3 P_m,3m + 1/9 P_3m: in phase amplitudes
-    add up, in opposite phase they take from each other, within 1 dB."""
+    """Expect P_m + 2/3 P_m,3m + 1/9 P_3m of a tone and its third harmonic in its bin: in phase
+    amplitudes add up, in opposite phase they take from each other, within 1 dB."""
     ear = SquareWave()
     hertz = ear.frequencies_hz[8]
     first, third = (

@@ -1,4 +1,4 @@
-"""What a network costs, counted apart from the library: by hooks, and on torch.export's graph."""
+"""Costs of a network, counted apart from the library: by hooks, and on torch.export's graph."""
 
 import math
 from collections.abc import Iterator
@@ -130,7 +130,7 @@ def computed(model: Model) -> Memory:
 
 
 def sized(node: Node) -> bool:
-    """Whether it is an activation: the input, or computed from it."""
+    """Check whether it is an activation: the input, or computed from it."""
     if node.op == "placeholder":
         return not node.name.startswith(("p_", "b_", "c_"))
     return node.op == "call_function"

@@ -1,5 +1,5 @@
-"""What the published counts do not show: other sizes, layers, blocks, pools of pixels, and weights
-that bring their sizes."""
+"""Properties that the published counts do not show: other sizes, layers, blocks, pools of pixels,
+and weights that bring their sizes."""
 
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ def test_ds_cnn_pads_as_tensorflow() -> None:
 
 
 def test_pex_halves_the_image_in_the_first_projection() -> None:
-    """Where table 3's 226 kB of partial execution come from: 3x224x224 + 2x112x112 + 16x56x56."""
+    """Explain table 3's 226 kB of partial execution: 3x224x224 + 2x112x112 + 16x56x56."""
     shapes = []
     network = MobileNetV2(early_downsampling=True).build().eval()
     for block in network.get_submodule("blocks")[:3]:

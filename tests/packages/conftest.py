@@ -59,7 +59,7 @@ class Uno:
     program: Path
 
     def __call__(self, elf: Path, line: bytes, image: int, lines: int) -> tuple[str, int]:
-        """What the sketch said to ``line``, images of so many bytes, and how deep its stack was."""
+        """Send ``line``, images of so many bytes; return the answer and the stack's depth."""
         command = [self.program, elf, PIECE, str(image), str(lines)]
         done = subprocess.run(command, input=line, capture_output=True, check=False)
         assert done.returncode == 0, (done.returncode, done.stdout[-300:])
@@ -85,7 +85,7 @@ CORE = Path("/usr/share/arduino/hardware/arduino/avr")
 SOURCES = CORE / "cores" / "arduino"
 
 FOR_OLD_GCC = {"WString.cpp": "-DDECIMAL_DIG=__DECIMAL_DIG__"}
-"""What the core's own sources need for Debian's avr-gcc 5.4, whose float.h lacks it in C++."""
+"""Options that the core's own sources need for avr-gcc 5.4, whose float.h lacks it in C++."""
 
 needs_core = pytest.mark.skipif(
     not (CORE / "platform.txt").is_file() or shutil.which("avr-g++") is None,
@@ -94,7 +94,7 @@ needs_core = pytest.mark.skipif(
 
 
 def properties() -> dict[str, str]:
-    """Of platform.txt, and of the Uno in boards.txt as the platform sees it."""
+    """Read platform.txt, and of boards.txt the Uno as the platform sees it."""
     lines = (CORE / "platform.txt").read_text().splitlines()
     for line in (CORE / "boards.txt").read_text().splitlines():
         if line.startswith("uno."):

@@ -59,7 +59,7 @@ def built(found: Library, folder: Path, *options: str) -> Path:
 
 
 def expected(graph: Graph) -> list[int]:
-    """Of the image that the example makes."""
+    """Compute the outputs for the image that the example makes."""
     tensor = graph.tensors[graph.input]
     image = (7 * np.arange(tensor.size) % 256).astype(np.uint8).view(tensor.dtype.stored)
     given = image.astype(np.int64).reshape(1, *tensor.shape)
@@ -67,7 +67,7 @@ def expected(graph: Graph) -> list[int]:
 
 
 def pruned() -> Graph:
-    """Of 8 bits, with squeeze-and-excite, half of its channels left."""
+    """Make a network of 8 bits, with squeeze-and-excite, half of its channels left."""
     small = Width(width=0.5, epochs=0).prune(MODEL, weights(), DATA, Run(1))
     return Int8(images=4).from_float(stored.from_arrays(small.weights), DATA)
 

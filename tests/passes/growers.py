@@ -44,7 +44,7 @@ def thinned(net: Net, *shares: float) -> None:
 
 
 def convolution(net: Net) -> None:
-    """Of one group, of some, depthwise; around padding, with strides and dilations."""
+    """Add a convolution of one group, of some or depthwise; with padding, strides, dilations."""
     rng, channels = net.rng, net.here[-1]
     divisors = [n for n in range(1, channels + 1) if channels % n == 0]
     groups = int(rng.choice([1, 1, channels, rng.choice(divisors)]))
@@ -188,7 +188,7 @@ def concat(net: Net) -> None:
     here, axis = net.last, int(net.rng.integers(len(net.here)))
 
     def joined(name: str) -> tuple[Any, ...]:
-        """What has to be equal."""
+        """Return what has to be equal."""
         tensor = net.tensors[name]
         rest = tensor.shape[:axis] + tensor.shape[axis + 1 :]
         return len(tensor.shape), rest, tensor.scale, tensor.zero_point
@@ -210,7 +210,7 @@ WAYS: tuple[tuple[type[Operator], Callable[[Net], object]], ...] = (
 """With the class of the operator that is made; what passes look for is there more than once."""
 
 IMAGES = (AveragePool2d, Conv2d, MaxPool2d)
-"""What takes (h, w, c) alone."""
+"""Operators that take (h, w, c) alone."""
 
 LARGEST = 400
 """Elements of what grows on: a thousand networks shall take seconds."""

@@ -87,7 +87,7 @@ def modelled(count: int) -> Iterator[list[str]]:
 
 
 def rows(text: str, hardware: Hardware) -> list[Taken]:
-    """What each inference took, of ``nn_invoke``."""
+    """Read what each inference took, of ``nn_invoke``."""
     lines = [line.split()[: len(qemu_cycles.COUNTS)] for line in text.splitlines()]
     timed = qemu_cycles._timed(np.array(lines, np.int64), hardware)
     found = np.rint(timed[:, [0, qemu_cycles.MEDIAN]]).astype(int).tolist()
@@ -97,7 +97,7 @@ def rows(text: str, hardware: Hardware) -> list[Taken]:
 def theirs(
     graph: Graph, hardware: Hardware, clone: Path, built_library: Path, layered: bool
 ) -> tuple[Taken, list[tuple[str, Taken]]]:
-    """Of the random input; and of each layer, by runs of nothing else, one after the other."""
+    """Measure CMSIS-NN on the random input; and each layer in turn, by runs of nothing else."""
     given, program = frames(graph, FRAMES)[::-1], Program(graph)
     count = len(program.operators)
     alone = [(0, 0), *((n, n + 1) for n in range(count))] if layered else []
@@ -130,7 +130,7 @@ def theirs(
 
 
 def ours(graph: Graph, hardware: Hardware) -> tuple[Taken, dict[str, Taken]]:
-    """Of the random input; and of each layer that has code of its own."""
+    """Measure our C on the random input; and each layer that has code of its own."""
     given = frames(graph, FRAMES)[::-1]
     with tempfile.TemporaryDirectory(prefix="thimble.") as folder, modelled(1):
         size = built(Path(folder), graph, hardware, FASTEST.plan(graph, hardware))

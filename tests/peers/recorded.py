@@ -1,4 +1,4 @@
-"""What ``python -m tests.peers.cmsis_nn`` measured last."""
+"""Figures that ``python -m tests.peers.cmsis_nn`` measured last."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What stands beside CMSIS-NN was measured with it, and nothing that compared nothing ends well."""
+"""Figures beside CMSIS-NN were measured with it, and nothing that compared nothing ends well."""
 
 import os
 import re

@@ -32,7 +32,7 @@ def random_profile(rng: Rng, steps: int) -> Profile:
 
 
 def random_overlaps(rng: Rng, profiles: list[Profile]) -> list[Overlap]:
-    """Of pairs where one part begins as another ends."""
+    """Draw overlaps of pairs where one part begins as another ends."""
     every = [((n, m), part) for n, p in enumerate(profiles) for m, part in enumerate(p.parts)]
     return [
         Overlap(over, under, int(rng.integers(-4, 4)), below.size)
@@ -115,7 +115,7 @@ def smaller(
 
 
 def blocks(seed: int, count: int, steps: int, largest: int) -> list[Profile]:
-    """Of one part each, a third of which begin at even cells."""
+    """Draw profiles of one part each, a third of which begin at even cells."""
     rng = np.random.default_rng(seed)
     first = rng.integers(steps, size=count)
     last = np.minimum(steps - 1, first + rng.integers(0, 4, count))
@@ -155,7 +155,7 @@ def test_an_output_over_a_dying_input() -> None:
 
 
 def test_rows_in_one_piece_die_one_by_one() -> None:
-    """What is made after the second row died lies over it."""
+    """Place what is made after the second row died over it."""
     rows = Profile(tuple(Block(4, 0, n) for n in range(3)), offsets=(0, 4, 8))
     made = [Profile((Block(4, 1, 3),)), Profile((Block(4, 2, 3),))]
     assert place([rows, *made]).cells == 12

@@ -1,5 +1,5 @@
-"""What is tied to what, and that a network without some channels is the one with them at zero;
-limits are kept, and nothing more goes than has to, compared with all choices of channels."""
+"""Channels that are tied to one another, and a network without some, which is the one with them at
+zero; limits are kept, and nothing more goes than has to, compared with all choices of channels."""
 
 from collections.abc import Callable
 from functools import cache
@@ -160,7 +160,7 @@ def test_layers_that_share_a_channel_are_one_group() -> None:
 
 
 def test_a_slice_keeps_a_channel() -> None:
-    """Of eight channels the first two are in no slice: they alone would leave nothing to add."""
+    """Slice eight channels but the first two: they alone would leave nothing to add."""
     found = couplings(graph_of(CASES["some channels twice"][0](), SHAPE))
     kept = ~found.everything()
     kept[found.layers["conv"][:2]] = True

@@ -85,7 +85,7 @@ def test_pixels_alone_are_not_normalized() -> None:
 
 
 def sums(graph: FloatGraph) -> dict[str, torch.Tensor]:
-    """Of each layer with weights, (…, channels)."""
+    """Compute the sums of each layer with weights, (…, channels)."""
     values, found = {graph.input: FRAMES}, {}
     for node in graph.nodes:
         given = [values[name] for name in node.inputs]

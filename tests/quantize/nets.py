@@ -38,7 +38,7 @@ def residual() -> nn.Module:
 
 @dataclass(frozen=True)
 class Own(Model):
-    """Of the same random weights each time."""
+    """Model of the same random weights each time."""
 
     network: Callable[[], nn.Module] = residual
 

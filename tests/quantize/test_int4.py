@@ -133,7 +133,7 @@ def test_parameters_become_a_graph_of_their_size() -> None:
 
 @pytest.mark.parametrize("images", [0, 50])
 def test_weights_without_thresholds_get_the_best_ones(images: int) -> None:
-    """Of any training, on images or on pictures of nothing; the same ones again."""
+    """Take weights of any training, on images or on pictures of nothing; the same ones again."""
     torch.manual_seed(4)
     model = Mnist2kb()
     weights = state_arrays(model.build())
@@ -246,7 +246,7 @@ def test_the_step_is_a_fraction_of_the_threshold() -> None:
 
 
 def loss_and_gradients(x: float, log2_t: float) -> tuple[float, float, float]:
-    """Of a quantized value y alone: y, dy/dx, dy/dlog2_t."""
+    """Return y, dy/dx, dy/dlog2_t of a quantized value y alone."""
     form = FORMATS[0]
     value = torch.tensor([x], requires_grad=True)
     threshold = torch.tensor(log2_t, requires_grad=True)

@@ -72,7 +72,7 @@ def opened(browser: Any, path: Path, size: tuple[int, int] = DESKTOP, dark: bool
 
 
 def fits_across(page: Any) -> bool:
-    """Whether nothing makes the page wider than its window."""
+    """Check whether nothing makes the page wider than its window."""
     root = "document.documentElement"
     return bool(page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"))
 
@@ -86,7 +86,7 @@ def too_faint(page: Any) -> list[str]:
 
 
 def walked(page: Any) -> list[str]:
-    """What Tab reaches, one after another, until it leaves the page: each is seen to be focused."""
+    """List what Tab reaches, in turn, until it leaves the page: each is seen to be focused."""
     found: list[str] = []
     for _ in range(400):
         page.keyboard.press("Tab")
@@ -107,7 +107,7 @@ def walked(page: Any) -> list[str]:
 
 
 def ink(page: Any, selector: str) -> int:
-    """How many different colours a canvas shows."""
+    """Count the different colours that a canvas shows."""
     return int(page.evaluate(
         """selector => {
             const canvas = document.querySelector(selector);

@@ -101,4 +101,4 @@ KINDS = (
     *("partial", "patch", "row_ring", "rows_anywhere"),
 )
 RAN = ("slots",)
-"""Of which there is the page of a run."""
+"""Kinds whose page is that of a run."""

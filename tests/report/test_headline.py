@@ -1,4 +1,4 @@
-"""What stands on top, and the bars and tables below: verdict, figures, memories, words, peak."""
+"""Top of the page, and the bars and tables below: verdict, figures, memories, words, peak."""
 
 from dataclasses import replace
 from typing import Any

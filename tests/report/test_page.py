@@ -53,7 +53,7 @@ class Strict(HTMLParser):
 
 
 def told(text: str) -> str:
-    """What a person reads; the page is whole, and nothing is fetched."""
+    """Return what a person reads; the page is whole, and nothing is fetched."""
     parser = Strict()
     parser.feed(text)
     assert not parser.open and not parser.outside and "http" not in text

@@ -1,4 +1,4 @@
-"""What a step needs, against what the operator's windows read, output by output."""
+"""Needs of a step, against what the operator's windows read, output by output."""
 
 from itertools import product
 

@@ -125,7 +125,7 @@ def test_rows_apart_from_what_they_are_made_of_have_fast_kernels(seed: int, tmp_
 
 
 def overlap(plan: Plan, step: Compute) -> bool:
-    """Whether it writes what it reads."""
+    """Check whether it writes what it reads."""
     named = [(piece, plan.buffer[piece.buffer]) for piece in (step.out, *step.ins)]
     written, *read = (
         set(buffer.cells(piece.box(buffer.shape, {})).reshape(-1).tolist())

@@ -26,8 +26,8 @@ RESIDENT = replace(STREAMED, streams_input=False)
 
 
 def places(plan: Plan, graph: Graph, output_row: int) -> list[tuple[str, int]]:
-    """Of each step behind output row ``output_row``, up to the next one: what it is, and where the
-    row that it makes begins."""
+    """List each step behind output row ``output_row``, up to the next one: what it is, and where
+    the row that it makes begins."""
     found, row = list[tuple[str, int]](), -1
     for step in plan.tracks[0].steps:
         piece = step.dst if isinstance(step, Move) else step.out  # type: ignore[union-attr]
@@ -85,7 +85,7 @@ def test_rows_are_made_as_late_as_possible() -> None:
 
 
 def test_what_stays_for_the_next_window() -> None:
-    """Of a spotter's: one row of the image (kernel 3, stride 2), two of the first convolution; the
+    """Keep one row of a spotter's image (kernel 3, stride 2), two of the first convolution; the
     dense layer reads five rows, of which the next window's reads four."""
     graph = Windows(2, 2).graph(spotter())
     row = {name: graph.tensors[name].bytes / graph.tensors[name].shape[0]
@@ -94,7 +94,7 @@ def test_what_stays_for_the_next_window() -> None:
 
 
 def test_windows_with_ends_of_their_own_keep_what_they_share() -> None:
-    """Of ``padded``: two rows of the image; all rows of the convolution but the first."""
+    """Keep two rows of the image of ``padded``; all rows of the convolution but the first."""
     graph = Windows(2, 1).graph(padded())
     image, conv = (graph.tensors[name].bytes / graph.tensors[name].shape[0]
                    for name in ("image", "conv0"))  # fmt: skip
@@ -121,7 +121,7 @@ def test_tensors_may_be_called_as_rows_of_others() -> None:
 
 @pytest.mark.parametrize("board", [STREAMED, RESIDENT], ids=["streamed", "resident"])
 def test_windows_that_lie_in_the_padding(board: Hardware) -> None:
-    """Of one row above the image: nothing of what comes before is made."""
+    """Pad by one row above the image: nothing of what comes before is made."""
     net = Net((1, 1, 1), np.random.default_rng(1))
     net.conv(1, (1, 1))
     net.conv(1, (1, 1))

@@ -143,7 +143,7 @@ def convolutions(steps: Sequence[Step]) -> Iterator[Compute]:
 
 @pytest.mark.parametrize("kept_bytes", [0, 64])
 def test_a_loop_gets_on_without_the_scratch_that_there_is_no_room_for(kept_bytes: int) -> None:
-    """What a driver keeps is no room. Planning did not end once, since it looked for scratch
+    """Leave room for what a driver keeps. Planning did not end once, since it looked for scratch
     outside of loops alone."""
     wide = replace(core(), card=Card(bytes=1 << 33))
     fast, graph = pointwise(wide)

@@ -39,7 +39,7 @@ class Taken:
 
 
 def measured(folder: Path, hardware: Hardware, name: str, size: int) -> Taken:
-    """Of one call for ``size`` bytes."""
+    """Measure one call for ``size`` bytes."""
     about = 0 if name.startswith("encrypted") else size
     message = size - about if not name.startswith("none") else size
     files = ("chacha20_poly1305.h", "chacha20_poly1305.c", "crc32.h")

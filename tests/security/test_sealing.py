@@ -158,7 +158,7 @@ def test_sums_at_the_edge_of_the_modulus(built: Built) -> None:
 
 
 def test_any_message_is_that_of_cryptography(built: Built) -> None:
-    """Of every length up to some blocks, and some thousands of bytes, at any byte of a word."""
+    """Try every length up to some blocks, and some thousands of bytes, at any byte of a word."""
     rng = np.random.default_rng(1)
     lengths = [*range(200), *rng.integers(200, 8192, 40).tolist()]
     asked, wanted = [], []
@@ -247,7 +247,7 @@ int main(void) {
 
 
 def modulo(value: int) -> int:
-    """Of the polynomial, bit by bit."""
+    """Reduce modulo the polynomial, bit by bit."""
     for bit in range(value.bit_length() - 1, 31, -1):
         if value >> bit & 1:
             value ^= POLYNOMIAL << (bit - 32)

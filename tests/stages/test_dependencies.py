@@ -1,4 +1,4 @@
-"""What a stage depends on is what dvc.yaml says, no more and no less; fresh clones: DVC in them,
+"""Dependencies of a stage are what dvc.yaml says, no more and no less; fresh clones: DVC in them,
 and the same bytes in two."""
 
 import csv
@@ -44,7 +44,7 @@ def cloned(folder: Path, small: Project | None = None) -> Path:
 
 
 def dvc(clone: Path, *words: str) -> str:
-    """What ``dvc`` says on standard output."""
+    """Return what ``dvc`` says on standard output."""
     command = [sys.executable, "-m", "dvc", *words]
     done = subprocess.run(
         command, cwd=clone, env=clean(), capture_output=True, text=True, check=False
@@ -81,7 +81,7 @@ def test_parameters_are_current_and_data_flow_forward() -> None:
 
 @pytest.mark.parametrize("group", CODE_GROUPS)
 def test_every_field_of_a_class_is_a_parameter(group: str) -> None:
-    """Of one's own class too: its fields are in no list."""
+    """Track a group as a whole, for one's own class too, whose fields are in no list."""
     using = [stage for stage in DVC.values() if group in stage.get("meta", {}).get("targets", ())]
     assert using and all(group in stage["params"] for stage in using)
 

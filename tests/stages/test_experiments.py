@@ -29,7 +29,7 @@ MADE_UP = {
     "cifar10": ("data=synthetic", "data.shape=[32,32,3]"),
     "spoken_keywords": ("data=tones",),
 }
-"""What stands in for the images of a data set that has to be downloaded."""
+"""Stand-ins for the images of a data set that has to be downloaded."""
 
 
 def composed(*overrides: str) -> Any:
@@ -37,7 +37,7 @@ def composed(*overrides: str) -> Any:
 
 
 def text(override: str) -> str:
-    """Of the file and the one of its group that it starts from: composing all of them would delay
+    """Join the file and the one of its group that it starts from: composing all of them would delay
     every start of the tests by ten seconds."""
     group, name = override.split("=")
     content = (ROOT / "conf" / group / f"{name}.yaml").read_text()
@@ -58,7 +58,7 @@ OURS = {
     "pex_figure6": [351_232, 282_240, 225_792, 225_792],
     "pex_figure2": [1_505_280, 320_960, 376_320],
 }
-"""Of experiments whose papers have no numbers, those of docs/papers.md."""
+"""Numbers of docs/papers.md, for experiments whose papers have none."""
 PUBLISHED = ("memory_optimal", "pex_table3", "pex_table4", "pex_appendix_d")
 """Experiments whose published figures come out, to the digits that are printed: three."""
 NOT_THEIRS = {"MobileNetV2 172, MACs in patches (+12.6 %)": 215_003_312}
@@ -210,7 +210,7 @@ def test_a_network_pruned_for_its_plan(small: Project) -> None:
 
 @pytest.mark.slow
 def test_inferences_on_parts(small: Project) -> None:
-    """What fits ran to its end and gave the interpreter's outputs; the rest does not fit."""
+    """Run what fits to its end, with the interpreter's outputs; the rest does not fit."""
     result = small.run("experiment=pex_run", given=BARE)
     assert result["status"] == "ok" and len(result["rows"]) == len(result["jobs"]) == 8
     assert [job["status"] for job in result["jobs"]] == [

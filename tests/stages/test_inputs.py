@@ -75,7 +75,7 @@ def test_training_images_evenly_spaced_and_as_long_as_all_windows(tmp_path: Path
 
 
 def test_pictures_of_nothing_where_there_are_none(tmp_path: Path) -> None:
-    """Of a large network two; data are read when they are asked for."""
+    """Draw two for a large network; data are read when they are asked for."""
     first, again = (frames(tmp_path, small()) for _ in range(2))
     assert len(first) == FRAMES and np.array_equal(first, again)
     assert np.ptp(first) > 50

@@ -92,7 +92,7 @@ class Line:
         return self._moved(WRITE, at, memory, len(content))
 
     def reads(self, at: int, content: bytes) -> bool:
-        """Whether that is what is read; no long bytes are said when it is not."""
+        """Check whether that is what is read; long bytes are not printed if it isn't."""
         return self.read(at, len(content)) == (Status.OK, content)
 
     def holds(self, content: bytes) -> bool:
@@ -135,7 +135,7 @@ BLOCKS = 1024
 CONTENT = np.random.default_rng(0).bytes(BLOCKS * BLOCK)
 FOREVER = 1 << 20
 MOST_BYTES = 200_000
-"""Of waiting, in all tries of a transfer of a few blocks, where a millisecond is 10 bytes."""
+"""Most bytes of waiting, in all tries of a transfer of a few blocks; a millisecond is 10 bytes."""
 
 SETTINGS = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -66,8 +66,8 @@ def simulated(elf: Path, core: str, card: Path | None) -> None:
 def exchanged(
     elf: Path, core: str, card: Path | None, transfers: list[tuple[int, int, bytes]]
 ) -> bytes:
-    """What ``main.c`` says of ``transfers``: direction, first byte, and what is written or as much
-    to be read."""
+    """Return what ``main.c`` says of ``transfers``: direction, first byte, and what is written or
+    as much to be read."""
     asked = b"".join(
         struct.pack("<3I", direction, at, len(content)) + (content if direction == WRITE else b"")
         for direction, at, content in transfers
@@ -181,7 +181,7 @@ def uno() -> Hardware:
 
 
 def run(folder: Path, shim: Path, hardware: Hardware, source: str) -> tuple[bytes, Exchange]:
-    """What nn_invoke of ``source`` leaves in the first bytes of the arena."""
+    """Run nn_invoke of ``source``; return what it leaves in the first bytes of the arena."""
     generated = folder / "generated"
     files = {**harness_sources(hardware, swaps=True), "model.c": source}
     files |= {name: (STORAGE / name).read_text() for name in FILES}

@@ -137,7 +137,7 @@ def test_never_faster_than_what_is_proved(scheduler: str) -> None:
 @pytest.mark.parametrize("security", ["none", "integrity", "encrypted"])
 @pytest.mark.parametrize("seed", [1, 4])
 def test_sealing_takes_both_tracks_time(seed: int, security: Security) -> None:
-    """What it takes is what passes, at the core's cost; and the whole is longer by just that."""
+    """Charge what passes at the core's cost; the whole is longer by just that."""
     graph, hardware = random_chain(seed), board_named("stm32f746g_sd")
     hardware = replace(hardware, card=replace(hardware.card, security=security))
     size = elements(graph)

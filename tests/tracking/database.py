@@ -1,4 +1,4 @@
-"""What MLflow's database holds, read from its tables: importing MLflow takes three seconds."""
+"""Content of MLflow's database, read from its tables: importing MLflow takes three seconds."""
 
 import os
 import sqlite3
@@ -22,7 +22,7 @@ def tracking(project: Project) -> Path:
 
 
 def runs(project: Project) -> list[dict[str, Any]]:
-    """What MLflow knows of the runs of ``project`` that are not deleted, sorted by id."""
+    """List what MLflow knows of the runs of ``project`` that are not deleted, sorted by id."""
     with closing(sqlite3.connect(tracking(project) / "mlflow.db")) as database:
         (experiment,) = database.execute(
             "SELECT experiment_id FROM experiments WHERE name = 'thimble'"

@@ -217,7 +217,7 @@ def graph(tmp_path: Path) -> Graph:
 
 
 def called(source: str, folder: Path, *words: str) -> str:
-    """What the program ``source`` prints in ``folder``; the project is found only from ROOT."""
+    """Return what ``source`` prints, run in ``folder``; the project is found only from ROOT."""
     env = clean_environment() | ({"PYTHONPATH": str(ROOT)} if source == LOG else {})
     command = [sys.executable, "-W", "ignore", "-c", source, *words]
     done = subprocess.run(

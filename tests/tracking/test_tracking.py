@@ -133,7 +133,7 @@ def test_runs_are_called_by_what_was_chosen(tracked: Tracked) -> None:
 
 @pytest.mark.ci
 def test_every_parameter_and_version_is_tracked_and_no_board(tracked: Tracked) -> None:
-    """Of that, what was chosen of it, or set; the others would fill the screen."""
+    """Track of the board what was chosen, or set; the others would fill the screen."""
     run, root = tracked.found[WIDE], tracked.project.root
     assert run["status"] == "FINISHED" and run["tags"]["thimble.status"] == "ok"
     assert run["metrics"]["pmu_bytes"] == 400 and run["metrics"]["cycles"] == 5

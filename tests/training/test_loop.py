@@ -157,7 +157,7 @@ class Terminal(io.StringIO):
 def test_few_lines_and_a_bar_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of few epochs, all."""
+    """Print all of few epochs."""
     for epochs, shown in ((100, 11), (3, 3)):
         with reporting(epochs) as reporter:
             for done in range(1, epochs + 1):
@@ -179,7 +179,7 @@ def test_few_lines_and_a_bar_on_a_terminal(
 def test_steps_of_trials_are_some_lines_a_phase(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a short one all, with the minutes since it began; on a terminal a line that changes."""
+    """Print all of a short one, with the minutes since it began; a terminal's line changes."""
     steps = Steps()
     for step in range(1, 101):
         steps.done("float", step, 100, f"loss {step}")

@@ -119,7 +119,7 @@ def two(model: Mnist2kb | SmallCnn, mode: int) -> tuple[np.ndarray, list[Quantiz
 
 @pytest.mark.parametrize("model", quick([*SHAPES[:2], SHAPES[5]], SHAPES), ids=str)
 def test_quantized_logits_are_equal_bit_for_bit(model: Mnist2kb | SmallCnn) -> None:
-    """Of the compiled loops, and of tensors that hold several networks."""
+    """Compare the compiled loops', and those of tensors that hold several networks."""
     given = batches(model)
     rows, made = two(model, QUANTIZED)
     images = torch.from_numpy(np.stack([given.images] * 2))
@@ -233,7 +233,7 @@ def test_what_it_is_not_made_for_and_no_compiler_are_one_line(
 
 
 def test_a_step_is_that_of_the_compiled_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one image in all, so that both draw the same."""
+    """Draw from one image in all, so that both draw the same."""
     model = SHAPES[1]
     given = batches(model)
     rows, _ = two(model, FLOAT)

@@ -133,7 +133,7 @@ def test_a_phase_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def row() -> np.ndarray:
-    """Of a network that has learned something."""
+    """Return a row of a network that has learned something."""
     made = trials(1)
     for name, epochs, rate in (("float", 3, 0.01), ("quantized", 2, 0.003), ("frozen", 1, 0.001)):
         made.phase(name, epochs, rate, 16, EVERY, NONE)

@@ -1,4 +1,4 @@
-"""What recipes are made of: numbers, images made ahead, checkpoints, gradients in every layout."""
+"""Parts of recipes: numbers, images made ahead, checkpoints, gradients in every layout."""
 
 import hashlib
 import threading
@@ -261,7 +261,7 @@ def test_elastic_displacements_differ_within_an_image() -> None:
 
 
 def test_pixels_stay_in_their_range_and_images_as_sharp_as_they_were() -> None:
-    """Of stripes of period 4, moved by half a pixel, bilinear interpolation would leave 0.71."""
+    """Move stripes of period 4 by half a pixel: bilinear interpolation would leave 0.71."""
     moved = distorted(torch.full((50, 3, 28, 28), 255.0), Distortion(9, 0.2, 0.2, 3, 1.0))
     assert float(moved.min()) >= 0
     assert float(moved.max()) <= 255.001

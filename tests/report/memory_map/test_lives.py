@@ -1,4 +1,4 @@
-"""What the map shows agrees with the plan, with lifetimes and places, and with toys by hand."""
+"""Lives on the map agree with the plan, with lifetimes and places, and with toys by hand."""
 
 from itertools import combinations
 from typing import get_args
