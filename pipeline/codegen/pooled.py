@@ -9,9 +9,7 @@ from math import prod
 import numpy as np
 
 from pipeline.codegen.constants import c_bits
-from pipeline.codegen.int4.kernel import ranges
 from pipeline.codegen.int4.lines import are_disjoint
-from pipeline.codegen.int4.operators import window
 from pipeline.codegen.int4.views import as_pixels, grid
 from pipeline.codegen.int8.ending import Ending, ending
 from pipeline.codegen.program import Program
@@ -20,6 +18,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import Box, Tensor
+from pipeline.kernels.int4 import values
 from pipeline.plan.vocabulary import Buffer, Clear, Compute, Finish, Slice, Step
 
 MOST_COUNTED = 0xFFFF
@@ -144,7 +143,7 @@ def _check_size(op: Pool2d, image: Tensor, row: int) -> None:
 
 def _value_bits(program: Program, op: Pool2d, sums: Buffer) -> int:
     """Width of a C integer for a sum and all that requantization makes of it; at least an int's."""
-    return max(16, sums.bits, c_bits(ranges(window(program.graph, op)), signed=True))
+    return max(16, sums.bits, c_bits(values(op, program.graph), signed=True))
 
 
 def _extreme(op: Pool2d, requant: PowerOfTwo, pixel: int) -> int:

@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
+import numpy as np
+
+from pipeline.graph.families import Weighted
+from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, Tensors
 from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.requant import PowerOfTwo
+from pipeline.kernels.cortex_m.quick import channel_sums
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, pixel_gap
 from pipeline.kernels.kernel import Kernel
@@ -82,6 +88,22 @@ class Window(OfNibbles):
 
     def cycles(self, form: Form) -> float:
         return self.work_cycles * products(form)
+
+
+def values(op: Operator, graph: Graph) -> tuple[int, int]:
+    """Return the least and greatest value of a window's sums and of what requantization makes of
+    them, biases in."""
+    bias, requant = np.zeros(1, dtype=np.int64), getattr(op, "requant", PowerOfTwo())
+    if isinstance(op, Weighted):
+        sums, bias = channel_sums(op, graph), graph.constants[op.parameters[1]]
+    else:
+        source = graph.tensors[op.inputs[0]]
+        each = np.array([[source.dtype.minimum, source.dtype.maximum]]) - source.zero_point
+        sums = each * (op.atoms(graph.tensors) if isinstance(op, AveragePool2d) else 1)
+    scaled = (sums << requant.left_shift) + bias[:, None]
+    half = 1 << max(requant.right_shift - 1, 0)
+    ends = (sums, scaled, scaled + half, sums - 1)
+    return min(int(end.min()) for end in ends), max(int(end.max()) for end in ends)
 
 
 class Sum(OfNibbles):

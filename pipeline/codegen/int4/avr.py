@@ -16,18 +16,12 @@ from pipeline.codegen.int4.taps import (
     taps_of,
 )
 from pipeline.codegen.names import identifier
-from pipeline.kernels.avr.window import MOST_CODE, MOST_SUMS
+from pipeline.kernels.avr.window import MOST_CODE, MOST_COUNTED, MOST_RUNS, MOST_SUMS, MOST_TAPS
 
-MAX_COUNTED_LANES = 9
-"""Sums that leave r23 for a count of runs."""
 MAX_REDUCED_LANES = 20
 """Bytes that fit r2…r21 beside the counter r23 and the cursor."""
 MAX_UNROLLED_SUMS = 1200
 """Products written out one by one, 8 B of code each, where a run does not end at a whole byte."""
-MAX_TAPS = 24
-"""Beyond that a run's code is too long to be worth it."""
-MAX_RUNS = 255
-"""What a byte counts."""
 MAX_ROWS = 32
 """Of a window whose runs are a loop; each row adds a comparison and a branch of limited reach."""
 MAX_ELEMENTS = 128
@@ -74,8 +68,7 @@ class Assembly:
 
     @property
     def wide(self) -> bool:
-        """Results have 16 bits."""
-        return self.kernel.window.target.dtype.bits == 16
+        return self.kernel.wide
 
     @property
     def lanes(self) -> int:
@@ -283,7 +276,9 @@ class Assembly:
 def window(kernel: WindowKernel) -> Assembly | None:
     """The assembly for ``kernel``, or None where it knows none and the portable C is compiled."""
     spec, mac = kernel.window, kernel.window.combine == "mac"
-    if not suits(kernel):
+    most = MOST_SUMS if mac else MAX_REDUCED_LANES
+    odd = kernel.wide and (kernel.out_scattered or kernel.out_parities > {0})
+    if not kernel.suits or odd or len(kernel.lanes.channels) > most:
         return None
     first, lanes = kernel.calls[0], len(kernel.lanes.channels)
     rows, columns, taps = *spec.kernel, spec.depth
@@ -343,36 +338,6 @@ def _words(a: Assembly, tap: Tap) -> int:
     return 10 + 8 * a.kernel.lanes.pairs + 3 * len(a.exact) + (7 if tap.single else 0)
 
 
-def suits(kernel: WindowKernel) -> bool:
-    """4-bit unsigned activations, 4-bit weights that every channel is multiplied with, sums and
-    values of 16 bits, no padding."""
-    spec, requant = kernel.window, kernel.window.requant
-    source, target, lanes = spec.source, spec.target, len(kernel.lanes.channels)
-    nibbles = [str(t.dtype) == "uint4" for t in (source, target)]
-    clips = spec.limits != (target.dtype.minimum, target.dtype.maximum)
-    if spec.padded or spec.combine == "sum" or not nibbles[0] or clips or spec.depthwise:
-        return False
-    if source.zero_point or (spec.combine == "max" and target.zero_point):
-        return False
-    if spec.combine == "max":
-        return nibbles[1] and lanes <= MAX_REDUCED_LANES
-    narrow = nibbles[1] and requant.right_shift <= 11 and requant.rounding == "half_even"
-    wide = str(target.dtype) == "int16" and not target.zero_point
-    wide = wide and requant.right_shift == 0 and not kernel.out_scattered
-    top = kernel.value_high + (target.zero_point << requant.right_shift)
-    in_range = kernel.value_low >= -(1 << 15) and top < 1 << 15
-    in_range = in_range and target.zero_point % 2 == 0  # halves are rounded to even either way
-    biased = spec.bias is not None and bool((abs(spec.bias + 0.5) < 128).all())
-    return (
-        (narrow or (wide and kernel.out_parities <= {0}))
-        and spec.weight_bits == 4
-        and lanes <= MOST_SUMS
-        and requant.left_shift <= 4
-        and in_range
-        and biased
-    )
-
-
 def _as_code(kernel: WindowKernel) -> bool:
     """Weights in flash become instructions where they are used often and are few."""
     weights = kernel.window.weights
@@ -385,15 +350,15 @@ def _fits(a: Assembly) -> bool:
     """Displacements, and a register for the runs' number where their ends do not tell."""
     runs = a.grid[0] * a.grid[1]
     elements = [tap.element for run in a.runs for taps in run.values() for tap in taps]
-    if runs > MAX_RUNS or max(elements) >= MAX_ELEMENTS:
+    if runs > MOST_RUNS or max(elements) >= MAX_ELEMENTS:
         return False
     if a.code:
         return True
     if a.unrolled:
         sums = runs * a.taps * a.lanes * len(a.parities)
         return sums <= MAX_UNROLLED_SUMS and a.run_bytes < 63
-    if a.taps > MAX_TAPS or a.grid[0] > MAX_ROWS:
+    if a.taps > MOST_TAPS or a.grid[0] > MAX_ROWS:
         return False
-    if a.pieces > 1 and a.lanes > MAX_COUNTED_LANES:
+    if a.pieces > 1 and a.lanes > MOST_COUNTED:
         return False
-    return not (a.mac and a.counts) or a.lanes <= MAX_COUNTED_LANES
+    return not (a.mac and a.counts) or a.lanes <= MOST_COUNTED

@@ -6,8 +6,6 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
-import numpy as np
-
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.int4.packing import Lanes, assign, bounds
 from pipeline.codegen.int4.views import SCATTERED, grid
@@ -88,6 +86,7 @@ class WindowKernel:
         of: how many weights (or channels) the whole window has, where this computes a part of its
             channels; the results of a part go to bytes that the caller has.
         first: the channel of the input that a part which has no weights begins with.
+        values: see ``kernels.int4.values``; ``suits``: there is assembly for such windows.
         most_taps: of ``RUNS``.
         written_out: the assembly has the code of each run, not a loop over them.
     """
@@ -97,6 +96,8 @@ class WindowKernel:
     in_kind: str
     out_kind: str
     constants_in_flash: bool
+    values: tuple[int, int]
+    suits: bool
     in_pitch: int = 0
     out_pitch: int = 0
     calls: list[Use] = field(default_factory=list)
@@ -110,8 +111,6 @@ class WindowKernel:
 
     def __post_init__(self) -> None:
         window = self.window
-        top, low = ranges(window)
-        self.value_low, self.value_high = low, top
         self.lanes = Lanes(tuple(range(grid(window.target.shape)[2])))
         weights = window.weights
         if weights is not None and window.weight_bits == 4 and not window.depthwise:
@@ -122,9 +121,14 @@ class WindowKernel:
     def accumulator(self) -> str:
         """The C type that holds every sum and what is made of it."""
         target = self.window.target
-        extremes = (self.value_low + target.zero_point, self.value_high + target.zero_point)
+        extremes = [each + target.zero_point for each in self.values]
         fits = extremes[0] >= -(1 << 15) and extremes[1] < 1 << 15 and target.dtype.bits <= 16
         return C_INTEGER[16 if fits else 32]
+
+    @property
+    def wide(self) -> bool:
+        """Results have 16 bits."""
+        return self.window.target.dtype.bits == 16
 
     @property
     def varies(self) -> bool:
@@ -180,23 +184,3 @@ class WindowKernel:
 
 def _some(tensor: Tensor, channels: int) -> Tensor:
     return replace(tensor, shape=(*tensor.shape[:-1], channels))
-
-
-def ranges(window: Window) -> tuple[int, int]:
-    """Largest and smallest value of sums and of what requantization makes of them, biases in."""
-    source = window.source.dtype
-    zero = window.source.zero_point
-    low, high = source.minimum - zero, source.maximum - zero
-    if window.weights is not None:
-        flat = window.weights.reshape(len(window.weights), -1)
-        products = np.stack([flat * low, flat * high])
-        sums = np.stack([products.min(0).sum(1), products.max(0).sum(1)])
-    elif window.combine == "sum":
-        sums = np.array([[low], [high]]) * (window.kernel[0] * window.kernel[1])
-    else:
-        sums = np.array([[low], [high]])
-    bias = 0 if window.bias is None else window.bias
-    values = (sums << window.requant.left_shift) + bias
-    half = 1 << max(window.requant.right_shift - 1, 0)
-    extremes = (sums, values, values + half, sums - 1)
-    return max(int(e.max()) for e in extremes), min(int(e.min()) for e in extremes)

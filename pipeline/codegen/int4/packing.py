@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.graph.tensor import DType, IntArray
+from pipeline.kernels.avr.window import NARROW
 
 NIBBLE_OFFSET = 8
-MODULUS = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,19 @@ def assign(low: IntArray, high: IntArray) -> Lanes:
     count, pairs = len(low), len(low) // 2
     width = high - low
     channels = list(range(count))
-    if not all(width[c] < MODULUS for c in channels[1 : 2 * pairs : 2]):
+    if not all(width[c] < NARROW for c in channels[1 : 2 * pairs : 2]):
         narrow = sorted(sorted(channels, key=lambda c: int(width[c]))[:pairs])
         wide = [c for c in channels if c not in narrow]
         channels[1 : 2 * pairs : 2], channels[0 : 2 * pairs : 2] = narrow, wide[:pairs]
         channels[2 * pairs :] = wide[pairs:]
     his = [channels[2 * pair + 1] for pair in range(pairs)]
-    fits = [int(width[c]) < MODULUS for c in his]
-    inside = [low[c] >= -MODULUS // 2 and high[c] < MODULUS // 2 for c in his]
+    fits = [int(width[c]) < NARROW for c in his]
+    inside = [low[c] >= -NARROW // 2 and high[c] < NARROW // 2 for c in his]
     return Lanes(
         tuple(channels),
         tuple(pair for pair in range(pairs) if not fits[pair]),
         tuple(
-            0 if inside[pair] or not fits[pair] else -MODULUS // 2 - int(low[his[pair]])
+            0 if inside[pair] or not fits[pair] else -NARROW // 2 - int(low[his[pair]])
             for pair in range(pairs)
         ),
     )

@@ -66,8 +66,10 @@ class Portable:
         self.write = f"nn_put{bits}(nn_arena, {out}, (uint{width}_t)sum[n])"
         self.put = f"nn_put{bits}(nn_arena, {out}, results[channel])"
         self.to = "uint16_t out"
+        self.result = f"uint{width}_t"
         if kernel.of:
-            self.to, self.write = "uint8_t *results", "results[channel] = (uint8_t)sum[n]"
+            self.to = f"{self.result} *results"
+            self.write = f"results[channel] = ({self.result})sum[n]"
         mapped = f"nn_flash{c_bits(kernel.lanes.channels)}(&nn_channels_{kernel.name}[n])"
         self.channel = "n" if kernel.lanes.identity else mapped
 
@@ -109,8 +111,8 @@ class Portable:
         window, zero = kernel.window, kernel.window.target.zero_point
         self.minimum, self.maximum = window.limits
         shift = window.requant.right_shift
-        self.clips_low = (kernel.value_low >> shift) + zero < self.minimum
-        self.clips_high = (kernel.value_high >> shift) + zero + 1 > self.maximum
+        self.clips_low = (kernel.values[0] >> shift) + zero < self.minimum
+        self.clips_high = (kernel.values[1] >> shift) + zero + 1 > self.maximum
 
 
 def _array(name: str, kind: str, values: Sequence[int] | IntArray, in_flash: bool = True) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeline.codegen.int4.kernel import WindowKernel
+from pipeline.kernels.avr.window import run_taps
 
 
 def rows_in_one_piece(kernel: WindowKernel) -> bool:
@@ -20,7 +21,7 @@ def divided(kernel: WindowKernel) -> int:
         return 0
     if not side_by_side(kernel):
         return 0
-    return max((n for n in range(2, kernel.most_taps + 1, 2) if row % n == 0), default=0)
+    return run_taps(row, kernel.most_taps)
 
 
 def pieces(kernel: WindowKernel) -> int:
@@ -31,8 +32,7 @@ def pieces(kernel: WindowKernel) -> int:
         return 1
     if kernel.window.combine != "mac" or depth <= kernel.most_taps:
         return 1
-    lengths = range(2, kernel.most_taps + 1, 2)
-    return depth // max((n for n in lengths if depth % n == 0), default=depth)
+    return depth // (run_taps(depth, kernel.most_taps) or depth)
 
 
 def side_by_side(kernel: WindowKernel) -> bool:

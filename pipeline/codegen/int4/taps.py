@@ -15,6 +15,9 @@ MAX_DISPLACEMENT = 63
 """Bytes that ``ldd`` reaches."""
 
 
+MOST_SKIPPED = 56
+"""Words of a tap's products that ``breq`` skips beside what is around them."""
+
 READ = 26
 """The register that activations are read into."""
 
@@ -138,5 +141,6 @@ def taps_of(
         found.append(Tap(number, element, at - gone_on, single, closes, size, goes_on))
     if apart:
         return _in_pairs(found, APART_COPY, False, APART)
-    tests = not (mac and (copy or kernel.constants_in_flash))
+    words = 8 * kernel.lanes.pairs + 3 * len(kernel.lanes.exact) + 6 * (lanes % 2)
+    tests = not (mac and (copy or kernel.constants_in_flash or words > MOST_SKIPPED))
     return _in_pairs(found, copy, tests)

@@ -19,7 +19,8 @@ from pipeline.codegen.int4.windows import Windows
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.names import identifier
 from pipeline.codegen.render import render
-from pipeline.kernels.avr.window import MOST_SUMS
+from pipeline.kernels.avr.window import MOST_COUNTED, MOST_SUMS, suits
+from pipeline.kernels.int4 import values
 from pipeline.plan.vocabulary import Buffer
 
 MOST_PIXELS = 255
@@ -54,16 +55,16 @@ def compute(job: Job) -> None:
 
 def code(kernel: WindowKernel, windows: Windows) -> str:
     """The C of ``kernel``, once all its calls are known."""
-    parts = _parts(kernel, windows) or [kernel]
-    pixels = [_pixel(part, windows) for part in parts]
-    if len(parts) > 1:
+    parts = _parts(kernel, windows)
+    pixels = [_pixel(part, windows) for part in parts or [kernel]]
+    if parts:
         kernel = replace(kernel, window=replace(kernel.window, weights=None))
     values = Portable(kernel, windows)
-    if len(parts) > 1:
+    if parts:
         begins = accumulate((len(part.lanes.channels) for part in parts), initial=0)
         calls = zip((part.name for part in parts), begins, strict=False)
         pixels.append(render("int4/parts.c.j2", k=values, parts=list(calls)).strip())
-    last = _alone(parts[-1], windows)
+    last = _alone([kernel, *parts][-1], windows)
     return render("int4/window.c.j2", k=values, a=last, pixel="\n\n".join(pixels))
 
 
@@ -96,13 +97,13 @@ def _alone(kernel: WindowKernel, windows: Windows) -> avr.Assembly | None:
 
 
 def _parts(kernel: WindowKernel, windows: Windows) -> list[WindowKernel]:
-    """Kernels in assembly for some channels each, where registers do not hold the sums of all."""
-    window, count = kernel.window, len(kernel.lanes.channels)
-    most = MOST_SUMS if window.combine == "mac" else avr.MAX_REDUCED_LANES
-    torn = window.combine == "max" and kernel.scattered
-    if not windows.has_assembly or count <= most or torn or window.target.dtype.bits != 4:
+    """Kernels in assembly for some channels each, where registers do not hold the sums of all, or
+    not besides a count of runs."""
+    reduces = kernel.window.combine != "mac"
+    most, torn = avr.MAX_REDUCED_LANES if reduces else MOST_SUMS, reduces and kernel.scattered
+    if not (windows.has_assembly and kernel.suits) or torn or _alone(kernel, windows):
         return []
-    for size in (most, avr.MAX_COUNTED_LANES):
+    for size in (most, MOST_COUNTED):
         parts = kernel.parts(size)
         if all(_alone(part, windows) for part in parts):
             return parts
@@ -129,10 +130,17 @@ def _kernel(windows: Windows, window: Window, in_view: View, out_view: View) -> 
     if key not in windows.kernels:
         known = sum(other.startswith(f"{window.op.name}/") for other in windows.kernels)
         name = f"run_{identifier(window.op.name)}" + (f"__{known + 1}" if known else "")
-        in_flash = windows.constants_in_flash(window.op)
+        in_flash, about = windows.constants_in_flash(window.op), (window.op, windows.graph)
         pitches = in_view.pitch, out_view.pitch
         windows.kernels[key] = WindowKernel(
-            name, window, in_view.kind, out_view.kind, in_flash, *pitches
+            name,
+            window,
+            in_view.kind,
+            out_view.kind,
+            in_flash,
+            values(*about),
+            suits(*about),
+            *pitches,
         )
     return windows.kernels[key]
 

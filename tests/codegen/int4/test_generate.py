@@ -229,7 +229,8 @@ def lines(rows: int) -> Chain:
 
 
 def dense(depth: int, outputs: int) -> Chain:
-    return Chain((3, 3, depth)).dense("d", outputs)
+    """Which assembly doesn't compute: of bytes."""
+    return Chain((3, 3, depth), "uint8").dense("d", outputs)
 
 
 def shifted(left: int) -> Chain:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipeline.codegen.c.order import straight
 from pipeline.codegen.generate import HEADERS
 from pipeline.codegen.int4.multiples import recipe, tap_code
-from pipeline.codegen.int4.packing import MODULUS, NIBBLE_OFFSET, assign, lane_order, pack_nibbles
+from pipeline.codegen.int4.packing import NARROW, NIBBLE_OFFSET, assign, lane_order, pack_nibbles
 from pipeline.codegen.int4.starts import Start
 from pipeline.codegen.int4.stretches import stretches, table
 from pipeline.codegen.int4.views import ROW, SCATTERED, PixelTables, as_pixels
@@ -99,8 +99,8 @@ def test_wide_lanes_are_low_or_exact() -> None:
     low, high = np.array([-10, -4000, -10, -4000]), np.array([10, 4000, 10, 4000])
     lanes = assign(low, high)
     assert lanes.channels == (1, 0, 3, 2) and not lanes.exact
-    assert assign(np.full(3, -MODULUS), np.full(3, 0)).exact == (0,)
-    assert assign(np.array([0, -3000]), np.array([0, 1000])).centre == (3000 - MODULUS // 2,)
+    assert assign(np.full(3, -NARROW), np.full(3, 0)).exact == (0,)
+    assert assign(np.array([0, -3000]), np.array([0, 1000])).centre == (3000 - NARROW // 2,)
 
 
 @given(st.lists(st.integers(-8, 8), min_size=1, max_size=11), st.integers(2, 7), st.integers(0, 15))
