@@ -45,7 +45,7 @@ def layout(segments: Sequence[Segment], sram_bytes: int, grain: int) -> Iterator
     """Byte addresses of each segment's source and target, and of what it needs besides."""
     target, low, end = 0, True, sram_bytes // grain * grain
     for number, segment in enumerate(segments):
-        source_ring, target_ring, *_ = segment.places.values()
+        source_ring, target_ring, *others = segment.places.values()
         if segment.kept and number:
             source, low = target, not low
         else:
@@ -53,7 +53,7 @@ def layout(segments: Sequence[Segment], sram_bytes: int, grain: int) -> Iterator
             source = 0 if low else end - source_ring.bytes
         target = end - target_ring.bytes if low else 0
         bottom, top = (source_ring.bytes, target) if low else (target_ring.bytes, source)
-        yield source, target, bottom if number % 2 else top - segment.inner_bytes
+        yield source, target, bottom if number % 2 else top - sum(ring.bytes for ring in others)
 
 
 class _Run:

@@ -75,6 +75,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self.ring, self.offers = cache(self._ring), cache(self._offers)
+        self.forms = cache(self._forms)
         self.step_us = STEP * self.rates.compute_us(sum(layer.work for layer in self.layers))
         self.copies = 2 if self.rates.dma else 1  # of a tile of weights: one for what arrives
 
@@ -131,15 +132,19 @@ class Search:
     def candidates(
         self, room: int, first: int, last: int, kept: bool, target: Place
     ) -> Iterator[Segment]:
-        rows = self.layers[last].rows
         if target == "both" and self.read_until[last] <= last + 1:
             return
-        for plain in self.plain(first, last, kept, target, {*CHUNKS, -(-rows // 2), rows}):
-            for form in (form for each in places_of_rows(plain) for form in each.forms):
-                if form.streamed >= 0:
-                    yield from self.streamed(form, room, (self.copies,))
-                elif form.needed_bytes <= room:
-                    yield form
+        for form in self.forms(first, last, kept, target):
+            if form.streamed >= 0:
+                yield from self.streamed(form, room, (self.copies,))
+            elif form.needed_bytes <= room:
+                yield form
+
+    def _forms(self, first: int, last: int, kept: bool, target: Place) -> list[Segment]:
+        """Segments of all chunks and places of rows; without tiles of what is streamed."""
+        rows = self.layers[last].rows
+        plain = self.plain(first, last, kept, target, {*CHUNKS, -(-rows // 2), rows})
+        return [form for each in plain for more in places_of_rows(each) for form in more.forms]
 
     def plain(
         self, first: int, last: int, kept: bool, target: Place, chunks: set[int]
@@ -164,9 +169,10 @@ class Search:
         return max(segment.least_bytes for each in alone for segment in each)
 
     def streamed(self, segment: Segment, room: int, numbers: Sequence[int]) -> Iterator[Segment]:
-        """With weight tiles of several sizes, and as many at once, of ``numbers``, as fit."""
+        """The segment, without tiles, with those of several sizes, and as many at once, of
+        ``numbers``, as fit."""
         layer = segment.layers[segment.streamed]
-        left = room - replace(segment, tile=0).needed_bytes
+        left = room - segment.needed_bytes
         if left < numbers[0] * aligned(layer.row_bytes, self.grain):
             return
         sizes = [min(1 << 17, room // part) for part in TILES]
@@ -185,7 +191,8 @@ class Search:
     def retiled(self, segment: Segment, room: int) -> Iterator[Segment]:
         """The segment with other weight tiles."""
         if segment.streamed >= 0:
-            yield from self.streamed(segment, room, MORE_COPIES if self.rates.dma else (1,))
+            numbers = MORE_COPIES if self.rates.dma else (1,)
+            yield from self.streamed(replace(segment, tile=0), room, numbers)
 
 
 def places_of_rows(segment: Segment) -> Iterator[Segment]:

@@ -153,55 +153,52 @@ class Segment:
         """By tensor, of weights by the number of the layer: of the source and the target, whole or
         not, then of what else is read, from the card or made by layers for others, and of weights,
         all of them or tiles."""
+        return dict(self._places())
+
+    def _places(self) -> Iterator[tuple[str | int, Ring]]:
         rings, last, whole = self.rings, self.layers[-1], self.batch > 1
         source, *others = sorted(rings.outside, key=lambda each: each.tensor != self.kept)
         place = partial(Ring, rings.grain)
         arriving = rings.arriving if self.reads_ahead else rings.held
         rows = source.rows if self.kept or whole else arriving[source.tensor]
-        found = dict[str | int, Ring]()
-        found[source.tensor] = place(source.tensor, rows, source.row_bytes, self.batch)
+        yield source.tensor, place(source.tensor, rows, source.row_bytes, self.batch)
         # of rows that leave, those of one turn, or of two
         *_, turn = rings.turns[: 1 + self.writes_behind]
         rows = last.rows if self.target != "stored" or whole else turn[-1][1]
-        found[last.target] = place(last.target, rows, prod(last.shape[1:]), self.batch)
+        yield last.target, place(last.target, rows, prod(last.shape[1:]), self.batch)
         for each in others:
-            found[each.tensor] = place(each.tensor, arriving[each.tensor], each.row_bytes)
+            yield each.tensor, place(each.tensor, arriving[each.tensor], each.row_bytes)
         by_tile = [layer.sources[0].tensor for layer in self.by_tile]
         for each in rings.inside:
             name, depth = each.tensor, each.shape[-1]
             some = min(self.tile, depth) if name in by_tile else depth
             size = each.row_bytes * some // depth
-            found[name] = place(name, rings.held[name], size, channels=some)
-        for n, layer in enumerate(self.layers):
-            tile, copies = (self.tile, self.copies) if n == self.streamed else (layer.channels, 1)
-            if layer.weight:
-                tile = min(tile, layer.channels)
-                found[n] = place(layer.weight, tile, layer.row_bytes, copies)
-        return found
+            yield name, place(name, rings.held[name], size, channels=some)
+        yield from ((n, self._weights(n)) for n, layer in enumerate(self.layers) if layer.weight)
+
+    def _weights(self, n: int) -> Ring:
+        layer = self.layers[n]
+        tile, copies = (self.tile, self.copies) if n == self.streamed else (layer.channels, 1)
+        tile = min(tile, layer.channels)
+        return Ring(self.rings.grain, layer.weight, tile, layer.row_bytes, copies)
 
     @cached_property
     def needed_bytes(self) -> int:
-        return sum(ring.bytes for ring in self.places.values())
-
-    @property
-    def inner_bytes(self) -> int:
-        """Besides the source and the target."""
-        source, target, *_ = self.places.values()
-        return self.needed_bytes - source.bytes - target.bytes
+        return sum(ring.bytes for _, ring in self._places())
 
     @property
     def forms(self) -> Iterator[Self]:
         """With all weights in SRAM, of which a dense layer has none but tiles there; with those of
-        one layer in the smallest tiles."""
+        one layer to be streamed."""
         if self.layers[0].sources[0].windows or not self.layers[0].weight:
             yield self
         for n, layer in enumerate(self.layers):
             if layer.tiled:
-                yield replace(self, streamed=n, tile=1)
+                yield replace(self, streamed=n)
 
     @property
     def least_bytes(self) -> int:
-        return min(each.needed_bytes for each in self.forms)
+        return min(replace(each, tile=1).needed_bytes for each in self.forms)
 
     @cached_property
     def by_tile(self) -> tuple[TiledLayer, ...]:
@@ -250,8 +247,8 @@ class Segment:
         sizes = [source.rows * source.row_bytes for source in self.arrives]
         arrives = self.batch * sum(rates.move_us(size, False, len(turns)) for size in sizes)
         leaves = self.batch * rates.move_us(self.written_bytes, True, len(turns))
-        first = next((ring for key, ring in self.places.items() if isinstance(key, int)), None)
-        io, lead = 0.0, rates.move_us(first.copy_bytes, False) if first else 0.0
+        weights = (self._weights(n).copy_bytes for n, layer in enumerate(layers) if layer.weight)
+        io, lead = arrives + leaves, rates.move_us(next(weights, 0), False)
         if not self.kept:
             source = layers[0].sources[0]
             low, high = source.needed(*turns[0][0])
@@ -262,8 +259,6 @@ class Segment:
         for n, layer in enumerate(layers):
             again, tiles = (len(turns), self.tiles) if n == self.streamed else (1, 1)
             io += again * rates.move_us(layer.weight_bytes, False, tiles)
-        waits = arrives * (not self.reads_ahead) + leaves * (not self.writes_behind)
-        waits *= rates.dma
-        io = io + arrives + leaves
+        waits = rates.dma * (arrives * (not self.reads_ahead) + leaves * (not self.writes_behind))
         busy = max(cpu + waits, io) if rates.dma else cpu + io
         return Times(cpu, io, lead, waits, busy)
