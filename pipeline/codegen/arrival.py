@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from pipeline.codegen import pooled, streamed
 from pipeline.codegen.bound import bound
-from pipeline.codegen.c import expressions
 from pipeline.codegen.int4.views import grid
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
@@ -100,9 +99,7 @@ def _held(program: Program, image: Tensor, buffer: Buffer, *, fillable: bool) ->
     """All of it in one buffer: in one piece of bytes, or wherever its elements are."""
     at = buffer.run(buffer.box)
     if buffer.bits >= 8 and at is not None and at // 2 % (buffer.bits // 8) == 0:
-        source = render(
-            "frame/feed_bytes.c.j2", at=at // 2, total=expressions.total, **counters(program)
-        )
+        source = render("frame/feed_bytes.c.j2", at=at // 2, **counters(program))
         complete, rewind = WHOLE
         if not fillable:
             return Arrival(source, complete, rewind)

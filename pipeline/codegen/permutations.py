@@ -67,9 +67,7 @@ class Permutations:
             "frame/permute.c.j2",
             bits=c_bits(self.cycles),
             count="uint16_t" if len(self.cycles) < 1 << 16 else "uint32_t",
-            cycles=self.cycles,
-            nibbles=sorted(self.nibbles),
-            bytes=sorted(self.bytes),
+            moves=self,
             written_out=WRITTEN_OUT if self.avr else 0,
         )
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from pipeline.codegen.c import expressions
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.render import render
@@ -121,12 +120,6 @@ class Kernel:
             about=self.about,
             signature=signature,
             v=values,
-            product=expressions.product,
-            offset=expressions.offset,
-            minus=expressions.minus,
-            times=expressions.times,
-            total=expressions.total,
-            centred=expressions.centred,
             source=views.get("in"),
             held=views.get("weights"),
             out=views[WRITTEN],

@@ -31,7 +31,7 @@ class Card:
         self.image = Image(program.graph, program.plan, self.sealed is not None or self.summed)
         if self.sealed and self.taken:
             raise ThimbleError(
-                f"security={self.sealed.security}: the result of {self._output_bytes:,} B has to "
+                f"security={self.sealed.security}: the result of {self.output_bytes:,} B has to "
                 f"fit the arena of {arena_bytes(program.plan):,} B: security=unchecked, or a "
                 "larger hardware.sram_bytes"
             )
@@ -69,18 +69,23 @@ class Card:
         it is."""
         program = self.program
         self._check(self._output)
-        brought = 0 if self.taken else self._output_bytes
+        brought = 0 if self.taken else self.output_bytes
         program.line(f"if (!nn_card_end({self.image.at[self._output.name]}, {brought})) {{")
         program.line("    return nn_card.status;")
         program.line("}")
         if self.taken:
-            program.line(f"nn_left = {self._output_bytes};")
+            program.line(f"nn_left = {self.output_bytes};")
         return 0
 
     @property
     def checked(self) -> bool:
         """What comes from the card is."""
         return self.sealed is not None or self.summed
+
+    @property
+    def keyed(self) -> bool:
+        """That takes a key."""
+        return self.program.hardware.card.keyed
 
     @property
     def blocks(self) -> int:
@@ -90,14 +95,14 @@ class Card:
     @property
     def taken(self) -> bool:
         """The output is larger than the arena: it stays on the card, and the caller takes it."""
-        return self._output_bytes > arena_bytes(self.program.plan)
+        return self.output_bytes > arena_bytes(self.program.plan)
 
     @property
     def _output(self) -> Buffer:
         return self.program.plan.buffer[self.program.plan.output]
 
     @property
-    def _output_bytes(self) -> int:
+    def output_bytes(self) -> int:
         return (self._output.extent[1] - self._output.extent[0]) // 2
 
     def _room(self) -> int:
@@ -105,7 +110,8 @@ class Card:
         room, block = arena_bytes(self.program.plan), self.image.block_bytes
         return room // block * block or room
 
-    def _line_bytes(self) -> int:
+    @property
+    def line_bytes(self) -> int:
         """Of the data cache that the plan is made for."""
         return self.program.plan.memory[arena_memory(self.program.plan)].granule_bytes
 
@@ -121,11 +127,10 @@ class Card:
         Raises:
             ThimbleError: for transfers that it cannot express.
         """
-        weights = self.image.extents[0]
         transfers = Transfers(self.image, self.program.counters)
-        code = transfers.code(self.moving.steps)
         return render(
             "frame/card.c.j2",
+            card=self,
             sealed=self.sealed.context(self.program.input_buffer) if self.sealed else None,
             summed=self.image.sums(self.program.input_buffer) if self.summed else None,
             via="nn_sealed" if self.sealed else "storage",
@@ -134,25 +139,14 @@ class Card:
             else "nn_sums.fault"
             if self.summed
             else "NN_CARD_FAILED",
-            code=list(code),
+            code=list(transfers.code(self.moving.steps)),
             codes=Code,
-            windows=transfers.windows,
+            transfers=transfers,
             axes=MOST_AXES,
-            depth=max(transfers.depth, 1),
-            counters=self.program.counters,
             identity=list((self.sealed or self.image).identity()),
-            checked=self.checked,
-            keyed=self.sealed is not None and self.sealed.keyed,
             last_magic=list(LAST_MAGIC),
-            blocks=self.blocks,
             block_bytes=self.image.block_bytes,
             room=self._room(),
-            line_bytes=self._line_bytes(),
-            taken=self.taken,
             output_at=self.image.at[self._output.name],
-            output_bytes=self._output_bytes,
             header_check=self.image.block_bytes - CHECK.size,
-            weights_at=weights.first * self.image.block_bytes,
-            weights_bytes=weights.blocks * self.image.block_bytes,
-            weights_check=self.image.weights_check,
         )

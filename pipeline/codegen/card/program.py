@@ -71,7 +71,7 @@ class Transfers:
     counters: dict[str, int]
     windows: list[Held] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
-    depth: int = 0
+    depth: int = 1
 
     @property
     def plan(self) -> Plan:
