@@ -28,7 +28,7 @@ BOARD = without_waits(board_named("nucleo_l4r5zi"))
 
 
 def ran(graph: Graph, plan: Plan) -> tuple[Run, int]:
-    """What it takes, and bytes of flash."""
+    """Run it; return what it takes, and bytes of flash."""
     with tempfile.TemporaryDirectory(prefix="thimble.") as folder:
         return run(graph, BOARD, plan, Path(folder))
 

@@ -208,7 +208,7 @@ class Native:
         return done.returncode, values.astype(np.int64).reshape(-1, *target.shape)
 
     def sent(self, frames: IntArray) -> bytes:
-        """What the program reads."""
+        """Return what the program reads."""
         dtype = self.graph.tensors[self.graph.input].dtype
         return self.parameters + frames.astype(dtype.stored).tobytes()
 

@@ -55,13 +55,13 @@ BOARDS = {
     "x86-64": "host",
 }
 WHOLE = ("avr", "x86-64")
-"""Where the harness is optimized together with the network; the Cortex-M's start-up code names
-variables in assembly, and is not."""
+"""Cores where the harness is optimized together with the network; the Cortex-M's start-up code
+names variables in assembly, and is not."""
 LLD = any(map(shutil.which, ("ld.lld", "ld.lld-14")))
 CLANG = next((name for name in ("clang", "clang-14") if LLD and shutil.which(name)), "")
 """Its linker goes with it: GNU's knows nothing of what it leaves for link-time optimization."""
 HEADERS = {"avr": "/usr/lib/avr/include", "arm": "/usr/lib/arm-none-eabi/include"}
-"""Of the C libraries, as Debian has them: clang does not look there by itself."""
+"""Headers of the C libraries, as Debian has them: clang does not look there by itself."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def workspace(folder: Path, *words: str) -> dict[str, Any]:
 
 
 def stage(folder: Path, name: str, status: int = 0) -> str:
-    """What the stage says, which ends with ``status``."""
+    """Run the stage, which ends with ``status``; return what it says."""
     command = [sys.executable, ROOT / "stages" / f"{name}.py"]
     done = parent.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == status, done.stderr

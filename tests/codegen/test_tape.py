@@ -51,7 +51,7 @@ def forced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def said(found: Tape, stretch: int = 0) -> list[str]:
-    """What the tape calls, worked out from its C."""
+    """List what the tape calls, worked out from its C."""
     result, entries = [], found.entries[found.stretches[stretch].entries]
     while entries:
         case = found.cases[entries[0]]
@@ -149,7 +149,7 @@ def test_what_calls_share_has_no_entry_of_its_own(
 def test_entries_are_as_wide_as_takes_least(
     most: int, calls: int, bits: int, entries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What does not fit one is in several."""
+    """Spread what does not fit one entry over several."""
     forced(monkeypatch)
     given = [Call("f", (number(n),)) for n in (*range(calls - 1), most)]
     found = tape.tape(lines(*given))

@@ -71,7 +71,7 @@ def kernels(plan: Plan) -> set[str]:
 
 
 def chosen(graph: Graph) -> list[str]:
-    """Of each operator, all at once."""
+    """Choose a kernel for each operator, all of it at once."""
     return [choose(Form.whole(op, graph), MEGA).name for op in graph.operators]
 
 

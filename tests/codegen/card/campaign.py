@@ -33,7 +33,7 @@ from tests.codegen.card.tries import WRONG, Counts, failed, judged
 
 BATCH, CUTS_BATCH, SEED = 250, 25, 25
 EVERY, FED = 2_000, {"uno": 500}
-"""Of each level: tries, which are fewer, and faults while an input is fed, elsewhere 2,250."""
+"""Tries of each level, which are fewer, and faults while an input is fed, elsewhere 2,250."""
 Batch = dict[str, int | str]
 POWER = "the power cut"
 
@@ -155,7 +155,7 @@ def shown(title: str, found: Counts) -> None:
 def main(
     faults: str = "3500", cuts: str = "175", path: str = "", core: str = "m7", *levels: Security
 ) -> int:
-    """Of each level: 10,000 faults, and 500 cuts, of all."""
+    """Try each level: 10,000 faults, and 500 cuts, in all."""
     wrong = False
     others: tuple[Security, ...] = () if core == "uno" else ("integrity", "encrypted")
     for security in levels or ("none", *others, "unchecked"):

@@ -34,10 +34,10 @@ FAULTS = Path(__file__).parent / "fixture" / "sd_faults.c"
 FUNCTIONS = FAULTS.with_name("functions_avr.c")
 WRAPPED = "nn_init", "nn_feed", "nn_invoke", "nn_take"
 LEFT = "left.img"
-"""What the card held after a cut of the power."""
+"""File with what the card held after a cut of the power."""
 TOLD = struct.Struct("<III")
 STARTS = 8
-"""What a call of nn_init adds to a function's number: one at the start, one before each frame."""
+"""Added to a function's number by a call of nn_init: one at the start, one before each frame."""
 
 
 Kind = IntEnum(
@@ -89,8 +89,8 @@ class FaultyUno:
     def replies(
         self, frames: IntArray, fault: Fault, folder: Path, card: Path | None = None
     ) -> tuple[list[Reply], Told]:
-        """Of inferences on a chip that is new, until the power is cut; ``card``: what is in it,
-        else the image."""
+        """Return replies to inferences on a chip that is new, until the power is cut; ``card``:
+        what is in it, else the image."""
         told = folder / "told"
         told.write_bytes(bytes(TOLD.size))
         found: list[Reply] = []
@@ -177,7 +177,7 @@ def compiled(folder: Path) -> Path:
 
 
 DRIVER = 4
-"""How often the driver tries a command (firmware/storage/sd_device.c)."""
+"""Tries of a command by the driver (firmware/storage/sd_device.c)."""
 TIMES = (1, 2, 3, DRIVER, 2 * DRIVER, 3 * DRIVER)
 ON_LINE = {1: "a byte", 2: "a check", 3: "a short block", 4: "an error", 5: "nothing comes",
            6: "a refused write", 7: "busy for ever", 8: "a failed write"}  # fmt: skip

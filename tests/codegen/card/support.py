@@ -112,14 +112,14 @@ class Program:
         return (self.folder / "sealed.img").read_bytes()
 
     def pieces(self) -> list[tuple[int, int, int, int]]:
-        """Of weights: number, byte without tags, block, bytes."""
+        """List the pieces of weights: number, byte without tags, block, bytes."""
         found = json.loads((self.build / MANIFEST).read_text())["pieces"]
         return [tuple(piece) for piece in found]
 
     def answers(
         self, image: bytes | None, given: IntArray, key: bytes | None = KEY, again: bool = False
     ) -> list[Reply]:
-        """Of the native program, whose card and chip these are; ``again``: as it was left."""
+        """Ask the native program, whose card and chip these are; ``again``: as it was left."""
         chip = self.folder / "chip"
         chip.mkdir(exist_ok=True)
         if not again:
@@ -136,7 +136,7 @@ class Program:
         return protocol.replies(host.talk(program, stream))
 
     def right(self, reply: Reply, given: IntArray) -> bool:
-        """Whether a reply that says it is right is; ``given``: one frame."""
+        """Check whether a reply that says it is right is; ``given``: one frame."""
         assert reply.status == Status.OK
         expected = self.graph.outputs(given[None]).astype(np.int8).tobytes()
         return reply.payload == expected
@@ -177,7 +177,7 @@ Where = IntEnum("Where", "INVOKE INIT CHECK FEED TAKE", start=0)
 
 
 Way = IntEnum("Way", "LATE AT_ONCE UNDONE", start=0)
-"""How a command fails: when all has passed, before anything has, or when it should have."""
+"""Ways for a command to fail: when all has passed, before anything has, or when it should have."""
 
 
 class Ran(NamedTuple):
@@ -272,8 +272,8 @@ class Faulty:
     def replies(
         self, given: IntArray, faults: Sequence[Fault], folder: Path, begins: bool = True
     ) -> list[Reply]:
-        """Of inferences with a fault each; ``begins``: the chip and the card are new, else as they
-        were left in ``folder``."""
+        """Return replies to inferences with a fault each; ``begins``: the chip and the card are
+        new, else as they were left in ``folder``."""
         folder.mkdir(parents=True, exist_ok=True)
         if begins:
             (folder / "chip.starts").unlink(missing_ok=True)

@@ -53,11 +53,11 @@ pytestmark = needs_arm
 SAMPLE, CUTS, TRIED = 70, 3, 300
 ON_M7, ON_UNO = 12, 8
 REFUSED, NN_CARD_FAILED = 3, 5
-"""Of fixture/faults.c, and of model.h."""
+"""Statuses of fixture/faults.c, and of model.h."""
 
 
 def all_repaired(found: Counts, least: int) -> bool:
-    """Whether all that can be repaired were, more than ``least``, and nothing ended wrong."""
+    """Check whether all that can be repaired were, more than ``least``, and none ended wrong."""
     can, repaired, wrong = judged(found)
     return repaired == can > least and not wrong
 

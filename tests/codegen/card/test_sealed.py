@@ -232,7 +232,7 @@ def test_says_what_is_not_sealed(changes: dict[str, object], said: str) -> None:
 
 
 NO_CARD, OTHER_CARD = 3, 4
-"""Of ``nn_status_t``."""
+"""Values of ``nn_status_t``."""
 
 
 @pytest.fixture
@@ -337,7 +337,7 @@ def cached_board(sram_bytes: int, line_bytes: int = LINE) -> Hardware:
 
 
 def right(folder: Path, graph: Graph, plan: Plan, old: str = "", new: str = "") -> bool:
-    """Whether the C, with ``new`` instead of ``old``, gives the graph's outputs with a cache."""
+    """Check whether the C, ``new`` for ``old``, gives the graph's outputs with a cache."""
     files = generate(graph, plan, cached_board(arena_bytes(plan)), {}) | LATE
     assert not old or files["storage.c"].count(old) == 1
     files["storage.c"] = files["storage.c"].replace(old, new) if old else files["storage.c"]

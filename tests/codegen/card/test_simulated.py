@@ -44,7 +44,7 @@ def uno(security: Security = "none") -> Hardware:
 
 
 def with_large_weights() -> Graph:
-    """Of 17 KB, and an input larger than the arena."""
+    """Build a network with 17 KB of weights, and an input larger than the arena."""
     chain = Chain("net", (20, 20, 4))
     chain.conv(8, 3, 2, 1)
     chain.conv(8, 3, 2, 1)
@@ -140,7 +140,7 @@ def uncached() -> Hardware:
 
 @pytest.mark.parametrize(("track", "wait"), quick(0, [(0, 0), (1, 0), (1, 1)], ci=1))
 def test_without_waiting_there_is_another_answer(tmp_path: Path, track: int, wait: int) -> None:
-    """Of the core for a transfer, and of the card for the core."""
+    """Leave out waits of the core for a transfer, and of the card for the core."""
     graph = rows()
     plan = row_by_row(graph)
     tracks = [*plan.tracks]

@@ -172,7 +172,7 @@ def test_a_wait_for_what_never_comes_ends(tmp_path: Path) -> None:
 
 
 def wrong(whole: bytes) -> list[bytes | None]:
-    """What a card may hold instead of ``whole``."""
+    """List what a card may hold instead of ``whole``."""
     return [
         bytes(512) + whole[512:],  # no header
         whole[:-512],  # too small

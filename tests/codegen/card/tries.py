@@ -1,6 +1,6 @@
-"""What faults of a card may end in, and did; and those of a Cortex-M7's: any fault at any command,
-commands that fail once to three times in each function that uses a card, whatever may go wrong
-while an input is fed, and cuts of the power."""
+"""Ends that faults of a card may have, and had; and the faults of a Cortex-M7's: any fault at any
+command, commands that fail once to three times in each function that uses a card, whatever may go
+wrong while an input is fed, and cuts of the power."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -27,10 +27,10 @@ from tests.codegen.card.support import (
 )
 
 LEAST_REPAIRED = 0.99
-"""Of what can be."""
+"""Least share repaired of what can be."""
 
 Counts = Counter[str]
-"""How often a fault, ": " and what it ended in came."""
+"""Counts of a fault, ": " and what it ended in."""
 
 REPAIRED, WRONG = "repaired", "wrong answer"
 LOST, OTHER = "not repaired", "another status than its own"
@@ -48,7 +48,7 @@ class Case:
 
 
 def end(program: Program, expected: frozenset[Status], frame: IntArray, reply: Reply) -> str:
-    """What a fault ended in: repaired, a status that it may end with, or what it should not."""
+    """Say what a fault ended in: repaired, a status that it may end with, or a wrong end."""
     if reply.status == Status.OK:
         return REPAIRED if program.right(reply, frame) else WRONG
     said = reply.status.name.lower()
@@ -77,7 +77,7 @@ EVER = 1 << 20
 OFF = Fault(Kind.FAIL, 0, EVER)
 """Its frame fails, and nn_init looks for the card anew."""
 FIRST = "a command fails in the first nn_init"
-"""Which is that of a program, not of a frame."""
+"""Case that is a program's, not a frame's."""
 LOOKS = Fault(Kind.TRY, EVER, 0, where=Where.CHECK)
 """Nothing fails, but nn_check_card is called."""
 WORD = 8
@@ -110,8 +110,8 @@ def counted(found: Sequence[Ran], frame: int, where: Where) -> int:
 
 
 def ends(made: Faulty, fault: Fault) -> frozenset[Status]:
-    """What may come of it: the card is asked three times, and an inference begins anew. Without
-    checks nothing is tried twice."""
+    """Return what may come of it: the card is asked three times, and an inference begins anew.
+    Without checks nothing is tried twice."""
     once = made.security == "unchecked"
     if not once and (fault.count < len(TIMES) or fault.where == Where.INVOKE):
         return frozenset({Status.OK})
@@ -146,7 +146,7 @@ def images(graph: Graph, count: int, rng: np.random.Generator | None = None) -> 
 
 
 def in_clear(frames: IntArray, written: bytes) -> bool:
-    """Whether any 16 bytes in a row of a frame are in what was written."""
+    """Check whether any 16 bytes in a row of a frame are in what was written."""
     flat = frames.astype(np.int8).reshape(len(frames), -1)
     words = np.ascontiguousarray(flat[:, : flat.shape[1] // WORD * WORD]).view(np.uint64)
     sorted_words = np.unique(words)

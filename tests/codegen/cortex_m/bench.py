@@ -39,7 +39,7 @@ LIMIT = 0.5
 """Cycles a product: SMLAD adds two of them."""
 PLAIN = ("constants", "fold_reshape", "fold_pad")
 FLASH_BYTES, MOST = 150_000, 0.30
-"""Of image classification: bytes of flash, and cycles on a Cortex-M4 as a share of the peer's."""
+"""Limits for image classification: flash, and cycles on a Cortex-M4 as a share of the peer's."""
 PASSES = {"without dead_channels": PLAIN, "all passes": (*PLAIN, "dead_channels")}
 
 
@@ -78,7 +78,7 @@ MOST_M0PLUS, PUBLISHED_MS = 0.6, dict(zip(MLPERF_TINY, (1522, 1414, 475, 41), st
 def run(
     graph: Graph, hardware: Hardware, plan: Plan | Strategy, folder: Path, count: int = FRAMES
 ) -> tuple[Run, int]:
-    """Of the median inference, and bytes of flash; every output is compared with the graph's."""
+    """Measure the median inference, and flash bytes; outputs are compared with the graph's."""
     plan = plan if isinstance(plan, Plan) else plan.plan(graph, hardware)
     size = built(folder, graph, hardware, plan)
     given = frames(graph, count)
@@ -155,7 +155,7 @@ def declared(graph: Graph, hardware: Hardware) -> float:
 
 
 def on_m0plus() -> bool:
-    """Whether a network takes too much."""
+    """Check whether a network takes too much."""
     board, most = board_named("nucleo_g0b1re"), 0.0
     print("cycles and ms are modelled, unvalidated: the model was never compared with this core")
     print(f"{'network':48} {'instructions':>12} ratio Mcycles declared {'ms':>7} published   flash")

@@ -59,7 +59,7 @@ MODELLED = 0.05
 """By which what kernels say may differ from what is simulated, of whole networks, not by
 the forms of ``ONLY``."""
 RAM_BYTES, FLASH_BYTES = 2 << 20, 3 << 20
-"""Of boards that hold any of these networks; the simulated machines have as much."""
+"""Sizes of boards that hold any of these networks; the simulated machines have as much."""
 
 TFLITE = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8")
 MADE: dict[str, Callable[[], Graph]] = {
@@ -111,13 +111,13 @@ ONLY = {"patch": PATCHED, "in place": IN_PLACE}
 
 
 def cycles(graph: Graph, hardware: Hardware, plan: Plan) -> int:
-    """Of the median inference."""
+    """Count the cycles of the median inference."""
     with tempfile.TemporaryDirectory(prefix="thimble.") as folder:
         return run(graph, hardware, plan, Path(folder), 1)[0].cycles
 
 
 def alike(plan: Plan, other: Plan) -> bool:
-    """Whether they are one program: nothing but what they are called differs."""
+    """Check whether they are one program: nothing but what they are called differs."""
     return replace(plan, strategy=other.strategy, notes=other.notes) == other
 
 
@@ -178,7 +178,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _form(key: str) -> str:
-    """Of "network, form, core"."""
+    """Return the form of "network, form, core"."""
     return key.split(", ", 1)[1].rpartition(", ")[0]
 
 
@@ -186,7 +186,7 @@ SHOWN = ("ordinary", "rows", "fastest")
 
 
 def kernels_of(plan: Plan) -> Mapping[str, str]:
-    """Of each operator those that run it, without the name of their set."""
+    """Return by operator the kernels that run it, without the name of their set."""
     found: dict[str, list[str]] = {}
     for step in statements(plan):
         if isinstance(step, Compute):
@@ -222,8 +222,8 @@ def line(name: str, taken: Sequence[float], kernels: Sequence[str] = ()) -> str:
 
 
 def parts(plan: Plan, graph: Graph, hardware: Hardware) -> Mapping[str, Mapping[str, float]]:
-    """Of each operator the cycles of what its kernels do, by their words for it; of a kernel that
-    declares no words its name."""
+    """Return by operator the cycles of what its kernels do, by their words for it; of a kernel that
+    declares no words by its name."""
     found: dict[str, dict[str, float]] = {}
     for step in statements(plan):
         if isinstance(step, Compute):

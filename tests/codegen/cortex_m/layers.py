@@ -122,7 +122,7 @@ def dense(rng: np.random.Generator) -> Net:
 
 
 def addition(rng: np.random.Generator) -> Graph:
-    """Of two tensors that a layer each made; where the scale of one is the common one, too."""
+    """Add two tensors that a layer each made; where the scale of one is the common one, too."""
     net = _net(rng, tuple(int(n) for n in rng.integers(1, 7, 3)))
     left, right = (net.conv(int(net.shape[2]), (1, 1), "image") for _ in range(2))
     net.plus(left, right)
@@ -135,7 +135,7 @@ def addition(rng: np.random.Generator) -> Graph:
 
 
 def gate(rng: np.random.Generator) -> Graph:
-    """Of a tensor and factors that are made of it, in either order."""
+    """Multiply a tensor by factors that are made of it, in either order."""
     net = _net(rng, tuple(int(n) for n in rng.integers(1, 11, 3)))
     given = net.conv(int(net.shape[2]), (1, 1))
     net.rescaled_mean()
@@ -253,7 +253,7 @@ def spatial(rng: np.random.Generator) -> Drawn:
 
 
 def wide(rng: np.random.Generator) -> Drawn:
-    """Of widths and dilations that nothing divides; some taps are never inside."""
+    """Draw widths and dilations that nothing divides; some taps are never inside."""
     rows, columns, channels = _sides(rng, 20)
     kernel = (int(rng.integers(1, 4)), int(rng.integers(2, 5)))
     apart = (1, int(rng.integers(1, 5)))
@@ -303,7 +303,7 @@ def row_gate(rng: np.random.Generator) -> Drawn:
 
 
 def concat(rng: np.random.Generator) -> Case:
-    """Of two or three tensors; sometimes the first of them, or the output, has channels last."""
+    """Join two or three tensors; sometimes the first one, or the output, has channels last."""
     net = Net(_sides(rng, 20), rng, name="layer")
     first = net.conv(int(rng.integers(1, 14)), (1, 1))
     parts = [first, net.maximum((1, 1), stride=(1, 1))]
@@ -318,7 +318,7 @@ def concat(rng: np.random.Generator) -> Case:
 
 
 def row_dense(rng: np.random.Generator) -> Case:
-    """Of a map, in blocks or not, whose rows are added up."""
+    """Draw a dense layer on a map, in blocks or not, whose rows are added up."""
     shape, outputs = _sides(rng, 9), int(rng.integers(1, 12))
     net = Net(shape, rng, "uint8" if rng.random() < 0.2 else "int8", "layer")
     given = net.mean((1, 1), stride=(1, 1))

@@ -33,7 +33,7 @@ def twin(folder: Path, graph: Graph, plan: Plan | None = None, *, sanitize: bool
 
 
 def fast(native: Native, template: str) -> int:
-    """How many of its kernels are the fast ones of that kind, by what their comments say."""
+    """Count its kernels that are the fast ones of that kind, by what their comments say."""
     says = {"conv2d": "2 channels at a time", "depthwise": "each with its rows by itself",
             "dense": "dense", "elements": "a word of each",
             "pool": ", 4 channels at a time"}  # fmt: skip

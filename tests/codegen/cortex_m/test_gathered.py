@@ -201,7 +201,7 @@ KERNELS = ("winograd", *(f"winograd_live{span}" for span in SPANS))
 
 
 def layer(rng: np.random.Generator) -> Graph:
-    """Of any size from 2 x 2 outputs on, channels that four and two do not divide, any padding."""
+    """Draw sizes from 2 x 2 outputs on, channels that four and two do not divide, any padding."""
     height, width = (int(n) for n in rng.integers(2, 15, 2))
     depth, channels = int(rng.integers(1, 21)), int(rng.integers(2, 8))
     padding = (1, 1, 1, 1)
@@ -219,7 +219,7 @@ two channels with which these are in the range of F(4 x 4, 3 x 3)."""
 
 
 def extreme(weight: int, depth: int, kind: str = "int8") -> Graph:
-    """Of weights at an end of what bytes hold, see ``ENDS``."""
+    """Build a layer of weights at an end of what bytes hold, see ``ENDS``."""
     net = Net((6, 8, depth), np.random.default_rng(depth), kind, "layer")
     net.conv(2, (3, 3))
     op = net.operators[-1]

@@ -1,4 +1,4 @@
-"""What is generated for which core, where the fast kernels are not for a step; and assembly for a
+"""Code that is generated for a core where the fast kernels are not for a step; and assembly for a
 core with two pipelines: the same results in fewer cycles of its model."""
 
 import re
@@ -161,8 +161,8 @@ def some(rng: np.random.Generator, count: int) -> list[Instruction]:
 
 
 def results(code: list[Instruction]) -> dict[str, object]:
-    """Of each register what it is made of, as a tree: any two orders with equal trees compute the
-    same."""
+    """Return for each register what it is made of, as a tree: any two orders with equal trees
+    compute the same."""
     known: dict[str, object] = {}
     for text in (each.text for each in code):
         to, *others = re.findall(r"%\[\w+\]", text)

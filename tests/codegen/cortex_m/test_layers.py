@@ -141,7 +141,7 @@ IMAGES = {"conv2d": "conv2d", "dilated": "conv2d", "pointwise": "conv2d", "depth
     "seeds", quick(1, [range(1), range(1, 4), range(4, 12)], ci=1), ids=["few", "more", "most"]
 )
 def test_layers(kind: str, anywhere: bool, seeds: range, tmp_path: Path) -> None:
-    """Of several rows at once, each anywhere, there are no fast sums."""
+    """Expect no fast sums of several rows at once, each anywhere."""
     used = 0
     for seed in seeds:
         graph = KINDS[kind](np.random.default_rng(seed))

@@ -52,7 +52,7 @@ def c_of(make: Make, strategy: Strategy = SLOTS, **board: object) -> str:
 
 
 def uses_assembly(folder: Path, kernel: str) -> bool:
-    """Whether the kernel, or each of its parts, has assembly beside its portable twin."""
+    """Check whether the kernel, or each of its parts, has assembly beside its portable twin."""
     code = (folder / "generated" / "model.c").read_text()
     parts = set(re.findall(rf"void (run_{kernel}_part\d+)_pixel\(", code))
     return all(code.count(f"void {name}_pixel(") == 2 for name in parts or {f"run_{kernel}"})
@@ -276,7 +276,7 @@ def test_lanes_share_their_end_where_flash_is_short() -> None:
 
 
 def test_runs_are_as_long_as_there_is_flash() -> None:
-    """Of a window's row, 24 values: eight of them in the code, four, or two; with weights in SRAM
+    """Expect, of a window's row of 24 values, eight in the code, four, or two; with weights in SRAM
     there is a loop instead."""
     taps = {}
     for flash_bytes in (32256, 10000, 4000):
@@ -316,7 +316,7 @@ def test_torn_pixels_are_tested() -> None:
 def test_programs_are_no_larger_than_estimated(
     convolving: bool, weights_in: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is written out, so that flash is used up, depends on that."""
+    """Check the estimate: what is written out until flash is used up depends on it."""
     known = list[Windows]()
     source = code.source
     monkeypatch.setattr(code, "source", lambda windows: known.append(windows) or source(windows))

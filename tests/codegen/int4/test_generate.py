@@ -1,5 +1,5 @@
-"""What is generated of 4-bit chains, with counters, steps and sums at the ends of their C types;
-and plans that are right, or look right, but that generated code would get wrong: one clear line."""
+"""Generated C of 4-bit chains, with counters, steps and sums at the ends of their C types; and
+plans that are right, or look right, but that generated code would get wrong: one clear line."""
 
 import re
 import shutil
@@ -229,7 +229,7 @@ def lines(rows: int) -> Chain:
 
 
 def dense(depth: int, outputs: int) -> Chain:
-    """Which assembly doesn't compute: of bytes."""
+    """Build a layer on bytes, which assembly does not compute."""
     return Chain((3, 3, depth), "uint8").dense("d", outputs)
 
 

@@ -120,7 +120,7 @@ def test_weights_as_code_add_the_products(weights: list[int], free: int, a: int)
 
 @given(st.integers(-128, 127), st.integers(0, 4), st.integers(1, 9), st.integers(-3000, 3000))
 def test_sums_that_begin_with_their_bias(bias: int, left: int, shift: int, total: int) -> None:
-    """What the assembly makes of them is what the graph does, for results that are not negative."""
+    """Compute as the assembly does: what the graph does, for results that are not negative."""
     start = Start.of(bias, left, shift)
     wanted = PowerOfTwo(left, left + shift).apply(np.array(total), bias)
     found = start.value + total
@@ -196,7 +196,7 @@ def test_c_text() -> None:
 
 
 ONCE = FixedPoint.of([2.0**-20])
-"""Of sums that are shifted left by 20."""
+"""Requantization of sums that are shifted left by 20."""
 
 
 @pytest.mark.parametrize("dtype", ["uint4", "int4"])

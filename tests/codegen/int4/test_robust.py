@@ -231,8 +231,8 @@ def test_hundreds_of_damaged_frames_on_the_chip(weights_in: str, build: Build, s
 
 @pytest.mark.parametrize("weights_in", ["sram", "stream"])
 def test_damage_on_a_line_that_does_not_wait(weights_in: str, build: Build, shim: Path) -> None:
-    """What arrives while the firmware computes or answers is lost, as on a real line. A flag ends
-    what is left of a frame, and once that has been answered the next one works."""
+    """Lose what arrives while the firmware computes or answers, as on a real line. A flag ends what
+    is left of a frame, and once that has been answered the next one works."""
     firmware = build("small", weights_in)
     with firmware.chip(shim, line="paced") as chip:
         for bad, load, frame in harmed(firmware, 300, 3):

@@ -1,4 +1,4 @@
-"""What is generated, what is refused, and that it is always the same."""
+"""Code that is generated, always the same, and plans that are refused."""
 
 import re
 import subprocess

@@ -194,7 +194,7 @@ def run(library: ctypes.CDLL, name: str, *columns: IntArray) -> IntArray:
 
 
 def integers(seed: int, low: int = -(1 << 31), high: int = (1 << 31) - 1) -> IntArray:
-    """Of every magnitude alike, the extremes first."""
+    """Draw integers of every magnitude alike, and the extremes."""
     rng = np.random.default_rng(seed)
     size = 2.0 ** rng.uniform(0, 31, COUNT)
     found = np.clip((rng.choice([-1, 1], COUNT) * size).astype(np.int64), low, high)
