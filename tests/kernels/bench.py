@@ -23,7 +23,7 @@ from tests.targets.cortex_m import board_named, built, simulated
 
 
 def cycles(layer: Layer, hardware: Hardware) -> tuple[float, int]:
-    """Of one pass: what an inference takes less without it. The call is there once, since compilers
+    """Measure a pass: what an inference takes less without it. Its call is there once, as compilers
     make the most of that in portable C. And the bytes of code of a kernel that makes rows."""
     graph = layer.graph()
     plan = layer.plan(graph, hardware)
@@ -34,7 +34,7 @@ def cycles(layer: Layer, hardware: Hardware) -> tuple[float, int]:
 
 
 def code_bytes(size: Size, step: Compute) -> int:
-    """Of the functions that make a row."""
+    """Add up the bytes of the functions that make a row."""
     return sum(n for name, n in size.functions.items() if f"_{step.op}_row" in name)
 
 

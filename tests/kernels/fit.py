@@ -21,7 +21,7 @@ from tests.codegen.cortex_m.support import core
 from tests.kernels.layers import cores, form_of, recorded
 
 Measured = list[tuple[Counts, list[int]]]
-"""What layers do, and the cycles that they take on each core."""
+"""Counts of what layers do, and the cycles that they take on each core."""
 
 TABLE = Path(str(costs.__file__))
 FAST = "cortex_m."
@@ -55,7 +55,7 @@ def code_bytes() -> dict[str, int]:
 
 
 def fitted(rows: Measured) -> dict[str, tuple[float, ...]]:
-    """Of each core, by what is counted; of those without a measurement by their rates."""
+    """Fit each core's costs, by what is counted; those without a measurement by their rates."""
     words = list(dict.fromkeys(word for counts, _ in rows for word in counts))
     does = np.array([[counts.get(word, 0) for word in words] for counts, _ in rows])
     taken = np.array([cycles for _, cycles in rows])  # (layers, cores)

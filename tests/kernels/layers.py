@@ -37,14 +37,14 @@ from tests.codegen.cortex_m.support import by_rows, core, kernels
 from tests.graphs import Net
 
 STEP = 512
-"""What a unit of a narrow sum stands for."""
+"""Units of the whole sum that one of a narrow sum stands for."""
 
 RECORDED = Path(__file__).parent / "cycles.json"
 
 
 class Taken(NamedTuple):
-    """Of a layer: cycles on each core, and bytes of code on the first; 0: of a kernel that makes
-    more than a row."""
+    """Cost of a layer: cycles on each core, and bytes of code on the first; 0: of a kernel that
+    makes more than a row."""
 
     cycles: list[int]
     code_bytes: int
@@ -93,7 +93,7 @@ class Layer:
 
     @property
     def by_row(self) -> bool:
-        """Whether the kernel makes, or adds, one row: in blocks, unless it is of an image."""
+        """Check whether the kernel makes, or adds, one row: in blocks, unless of an image."""
         return self.kernel.startswith("cortex_m.row_")
 
     def graph(self) -> Graph:
@@ -168,14 +168,14 @@ def recorded() -> list[tuple[Layer, Taken]]:
 
 
 def cores(layer: Layer) -> tuple[str, ...]:
-    """That it is measured on: portable C, of which less is asked, on the first alone."""
+    """List the cores it is measured on; portable C, of which less is asked, has one."""
     sets = {"cortex_m": CORES, "thumb": CPUS}
     return sets.get(layer.kernel.partition(".")[0], CORES[:1])
 
 
 @cache
 def form_of(layer: Layer) -> Form:
-    """What the kernel is asked for."""
+    """Return the form that the kernel is asked for."""
     graph = layer.graph()
     plan = layer.plan(graph, core(cores(layer)[0]))
     return Form.of(step_of(plan, layer.kernel), plan.buffer, graph)

@@ -39,8 +39,7 @@ ALL = {"sram_bytes": machines.DESK_OFFSET, "flash_bytes": machines.DESK_OFFSET}
 
 @cache
 def network(name: str) -> Graph:
-    """Of 8 bits with random weights, or of 4 bits as released; ``mnist`` has random ones of 4, as
-    has a large dense layer."""
+    """Make one of 8 bits with random weights, or of 4 as released; ``mnist``: random ones of 4."""
     if name == "mnist":
         return mnist().graph()
     if name.startswith("dense"):
@@ -63,7 +62,7 @@ def images(graph: Graph) -> IntArray:
 
 
 def error(name: str, hardware: Hardware, strategy: Strategy, folder: Path) -> float:
-    """Of the model against a simulated run."""
+    """Return the model's error, relative to a simulated run."""
     graph = network(name)
     given, plan = images(graph), strategy.plan(graph, hardware)
     said = modelled(plan, graph, hardware, zero_shares(graph, given))

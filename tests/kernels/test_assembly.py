@@ -1,5 +1,5 @@
-"""What kernels in assembly, for an AVR and in Thumb-1, accept, with how much scratch, which bytes
-of a row they read before they write which; and how sums end on a Cortex-M: the reach of a
+"""Kernels in assembly, for an AVR and in Thumb-1: what they accept, with how much scratch, which
+bytes of a row they read before they write which; and how sums end on a Cortex-M: the reach of a
 channel's sums, against products one by one, and their end by two products of 32 bits, for which
 every sum of a layer, not only those where what is stored rises, gives what the graph does."""
 
@@ -38,7 +38,7 @@ from tests.targets.conftest import load_hardware
 
 
 def form(add: Callable[[Net], object], *shape: int) -> Form:
-    """Of the last operator that ``add`` makes."""
+    """Return the form of the last operator that ``add`` makes."""
     net = Net(shape, np.random.default_rng(0))
     add(net)
     graph = net.graph()

@@ -1,6 +1,5 @@
-"""Which kernel a board offers for which form, what it asks for, why others are not for it in the
-words that users read; and tiles as images of their own: which padding is left to them, where
-they lie."""
+"""Kernels that a board offers for a form, what they ask for, why others are not for it in the words
+that users read; and tiles as images of their own: which padding is left to them, where they lie."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -73,7 +72,7 @@ def scaled(net: Net) -> None:
 
 
 def shifted(**changes: object) -> Form:
-    """Of 4 bits."""
+    """Return a form of 4 bits."""
     graph = built(lambda net: net.conv(8, requant=PowerOfTwo(right_shift=7)), 6, 6, 4)
     return form_of(typed(typed(graph, "conv0", "uint4"), "image", "uint4"), **changes)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""What every kernel keeps to, over random layers: who accepts a form is written for it, with the
+"""Contract of every kernel, over random layers: who accepts a form is written for it, with the
 scratch that it asked for and no less; what is declared and what is written are the same; an output
 begins as far into a dying input as its kernel says, and no further; and where a row may be written
 over another, against all that is read and written one by one."""
@@ -266,7 +266,7 @@ def test_a_row_begins_as_far_from_a_row_that_dies(seed: int, delay: int) -> None
     ]  # fmt: skip
 
     def kept(begin: int, order: list[int]) -> bool:
-        """Of bytes: pixel n is written once the inputs of the next ``delay`` ones are read."""
+        """Check bytes; pixel n is written once the inputs of the next ``delay`` ones are read."""
         for number, x in enumerate(order):
             later = set[int]().union(*(reads[n] for n in order[number + 1 + delay :]))
             written = range(begin + x * channels, begin + (x + 1) * channels)
@@ -295,7 +295,7 @@ def test_a_gap_leaves_out_intervals() -> None:
 
 
 def conflicts(turns: Turns, apart: int) -> bool:
-    """Whether a byte that is written lies where one is still to be read."""
+    """Check whether a byte that is written lies where one is still to be read."""
     return any(
         0 <= at + apart < len(turns.read) and turns.read[at + apart] > turn
         for at, turn in enumerate(turns.written)

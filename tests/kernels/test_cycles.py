@@ -1,6 +1,6 @@
-"""What kernels say they take, against what simulated layers took (``bench.py``), and modelled
-cycles of whole plans: steps of the tape and waits for weights included; and times of operators
-by themselves, weights in a window."""
+"""Cycles that kernels declare, against what simulated layers took (``bench.py``), and modelled
+cycles of whole plans: steps of the tape and waits for weights included; and times of operators by
+themselves, weights in a window."""
 
 import json
 from dataclasses import replace
@@ -59,7 +59,7 @@ LARGEST_ERROR = {
     "cortex_m.row_elements": 0.17, "cortex_m.row_depthwise": 0.07, "cortex_m": 0.05, "thumb": 0.03,
     "int8.concat": 0.86, "int8.pad": 0.86, "int8.rearrange": 0.86, "int8": 0.36,
 }  # fmt: skip
-"""Of what is modelled, by kernel or by set; ``accumulate``: sums of 8 and 16 bits in registers;
+"""Largest errors modelled, by kernel or by set; ``accumulate``: sums of 8 and 16 bits in registers;
 ``elements``: on the M7, elsewhere 0.09. ``row_depthwise`` and portable C are what a compiler makes
 of them: the latter takes up to twice as much for a product where a loop's bounds are in memory."""
 
@@ -106,8 +106,8 @@ def test_each_cost_counts() -> None:
 
 
 def test_the_faster_kernel_is_known_to_be() -> None:
-    """Where two have been measured on a layer and core; what gathers takes no form that others
-    take."""
+    """Compare two that have been measured on a layer and core; what gathers takes no form that
+    others take."""
     measured: dict[str, list[tuple[float, float]]] = {}
     for layer, (cycles, _) in ROWS:
         kernel, form = modelled(layer)
