@@ -26,7 +26,7 @@ START_BYTES = 3
 
 @dataclass(frozen=True)
 class End:
-    """What the assembly that ends sums has to know.
+    """Facts that the assembly that ends sums has to know.
 
     Attributes:
         below: results below the zero point are seen; ``once``: nothing is shifted.
@@ -44,7 +44,7 @@ class End:
 
     @property
     def bytes(self) -> int:
-        """Of the stream for a channel."""
+        """Count the stream's bytes for a channel."""
         return 7 + (not self.once) + (self.shifts == "both")
 
 
@@ -118,7 +118,7 @@ def from_least(tensor: Tensor) -> int:
 
 
 def flip(tensor: Tensor) -> int:
-    """What a stored byte is exclusively or'ed with to count from the type's least value."""
+    """Return what a stored byte is exclusively or'ed with to count from the type's least value."""
     return 128 if tensor.dtype.signed else 0
 
 

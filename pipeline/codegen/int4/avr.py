@@ -1,4 +1,4 @@
-"""When and how a window runs in assembly on AVR; the text is firmware/kernels/avr/window.c.j2."""
+"""Windows in assembly on AVR: when and how; the text is firmware/kernels/avr/window.c.j2."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ MAX_REDUCED_LANES = 20
 MAX_UNROLLED_SUMS = 1200
 """Products written out one by one, 8 B of code each, where a run does not end at a whole byte."""
 MAX_ROWS = 32
-"""Of a window whose runs are a loop; each row adds a comparison and a branch of limited reach."""
+"""Most rows of a window in a loop; each adds a comparison and a branch of limited reach."""
 MAX_ELEMENTS = 128
 """Nibbles that ``ldd`` reaches from a pixel's first byte."""
 RJMP_WORDS = 2047
-"""How far ``rjmp`` reaches."""
+"""Reach of ``rjmp``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assembly:
-    """What the template asks for. Strides are in nibbles, or in bytes of ``nn_places``; those of
+    """Facts for the template. Strides are in nibbles, or in bytes of ``nn_places``; those of
     ``nn_window``, the addresses of the window's pixels in SRAM, are always 2 and 0.
 
     Attributes:
@@ -97,7 +97,7 @@ class Assembly:
 
     @property
     def run_bytes(self) -> int:
-        """Of weights."""
+        """Count the bytes of a run's weights."""
         return self.pieces * self.taps * self.lanes // 2
 
     @property
@@ -116,18 +116,18 @@ class Assembly:
 
     @property
     def ends_differ(self) -> bool:
-        """Whether the low byte of Z tells after which run it is; not where weights are code."""
+        """Check whether Z's low byte tells after which run it is; not where weights are code."""
         runs = self.grid[0] * self.grid[1]
         return len({run * self.run_bytes % 256 for run in range(runs)}) == runs
 
     @property
     def counts(self) -> bool:
-        """Whether r23 counts the runs that are left."""
+        """Check whether r23 counts the runs that are left."""
         return not self.mac or not (self.code or self.unrolled or self.ends_differ)
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """What the progress register shows after the last run of each row of the window."""
+        """List what the progress register shows after the last run of each row of the window."""
         rows, columns = self.grid
         if self.counts:
             return tuple(str((rows - 1 - row) * columns) for row in range(rows))
@@ -165,7 +165,7 @@ class Assembly:
 
     @property
     def placed(self) -> bool:
-        """What is known of a pixel is an entry of ``nn_places``."""
+        """Check whether what is known of a pixel is an entry of ``nn_places``."""
         return self.table and not self.found
 
     @property
@@ -179,12 +179,12 @@ class Assembly:
         return row * (self.grid[1] * self.step + self.jump) + column * self.step
 
     def run_begins(self, run: int) -> int:
-        """Where the pointer to weights is for a run, in bytes of them."""
+        """Return where the pointer to weights is for a run, in bytes of them."""
         reached = reached_from if self.apart else run_begins
         return reached(run, self.taps, self.lanes)
 
     def moves(self, run: int) -> bool:
-        """Whether that is elsewhere than for the run before."""
+        """Check whether ``run_begins`` differs from that of the run before."""
         return run == 0 or self.run_begins(run) != self.run_begins(run - 1)
 
     @property
@@ -202,13 +202,13 @@ class Assembly:
 
     @property
     def ends_by_call(self) -> bool:
-        """Whether all lanes end in one piece of code, which takes 7 cycles more a result. Weights
+        """Check whether all lanes end in one piece of code, for 7 cycles more a result. Weights
         that lie in flash as data are many, so that flash is what the network has least of."""
         return self.mac and self.flash and not self.code and not self.wide
 
     @property
     def ends_in_place(self) -> bool:
-        """Whether sums whose range needs no centre are biased in their own registers."""
+        """Check whether sums whose range needs no centre are biased in their own registers."""
         return not (self.ends_by_call or self.wide or self.kernel.window.target.zero_point)
 
     @property

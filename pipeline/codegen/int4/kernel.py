@@ -24,7 +24,7 @@ C_INTEGER = {16: "int16_t", 32: "int32_t"}
 
 @dataclass(frozen=True)
 class Window:
-    """What the kernel computes, whatever the operator is called.
+    """Computation of the kernel, whatever the operator is called.
 
     Attributes:
         combine: ``mac`` multiplies by weights (c_out, taps); ``max`` and ``sum`` reduce a channel.
@@ -132,7 +132,7 @@ class WindowKernel:
 
     @property
     def varies(self) -> bool:
-        """Whether the input's strides differ from call to call."""
+        """Check whether the input's strides differ from call to call."""
         return len({(call.row, call.column) for call in self.calls}) > 1
 
     @property

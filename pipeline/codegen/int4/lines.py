@@ -49,5 +49,5 @@ def pixels(step: Compute | Finish, out: Box, disjoint: bool) -> tuple[Pixel, ...
 
 
 def are_disjoint(a: Buffer, box_a: Box, b: Buffer, box_b: Box) -> bool:
-    """Whether two boxes share no nibble."""
+    """Check whether two boxes share no nibble."""
     return a.memory != b.memory or not np.intersect1d(a.cells(box_a), b.cells(box_b)).size

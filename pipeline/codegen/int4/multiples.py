@@ -17,7 +17,7 @@ LARGEST = 8
 """|w| of a 4-bit weight; 8 times a 4-bit activation still fits a byte."""
 
 CYCLES = 2
-"""Of an addition to a sum, and of forming a multiple."""
+"""Cycles of an addition to a sum, and of forming a multiple."""
 
 Parts = tuple[int, ...]
 """Multiples whose sum, with signs, is a number."""
@@ -89,7 +89,7 @@ def _recipe(counts: tuple[tuple[int, int], ...], registers: int) -> Recipe:
 
 
 def _order(chosen: Iterable[int]) -> tuple[tuple[int, Parts], ...] | None:
-    """How to form all chosen multiples one after the other from 1, or None."""
+    """Order all chosen multiples so that each is formed from 1 and those before it, or None."""
     formed: list[tuple[int, Parts]] = []
     left, at_hand = set(chosen), {1}
     while left:

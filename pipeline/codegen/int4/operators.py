@@ -1,4 +1,4 @@
-"""What operators that slide a window ask of the kernels: a dense layer is one large window."""
+"""Demands of operators that slide a window on the kernels: a dense layer is one large window."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.graph.requant import PowerOfTwo
 
 
 def window(graph: Graph, op: Operator) -> Window:
-    """Of an operator that ``int4.window`` is declared for."""
+    """Describe the window of an operator that ``int4.window`` is declared for."""
     assert isinstance(op, Weighted | Pool2d)
     combine: Combine = "mac"
     source, weights, bias, bits = graph.tensors[op.inputs[0]], None, None, 4

@@ -16,7 +16,7 @@ from pipeline.graph.tensor import IntArray, Tensor
 
 
 class Portable:
-    """What the portable template asks for, as C expressions."""
+    """Values that the portable template asks for, as C expressions."""
 
     def __init__(self, kernel: WindowKernel, windows: Windows) -> None:
         window, requant = kernel.window, kernel.window.requant

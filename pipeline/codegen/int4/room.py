@@ -1,4 +1,4 @@
-"""How much of a window's code is written out: as much as the board has room for."""
+"""Share of a window's code that is written out: as much as the board has room for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FRAME_BYTES, CALL_BYTES, KERNEL_BYTES, PORTABLE_BYTES = 2850, 13, 100, 300
 assembly, and one without any: of the networks in docs/records.md none was larger than the sum."""
 
 FEWEST_PIXELS = 16
-"""Of those whose code is worth writing out."""
+"""Fewest pixels whose code is worth writing out."""
 
 LONG = ("call", "jmp", "lds", "sts")
 """Instructions of two words."""
@@ -44,13 +44,13 @@ def make(windows: Windows) -> None:
 
 
 def estimated_bytes(windows: Windows) -> int:
-    """Of the whole program's flash."""
+    """Estimate the whole program's flash."""
     kernels = windows.kernels.values()
     return rest_bytes(windows) + sum(kernel_bytes(kernel, windows) for kernel in kernels)
 
 
 def rest_bytes(windows: Windows) -> int:
-    """Of what is no window."""
+    """Estimate the flash of what is no window."""
     tables, moved = windows.tables, windows.permutations.cycles
     entries = 2 * len(tables.pixels) + len(tables.rows) + len(tables.scatter) + len(moved)
     shared = len(windows.sums) + PORTABLE_BYTES * (bool(windows.sums) + windows.copies)
@@ -58,7 +58,7 @@ def rest_bytes(windows: Windows) -> int:
 
 
 def kernel_bytes(kernel: WindowKernel, windows: Windows) -> int:
-    """Of a function, its calls, and its weights where they are data."""
+    """Estimate the flash of a function, its calls, and its weights where they are data."""
     found, weights = assemblies(kernel, windows), kernel.window.weights
     data = 0
     if weights is not None and not any(assembly.code for assembly in found):

@@ -1,4 +1,4 @@
-"""How the taps of a window are divided into the runs of its assembly."""
+"""Division of a window's taps into the runs of its assembly."""
 
 from __future__ import annotations
 

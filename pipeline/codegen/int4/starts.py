@@ -30,7 +30,7 @@ class Start:
 
 
 def starts(kernel: WindowKernel) -> tuple[Start, ...]:
-    """Of each lane; none where a sum is not shifted to the right."""
+    """Return each lane's start; none where a sum is not shifted to the right."""
     spec, requant = kernel.window, kernel.window.requant
     shift = requant.right_shift - requant.left_shift
     if spec.bias is None or shift < 1:

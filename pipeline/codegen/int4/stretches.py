@@ -1,4 +1,4 @@
-"""What is computed nibble by nibble, as stretches of memory that a loop goes through: sums of two
+"""Computations nibble by nibble, as stretches of memory that a loop goes through: sums of two
 tensors, what is taken out of an image as it is, and complete sums of an average."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STORED = np.arange(16)
 
 
 def add(job: Job) -> None:
-    """What each pair of stored values gives is in a table in flash."""
+    """Add by a table in flash, of what each pair of stored values gives."""
     op, program, step = job.operator(Add), job.program, job.step
     pieces = {program.buffer(piece).tensor: piece for piece in step.ins}
     at = stored(program.windows.sums, table(op, program.graph.tensors))
@@ -77,7 +77,7 @@ def _run(
 
 
 def _sums(program: Program, pieces: Sequence[Slice], step: Compute) -> list[Stretch]:
-    """Of a row or of all."""
+    """List the stretches of a row or of all."""
     buffers = [program.buffer(piece) for piece in pieces]
     box = step.out.box(buffers[-1].shape, {})
     places = zip(buffers, pieces, strict=True)
@@ -127,8 +127,8 @@ def _check(name: str, cells: IntArray) -> None:
 
 
 def table(op: Add, tensors: Tensors) -> list[int]:
-    """Of pairs (a, b) of stored values the sum as it is stored, two in a byte: 16 a + b is the
-    number of a nibble."""
+    """Tabulate for pairs (a, b) of stored values the sum as it is stored, two in a byte: 16 a + b
+    is the number of a nibble."""
     grids = np.meshgrid(*(_values(tensors[name]) for name in op.operands), indexing="ij")
     shifted = (grid << op.left_shift for grid in grids)
     parts = [r.apply(x) for r, x in zip(op.operand_requants, shifted, strict=True)]
@@ -138,7 +138,7 @@ def table(op: Add, tensors: Tensors) -> list[int]:
 
 
 def _values(tensor: Tensor) -> IntArray:
-    """What each of 16 nibbles stands for, in steps of the tensor's scale."""
+    """Return what each of 16 nibbles stands for, in steps of the tensor's scale."""
     signed = np.where(STORED > 7, STORED - 16, STORED) if tensor.dtype.signed else STORED
     return np.asarray(signed - tensor.zero_point, dtype=np.int64)
 

@@ -62,7 +62,7 @@ class Tap:
 
 
 def _free_registers(lanes: int, table: bool) -> tuple[int, ...]:
-    """What is left for multiples beside the sums, the cursor, r1 = 0, X, Y, and a copy."""
+    """List registers left for multiples beside the sums, the cursor, r1 = 0, X, Y, and a copy."""
     most = range(2 + 2 * lanes, 24)
     return (0, 27, *((25,) if table else (30, 31)), *(most if table else most[:-1]))
 
@@ -106,7 +106,7 @@ def reached_from(run: int, taps: int, lanes: int) -> int:
 def taps_of(
     kernel: WindowKernel, code: bool, apart: bool, taps: int, run: int, parity: int, runs: int
 ) -> tuple[Tap, ...]:
-    """Of run ``run`` of ``runs``, each of ``taps``, where pixels begin in nibble ``parity``.
+    """List the ``taps`` taps of run ``run`` of ``runs``, for pixels that begin in nibble ``parity``.
 
     Args:
         code: weights are instructions.

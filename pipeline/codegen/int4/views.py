@@ -1,4 +1,4 @@
-"""How generated code finds the pixels of a buffer.
+"""Addressing of a buffer's pixels in generated code.
 
 A pixel is the row of channels at one (y, x); a vector of n elements is one pixel of n channels.
 A pixel has a *position*, affine in y and x. In an ``affine`` view the position is the address of

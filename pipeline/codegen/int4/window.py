@@ -24,7 +24,7 @@ from pipeline.kernels.int4 import values
 from pipeline.plan.vocabulary import Buffer
 
 MOST_PIXELS = 255
-"""Of a line."""
+"""Most pixels of a line."""
 
 MOST_REACHED = 15 << 10
 """Bytes of SRAM that lie, behind registers, below what ``nn_places`` flags torn pixels with."""
@@ -81,12 +81,12 @@ def _pixel(kernel: WindowKernel, windows: Windows) -> str:
 
 
 def in_assembly(kernel: WindowKernel, windows: Windows) -> bool:
-    """Whether portable C is not all there is."""
+    """Check whether there is more than portable C."""
     return _alone(kernel, windows) is not None or bool(_parts(kernel, windows))
 
 
 def assemblies(kernel: WindowKernel, windows: Windows) -> list[avr.Assembly]:
-    """What computes it: the assembly of all channels, or of some each; none where it is C."""
+    """Return the assembly of all channels, or of some each; none where it is C."""
     found = (_alone(part, windows) for part in _parts(kernel, windows) or [kernel])
     return [assembly for assembly in found if assembly]
 
@@ -119,7 +119,7 @@ def _weights_are_code(kernel: WindowKernel, windows: Windows) -> bool:
 
 
 def _in_rows(buffer: Buffer) -> bool:
-    """Whether the pixels of each row lie side by side; rows may lie in a ring."""
+    """Check whether the pixels of each row lie side by side; rows may lie in a ring."""
     rows = as_pixels(buffer)
     return bool((np.diff(rows.reshape(len(rows), -1), axis=1) == buffer.nibbles).all())
 

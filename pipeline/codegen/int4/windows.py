@@ -1,4 +1,4 @@
-"""What the kernels that slide windows over pixels share: tables of pixels, lines and weights."""
+"""Tables that kernels that slide windows over pixels share: of pixels, lines and weights."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Windows:
         return f"int{c_bits((s for line in self.lines for s in line.step[2:]), signed=True)}_t"
 
     def once(self, array: Table) -> list[Table]:
-        """What defines it: nothing where another kernel has already, or it is sent over the
+        """Return what defines it: nothing where another kernel has already, or it is sent over the
         line."""
         known = array.name in self.arrays
         self.arrays.add(array.name)

@@ -21,7 +21,7 @@ MOST_SUMS, MOST_COUNTED = 11, 9
 The latter leave a register for a count of runs."""
 
 MOST_RUNS = 255
-"""What a byte counts."""
+"""Most that a byte counts."""
 
 LONG_RUN, MOST_TAPS = 8, 24
 """Most taps of a run where pixels, or rows of windows, are divided, and of any."""
