@@ -24,7 +24,7 @@ POINTERS = {"w": ("int8_t", 1), "x": ("nn_word_t", 4)}
 
 @dataclass(frozen=True)
 class Load:
-    """Of the element ``at`` from where a pointer was at first."""
+    """Load of the element ``at`` from where a pointer was at first."""
 
     to: str
     pointer: str
@@ -33,7 +33,7 @@ class Load:
 
 @dataclass(frozen=True, kw_only=True)
 class Dot:
-    """What windows and weights have in common, however many pixels are computed together.
+    """Layout that windows and weights share, however many pixels are computed together.
 
     A word of weights has two channels by two elements of a window. Its halves are 256 * second +
     first channel: the halves as they are sum up to s = b + 256 * a, so that only the first
@@ -58,7 +58,7 @@ class Dot:
 
     @property
     def pair_bytes(self) -> int:
-        """Of two output channels' weights."""
+        """Count the bytes of two output channels' weights."""
         return 4 * self.groups * self.taps
 
     def columns(self, pixels: int) -> int:
@@ -110,7 +110,7 @@ class Steps:
         return 4 * self.dot.taps * (1 if self.dot.apart else self.pairs)
 
     def lines(self, groups: int) -> list[Line]:
-        """Of so many groups, behind which both pointers are moved."""
+        """List the lines of so many groups, behind which both pointers are moved."""
         words = [(g, tap) for g in range(groups) for tap in range(self.dot.taps)]
         at_once = 2 if self.pixels == 1 and self.pairs < 4 else 1
         some = (words[n : n + at_once] for n in range(0, len(words), at_once))

@@ -1,4 +1,4 @@
-"""What ends a fast kernel's sums, as tables and C: see ``kernels/cortex_m/quick.py``."""
+"""Ends of a fast kernel's sums, as tables and C: see ``kernels/cortex_m/quick.py``."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def wrapped(values: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class End:
-    """How a convolution's or a dense layer's sums end, and what they begin with.
+    """Beginning and end of a convolution's or a dense layer's sums.
 
     Attributes:
         starts: (channels,): what stored inputs, their zero point still in them, are added to.
@@ -63,7 +63,7 @@ class End:
 
     @property
     def words(self) -> int:
-        """Of the table's row for two channels: two starts, then the constants of each."""
+        """Count the words of a table row for two channels: two starts, then all constants."""
         return 8 if self.quick else 2
 
     def rows(self, groups: IntArray, packed: bool) -> IntArray:

@@ -1,4 +1,4 @@
-"""What fast kernels ask of a step's views."""
+"""Demands of fast kernels on a step's views."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Part:
 
 
 def part(job: Job) -> Part:
-    """What a step computes of an image's channels."""
+    """Return what a step computes of an image's channels."""
     channels, count = job.box[-1], job.target.shape[-1]
     if channels.covers(whole(count)):
         return Part(count, Value(), Value(count))
@@ -55,7 +55,7 @@ def same_rows_view(job: Job) -> View:
 
 
 def rows_follow(view: View) -> bool:
-    """Whether rows follow each other as pixels do."""
+    """Check whether rows follow each other as pixels do."""
     rows, columns, _ = (part.most for part in view.box)
     plain = view.lookup is None and not view.rings[0]
     return plain and (rows == 1 or view.strides[0] == columns * view.strides[1])

@@ -1,4 +1,4 @@
-"""Which outputs of a row are computed together, one channel of a convolution at a time.
+"""Outputs of a row that are computed together, one channel of a convolution at a time.
 
 An input pixel is part of the windows of several outputs. Outputs of a strip are chosen so that it
 is loaded once for all of them: ``dilation`` columns apart, as many as there are registers for.
@@ -26,7 +26,7 @@ class Strip:
 
     @cached_property
     def columns(self) -> list[int]:
-        """Of the input, that are read."""
+        """List the columns of the input that are read."""
         return sorted({column for each in self.taps for column, _ in each})
 
     @cached_property

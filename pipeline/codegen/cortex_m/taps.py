@@ -1,4 +1,4 @@
-"""Which instruction multiplies what, for some neighbouring outputs of a row of one channel.
+"""Instructions that multiply for some neighbouring outputs of a row of one channel.
 
 Inputs come as words of two neighbours, from an even column on; so do weights: a0, a1, … are pairs
 from the first weight on, b0, b1, … from the second on. An output that begins in the lower half of
@@ -17,8 +17,8 @@ POINTERS = 2
 
 
 class Product(NamedTuple):
-    """Of input word ``word`` and weights' word ``weight``, added to output ``out``: both halves, or
-    the lower one with the weights' upper, or the other way round."""
+    """Product of input word ``word`` and weights' word ``weight``, added to output ``out``: both
+    halves, or the lower one with the weights' upper, or the other way round."""
 
     word: int
     kind: Literal["smlad", "smlabt", "smlatb"]
@@ -86,12 +86,12 @@ class Row:
 
 
 def last(left: int, stride: int) -> int:
-    """How many outputs the last ``left`` of a row are computed with: of stride 1, pairs."""
+    """Count the outputs that the last ``left`` of a row are computed with: of stride 1, pairs."""
     return left + left % 2 if stride == 1 else left
 
 
 def together(columns: int, rows: int, half: int, stride: int) -> int:
-    """How many outputs of ``columns`` to compute at a time."""
+    """Choose how many outputs of ``columns`` to compute at a time."""
 
     def cost(outs: int) -> int:
         full, left = divmod(columns, outs)

@@ -52,11 +52,11 @@ class Instruction:
         return cls(text, unit, frozenset({to, *([back[1]] if back else [])}), frozenset(rest))
 
     def after(self, other: Instruction) -> bool:
-        """Whether it has to stay behind ``other``."""
+        """Check whether it has to stay behind ``other``."""
         return bool(self.reads & other.writes or self.writes & (other.reads | other.writes))
 
     def late(self, before: Instruction) -> bool:
-        """Whether it waits for what ``before`` loads."""
+        """Check whether it waits for what ``before`` loads."""
         return before.unit == "load" and bool(self.reads & before.writes)
 
     def joins(self, before: Instruction) -> bool:

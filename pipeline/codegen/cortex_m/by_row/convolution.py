@@ -41,7 +41,7 @@ HOW = {
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """What is read of a channel's row, from ``begins`` on, and ``apart`` bytes on of the next one.
+    """Reads of a channel's row, from ``begins`` on, and ``apart`` bytes on of the next one's.
 
     Attributes:
         words: where words are, and for each of their bytes that is used where that goes.

@@ -54,7 +54,7 @@ def pooled_rows(job: Job) -> list[View]:
 def layouts(
     job: Job, kernel: RowKernel, rows: Sequence[View] | None = None
 ) -> tuple[RowLayout, RowLayout]:
-    """Of the input's rows and the output's; ``rows``: those that it reads, if not a convolution's.
+    """Return input and output rows' layouts; ``rows``: those read, if not a convolution's.
 
     Raises:
         ThimbleError: where the output lies over an input in a way that the kernel doesn't bear.

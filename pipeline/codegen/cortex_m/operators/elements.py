@@ -105,7 +105,7 @@ class Function:
 
 
 def function(job: Job, held: str) -> Function:
-    """What ends quickly is had twice: of a product one factor is."""
+    """Describe the function; for a quick end values are doubled: of a product one factor."""
     op, graph, along = job.operator(Pairwise), job.program.graph, vector(form_of(job))
     _, formula = FORMULAS[type(op)]
     scales: tuple[Requant | None, ...] = op.operand_requants if isinstance(op, Add) else (None,) * 2

@@ -42,7 +42,7 @@ def compute(job: Job) -> None:
 
 
 def pooled(job: Job, op: Pool2d) -> dict[str, Any]:
-    """How values are compared or added up, and what ends that, as a template knows it."""
+    """Describe for a template how values are compared or added up, and what ends that."""
     source, end = job.tensor(op.inputs[0]), ending(job.program, op)
     low, high = limits(job.target, op.clip)
     return {

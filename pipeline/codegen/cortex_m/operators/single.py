@@ -27,7 +27,7 @@ from pipeline.kernels.cortex_m.inner import unrolled
 from pipeline.kernels.cortex_m.single import LEAST_CHANNELS
 
 MOST_PAIRS = 8
-"""Of channels in the code of the innermost loop."""
+"""Most pairs of channels in the code of the innermost loop."""
 
 
 def in_pieces(job: Job) -> None:
@@ -62,8 +62,8 @@ def in_pieces(job: Job) -> None:
 
 
 def _ends(job: Job, op: Conv2d, *, by_row: bool) -> dict[str, Any]:
-    """What ends a channel's sum, with a table: what it begins with, how it ends, and what the zero
-    point adds to each row of the kernel, if ``by_row``, and to each tap."""
+    """Describe the end of a channel's sum, with a table: what it begins with, how it ends, and what
+    the zero point adds to each row of the kernel, if ``by_row``, and to each tap."""
     finish, values = end(job), job.program.graph.constants[op.parameters[0]]
     less = values.sum(axis=3) * job.tensor(op.inputs[0]).zero_point
     starts = wrapped((finish.starts + less.sum(axis=(1, 2)))[:, None])
