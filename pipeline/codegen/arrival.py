@@ -1,4 +1,4 @@
-"""How the input comes in: ``nn_feed`` takes it in pieces of any size, ``nn_input`` shows its place.
+"""Arrival of the input: ``nn_feed`` takes it in pieces of any size, ``nn_input`` shows its place.
 
 An input that a caller may fill lies in the arena in one piece. One that streams in is put into its
 place, or pooled on the way, or the program waits for it piece by piece (``streamed``).
@@ -20,7 +20,7 @@ from pipeline.plan.steps import touched
 from pipeline.plan.vocabulary import Buffer, Loop, Move, Step, packed
 
 ARRIVAL = "input"
-"""What a report calls taking the input as it is."""
+"""Name in a report for taking the input as it is."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ WHOLE = "nn_fed == NN_INPUT_BYTES", ("nn_fed = 0;",)
 
 
 def split(program: Program, steps: Sequence[Step]) -> tuple[Arrival, Sequence[Step]]:
-    """How the input comes in, and the steps left for the program.
+    """Return how the input comes in, and the steps left for the program.
 
     Raises:
         ThimbleError: for a way of taking the input that ``nn_feed`` does not know.

@@ -1,4 +1,4 @@
-"""Which kernel runs a step. The generator obeys the plan, or says why it can't."""
+"""Choice of the kernel that runs a step. The generator obeys the plan, or says why it can't."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _as_a_pass(form: Form, job: Job) -> Form:
 
 
 def _usable_bytes(scratch: Buffer) -> int:
-    """Of a buffer that is in one piece, from a word on."""
+    """Count the bytes of a buffer that is in one piece, from a word on; 0 for any other."""
     place = scratch.map
     if scratch.role != "scratch" or scratch.bits != 8:
         return 0

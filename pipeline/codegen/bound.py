@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.plan.vocabulary import Lin, Slice, Step
 
 MOVING = ("out", "ins", "acc", "src", "dst", "frame", "at_least", "body")
-"""What of steps loops may move."""
+"""Fields of steps that loops may move."""
 
 
 def bound(step: Step, env: Mapping[str, int]) -> Step:

@@ -1,4 +1,4 @@
-"""What every generated program asks of its plan, whichever kernels compute it."""
+"""Demands of every generated program on its plan, whichever kernels compute it."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 LONGEST = 48
 OF_WINDOWS = ("nn_weights_", "nn_bias_", "nn_channels_")
-"""What the names of the constants of 4-bit kernels begin with."""
+"""Prefixes of the names of the constants of 4-bit kernels."""
 FAR = "nn_far_"
-"""What the names of constants begin with that need not be in the first 64 KiB of an AVR's flash."""
+"""Prefix of the names of constants that need not be in the first 64 KiB of an AVR's flash."""
 LONGEST_LIST = 1 << 16
 """Bytes that a person may still want to read as numbers."""
 TEXT_BYTES = 24
@@ -90,7 +90,7 @@ class Table:
 
     @property
     def _assembled(self) -> str:
-        """What is too large for C; bytes."""
+        """Define in assembly, as bytes, what is too large for C."""
         values = rows(self.values.tolist()).splitlines()
         block = [
             '.pushsection .lowtext.nn,\\"a\\",@progbits',
@@ -110,7 +110,7 @@ class Table:
         return self.values.astype(kind).tobytes()
 
     def holds(self, type_: str, values: IntArray) -> bool:
-        """Whether these are its values."""
+        """Check whether these are its values."""
         return self.type == type_ and np.array_equal(self.values, values)
 
     @property

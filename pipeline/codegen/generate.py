@@ -34,13 +34,13 @@ CORES = ("avr", "cortex_m", "host")
 DEFAULTS = Options()
 
 HEADERS = {path.name: path.relative_to(KERNELS).as_posix() for path in KERNELS.rglob("*.h")}
-"""Where those that a program may include are."""
+"""Paths of the headers that a program may include, by their names."""
 
 STORAGE = (
     "storage.h", "storage.c", "storage_streamed.c", "block_device.h",
     "data_cache.h", "data_cache.c", "sd_commands.h", "sd_crc.h", "spi.h", "spi_avr.h",
 )  # fmt: skip
-"""What a program with a card has besides; a device is the port's."""
+"""Files that a program with a card has besides; a device is the port's."""
 
 SEALING = {True: ("chacha20_poly1305.h", "chacha20_poly1305.c", "chip.h"), False: ("crc32.h",)}
 """And one of which what leaves the chip is sealed, by whether that takes a key; a chip is the

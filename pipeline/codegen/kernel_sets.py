@@ -1,4 +1,4 @@
-"""Which set of kernels writes which step. The one place that knows all of them.
+"""Choice of the set of kernels that writes a step. The one place that knows all of them.
 
 ``int4`` finds pixels anywhere, down to nibbles, through lines and tables; ``int8`` walks bytes and
 counts with the plan's loops, and so do the kernels of a core's own (``cortex_m``, ``avr``). What
@@ -28,16 +28,16 @@ from pipeline.plan.vocabulary import Blocks, Clear, Compute, Finish, Lin, Move
 CORTEX_M = "cortex_m."
 AVR = "avr."
 BY_ROW = f"{CORTEX_M}row_"
-"""Of those whose rows are pointers that are known; as those of rows in blocks are."""
+"""Prefix of kernels whose rows are pointers that are known; as those of rows in blocks are."""
 
 Working = Compute | Clear | Finish | Move
 
 INT4 = "int4."
-"""What the names of kernels begin with that find pixels through lines."""
+"""Prefix of kernels that find pixels through lines."""
 
 
 def counts(program: Program, step: Working) -> bool:
-    """Whether what runs the step can count with the loops around it."""
+    """Check whether what runs the step can count with the loops around it."""
     kernel = _kernel(program, step)
     blocks = any(isinstance(program.buffer(piece).map, Blocks) for piece in touched(step))
     if kernel.startswith(CORTEX_M) and blocks:
@@ -86,7 +86,7 @@ def _writers() -> dict[str, Callable[[Job], None]]:
 
 
 def _permute(program: Program, step: Move) -> None:
-    """Of whatever elements; no loop is around it."""
+    """Move elements of any kind; no loop is around it."""
     source, target = program.buffer(step.src), program.buffer(step.dst)
     box = step.src.box(source.shape, {})
     if step.dst.box(target.shape, {}) != box:
@@ -96,8 +96,8 @@ def _permute(program: Program, step: Move) -> None:
 
 
 def row_by_row(program: Program, step: Working) -> tuple[str, Compute] | None:
-    """Where its kernel has it so: a loop's variable, and ``step`` for one row of its output a
-    round."""
+    """Return a loop's variable, and ``step`` for one row of its output a round, where its kernel
+    has it so."""
     if not isinstance(step, Compute) or step.out.size[0] < 2:
         return None
     job = Job(program, program.operators[step.op], step)

@@ -12,7 +12,7 @@ KEPT = 40
 """Characters of a name that stay readable in an identifier that is not the name itself."""
 
 OURS = re.compile(r"_line$|_pixel$|__|_$|_[0-9a-f]{12}$")
-"""What identifiers made from another name's may have."""
+"""Parts that identifiers made from another name may have."""
 
 
 def comment(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a user may choose of the C besides its plan, and what a build has found out about it."""
+"""Choices of a user for the C besides its plan, and what a build has found out about it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Options:
         return [_literal(label) for label in self._named(output)]
 
     def label_bytes(self, output: Tensor) -> int:
-        """Of the longest, with the 0 that ends it; 0 without labels."""
+        """Count the bytes of the longest label, with the 0 that ends it; 0 without labels."""
         return max((len(label.encode()) + 1 for label in self._named(output)), default=0)
 
     def _named(self, output: Tensor) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ Cycle = tuple[int, ...]
 
 @dataclass
 class Permutations:
-    """What all moves share: the table ``nn_cycles``, and a function for each size of piece.
+    """State that all moves share: the table ``nn_cycles``, and a function for each size of piece.
 
     Attributes:
         avr: a compiler whose loops for ``memcpy`` take longer than what is written out.
@@ -73,7 +73,7 @@ class Permutations:
 
 
 def first_nibbles(buffer: Buffer, box: Box) -> IntArray:
-    """Of the elements of ``box``, in its shape."""
+    """Return the first nibbles of the elements of ``box``, in its shape."""
     return np.broadcast_to(buffer.addresses(box), [stop - start for start, stop in box])
 
 

@@ -147,7 +147,7 @@ def _value_bits(program: Program, op: Pool2d, sums: Buffer) -> int:
 
 
 def _extreme(op: Pool2d, requant: PowerOfTwo, pixel: int) -> int:
-    """What a window full of ``pixel`` becomes before it is clipped."""
+    """Return what a window full of ``pixel`` becomes before it is clipped."""
     total = pixel * (op.kernel[0] * op.kernel[1] if op.combine == "add" else 1)
     return int(requant.apply(np.array(total)))
 

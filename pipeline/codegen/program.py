@@ -1,4 +1,4 @@
-"""What is known while a plan becomes C: names, constants, kernels, and the statements so far."""
+"""State while a plan becomes C: names, constants, kernels, and the statements so far."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from pipeline.plan.vocabulary import Buffer, Plan, Slice
 ARENA = "nn_arena"
 
 MOVES = "permutations"
-"""What a report calls the steps that only move data."""
+"""Name in a report for the steps that only move data."""
 
 HEADERS = {"avr": "nn_avr.h", "cortex_m": "nn_dsp.h", "thumb": "nn_thumb.h"}
-"""What the kernels of a core's own include."""
+"""Headers that the kernels of a core's own include."""
 
 NAMING = ("feed_", "lines.", "load.", "model.", "permute.", "places.", "sum.")
-"""What the templates that give names of their own begin with."""
+"""Prefixes of the templates that give names of their own."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Program:
 
     @property
     def tables(self) -> tuple[Places, Lines, Permutations]:
-        """What steps over bytes share besides constants and kernels."""
+        """Return the tables that steps over bytes share besides constants and kernels."""
         return self.places, self.orders, self.permutations
 
     def buffer(self, piece: Slice) -> Buffer:
@@ -234,7 +234,7 @@ class Program:
         self.line(lambda: kernel.call(number))
 
     def parts_apart(self, one: Slice, other: Slice) -> bool:
-        """Whether two slices share no byte, in any round of the loops that they are in."""
+        """Check whether two slices share no byte, in any round of the loops that they are in."""
         first, second = self.buffer(one), self.buffer(other)
         if self.apart(first, second):
             return True
@@ -247,7 +247,7 @@ class Program:
         return not bool(np.isin(written, read).any())
 
     def apart(self, one: Buffer, other: Buffer) -> bool:
-        """Whether two buffers share no byte."""
+        """Check whether two buffers share no byte."""
         if one.memory != other.memory or "constant" in (one.role, other.role):
             return True
         key = (one.name, one.extent, other.name, other.extent)
@@ -261,7 +261,7 @@ class Program:
 
 
 def strides(views: Mapping[str, View]) -> dict[str, Value]:
-    """Of all axes but the last one, as arguments of a kernel."""
+    """Name the strides of all axes but the last one, as arguments of a kernel."""
     return {
         stride_name(name, axis): Value(stride)
         for name, view in views.items()

@@ -1,4 +1,4 @@
-"""Where the result is read, and what is left of the input then."""
+"""Place of the result, and what is left of the input when it is read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def place(program: Program) -> int:
 
 
 def input_is_kept(program: Program) -> bool:
-    """Whether no step writes to where the input lies."""
+    """Check whether no step writes to where the input lies."""
     plan = program.plan
     names = {name for step in statements(plan) for name in getattr(step, "scratch", ())}
     names |= {piece.buffer for step in statements(plan) if (piece := written(step))}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pipeline.codegen.c.values import Value
 
 PLACE = "{}"
-"""Where in an argument's text its number goes."""
+"""Placeholder in an argument's text for its number."""
 
 
 class Argument(NamedTuple):
@@ -42,7 +42,7 @@ class Call:
 
     @property
     def known(self) -> bool:
-        """Whether no loop around it is in its arguments."""
+        """Check whether its arguments depend on no loop around it."""
         return all(argument.value.known for argument in self.arguments)
 
 

@@ -42,7 +42,7 @@ MANY = 1 << 20
 
 
 def waits(step: Step, program: Program) -> TypeGuard[Move | Compute]:
-    """Whether ``step`` takes input from the stream."""
+    """Check whether ``step`` takes input from the stream."""
     if isinstance(step, Compute) and _shift(program, step) is None and not _adds(program, step):
         return False
     if not isinstance(step, Move | Compute):
@@ -52,7 +52,7 @@ def waits(step: Step, program: Program) -> TypeGuard[Move | Compute]:
 
 
 def counts(program: Program, step: Move | Compute) -> bool:
-    """Whether its place in the arena is linear in the loops around it."""
+    """Check whether its place in the arena is linear in the loops around it."""
     target = _target(step)
     buffer = program.buffer(target)
     if isinstance(step, Compute) and _adds(program, step):
@@ -147,7 +147,7 @@ def source(program: Program, types: Mapping[str, str]) -> str:
 
 
 def _rows(program: Program, target: Buffer, box: tuple[Span, ...], shift: int) -> None:
-    """What lies side by side is one piece; the plan's loops stay around it."""
+    """Take what lies side by side as one piece; the plan's loops stay around it."""
     assert isinstance(target.map, Affine)
     first = Value(target.map.base)
     for part, stride, ring in zip(box, target.map.strides, target.map.rings, strict=True):
@@ -200,7 +200,7 @@ def _wait(program: Program, taken: Take) -> None:
 
 
 def _by_cells(program: Program) -> bool:
-    """Whether some piece is more than bytes side by side, or than sums of them."""
+    """Check whether some piece is more than bytes side by side, or than sums of them."""
     return not program.takes[0].adds and any(
         taken.bits < 8 or taken.shift or taken.step != BYTE for taken in program.takes
     )

@@ -19,14 +19,14 @@ from pipeline.codegen.render import render
 from pipeline.codegen.statements import PLACE, Argument, Call, Line
 
 CALL_BYTES, ARGUMENT_BYTES = 4, 4
-"""Of code, in a statement; on an AVR up to 9 for an argument. These and what follows: about what
-GCC makes of rows on demand for a Cortex-M4, an M0+ and an AVR."""
+"""Bytes of code, in a statement; on an AVR up to 9 for an argument. These and what follows: about
+what GCC makes of rows on demand for a Cortex-M4, an M0+ and an AVR."""
 
 CASE_BYTES, COLUMN_BYTES = 20, 25
-"""Of code, for a case of the switch besides its arguments, and for an entry that it looks up."""
+"""Bytes of code for a case of the switch besides its arguments, and for an entry looked up."""
 
 FRAME_BYTES = 64
-"""Of the function but for its cases."""
+"""Bytes of the function but for its cases."""
 
 WIDTHS = (8, 16)
 """Bits that entries may have."""
@@ -42,7 +42,7 @@ Entries = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Case:
-    """Of the switch: calls of one function.
+    """Case of the switch: calls of one function.
 
     Attributes:
         resumes: it is none, but a wait for the input.
@@ -106,7 +106,7 @@ class Tape:
 
 
 def tape(lines: Sequence[Line]) -> Tape:
-    """Of all stretches of calls; empty where they take no more as they are."""
+    """Make a tape of all stretches of calls; empty where they take no more as they are."""
     found = list(_stretches(lines))
     calls = [_call(line) for stretch in found for line in lines[stretch]]
     if not calls:

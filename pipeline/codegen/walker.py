@@ -81,7 +81,7 @@ def _inside(loop: Loop) -> Iterator[Working]:
 
 
 def _counts(program: Program, step: Step) -> bool:
-    """Whether what runs the step can count with the loops around it."""
+    """Check whether what runs the step can count with the loops around it."""
     if isinstance(step, Loop):
         program.loops[step.var] = (step.var, step.count)  # in scope while its body is looked at
         counting = all(_counts(program, inner) for inner in step.body)

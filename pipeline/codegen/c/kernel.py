@@ -18,7 +18,7 @@ WRITTEN = "out"
 """The name of the view that a kernel writes its result to."""
 
 SCRATCH, ASIDE = "scratch", "aside"
-"""Of those that it may destroy, where it keeps outputs in the second."""
+"""Names of the views that it may destroy; in the second it keeps outputs."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Use:
 
 
 def stride_name(view: str, axis: int) -> str:
-    """Of an argument."""
+    """Name the argument that has a view's stride along an axis."""
     return f"{view}_{('row', 'column', 'plane')[axis]}"
 
 

@@ -142,13 +142,13 @@ def nest(
 
 
 def start(view: View, axis: int) -> str:
-    """Of a view's corner along an axis: the number, or the name of the value that has it."""
+    """Return a view's corner along an axis: the number, or the name of the value that has it."""
     first = view.box[axis].start
     return str(first) if first.known else f"{view.name}_from_{axis}"
 
 
 def _found(view: View) -> int:
-    """How many of the first axes have loops of their own: to be looked up, or to go round."""
+    """Count the first axes that have loops of their own: to be looked up, or to go round."""
     rings = (axis + 1 for axis, ring in enumerate(view.rings) if ring)
     return max(view.lookup.axes if view.lookup else 0, *rings, 0)
 

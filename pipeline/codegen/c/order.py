@@ -15,7 +15,7 @@ from pipeline.errors import ThimbleError
 from pipeline.plan.vocabulary import Compute
 
 MOST = 0x7FFF
-"""Of an index."""
+"""Largest index."""
 
 Point = tuple[int, ...]
 
@@ -51,7 +51,7 @@ class Lines:
     held: list[Line] = field(default_factory=list)
 
     def add(self, lines: Sequence[Line]) -> int:
-        """Where they begin; the same stretch is held once."""
+        """Return where ``lines`` begin, added if need be; the same stretch is held once."""
         return stored(self.held, list(lines))
 
     def code(self) -> str:

@@ -18,7 +18,7 @@ from pipeline.plan.maps import outer_sum
 from pipeline.plan.vocabulary import Affine, Buffer
 
 FLAGS = {16: 0x8000, 32: 0x8000_0000}
-"""Of torn pixels, by the bits of an entry: addresses are below."""
+"""Flags of torn pixels, by the bits of an entry: addresses are below."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a buffer's elements are, in bytes: ``lookup`` says it for the axes that it has."""
+    """Places of a buffer's elements, in bytes: ``lookup`` has them for the axes that it has."""
 
     base: int
     strides: tuple[int, ...]
@@ -110,7 +110,7 @@ class Places:
         return found
 
     def position(self, cells: tuple[int, ...]) -> int:
-        """Where they begin in ``entries``; the same ones are held once."""
+        """Return where ``cells`` begin in ``entries``, added if need be; the same are held once."""
         if cells not in self.held:
             self.held[cells] = len(self.entries)
             self.entries += cells

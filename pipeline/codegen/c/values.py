@@ -11,7 +11,7 @@ from pipeline.plan.vocabulary import Index
 
 @dataclass(frozen=True)
 class Atom:
-    """What a linear expression is made of: a loop variable or a C expression in parentheses."""
+    """Part of a linear expression: a loop variable or a C expression in parentheses."""
 
     text: str
     low: int
@@ -55,7 +55,7 @@ class Value:
         return self + other * -1
 
     def __floordiv__(self, divisor: int) -> Value:
-        """Of values that are not negative."""
+        """Divide values that are not negative."""
         if self.const % divisor == 0 and all(coef % divisor == 0 for _, coef in self.terms):
             terms = tuple((atom, coef // divisor) for atom, coef in self.terms)
             return Value(self.const // divisor, terms)
@@ -64,7 +64,7 @@ class Value:
         return atom(f"({self}) / {divisor}", self.low // divisor, self.high // divisor)
 
     def __mod__(self, ring: int) -> Value:
-        """Of values that are not negative."""
+        """Reduce values that are not negative modulo ``ring``."""
         if all(coef % ring == 0 for _, coef in self.terms):
             return Value(self.const % ring)
         if self.low // ring == self.high // ring:
@@ -72,7 +72,7 @@ class Value:
         return atom(f"({self}) % {ring}", 0, ring - 1)
 
     def stays_in(self, ring: int, extent: int) -> bool:
-        """Whether ``extent`` positions from this one never go around a ring of ``ring``."""
+        """Check whether ``extent`` positions from this one never go around a ring of ``ring``."""
         step = ring
         for found, coef in self.terms:
             step = gcd(step, coef) if found.high > found.low else step
@@ -144,7 +144,7 @@ class Span:
         return high if self.largest is None else min(self.largest, high)
 
     def covers(self, other: Span) -> bool:
-        """Whether it surely holds all of ``other``."""
+        """Check whether it surely holds all of ``other``."""
         return (other.start - self.start).low >= 0 and (self.stop - other.stop).low >= 0
 
     def within(self, other: Span) -> Span:

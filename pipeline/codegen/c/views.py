@@ -57,7 +57,7 @@ class View:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is read from there, such as by windows that lie in the padding."""
+        """Check whether nothing is read from there, such as by windows that lie in the padding."""
         return not all(part.most for part in self.box)
 
     @property
@@ -84,8 +84,8 @@ class View:
         return f"nn_store_{self.bits}(&{self.name}[{at}], (uint{self.bits}_t)({value}));"
 
     def added(self, at: str, more: str) -> str:
-        """What an accumulator holds after one more contribution: rounded and saturating where a
-        unit stands for several."""
+        """Return what an accumulator holds after one more contribution: rounded and saturating
+        where a unit stands for several."""
         if self.step == 1:
             return f"{self.load(at)} + {more}"
         low, high = -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
@@ -100,7 +100,7 @@ class View:
 
     @property
     def torn(self) -> bool:
-        """Whether some pixels' channels do not lie side by side."""
+        """Check whether some pixels' channels do not lie side by side."""
         return self.lookup is not None and self.lookup.torn
 
     @property

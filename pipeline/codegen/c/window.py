@@ -1,4 +1,4 @@
-"""How a window moves along one axis of its input, and which of its taps are inside."""
+"""Windows along one axis of their input: how they move, and which of their taps are inside."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class WindowAxis:
 
     @property
     def count(self) -> str:
-        """How many taps are inside."""
+        """Return C for the number of taps that are inside."""
         return minus(self.ends, self.begins)
 
     def bounds(self, start: str, stop: str, skip: bool) -> list[str]:

@@ -44,7 +44,7 @@ class Card:
         self.program.counters |= {name: number for number, name in enumerate(names)}
 
     def begin(self, computing: Track) -> tuple[Arrival, Sequence[Step]]:
-        """How the input gets to the card, and the steps of the program.
+        """Return how the input gets to the card, and the steps of the program.
 
         Raises:
             ThimbleError: where it begins elsewhere.
@@ -79,17 +79,17 @@ class Card:
 
     @property
     def checked(self) -> bool:
-        """What comes from the card is."""
+        """Check whether what comes from the card is checked."""
         return self.sealed is not None or self.summed
 
     @property
     def keyed(self) -> bool:
-        """That takes a key."""
+        """Check whether the card's tags take a key."""
         return self.program.hardware.card.keyed
 
     @property
     def blocks(self) -> int:
-        """Of the card."""
+        """Count the blocks of the card."""
         return self.sealed.blocks if self.sealed else self.image.blocks
 
     @property
@@ -112,7 +112,7 @@ class Card:
 
     @property
     def line_bytes(self) -> int:
-        """Of the data cache that the plan is made for."""
+        """Count the bytes of a line of the data cache that the plan is made for."""
         return self.program.plan.memory[arena_memory(self.program.plan)].granule_bytes
 
     def _check(self, buffer: Buffer) -> None:

@@ -1,4 +1,4 @@
-"""What a card holds before the first inference: docs/swap.md has the layout.
+"""Content of a card before the first inference: docs/swap.md has the layout.
 
 A header, the weights in the order in which they are first read, room for the feature maps, and a
 generation block, which is written last: without it the image was not written to its end.
@@ -29,7 +29,7 @@ VERSION = 1
 IDENTITY = struct.Struct("<8sHHI8s8s")
 """Magic, version, bytes of a block, blocks of the image, hashes of the graph and of the plan."""
 EXTENT = struct.Struct("<IIII")
-"""What it holds, its first block, how many they are, and the CRC-32 of its bytes (0: none yet)."""
+"""Kind of content, first block, number of blocks, and the CRC-32 of the bytes (0: none yet)."""
 COUNT = struct.Struct("<I")
 CHECK = struct.Struct("<I")
 """CRC-32 (IEEE 802.3) of the block's bytes before it, which it ends."""
@@ -126,8 +126,8 @@ class Image:
         return IDENTITY.size + COUNT.size + EXTENT.size - CHECK.size
 
     def sums(self, fed: Buffer) -> dict[str, Any]:
-        """Of blocks, for a chip that keeps them (firmware/kernels/frame/summed.c.j2); ``fed``: the
-        input."""
+        """Describe the sums of blocks, for a chip that keeps them
+        (firmware/kernels/frame/summed.c.j2); ``fed``: the input."""
         _, maps = self.extents
         content = b"".join(map(self._content, self.weights))
         size, first = self.block_bytes, self.at[fed.name] // self.block_bytes
@@ -139,7 +139,7 @@ class Image:
         }
 
     def identity(self, magic: bytes = MAGIC) -> bytes:
-        """What the header, and with another magic the generation block, begin with."""
+        """Pack what the header, and with another magic the generation block, begin with."""
         hashes = bytes.fromhex(self.graph.hash), bytes.fromhex(plan_hash(self.plan))
         return IDENTITY.pack(magic, VERSION, self.block_bytes, self.blocks, *hashes)
 

@@ -153,7 +153,7 @@ def _sizes(buffer: Buffer) -> tuple[int, ...]:
 
 
 def _packed(buffer: Buffer, sizes: tuple[int, ...]) -> bool:
-    """Whether ``sizes`` indices lie row-major side by side."""
+    """Check whether ``sizes`` indices lie row-major side by side."""
     if not isinstance(buffer.map, Affine) or buffer.map.base % BYTE or buffer.copy_stride % BYTE:
         return False
     wanted = [buffer.nibbles * prod(sizes[axis + 1 :]) for axis in range(len(sizes))]

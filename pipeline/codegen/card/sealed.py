@@ -1,4 +1,4 @@
-"""How what is on a card is sealed: pieces in blocks of their own, each with its tag before it.
+"""Seals of what is on a card: pieces in blocks of their own, each with its tag before it.
 
 The image that is generated has no tags that take a key: it is the same for every chip.
 ``card.json`` beside it says how it is sealed with a chip's key, which nothing here knows
@@ -55,7 +55,7 @@ class Sealed:
 
     @cached_property
     def pieces(self) -> list[Piece]:
-        """Of weights, then of feature maps, as they lie on the card."""
+        """List the pieces of weights, then of feature maps, as they lie on the card."""
         found, block, cut = list[Piece](), 1, self.cut
         for buffer in (*self.image.weights, *self.image.maps):
             base = self.image.at[buffer.name]
@@ -69,7 +69,7 @@ class Sealed:
 
     @cached_property
     def weights(self) -> int:
-        """How many of the pieces, those between tensors among them, hold no feature maps."""
+        """Count the pieces, those between tensors among them, that hold no feature maps."""
         first = min(self.image.at[buffer.name] for buffer in self.image.maps)
         return sum(piece.at < first for piece in self.pieces)
 
@@ -82,7 +82,7 @@ class Sealed:
 
     @cached_property
     def blocks(self) -> int:
-        """Of the card: with the first, which says what it is, and the last."""
+        """Count the card's blocks: with the first, which says what it is, and the last."""
         last = max(self.pieces, key=lambda piece: piece.block)
         return last.block + self.cut.blocks(last.bytes) + 1
 
@@ -92,7 +92,7 @@ class Sealed:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """How it is sealed."""
+        """Describe how it is sealed."""
         return {
             "security": self.security,
             "block_bytes": self.image.block_bytes,
@@ -133,7 +133,7 @@ def _checked_tag(number: int, said: bytes) -> bytes:
 
 
 def write(graph: Graph, plan: Plan, hardware: Hardware, folder: Path) -> None:
-    """What a card holds, into ``folder``: ``card.img``, and ``card.json`` where it is sealed."""
+    """Write a card's content to ``folder``: ``card.img``, and ``card.json`` if it is sealed."""
     sealed = Sealed.of(graph, plan, hardware)
     image = sealed.image if sealed else Image(graph, plan, hardware.card.summed)
     image.write(folder / NAME)

@@ -1,4 +1,4 @@
-"""Which track computes, and which moves."""
+"""Tracks by what they do: one computes, one moves."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def _only_moves(plan: Plan, steps: Sequence[Step]) -> bool:
 
 
 def _crosses(plan: Plan, step: Move) -> bool:
-    """Whether one side is on the card."""
+    """Check whether one side, and not the other, is on the card."""
     return (step.src.buffer in plan.on_card) != (step.dst.buffer in plan.on_card)

@@ -1,4 +1,4 @@
-"""What ends an operator's sums: requantization, the fused activation and the zero point."""
+"""Ends of an operator's sums: requantization, the fused activation and the zero point."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Ending:
         return self.scaling(total, channel)
 
     def stored(self, value: str) -> str:
-        """What ``scaled`` gave, as the tensor has it."""
+        """Return C that stores what ``scaled`` gave, as the tensor has it."""
         return stored(value, self.limits, self.zero_point)
 
 

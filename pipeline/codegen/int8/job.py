@@ -54,12 +54,12 @@ class Job:
 
     @property
     def words(self) -> str:
-        """That end what is said about a kernel."""
+        """Return words that end what is said about a kernel."""
         return ", partial" * self.partial
 
     @cached_property
     def ending(self) -> Ending | None:
-        """What ends the step's sums, if it does."""
+        """Return what ends the step's sums, if it does."""
         return None if self.partial else ending(self.program, self.op)
 
     @property
@@ -96,7 +96,7 @@ class Job:
         return piece
 
     def held(self, tensor: str) -> bool:
-        """Whether the step reads the constant ``tensor`` from a window of the arena."""
+        """Check whether the step reads the constant ``tensor`` from a window of the arena."""
         return self.program.buffer(self.given(tensor)).role != "constant"
 
     def in_flash(self, tensor: str) -> bool:
@@ -114,7 +114,7 @@ class Job:
 
     @property
     def kept(self) -> Buffer | None:
-        """Where the step keeps outputs aside whose place is yet to be read."""
+        """Find where the step keeps outputs aside whose place is yet to be read."""
         buffers = (self.program.plan.buffer[name] for name in self.step.scratch)
         return next((buffer for buffer in buffers if buffer.role == ASIDE), None)
 
@@ -137,12 +137,12 @@ class Job:
 
     @property
     def apart(self) -> bool:
-        """Whether the step writes no byte of what it reads."""
+        """Check whether the step writes no byte of what it reads."""
         return not self.overlaps
 
     @cached_property
     def in_place(self) -> bool:
-        """Whether each element of the output lies where the inputs have the same element."""
+        """Check whether each output element lies where the inputs have the same element."""
         out = self.program.buffer(self.step.out)
         return all(
             self.program.apart(out, source)
@@ -174,8 +174,8 @@ class Job:
 
     @property
     def pixel_by_pixel(self) -> bool:
-        """Of element-wise operators: whether all of a pixel has to be read before any of it is
-        written, or pixels have an order.
+        """Check, for element-wise operators, whether all of a pixel has to be read before any of it
+        is written, or pixels have an order.
 
         Raises:
             ThimbleError: for units of more than a pixel.
@@ -187,7 +187,7 @@ class Job:
         return max(self.unit()) > 1 or bool(self.order)
 
     def refuse_overlap(self) -> None:
-        """Of kernels that read an element just before they write it, row by row."""
+        """Refuse overlaps for a kernel that reads each element just before it writes it."""
         apart = self.apart or self.in_place
         if not (apart or (max(self.unit()) == 1 and not self.order)):
             raise ThimbleError(
@@ -220,7 +220,7 @@ def scratch_view(buffer: Buffer, name: str = SCRATCH) -> View:
 
 
 def _one_row(view: View) -> View:
-    """What is looked up before the call."""
+    """Look up the row's place before the call."""
     assert view.lookup is not None
     row, cells = view.box[0].start, view.lookup.cells
     if row.known:

@@ -61,7 +61,7 @@ class Stretch:
 
 
 def stretches(job: Job) -> list[Stretch]:
-    """Of a step that makes one row in blocks of rows that lie alike, and of vectors; else none."""
+    """List stretches if the step makes a row in blocks from rows alike, and vectors; else none."""
     form, start = form_of(job), job.box[0].start
     if not start.known or not form.alike_blocks():
         return []

@@ -54,7 +54,7 @@ class Windowed:
 
     @property
     def by_channel(self) -> bool:
-        """Whether a channel of the row is kept."""
+        """Check whether a channel of the row is kept."""
         unit = self.job.step.unit
         return self.kept is not None and (unit[1] > 1 or unit[2] < self.job.target.shape[2])
 

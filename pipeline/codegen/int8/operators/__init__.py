@@ -13,7 +13,7 @@ from pipeline.codegen.int8.job import Job
 
 
 def writers() -> dict[str, Callable[[Job], None]]:
-    """Of all modules in this folder, by the name of the kernel."""
+    """Collect the writers of all modules in this folder, by the name of the kernel."""
     found = dict[str, Callable[[Job], None]]()
     for module in pkgutil.iter_modules(__path__):
         found |= getattr(import_module(f"{__name__}.{module.name}"), "WRITERS", {})

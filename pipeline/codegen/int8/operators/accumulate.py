@@ -28,7 +28,7 @@ def passes(weights: IntArray, at_once: int) -> IntArray:
 
 
 def compute(windows: Windowed, about: str, channels: Span) -> bool:
-    """Whether the step is one of these, and then its call."""
+    """Write the call if the step is one of these; return whether it is."""
     job, outs = windows.job, windows.outs
     op = job.operator(Conv2d)
     name = op.parameters[0]

@@ -229,7 +229,7 @@ def _elements(
 
 
 def _in_one_piece(view: View, out: View) -> bool:
-    """Whether both sides' elements follow each other."""
+    """Check whether both sides' elements follow each other."""
     extents = [part.extent for part in out.box]
     loops, _ = nest.nest(extents, [out.strides, view.strides], [out, view])
     plain = not (view.lookup or out.lookup or any(view.rings) or any(out.rings))
@@ -237,7 +237,7 @@ def _in_one_piece(view: View, out: View) -> bool:
 
 
 def same_place(view: View, out: View) -> bool:
-    """Whether a copy would put every element where it is."""
+    """Check whether a copy would put every element where it is."""
     placed = out.lookup or any(out.rings)
     if view.lookup != out.lookup or (placed and view.box != out.box):
         return False

@@ -80,7 +80,7 @@ def _in_blocks(job: Job, stretch: Stretch) -> tuple[dict[str, View], Nest, dict[
 def _pairwise(
     job: Job, views: Mapping[str, View], loops: Nest, counts: Mapping[str, Value], part: str = ""
 ) -> None:
-    """Of operands that have scales of their own each is brought to the one that they share."""
+    """Write the call; operands with scales of their own are each brought to one that they share."""
     op, out, graph = job.operator(Pairwise), views["out"], job.program.graph
     lines, texts = list[str](), list[str]()
     for number, kind in enumerate((kind for kind in KINDS if kind in views), 1):
@@ -107,7 +107,7 @@ def _pairwise(
 
 
 def called(job: Job) -> str:
-    """What is said of the code."""
+    """Return what is said of the code."""
     op = job.operator(Pairwise)
     shapes = " and ".join(shape_text(job.tensor(name).shape) for name in op.operands)
     return f"{op.name}: {FORMULAS[type(op)][0]} of {shapes}"
@@ -119,7 +119,7 @@ FORMULAS: dict[type[Pairwise], tuple[str, str]] = {
     Add: ("sum", "{} + {}"),
     Multiply: ("product", "(int32_t){} * {}"),
 }
-"""What the function is called, and its C by that of its operands, each without its zero point."""
+"""Name of the function, and its C by that of its operands, each without its zero point."""
 
 RINGS = 3
 """Axes that may go round: all of an image."""

@@ -62,7 +62,7 @@ def finish(program: Program, step: Finish) -> None:
 
 
 def _rounded(program: Program, op: Operator, acc: Buffer) -> tuple[int, int]:
-    """What rounded accumulators may stand for; nothing beyond their sums for exact ones."""
+    """Return what rounded accumulators may stand for; nothing beyond their sums for exact ones."""
     if acc.step == 1:
         return 0, 0
     low, high = op.partial_sums(program.graph.tensors, program.graph.constants)
