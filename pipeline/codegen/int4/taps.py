@@ -106,7 +106,7 @@ def reached_from(run: int, taps: int, lanes: int) -> int:
 def taps_of(
     kernel: WindowKernel, code: bool, apart: bool, taps: int, run: int, parity: int, runs: int
 ) -> tuple[Tap, ...]:
-    """List the ``taps`` taps of run ``run`` of ``runs``, for pixels that begin in nibble ``parity``.
+    """List the ``taps`` taps of run ``run`` of ``runs``; pixels begin in nibble ``parity``.
 
     Args:
         code: weights are instructions.
