@@ -12,8 +12,8 @@ from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.cortex_m import step
 from pipeline.codegen.cortex_m.by_row.rows import layouts
-from pipeline.codegen.int8.convolution import about
-from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.convolution import about, of_dense
+from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import row_view
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.avr import Convolution, Depthwise
@@ -111,19 +111,7 @@ def _windows(job: Job, kernel: AvrRows, unsigned: bool, more: dict[str, Any]) ->
 
 
 def dense(job: Job) -> None:
-    op = job.op
-    source = job.tensor(op.inputs[0])
-    job.call(
-        "avr/int8/dense",
-        f"{op.name}: dense {shape_text(source.shape)} -> {shape_text(job.target.shape)}",
-        {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
-        {},
-        kind="assembly",
-        channels=job.target.size,
-        stream=stream(job, True),
-        flip=flip(source),
-        unroll=UNROLL,
-    )
+    convolution(of_dense(job))
 
 
 WRITERS = {"avr.conv2d": convolution, "avr.dense": dense, "avr.depthwise": depthwise}

@@ -1,9 +1,22 @@
 """Describe a convolution, and what of its input may be read, for all of its writers."""
 
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from math import prod
+from typing import TypeVar
+
+from pipeline.codegen.bound import bound
 from pipeline.codegen.c.values import Span, whole
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.plan.vocabulary import Affine, Buffer, Slice, Table, packed
+
+T = TypeVar("T")
 
 
 def ranges(job: Job, op: Conv2d, depth: int) -> tuple[tuple[Span, Span], Span, Span]:
@@ -17,9 +30,11 @@ def ranges(job: Job, op: Conv2d, depth: int) -> tuple[tuple[Span, Span], Span, S
     if not job.partial:
         return plain, whole(depth), job.box[2]
     _, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape
-    if not (held[1].covers(whole(kernel_h)) and held[2].covers(whole(kernel_w))):
-        raise ThimbleError(f"{op.name}: code for this core takes a kernel's taps all at once")
     rows, columns, channels = job.program.box(job.given(source.name))
+    if source.shape[:2] == (kernel_h, kernel_w) and not any(op.padding):
+        rows, columns = rows.within(held[1]), columns.within(held[2])  # of taps, too
+    elif not (held[1].covers(whole(kernel_h)) and held[2].covers(whole(kernel_w))):
+        raise ThimbleError(f"{op.name}: code for this core takes a kernel's taps all at once")
     outs = job.box[2].within(held[0])
     if op.groups == 1:
         return (rows, columns), channels.within(held[3]), outs
@@ -40,3 +55,63 @@ def about(job: Job, op: Conv2d) -> str:
     if op.groups > 1:
         words.append(f"{op.groups} groups")
     return f"{op.name}: convolution {', '.join(words)}"
+
+
+def of_dense(job: Job) -> Job:
+    """A dense layer as a convolution whose one window is all of its input: the same step, in a
+    program that knows its tensors as images and adds to the same C. An input in one piece is one
+    pixel."""
+    op, plan, found = job.operator(Dense), job.program.plan, copy(job.program)
+    held, shape = found.buffer(job.given(op.inputs[0])), job.tensor(op.inputs[0]).shape
+    whole = held.run(held.box) is not None and not (job.partial or job.held(op.parameters[0]))
+    image = (1, 1, prod(shape)) if whole else (*(1,) * (3 - len(shape)), *shape)
+    ways = {op.inputs[0]: image, op.parameters[0]: (job.target.size, *image)}
+    ways[op.output] = 1, 1, job.target.size
+    buffers = dict(plan.buffer)
+    tensors = {name: replace(job.tensor(name), shape=shape) for name, shape in ways.items()}
+    tensors |= {name: job.tensor(name) for name in op.parameters[1:]}
+    constants = {n: found.graph.constants[n].reshape(tensors[n].shape) for n in op.parameters}
+    conv = Conv2d(op.name, op.inputs, op.output, op.parameters, clip=op.clip, requant=op.requant)
+    found.graph = Graph(found.graph.name, tensors, (conv,), constants, op.inputs[0], op.output)
+
+    def moved(piece: Slice) -> Slice:
+        buffer = plan.buffer[piece.buffer]
+        if buffer.tensor not in ways:
+            return piece
+        own, at = _reshaped(buffer, ways[buffer.tensor]), int(buffer.tensor in op.parameters)
+        buffers[own.name] = own
+        if whole and buffer.tensor != op.output:  # all that is added up
+            return Slice(
+                own.name, (*piece.lo[:at], 0, 0, 0), (*piece.size[:at], *image), piece.copy
+            )
+        more = len(own.shape) - len(buffer.shape)
+        lo, size = _with(piece.lo, at, (0,) * more), _with(piece.size, at, (1,) * more)
+        return replace(piece, buffer=own.name, lo=lo, size=size)
+
+    out, ins = moved(job.step.out), tuple(map(moved, job.step.ins))
+    step = replace(job.step, out=out, ins=ins, unit=ways[op.output], order=())
+    found.operators = {op.name: conv}
+    first = bound(step, dict.fromkeys(found.loops, 0))
+    track = replace(plan.tracks[0], steps=(first,))
+    found.plan = replace(plan, buffers=tuple(buffers.values()), tracks=(track,), resident=())
+    return Job(found, conv, step)
+
+
+def _with(given: tuple[T, ...], at: int, more: tuple[T, ...]) -> tuple[T, ...]:
+    return (*given[:at], *more, *given[at:])
+
+
+def _reshaped(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
+    """Which holds what ``buffer`` does as a tensor of this shape."""
+    name, at = f"{buffer.name} as an image", int(len(shape) == 4)
+    more, first = len(shape) - len(buffer.shape), buffer.run(buffer.box)
+    place = buffer.map
+    if first is not None:
+        place = replace(packed(shape, buffer.bits), base=first)
+    elif isinstance(place, Affine):
+        strides, rings = (_with(each, at, (0,) * more) for each in (place.strides, place.rings))
+        held = _with(place.held, at, ((0, 1),) * more) if place.held else ()
+        place = Affine(place.base, strides, rings, held)
+    elif more:
+        place = Table.of(buffer.addresses(buffer.box))
+    return replace(buffer, name=name, shape=shape, map=place)

@@ -53,22 +53,21 @@ TAPS_FIRST = (3, 1, 2, 0)
 def weights(
     job: Job,
     axes: tuple[int, ...] = (),
-    words: tuple[str, ...] = OF_WINDOWS,
     taken: Sequence[Span] | None = None,
 ) -> Weights:
     """
     Args:
         axes: of the tensor in the order in which a table has them, if not its own.
-        words: what the tensor's axes are.
         taken: indices of all axes but the first, if not what the step names.
     """
     name = job.op.parameters[0]
     if not job.held(name):
-        return Weights(table(job, job.op, axes, words))
+        return Weights(table(job, job.op, axes))
     box = job.program.box(job.given(name))
     box = (box[0], *taken) if taken else box
     view = job.view(NAME, job.given(name), box, ring_axes=len(box))
-    starts = {f"{NAME}_o": view.box[0].start, f"{NAME}_c": view.box[-1].start}
+    axes_of_view = zip("oyx"[: len(box) - 1] + "c", view.box, strict=True)
+    starts = {f"{NAME}_{axis}": part.start for axis, part in axes_of_view}
     return Weights(Array(NAME), {NAME: view}, starts)
 
 
@@ -81,14 +80,12 @@ def least(job: Job) -> int | None:
     return source.zero_point % 256 if assembly and plain else None
 
 
-def table(
-    job: Job, op: Operator, axes: tuple[int, ...] = (), words: tuple[str, ...] = OF_WINDOWS
-) -> Array:
+def table(job: Job, op: Operator, axes: tuple[int, ...] = ()) -> Array:
     """All of them, see ``weights``."""
     name = op.parameters[0]
     values = job.program.graph.constants[name]
     order = axes or tuple(range(values.ndim))
-    about = f"{op.name}: {', '.join(words[axis] for axis in order)}"
+    about = f"{op.name}: {', '.join(OF_WINDOWS[axis] for axis in order)}"
     return job.program.constants.add(
         op.name, NAME, "int8_t", values.transpose(order), about, job.in_flash(name)
     )

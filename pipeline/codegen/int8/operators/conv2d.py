@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.codegen.c import window
 from pipeline.codegen.c.values import Span, whole
 from pipeline.codegen.int8 import channels, weights
-from pipeline.codegen.int8.convolution import about, ranges
+from pipeline.codegen.int8.convolution import about, of_dense, ranges
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import accumulate
 from pipeline.codegen.int8.windowed import Windowed
@@ -83,4 +83,8 @@ def _depthwise(job: Job, op: Conv2d) -> None:
     )
 
 
-WRITERS = {"int8.conv2d": compute}
+def dense(job: Job) -> None:
+    compute(of_dense(job))
+
+
+WRITERS = {"int8.conv2d": compute, "int8.dense": dense}

@@ -92,7 +92,7 @@ static const int8_t nn_conv4_shift[6] = {
     8, 7, 8, 8, 7, 7,
 };
 
-/* dense6: c_out, 1, 1, 6 */
+/* dense6: c_out, kh, kw, c_in */
 static const int8_t nn_dense6_weights[18] = {
     74, -52, 92, -80, 59, -105, 26, -63, -54, -40, 72, 74, -63, 10, -108, 100, 118, -35,
 };
@@ -278,16 +278,23 @@ static NN_KERNEL void nn_average5(const int8_t *restrict in, int8_t *restrict ou
     }
 }
 
-/* dense6: dense (1, 1, 6) -> (3) */
+/* dense6: convolution (1, 1, 6) -> (1, 1, 3), kernel 1x1 */
 static NN_KERNEL void nn_dense6(const int8_t *restrict in, int8_t *restrict out) {
-    for (int32_t o = 0; o < 3; o++) {
-        const int8_t *weight = &nn_dense6_weights[o * 6];
-        int32_t sum = 0;
-        for (int32_t i = 0; i < 6; i++) {
-            sum += (in[i] - 7) * weight[i];
+    for (int32_t y = 0; y < 1; y++) {
+        const int32_t top = y;
+        for (int32_t x = 0; x < 1; x++) {
+            const int32_t left = x;
+            for (int32_t o = 0; o < 3; o++) {
+                int32_t sum = 0;
+                const int8_t *pixel = &in[top * 6 + left * 6];
+                const int8_t *weight = &nn_dense6_weights[o * 6];
+                for (int32_t c = 0; c < 6; c++) {
+                    sum += (pixel[c] - 7) * weight[c];
+                }
+                const int32_t value = nn_scaled(sum + nn_dense6_bias[o], nn_dense6_multiplier[o], nn_dense6_shift[o]);
+                out[y * 3 + x * 3 + o] = (int8_t)(nn_clip(value, -115, 140) - 13);
+            }
         }
-        const int32_t value = nn_scaled(sum + nn_dense6_bias[o], nn_dense6_multiplier[o], nn_dense6_shift[o]);
-        out[o] = (int8_t)(nn_clip(value, -115, 140) - 13);
     }
 }
 
