@@ -5,7 +5,7 @@
 # make bench   how fast a cached run, a cached sweep, planning and proofs are, and generated code on a Cortex-M4 and M7
 # make lint    what .ci/run checks besides the tests
 # make site    the documentation as pages, in .site/; links are checked
-# make deps    bring params.yaml, docs/support.md and the drawing of the structure up to date with code and config
+# make deps    bring params.yaml and docs/support.md up to date with code and config
 # make models  fetch the networks of others that README's commands and many tests read, 0.9 MB, checked by hash
 # make durations    keep what each test cost in the last runs of .ci/run: tests/durations.json
 
@@ -77,7 +77,6 @@ site: setup
 deps: setup
 	$(BIN)/python -m pipeline.runner.deps
 	$(BIN)/python -m tests.support
-	$(BIN)/python -m tests.structure
 
 setup: packages .venv/ready
 

@@ -15,8 +15,6 @@ from pipeline.home import PACKAGE, ROOT, STAGES
 from pipeline.runner import closure
 from pipeline.runner.fields import fields
 from pipeline.runner.schema import CODE_GROUPS
-from tests import structure
-from tests.structure import package
 
 PLANS = {"graph", "kernels", "placement", "plan", "schedules", "search", "strategies"}
 ALLOWED = {
@@ -52,6 +50,12 @@ OUTSIDERS = {"hydra": "runner", "omegaconf": "runner", "dvc": "runner", "mlflow"
 
 KINDS = ("*.py", "*.c", "*.h", "*.S", "*.j2")
 """Files that people write and read."""
+
+
+def package(name: str) -> str:
+    """Name the package of a file: ``plan`` of pipeline/plan/verify.py; "" directly in pipeline/."""
+    parts = name.split("/")
+    return parts[1] if len(parts) > 2 else ""
 
 
 def sources(*patterns: str) -> list[str]:
@@ -91,8 +95,7 @@ def test_imports_go_one_way() -> None:
                 assert package(name) == OUTSIDERS[library], f"{name} imports {library}"
 
 
-def test_the_drawing_of_the_structure_is_current_and_what_has_moved_is_where_it_says() -> None:
-    assert structure.drawing() in structure.PAGE.read_text(), "run `make deps`"
+def test_what_has_moved_is_where_it_says() -> None:
     for old, new in config.RENAMED.items():
         with pytest.raises(ThimbleError, match=re.escape(f"has moved: write {new}")):
             config.own_target({"_target_": old})
@@ -136,7 +139,7 @@ def test_files_are_short() -> None:
                 and not n.endswith("_main.py")}  # fmt: skip
     assert not {n: k for n, k in lengths.items() if k > 400}
     for name in sources("README.md"):
-        assert len((ROOT / name).read_text().splitlines()) <= 220
+        assert len((ROOT / name).read_text().splitlines()) <= 120
     assert len((ROOT / ".pre-commit-config.yaml").read_text().split("- id:")) <= 6
 
 

@@ -1,4 +1,4 @@
-"""Content of a card before the first inference: docs/swap.md has the layout.
+"""Content of a card before the first inference: docs/history/swap.md has the layout.
 
 A header, the weights in the order in which they are first read, room for the feature maps, and a
 generation block, which is written last: without it the image was not written to its end.
