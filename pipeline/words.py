@@ -65,7 +65,7 @@ METRICS = {
     "io_us": ("time of the card", ""),
     "sealing_us": ("time for security", "the core seals and opens what passes"),
     "makespan_us": ("planned time", "core and card side by side"),
-    "overhead_pct": ("over a memory without end", ""),
+    "overhead_pct": ("over unlimited SRAM", ""),
     "throughput_fps": ("inferences a second", ""),
     "throughput_loss_pct": ("time in which the core waits", ""),
     "card_read_bytes": ("read from the card", "an inference"),

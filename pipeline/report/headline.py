@@ -136,7 +136,7 @@ def _time(found: Mapping[str, Any], ran: bool) -> Iterator[Figure]:
     if "makespan_us" in found:
         planned = time(found["makespan_us"] / found["frames"])
         counted = time(found["latency_us"]) if "latency_us" in found else ""
-        beside = f"{found['overhead_pct']:.1f} % over a memory without end"
+        beside = f"{found['overhead_pct']:.1f} % over unlimited SRAM"
         yield Figure(
             "latency_us", "Time", counted or planned,
             f"the plan says {planned}, {beside}" if counted else beside,

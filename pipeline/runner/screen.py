@@ -160,7 +160,7 @@ def swapped(result: Mapping[str, Any], said: Mapping[str, str]) -> Iterator[tupl
     time = f"{said['makespan_us']} for {frames} frame{'s' if frames > 1 else ''}"
     least = f"; at least {said['bound_us']}" if result.get("bound_us") else ""
     setting = f" ({result['card_timing']} setting)"
-    yield "makespan", f"{time}, {over:.1f} % over a memory without end{least}{setting}"
+    yield "makespan", f"{time}, {over:.1f} % over unlimited SRAM{least}{setting}"
     years = result.get("wear_years_half")
     lasts = f"; half of its cells last {years:.3g} years" if years else ""
     moved = f"{said['card_read_bytes']} read, {said['card_write_bytes']} stored an inference"

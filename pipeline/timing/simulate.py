@@ -35,7 +35,7 @@ class Timeline:
         frames: how many inferences that is.
         sealing_us: of it, what the core seals and opens in; within the steps that move.
         halted_us: by how much that makes the other steps longer.
-        alone_us: what one inference computes in a memory without end; 0: what these steps do.
+        alone_us: what one inference computes in unlimited SRAM; 0: what these steps do.
     """
 
     tasks: tuple[TimedStep, ...]

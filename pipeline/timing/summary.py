@@ -48,7 +48,7 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
     ``compute_us`` and ``io_us`` are the core's and the card's time, ``sealing_us`` the core's for
     what security takes, ``makespan_us`` that of all the frames; ``saved_us`` is what moving while
     computing saves of it. ``overhead_pct`` is what the
-    makespan exceeds computing alone by, each layer whole, which is all that a memory without end
+    makespan exceeds computing alone by, each layer whole, which is all that unlimited SRAM
     would take;
     ``throughput_loss_pct`` is what share of the makespan the core does not compute.
     """
