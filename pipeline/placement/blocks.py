@@ -1,10 +1,10 @@
 """Blocks to place: profiles of cells over their live intervals, and which of them may overlap
 where."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
-from operator import itemgetter
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 import numpy as np
@@ -84,15 +84,7 @@ class Overlap(NamedTuple):
 
 def load(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> int:
     """The most cells held at once, what may be shared counted once: no arena is smaller."""
-    change: dict[int, int] = {}
-
-    def during(first: int, last: int, cells: int) -> None:
-        change[first] = change.get(first, 0) + cells
-        change[last + 1] = change.get(last + 1, 0) - cells
-
-    for profile in profiles:
-        for part in profile.parts:
-            during(part.first, part.last, part.size)
+    parts = ((part.first, part.last, part.size) for each in profiles for part in each.parts)
     shares: dict[tuple[Place, int, int], int] = {}
     for each in overlaps:
         over, under = (profiles[n].parts[part] for n, part in (each.over, each.under))
@@ -100,8 +92,11 @@ def load(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> int:
         if first <= last:  # over one of several, whichever saves most
             key = each.over, first, last
             shares[key] = max(shares.get(key, 0), each.shared(profiles))
-    for (_, first, last), share in shares.items():
-        during(first, last, -share)
+    saved = ((first, last, -share) for (_, first, last), share in shares.items())
+    change = Counter[int]()
+    for first, last, cells in chain(parts, saved):
+        change[first] += cells
+        change[last + 1] -= cells
     return max(accumulate(change[step] for step in sorted(change)), default=0)
 
 
@@ -144,30 +139,28 @@ class Interference:
     work: int = 0
 
     def __init__(self, profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> None:
-        parts = sorted(
-            (part.first, part.last, part.size, offset, n, number)
+        parts = (
+            (part.first, part.last, part.size, offset, n)
             for n, profile in enumerate(profiles)
-            for number, (offset, part) in enumerate(profile.placed)
+            for offset, part in profile.placed
         )
-        table = np.array(parts, dtype=np.int64).reshape(-1, 6).T
-        self.first, self.last, self.size, self.offset, self.owner, _ = table
+        table = np.fromiter(parts, np.dtype((np.int64, 5))).T
+        order = np.lexsort(table[::-1])
+        self.first, self.last, self.size, self.offset, self.owner = table[:, order]
         self.latest = np.maximum.accumulate(self.last)
-        self.parts: list[list[int]] = [[] for _ in profiles]
-        for row, part in enumerate(parts):
-            self.parts[part[4]].append(row)
-        self.several = np.array([len(rows) > 1 for rows in self.parts])
-        row_of = {(n, number): row for row, (*_, n, number) in enumerate(parts)}
-        self.relaxed: dict[int, list[int]] = {}
-        told = list[tuple[int, ...]]()
-        for over, under, low, high in overlaps:
-            one, other = row_of[over], row_of[under]
-            self.relaxed.setdefault(one, []).append(other)
-            self.relaxed.setdefault(other, []).append(one)
-            offset = parts[other][3] - parts[one][3]
-            if over[0] != under[0] and low < high:
-                told.append((over[0], under[0], offset + low, offset + high))
-                told.append((under[0], over[0], -offset - high, -offset - low))
-        self.told = np.array(sorted(told, key=itemgetter(0)), dtype=np.int64).reshape(-1, 4)
+        counts = [len(profile.parts) for profile in profiles]
+        self.several, self.begins = np.array(counts) > 1, np.cumsum([0, *counts])
+        self.rows = order.argsort()  # profile by profile
+        pairs = ((*over, *under, low, high) for over, under, low, high in overlaps)
+        over, part, under, other, low, high = np.fromiter(pairs, np.dtype((np.int64, 6))).T
+        one, two = self.rows[self.begins[over] + part], self.rows[self.begins[under] + other]
+        offset = self.offset[two] - self.offset[one]
+        there = np.column_stack([one, two, over, under, offset + low, offset + high])
+        back = np.column_stack([two, one, under, over, -offset - high, -offset - low])
+        both = np.concatenate([there, back])
+        self.relaxed = both[both[:, 0].argsort(kind="stable"), :2]
+        told = both[(both[:, 2] != both[:, 3]) & (both[:, 4] < both[:, 5]), 2:]
+        self.told = told[told[:, 0].argsort(kind="stable")]
         self.known: dict[int, Conflicts] = {}
         self.kept = 0
 
@@ -177,8 +170,8 @@ class Interference:
             return known
         self.work += WORKED_OUT
         several = self.several[n]
-        found = self.told[slice(*np.searchsorted(self.told[:, 0], (n, n + 1))), 1:]
-        for row in self.parts[n]:
+        found = _of(self.told, n)
+        for row in self.rows[self.begins[n] : self.begins[n + 1]]:
             found = np.concatenate([found, self._of_part(row)])
             if several:
                 found = _merged(found)
@@ -205,12 +198,17 @@ class Interference:
         begun = np.searchsorted(self.first, self.last[row], "right")
         meets = self.last[ended:begun] >= self.first[row]
         meets &= self.owner[ended:begun] != self.owner[row]
-        relaxed = [each - ended for each in self.relaxed.get(row, ()) if ended <= each < begun]
-        meets[relaxed] = False
+        relaxed = _of(self.relaxed, row)[:, 0]
+        meets[relaxed[(ended <= relaxed) & (relaxed < begun)] - ended] = False
         others = ended + np.flatnonzero(meets)
         offset = self.offset[others] - self.offset[row]
         lows, highs = offset - self.size[row], offset + self.size[others]
         return np.column_stack([self.owner[others], lows, highs])
+
+
+def _of(rows: IntArray, number: int) -> IntArray:
+    """Return what stands beside ``number`` in sorted ``rows``."""
+    return rows[slice(*np.searchsorted(rows[:, 0], (number, number + 1))), 1:]
 
 
 def _merged(conflicts: IntArray) -> IntArray:

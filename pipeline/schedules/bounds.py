@@ -41,6 +41,7 @@ class Range(NamedTuple):
 
 
 Box = tuple[Range, ...]
+Shape = tuple[int, ...]
 
 
 def ranges(box: GraphBox) -> Box:
@@ -60,33 +61,41 @@ def part(buffer: Buffer, box: Box, copy: Index = 0) -> Slice:
 
 @lru_cache(1 << 12)
 def _slice(name: str, box: Box, copy: Index) -> Slice:
-    """Make it once: steps share those of weights."""
-    return Slice(name, tuple(each.low for each in box), tuple(each.size for each in box), copy)
+    """Make it once: steps share those of weights, and layers the corners of their rows."""
+    return Slice(name, *_corner(box), copy)
+
+
+@lru_cache(1 << 12)
+def _corner(box: Box) -> tuple[tuple[Index, ...], tuple[int, ...]]:
+    return tuple(each.low for each in box), tuple(each.size for each in box)
 
 
 class Needs:
-    """``needs`` of one operator, for many steps: what several of them read, weights most of all, is
-    looked up."""
+    """``needs`` of one operator, for many steps: what several of them, or of operators alike, read,
+    weights most of all, is looked up."""
 
     def __init__(self, op: Operator, tensors: Tensors) -> None:
         self.extents = tensors[op.output].shape
-        self.ranges: dict[Range, Range] = {}
-        self.known: dict[tuple[int, tuple[Range, ...]], Box] = {}
+        shapes = ((each, tensors[each.tensor].shape) for each in op.reads(tensors))
         self.operands = [
-            (each, tensors[each.tensor].shape, [w.axis for w in each.windows if w.axis is not None])
-            for each in op.reads(tensors)
+            (each, shape, *_known(each.windows, self.extents, shape)) for each, shape in shapes
         ]
 
     def __call__(self, made: Box) -> dict[str, Box]:
         found: dict[str, Box] = {}
-        for n, (operand, shape, axes) in enumerate(self.operands):
-            key = n, tuple(made[axis] for axis in axes)
-            if key not in self.known:
-                read = _read(operand, made, self.extents, shape)
-                self.known[key] = tuple(self.ranges.setdefault(each, each) for each in read)
-            box, before = self.known[key], found.get(operand.tensor)
+        for operand, shape, axes, known in self.operands:
+            key = tuple(made[axis] for axis in axes)
+            if key not in known:
+                known[key] = _read(operand, made, self.extents, shape)
+            box, before = known[key], found.get(operand.tensor)
             found[operand.tensor] = box if before is None else tuple(map(hull, before, box, shape))
         return found
+
+
+@lru_cache(1 << 10)
+def _known(windows: tuple[Window, ...], *shapes: Shape) -> tuple[list[int], dict[Box, Box]]:
+    """Return the axes on which boxes of operands alike depend, and those that are known by now."""
+    return [window.axis for window in windows if window.axis is not None], {}
 
 
 def needs(op: Operator, tensors: Tensors, made: Box) -> dict[str, Box]:

@@ -92,24 +92,25 @@ def _keys(step: Statement, now: int, held: Mapping[str, Held]) -> Iterator[Key]:
 
 
 class ToPlace(NamedTuple):
-    """Profiles to place, the profile's number for each buffer (or row) – what begins in one place
-    is one profile –, and which may overlap."""
+    """Profiles to place, the profile's number and the part's for each buffer (or row) – what begins
+    in one place is one profile –, and which may overlap."""
 
     profiles: list[Profile]
-    number: dict[Key, int]
+    at: dict[Key, Place]
     overlaps: list[Overlap]
 
 
 def to_place(draft: Draft, body: Sequence[Step], keep_input: bool, but: bool = False) -> ToPlace:
     """``but``: without scratch."""
     graph, held = draft.graph, draft.held
-    given = [each.keys for each in held.values() if each.buffer.tensor == graph.input]
     outside = any(each.tensor == graph.input for each in draft.elsewhere.values())
-    resident = [] if outside else list(given[0])
+    given = (each.keys for each in held.values() if each.buffer.tensor == graph.input)
+    resident = () if outside else next(given)
     last = [*held[draft.home[graph.output]].keys, *(resident if keep_input else ())]
     lives, often = lifetimes(body, held, resident, last), dict[str, list[Life]]()
     for key, life in lives.items():
-        often.setdefault(key[0], []).append(life)
+        if held[key[0]].buffer.role == "scratch":
+            often.setdefault(key[0], []).append(life)
     at: dict[Key, Place] = {}
     profiles: list[Profile] = []
     for name, each in held.items():
@@ -142,7 +143,7 @@ def to_place(draft: Draft, body: Sequence[Step], keep_input: bool, but: bool = F
         backwards = times[over] == 1  # two could ask for different orders
         walls = gap.apart(above, below, backwards) or ((0, 0),)
         overlaps += (Overlap(at[over], at[under], *wall) for wall in walls)
-    return ToPlace(profiles, {key: n for key, (n, _) in at.items()}, overlaps)
+    return ToPlace(profiles, at, overlaps)
 
 
 def _over(below: Sequence[Block], block: Block) -> tuple[Block, ...]:

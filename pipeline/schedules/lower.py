@@ -160,7 +160,7 @@ def _laid(draft: Draft, regions: Sequence[Region], keep_input: bool, effort: int
     body = _body(regions, draft)
     blocks = to_place(draft, body, keep_input, but=bool(draft.overlaps))
     placed = place(blocks.profiles, blocks.overlaps, effort)
-    addresses = {key: placed.addresses[n] for key, n in blocks.number.items()}
+    addresses = {key: placed.addresses[n] for key, (n, _) in blocks.at.items()}
     found = Laid(draft, body, placed.cells, placed.bound, addresses)
     if not draft.overlaps:
         return found
@@ -201,14 +201,14 @@ def _settled(
     of; None where ``slower`` ones may not."""
     body = _body(regions, draft)
     blocks = to_place(draft, body, keep_input)
-    fixed = {n: known[key] for key, n in blocks.number.items() if key in known}
+    fixed = {n: known[key] for key, (n, _) in blocks.at.items() if key in known}
     left = [n for n in range(len(blocks.profiles)) if n not in fixed]
     conflicts = Interference(blocks.profiles, blocks.overlaps)
     placed = first_fit(blocks.profiles, conflicts, left, fixed)
     if slower and conflicts.met(placed):
         return None
     cells = max(at + blocks.profiles[n].size for n, at in placed.items())
-    addresses = {key: placed[n] for key, n in blocks.number.items()}
+    addresses = {key: placed[n] for key, (n, _) in blocks.at.items()}
     return Laid(draft, body, cells, bound, addresses)
 
 

@@ -85,24 +85,21 @@ class Rows:
                 draft.hold_rows(op.output, op.output in plain, self.pixels.get(op.output, 0))
             else:
                 draft.hold(op.output)
-        read = [reads(step, draft.graph, draft.needs) for step in self.order]
-        for name in sorted({name for each in read for name in each} - set(draft.home)):
+        last = dict[str, dict[int, int]]()
+        for number, step in enumerate(self.order):
+            for name, rows in reads(step, draft.graph, draft.needs).items():
+                last.setdefault(name, {}).update(dict.fromkeys(rows, number))
+        for name in sorted(last.keys() - set(draft.home)):
             draft.hold_rows(name, name in plain)  # nothing but what is around it is read
-        last = {
-            (name, row): number
-            for number, each in enumerate(read)
-            for name, rows in each.items()
-            if name not in plain
-            for row in rows
-        }
         found = list[Step]()
-        for number, (step, each) in enumerate(zip(self.order, read, strict=True)):
+        for number, step in enumerate(self.order):
             if isinstance(step, Patches):
                 found += step.steps(draft)
                 continue
             dying = {
-                name: [row for row in rows if last.get((name, row)) == number]
-                for name, rows in each.items()
+                name: [row for row in rows if last[name][row] == number]
+                for name, rows in reads(step, draft.graph, draft.needs).items()
+                if name not in plain
             }
             found.append(_step(draft, step, dying))
         return found
@@ -180,7 +177,7 @@ def _made(draft: Draft, op: Operator, row: int, dying: Mapping[str, Sequence[int
     for name, gap in over_dying(draft, op, row).items():
         source = draft.held[draft.home[name]]
         under = [source.keys[each] for each in dying.get(name, ())]
-        made = out.name, row if draft.held[out.name].rows else 0
+        made = draft.held[out.name].keys[row if draft.held[out.name].rows else 0]
         may = [MayOverlap(made, key, gap) for key in under if (made, key) not in draft.apart]
         draft.overlaps += may
         over += [name] if may else []

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.patience import Patience
+from pipeline.placement.blocks import round_up
 from pipeline.plan.rates import Rates
 from pipeline.plan.tried import Tried
 from pipeline.schedules.lower import Notes
@@ -25,7 +26,7 @@ from pipeline.search.swap.search import (
     maps_stay_bytes,
     weights_stay_bytes,
 )
-from pipeline.search.swap.segments import GRAIN, Segment, aligned
+from pipeline.search.swap.segments import GRAIN, Segment
 from pipeline.search.view.tiles import TiledLayer, homes, staying
 
 SHARES = (
@@ -233,7 +234,7 @@ class Tries:
                 (layer,), rings, source, target, streamed=0, tile=tile, copies=1, batch=self.frames
             )
             free = self.sram - one.needed_bytes
-            copies = 1 + free // aligned(tile * layer.row_bytes, self.grain)
+            copies = 1 + free // round_up(tile * layer.row_bytes, self.grain)
             if copies <= 1:
                 return []
             result.insert(0, replace(one, copies=min(copies, one.tiles)))

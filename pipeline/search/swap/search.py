@@ -12,8 +12,9 @@ from functools import cache, cached_property
 from operator import add
 from typing import Any, NamedTuple, TypeVar
 
+from pipeline.placement.blocks import round_up
 from pipeline.plan.rates import Rates
-from pipeline.search.swap.segments import GRAIN, Place, Rings, Segment, Times, aligned
+from pipeline.search.swap.segments import GRAIN, Place, Rings, Segment, Times
 from pipeline.search.view.tiles import TiledLayer, staying
 
 CODE_BYTES = 1 << 18
@@ -126,8 +127,7 @@ class Search:
 
     def _offers(self, *key: Any) -> list[tuple[Times, float, Segment]]:
         """Segments, their times and what their steps cost besides."""
-        found = self.candidates(*key)
-        return [(each.times(self.rates), self.step_us * each.steps, each) for each in found]
+        return [(s.times(self.rates), self.step_us * s.steps, s) for s in self.candidates(*key)]
 
     def candidates(
         self, room: int, first: int, last: int, kept: bool, target: Place
@@ -173,7 +173,7 @@ class Search:
         ``numbers``, as fit."""
         layer = segment.layers[segment.streamed]
         left = room - segment.needed_bytes
-        if left < numbers[0] * aligned(layer.row_bytes, self.grain):
+        if left < numbers[0] * round_up(layer.row_bytes, self.grain):
             return
         sizes = [min(1 << 17, room // part) for part in TILES]
         sizes.append(min(1 << 14, left // numbers[0]))

@@ -17,6 +17,7 @@ from math import prod
 from operator import sub
 from typing import Literal, NamedTuple, Self
 
+from pipeline.placement.blocks import round_up
 from pipeline.plan.rates import Rates
 from pipeline.search.view.tiles import Rows, Source, TiledLayer
 
@@ -24,10 +25,6 @@ Place = Literal["kept", "stored", "both"]
 """In memory, whole; on the card; or, since others read it later, both."""
 GRAIN = 16
 """Bytes that are told apart where no cache's lines are longer."""
-
-
-def aligned(size: int, grain: int) -> int:
-    return -(-size // grain) * grain
 
 
 class Ring(NamedTuple):
@@ -48,7 +45,7 @@ class Ring(NamedTuple):
 
     @property
     def copy_bytes(self) -> int:
-        return aligned(self.rows * self.row_bytes, self.grain)
+        return round_up(self.rows * self.row_bytes, self.grain)
 
     @property
     def bytes(self) -> int:

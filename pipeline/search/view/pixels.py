@@ -16,9 +16,6 @@ from pipeline.kernels.int4 import crops
 from pipeline.plan.reads import NEVER, positions, read_times
 from pipeline.search.view.whole import Span, View
 
-PixelBox = tuple[tuple[int, int], tuple[int, int]]
-"""Ranges of rows and of columns."""
-
 
 class Pixels(NamedTuple):
     """A tensor as a grid of pixels. A vector of n elements is one row of n pixels."""
