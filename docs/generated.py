@@ -76,13 +76,9 @@ def commented(text: str) -> dict[str, str]:
 
 def kind(annotation: Any) -> str:
     """Name a type as a person would."""
-    text = (
-        annotation
-        if isinstance(annotation, str)
-        else getattr(annotation, "__name__", str(annotation))
-    )
+    text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
     text = re.sub(r"Literal\[(.*?)\]", lambda m: m[1].replace("'", "").replace('"', ""), text)
-    return f"`{re.sub(r'^(typing|pipeline)[.]', '', text)}`"
+    return f"`{re.sub(r'(typing|collections.abc|pipeline[.a-z_]*)[.]', '', text)}`"
 
 
 def shown(value: Any) -> str:
@@ -128,25 +124,38 @@ def common(nodes: list[dict[str, Any]]) -> dict[str, Any]:
     return {k: v for k, v in first.items() if all(each.get(k) == v for each in others)}
 
 
+def called(cls: type) -> str:
+    """Say in a sentence what a class is."""
+    texts = (str(each.__doc__) for each in (cls, sys.modules[cls.__module__]))
+    said = [" ".join(text.partition("\n\n")[0].split()) for text in texts]
+    return said[said[0].startswith("For any")]
+
+
+def of_group(group: str) -> str:
+    """Return a group's options, and the keys of those that have the same."""
+    listed = []
+    classes: dict[type, dict[str, dict[str, Any]]] = {}
+    for name, path in options(group).items():
+        node = option(group, name)
+        cls = loaded(node["_target_"])
+        classes.setdefault(cls, {})[name] = node
+        listed.append((f"`{group}={name}`", about(path) or called(cls)))
+    tables: dict[str, list[str]] = {}
+    for cls, named in classes.items():
+        values = common(list(named.values()))
+        rows = table(HEAD, keyed(group, cls, comments(group, named), values))
+        tables.setdefault(rows, []).extend(f"`{name}`" for name in named)
+    text = f"\n## {group}\n\n" + table("option | what it is", listed)
+    for rows, names in tables.items():
+        if rows.count("\n") > 2:
+            text += f"\nKeys of {', '.join(names)}:\n\n{rows}"
+    return text
+
+
 def keys() -> str:
-    """Return a section for each group: its options, and the keys of their classes."""
+    """Return a section for each group of the config."""
     schema.register()
-    text = ""
-    for group in schema.CODE_GROUPS:
-        listed = []
-        classes: dict[type, dict[str, dict[str, Any]]] = {}
-        for name, path in options(group).items():
-            node = option(group, name)
-            cls = loaded(node["_target_"])
-            classes.setdefault(cls, {})[name] = node
-            first = str(cls.__doc__).partition("\n\n")[0]
-            listed.append((f"`{group}={name}`", about(path) or " ".join(first.split())))
-        text += f"\n## {group}\n\n" + table("option | what it is", listed)
-        for cls, named in classes.items():
-            values = common(list(named.values()))
-            rows = list(keyed(group, cls, comments(group, named), values))
-            names = ", ".join(f"`{name}`" for name in named)
-            text += f"\nKeys of {names}:\n\n{table(HEAD, rows)}" if rows else ""
+    text = "".join(map(of_group, schema.CODE_GROUPS))
     text += f"\n## hardware\n\n{table(HEAD, keyed('hardware', hardware.Hardware, {}, {}))}"
     general = commented((ROOT / "conf" / "config.yaml").read_text())
     for cls in SMALL:
