@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
-
-import numpy as np
 
 from pipeline.codegen.constants import c_bits
 from pipeline.codegen.int4.lines import are_disjoint
 from pipeline.codegen.int4.views import as_pixels, grid
-from pipeline.codegen.int8.ending import Ending, ending
+from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
-from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
+from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import Box, Tensor
 from pipeline.kernels.int4 import values
@@ -78,54 +75,30 @@ def pooling(program: Program, image: Tensor, events: Sequence[Step]) -> Pooling 
 
 def source(program: Program, image: Tensor, found: Pooling, types: Mapping[str, str]) -> str:
     """C of the counters and of ``nn_feed``."""
-    op, target = found.op, program.graph.tensors[found.op.output]
-    averages = isinstance(op, AveragePool2d)
-    # shifts, or nothing at all, make a sum a stored value
-    plain = not averages or isinstance(getattr(op, "requant", None), PowerOfTwo)
-    plain = plain and not (image.zero_point or target.zero_point or op.clip)
-    requant = getattr(op, "requant", PowerOfTwo()) if plain else PowerOfTwo()
-    end = None if plain else ending(program, op)
-    program.headers |= {"nn_cells.h"} | (set() if plain else {"nn_int8.h"})
-    lowest, highest = target.dtype.minimum, target.dtype.maximum
-    low, high = (_extreme(op, requant, n) for n in (image.dtype.minimum, image.dtype.maximum))
-    zero, channels = image.zero_point if averages else 0, grid(target.shape)[2]
+    op, target, end = found.op, program.graph.tensors[found.op.output], ending(program, found.op)
+    adds, requant = op.combine == "add", getattr(op, "requant", PowerOfTwo())
+    # of a sum and all that shifts make of it; at least an int's
+    held = c_bits(values(op, program.graph), signed=True) if isinstance(requant, PowerOfTwo) else 32
+    calls = "nn_" in end.scaled("") + end.stored("")
+    program.headers |= {"nn_cells.h"} | ({"nn_int8.h"} if calls else set())
     return render(
         "frame/feed_pool.c.j2",
         op=op,
-        adds=op.combine == "add",
+        adds=adds,
         kernel=op.kernel,
         columns=image.shape[1],
-        channels=channels,
+        channels=grid(target.shape)[2],
         rows=image.shape[0],
         sums=int(as_pixels(found.sums)[0, 0, 0]),
         sum_bits=found.sums.bits,
-        value_bits=_value_bits(program, op, found.sums) if plain else 32,
+        value_bits=max(16, found.sums.bits, held),
         signed=image.dtype.signed,
-        zero=zero,
+        zero=image.zero_point if adds else 0,
         view=program.windows.tables.view(found.out),
         bits=target.dtype.bits,
-        left_shift=requant.left_shift,
-        end={
-            "right_shift": requant.right_shift,
-            "half_even": requant.rounding == "half_even",
-            "minimum": lowest,
-            "maximum": highest,
-            "clips_low": plain and low < lowest,
-            "clips_high": plain and high > highest,
-            "zero_point": 0,
-        },
-        result=_result(end, op, zero, channels) if end else (),
+        end=end,
         **types,
     )
-
-
-def _result(end: Ending, op: Pool2d, zero: int, channels: int) -> tuple[str, ...]:
-    """C lines from ``value``, a window's sum less its zero points, to what is stored."""
-    count, channel = prod(op.kernel), "channel" if channels > 1 else "0"
-    total = f"value + {count * zero}".replace("+ -", "- ") if end.counted and zero else "value"
-    lines = (f"const int32_t count = {count};",) if end.counted else ()
-    scaled = f"const int32_t scaled = {end.scaled(total, channel)};"
-    return (*lines, scaled, f"value = {end.stored('scaled')};")
 
 
 def _check_size(op: Pool2d, image: Tensor, row: int) -> None:
@@ -139,17 +112,6 @@ def _check_size(op: Pool2d, image: Tensor, row: int) -> None:
         raise ThimbleError(f"{op.name}: pooling while data arrives has no padding")
     if image.dtype.bits > 8:
         raise ThimbleError(f"{image.name}: it is pooled byte by byte, not as {image.dtype}")
-
-
-def _value_bits(program: Program, op: Pool2d, sums: Buffer) -> int:
-    """Width of a C integer for a sum and all that requantization makes of it; at least an int's."""
-    return max(16, sums.bits, c_bits(values(op, program.graph), signed=True))
-
-
-def _extreme(op: Pool2d, requant: PowerOfTwo, pixel: int) -> int:
-    """Return what a window full of ``pixel`` becomes before it is clipped."""
-    total = pixel * (op.kernel[0] * op.kernel[1] if op.combine == "add" else 1)
-    return int(requant.apply(np.array(total)))
 
 
 def _signature(program: Program, step: Step, op: str) -> tuple[str, Box, Box | None] | None:

@@ -75,9 +75,6 @@ static inline int32_t nn_scaled_up(int32_t value, int32_t multiplier, int32_t sh
     return nn_rounded_shift((int32_t)high, shift < 0 ? -shift : 0);
 }
 
-/* value / 2**exponent, rounded down. */
-static inline int32_t nn_floored(int32_t value, int32_t exponent) { return value >> exponent; }
-
 /* value / 2**exponent to nearest, halves to even; exponent >= 1. */
 static inline int32_t nn_half_even(int32_t value, int32_t exponent) {
     const int32_t floor = value >> exponent, half = (int32_t)1 << (exponent - 1);

@@ -89,6 +89,7 @@ class WindowKernel:
         values: see ``kernels.int4.values``; ``suits``: there is assembly for such windows.
         most_taps: of ``RUNS``.
         written_out: the assembly has the code of each run, not a loop over them.
+        parted: it is assembly in parts where C takes less code.
     """
 
     name: str
@@ -108,6 +109,7 @@ class WindowKernel:
     first: int = 0
     most_taps: int = RUNS[0]
     written_out: bool = False
+    parted: bool = False
 
     def __post_init__(self) -> None:
         window = self.window

@@ -14,6 +14,9 @@ FRAME_BYTES, CALL_BYTES, KERNEL_BYTES, PORTABLE_BYTES = 2850, 13, 100, 300
 """About what start-up and protocol take, a call of a kernel on the tape, a kernel besides its
 assembly, and one without any: of the networks in docs/records.md none was larger than the sum."""
 
+FRONT_END_BYTES = 4096
+"""Which a program for sounds may have besides, at most."""
+
 FEWEST_PIXELS = 16
 """Fewest pixels whose code is worth writing out."""
 
@@ -23,8 +26,9 @@ LONG = ("call", "jmp", "lds", "sts")
 
 def make(windows: Windows) -> None:
     """Chooses the longest runs with which the estimate fits the board: those of two taps take a
-    quarter of the bytes that runs of eight do, and 7 % more cycles. What is left goes to windows
-    whose code has no loop at all, those of least code first. All calls have to be known."""
+    quarter of the bytes that runs of eight do, and 7 % more cycles. What is left goes to those that
+    are C otherwise, then to windows whose code has no loop at all, those of least code first. All
+    calls have to be known."""
     kernels, sizes, left = list(windows.kernels.values()), list[int](), 0
     for most in RUNS:
         for kernel in kernels:
@@ -33,6 +37,11 @@ def make(windows: Windows) -> None:
         left = windows.hardware.flash_bytes - rest_bytes(windows) - sum(sizes)
         if left >= 0:
             break
+    for n, kernel in enumerate(kernels):
+        kernel.parted = True
+        more = kernel_bytes(kernel, windows) - sizes[n]
+        kernel.parted = 0 < more <= left - FRONT_END_BYTES
+        sizes[n], left = (sizes[n] + more, left - more) if kernel.parted else (sizes[n], left)
     for size, _, kernel in sorted((size, n, kernels[n]) for n, size in enumerate(sizes)):
         if len(kernel.out_addresses) < FEWEST_PIXELS:
             continue

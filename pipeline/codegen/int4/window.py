@@ -103,6 +103,8 @@ def _parts(kernel: WindowKernel, windows: Windows) -> list[WindowKernel]:
     most, torn = avr.MAX_REDUCED_LANES if reduces else MOST_SUMS, reduces and kernel.scattered
     if not (windows.has_assembly and kernel.suits) or torn or _alone(kernel, windows):
         return []
+    if (kernel.wide or len(kernel.lanes.channels) <= most) and not kernel.parted:
+        return []
     for size in (most, MOST_COUNTED):
         parts = kernel.parts(size)
         if all(_alone(part, windows) for part in parts):

@@ -64,8 +64,9 @@ def scaling(
 def _shifted(value: str, requant: PowerOfTwo) -> str:
     if requant.right_shift == 0:
         return value
-    how = "floored" if requant.rounding == "floor" else "half_even"
-    return f"nn_{how}({value}, {requant.right_shift})"
+    if requant.rounding == "floor":  # of whatever type it is
+        return f"({value}) >> {requant.right_shift}"
+    return f"nn_half_even({value}, {requant.right_shift})"
 
 
 def _fixed_point(
@@ -89,14 +90,15 @@ def _entry(constants: Constants, op: str, kind: str, values: IntArray) -> str:
     return table.read("{channel}")
 
 
-def stored(value: str, limits: tuple[int, int], zero_point: int) -> str:
-    """``value`` between the limits of what is stored, then the zero point."""
-    low, high = max(limits[0] - zero_point, INT32[0]), min(limits[1] - zero_point, INT32[1])
-    # nothing 32 bits wide is beyond these
-    text = f"({value})" if (low, high) == INT32 else f"nn_clip({value}, {_number(low)}, {high})"
+def stored(
+    value: str, limits: tuple[int, int], zero_point: int, reached: tuple[int, int] = INT32
+) -> str:
+    """``value``, which may be what is ``reached``, between the limits of what is stored, then the
+    zero point."""
+    low, high = (limit - zero_point for limit in limits)
+    text, below, above = f"({value})", reached[0] < low, reached[1] > high
+    if below and above:
+        text = f"nn_clip({value}, {low}, {high})"
+    elif below or above:
+        text = f"nn_max({value}, {low})" if below else f"nn_min({value}, {high})"
     return f"{text} + {zero_point}".replace("+ -", "- ") if zero_point else text
-
-
-def _number(value: int) -> str:
-    """The least integer has no literal of its own."""
-    return "INT32_MIN" if value == INT32[0] else str(value)

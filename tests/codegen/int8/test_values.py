@@ -158,7 +158,6 @@ WRAP(doubled_high, nn_doubled_high(a[i], b[i]))
 WRAP(rounded_shift, nn_rounded_shift(a[i], b[i]))
 WRAP(scaled, nn_scaled(a[i], b[i], c[i]))
 WRAP(scaled_up, nn_scaled_up(a[i], b[i], c[i]))
-WRAP(floored, nn_floored(a[i], b[i]))
 WRAP(half_even, nn_half_even(a[i], b[i]))
 WRAP(mean, nn_mean(a[i], b[i]))
 WRAP(first_tap, nn_first_tap(a[i], b[i], c[i]))
@@ -208,7 +207,6 @@ def test_products_and_shifts(library: ctypes.CDLL) -> None:
     equal(run(library, "doubled_high", value, multiplier), doubled_high(value, multiplier))
     exponent = np.random.default_rng(2).integers(0, 32, COUNT)
     equal(run(library, "rounded_shift", value, exponent), rounded_shift(value, exponent))
-    equal(run(library, "floored", value, exponent % 31), value >> exponent % 31)
 
 
 def test_fixed_point(library: ctypes.CDLL) -> None:

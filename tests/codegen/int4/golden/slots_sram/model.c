@@ -1252,8 +1252,8 @@ nn_status_t nn_feed(const uint8_t *bytes, uint16_t count) {
             const uint16_t position = (uint16_t)(0 + (uint8_t)(row / 2) * 6 + across * 1);
             const uint16_t pixel = position;
             const uint16_t cell = (uint16_t)(pixel + 0);
-            value >>= 6;
-            nn_put4(nn_arena, cell, (uint8_t)value);
+            const int16_t scaled = (int16_t)((value) >> 6);
+            nn_put4(nn_arena, cell, (uint8_t)((scaled)));
         } else {
             nn_put16(sum, 0, (uint16_t)value);
         }
