@@ -32,23 +32,19 @@ def looked_up_add(job: Job) -> None:
     op = job.operator(Add)
     found = tables(op, job.program.graph)
     assert found is not None
-    views = _operands(job)
-    loops, counts = _loops(job, views)
+    views, loops, counts = walked(job, dict(zip(KINDS, op.operands, strict=True)))
     parts = list[str]()
-    for number, (kind, view, values) in enumerate(
-        zip(views, views.values(), found, strict=True), 1
-    ):
+    for number, (kind, values) in enumerate(zip(KINDS, found, strict=True), 1):
         turned = np.roll(values, job.tensor(op.operands[number - 1]).dtype.minimum)
         about = f"{op.name}: what each {kind} byte adds, 16 bits of it a fraction"
         table = job.program.constants.add(op.name, kind, "int32_t", turned, about)
-        parts.append(table.read(f"(uint8_t){view.load(loops.at(number))}"))
+        parts.append(table.read(f"(uint8_t){views[kind].load(loops.at(number))}"))
     low, high = limits(job.target, op.clip)
-    out = job.out(ring_axes=RINGS)
     lines = [f"const int16_t sum = (int16_t)(({' + '.join(parts)}) >> {FRACTION_BITS});"]
     shape = shape_text(job.target.shape)
     about = f"{op.name}: sum of {shape} and {shape}, by tables"
-    result = f"({out.type})(sum < {low} ? {low} : sum > {high} ? {high} : sum)"
-    call(job, about, {**views, "out": out}, loops, counts, lines, result)
+    result = f"({views['out'].type})(sum < {low} ? {low} : sum > {high} ? {high} : sum)"
+    call(job, about, views, loops, counts, lines, result)
 
 
 def pairwise(job: Job) -> None:
@@ -57,8 +53,8 @@ def pairwise(job: Job) -> None:
     for stretch in found:
         _pairwise(job, *_in_blocks(job, stretch), "rest" if stretch.offset else "")
     if not found:
-        views = _operands(job)
-        _pairwise(job, {**views, "out": job.out(ring_axes=RINGS)}, *_loops(job, views))
+        pairs = zip(KINDS, job.operator(Pairwise).operands, strict=True)
+        _pairwise(job, *walked(job, {k: n for k, n in pairs if job.slice(n) or not job.partial}))
 
 
 def _in_blocks(job: Job, stretch: Stretch) -> tuple[dict[str, View], Nest, dict[str, Value]]:
@@ -125,31 +121,20 @@ RINGS = 3
 """Axes that may go round: all of an image."""
 
 
-def _operands(job: Job) -> dict[str, View]:
-    op = job.operator(Pairwise)
-    pairs = zip(KINDS, op.operands, strict=True)
-    named = {k: n for k, n in pairs if job.slice(n) is not None or not job.partial}
-    return {kind: operand(job, name).named(kind) for kind, name in named.items()}
-
-
-def _loops(job: Job, views: Mapping[str, View]) -> tuple[Nest, dict[str, Value]]:
-    op = job.operator(Pairwise)
-    names = [op.operands[KINDS.index(kind)] for kind in views]
+def walked(job: Job, named: Mapping[str, str]) -> tuple[dict[str, View], Nest, dict[str, Value]]:
+    """Views of the tensors ``named`` by what C calls them, and of the output; loops over its
+    elements, in which it is the first."""
+    views = {kind: operand(job, name).named(kind) for kind, name in named.items()}
     steps = [
-        broadcast_strides(view, job.tensor(name).shape, job.target.shape)
-        for view, name in zip(views.values(), names, strict=True)
+        broadcast_strides(views[kind], job.tensor(name).shape, job.target.shape)
+        for kind, name in named.items()
     ]
-    out = job.out(ring_axes=RINGS)
-    return nested(job, [out.strides, *steps], [out, *views.values()])
-
-
-def nested(
-    job: Job, strides: Sequence[Sequence[int]], views: Sequence[View]
-) -> tuple[Nest, dict[str, Value]]:
-    """Loops over the output's elements."""
-    extents, pixels = [part.extent for part in job.box], job.pixel_by_pixel
-    ordered = pixels and bool(job.order)
-    return nest.nest(extents, strides, views, ordered=ordered, pixels=pixels)
+    out, pixels = job.out(ring_axes=RINGS), job.pixel_by_pixel
+    loops, counts = nest.nest(
+        [part.extent for part in job.box], [out.strides, *steps], [out, *views.values()],
+        ordered=pixels and bool(job.order), pixels=pixels,
+    )  # fmt: skip
+    return {**views, "out": out}, loops, counts
 
 
 def call(
@@ -192,17 +177,15 @@ def lookup(job: Job) -> None:
     else:
         kind = narrowest(turned)
     table = job.program.constants.add(op.name, "table", kind, turned, f"{op.name}: by input byte")
-    piece = job.given(source.name)
     if stretches(job):
-        row = made_row(job)
-        out, view = row_view(job, "out", job.step.out, row), row_view(job, "in", piece, row)
+        row, pieces = made_row(job), {"in": job.given(source.name), "out": job.step.out}
+        views = {name: row_view(job, name, piece, row) for name, piece in pieces.items()}
         loops, counts = nest.nest([Value(prod(job.target.shape[1:]))], [(1,), (1,)])
     else:
-        out, view = job.out(ring_axes=RINGS), job.view("in", piece, job.box, RINGS)
-        loops, counts = nested(job, [out.strides, view.strides], [out, view])
+        views, loops, counts = walked(job, {"in": source.name})
     about = f"{op.name}: look-up, {shape_text(source.shape)}"
-    value = table.read(f"(uint8_t){view.load(loops.at(1))}")
-    call(job, about, {"in": view, "out": out}, loops, counts, (), value)
+    value = table.read(f"(uint8_t){views['in'].load(loops.at(1))}")
+    call(job, about, views, loops, counts, (), value)
 
 
 def operand(job: Job, name: str) -> View:
@@ -223,11 +206,7 @@ def operand(job: Job, name: str) -> View:
     table = job.program.constants.add(
         name, "", f"{tensor.dtype}_t", values, f"{name}: constant", job.in_flash(name)
     )
-    steps: list[int] = []
-    step = 1
-    for extent in reversed(shape):
-        steps.insert(0, step)
-        step *= extent
+    steps = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
     first = Value(0)
     for part, each in zip(box, steps, strict=True):
         first = first + part.start * each
