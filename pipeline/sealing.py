@@ -1,4 +1,4 @@
-"""Seal what leaves the chip: with a tag, and, where asked, encrypted (docs/security.md).
+"""Seal what leaves the chip: with a tag, and, where asked, encrypted (docs/card-security.md).
 
 ChaCha20-Poly1305 as RFC 8439 has it, by the core: docs/decisions/0020. ``none`` has a CRC in the
 tag's place, which catches accidents; a core whose card passes byte by byte, an AVR, keeps sums of

@@ -2,7 +2,7 @@
 
 What stages write is read from the run's dvc.yaml, so that a new output is an artifact by itself. A
 folder is not uploaded as it is: ``hydra.run.dir`` may be one that holds the user's own files, too.
-Nor is a card's image that is only secret once it is sealed (docs/security.md).
+Nor is a card's image that is only secret once it is sealed (docs/card-security.md).
 """
 
 from __future__ import annotations
