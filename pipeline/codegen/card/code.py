@@ -56,7 +56,8 @@ class Card:
         if program.hardware.card.streamed:  # the line waits while it is written: a block at a time
             room = min(room, self.image.block_bytes)
         source = render(
-            "frame/feed_sealed.c.j2" if self.sealed else "frame/feed_card.c.j2",
+            "frame/feed_card.c.j2",
+            sealed=self.sealed is not None,
             at=self.image.at[buffer.name],
             room=min(room, size),
             **counters(program),
