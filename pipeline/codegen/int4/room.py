@@ -15,7 +15,7 @@ FRAME_BYTES, CALL_BYTES, KERNEL_BYTES, PORTABLE_BYTES = 2850, 13, 100, 300
 assembly, and one without any: of the networks in docs/records.md none was larger than the sum."""
 
 FRONT_END_BYTES = 4096
-"""Which a program for sounds may have besides, at most."""
+"""Most that a program for sounds may have besides."""
 
 FEWEST_PIXELS = 16
 """Fewest pixels whose code is worth writing out."""

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def ranges(job: Job, op: Conv2d, depth: int) -> tuple[tuple[Span, Span], Span, Span]:
-    """What may be read (rows, columns), the channels of a group to add, and the output channels.
+    """Return what may be read (rows, columns), a group's channels to add, and the output channels.
 
     A whole result reads all that its windows reach; a partial one what the step's slices name.
     """
@@ -102,7 +102,7 @@ def _with(given: tuple[T, ...], at: int, more: tuple[T, ...]) -> tuple[T, ...]:
 
 
 def _reshaped(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
-    """Which holds what ``buffer`` does as a tensor of this shape."""
+    """Return a buffer that holds what ``buffer`` does as a tensor of this shape."""
     name, at = f"{buffer.name} as an image", int(len(shape) == 4)
     more, first = len(shape) - len(buffer.shape), buffer.run(buffer.box)
     place = buffer.map

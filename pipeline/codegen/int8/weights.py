@@ -14,7 +14,7 @@ from pipeline.codegen.int8.job import Job
 from pipeline.graph.operator import Operator
 
 NAME = "weights"
-"""Of the view of a window in the kernel."""
+"""Name of the view of a window in the kernel."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Weights:
 
     @property
     def row(self) -> View | None:
-        """Of the window, the weights of one output channel."""
+        """View the weights of one output channel in the window."""
         held = self.window
         return held and replace(
             held, strides=held.strides[1:], rings=held.rings[1:], box=held.box[1:]
@@ -72,8 +72,8 @@ def weights(
 
 
 def least(job: Job) -> int | None:
-    """What ``nn_dot`` takes from each input, as a byte, where the core has one of its own: weights
-    lie in the arena, inputs are at least their zero point. None elsewhere."""
+    """Return what ``nn_dot`` subtracts from each input, as a byte, where the core has one of its
+    own: weights lie in the arena, inputs are at least their zero point. None elsewhere."""
     source = job.tensor(job.op.inputs[0])
     assembly = job.program.hardware.core == "avr" and job.held(job.op.parameters[0])
     plain = source.zero_point == source.dtype.minimum
