@@ -183,34 +183,42 @@ static inline int32_t nn_saturated_u8(int32_t value) {
 }
 #endif
 
-/* Bytes as pairs of 16 bits: of every four, those with an even number in one word, the others in the
- * next, which is `step` words further. */
-static inline __attribute__((always_inline)) nn_word_t *nn_widen_s8(
-    nn_word_t *to, const void *from, int32_t words, int32_t step) {
-    const uint8_t *byte = (const uint8_t *)from;
-#pragma GCC unroll 4
-    for (int32_t n = 0; n < words; n++) {
-        const uint32_t word = nn_load_word(byte);
-        byte += 4;
-        to[0] = nn_even_s8(word);
-        to[step] = nn_odd_s8(word);
-        to += 2 * step;
+/* Bytes as pairs of 16 bits, and the halves of `less` added: of every four, those with an even number in one word, the
+ * others in the next, which is `step` words further. */
+#define NN_WIDEN(kind)                                                                  \
+    static inline __attribute__((always_inline)) nn_word_t *nn_widen_less_##kind(       \
+        nn_word_t *to, const void *from, int32_t words, int32_t step, uint32_t less) {  \
+        const uint8_t *byte = (const uint8_t *)from;                                    \
+        _Pragma("GCC unroll 4") for (int32_t n = 0; n < words; n++) {                   \
+            const uint32_t word = nn_load_word(byte);                                   \
+            byte += 4;                                                                  \
+            to[0] = less ? nn_add_even_##kind(less, word) : nn_even_##kind(word);       \
+            to[step] = less ? nn_add_odd_##kind(less, word) : nn_odd_##kind(word);      \
+            to += 2 * step;                                                             \
+        }                                                                               \
+        return to;                                                                      \
+    }                                                                                   \
+    static inline __attribute__((always_inline)) nn_word_t *nn_widen_##kind(            \
+        nn_word_t *to, const void *from, int32_t words, int32_t step) {                 \
+        return nn_widen_less_##kind(to, from, words, step, 0);                          \
     }
-    return to;
-}
+NN_WIDEN(s8)
+NN_WIDEN(u8)
 
-static inline __attribute__((always_inline)) nn_word_t *nn_widen_u8(
-    nn_word_t *to, const void *from, int32_t words, int32_t step) {
+/* Bytes between any addresses that do not overlap, by words: memcpy goes byte by byte where one is not at a word. */
+static inline __attribute__((always_inline)) void nn_copy(void *to, const void *from, int32_t count) {
+    uint8_t *into = (uint8_t *)to;
     const uint8_t *byte = (const uint8_t *)from;
 #pragma GCC unroll 4
-    for (int32_t n = 0; n < words; n++) {
+    for (int32_t n = 0; n < count / 4; n++) {
         const uint32_t word = nn_load_word(byte);
+        memcpy(into, &word, sizeof word);
         byte += 4;
-        to[0] = nn_even_u8(word);
-        to[step] = nn_odd_u8(word);
-        to += 2 * step;
+        into += 4;
     }
-    return to;
+    for (int32_t n = 0; n < count % 4; n++) {
+        into[n] = byte[n];
+    }
 }
 
 /* TFLite's requantization of a sum, given twice: times multiplier * 2**(-32 - shift), rounded at bit

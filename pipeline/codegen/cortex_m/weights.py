@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pipeline.codegen.cortex_m.dot import Dot
-from pipeline.codegen.cortex_m.ending import End
+from pipeline.codegen.cortex_m.ending import End, end
 from pipeline.codegen.int8.job import Job
+from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
+from pipeline.kernels.cortex_m.conv2d import MOST_WORDS, Rows
 from pipeline.kernels.cortex_m.inner import can_pack, unrolled
 
 
@@ -28,21 +31,6 @@ def order(rows: int, row: int) -> IntArray:
     return fours[:, [[0, 2], [1, 3]]].reshape(-1, 2)
 
 
-def rests(rows: int, row: int, pixels: int) -> list[list[tuple[int, int]]]:
-    """For each row where its last ``row % 4`` elements go, in halves of words from the first whole
-    word of them on, and which elements of the row they are."""
-    left = row % 4
-    places = []
-    for ky in range(rows):
-        here = []
-        for n in range(left):
-            word, byte = divmod(ky * left + n, 4)
-            half = 2 * (2 * word + byte % 2) * pixels + byte // 2
-            here.append((half, row - left + n))
-        places.append(here)
-    return places
-
-
 def pairs(count: int, step: int) -> IntArray:
     """(groups, step): channels computed together; the last group begins early enough."""
     first = np.minimum(np.arange(0, count, step), count - step)
@@ -57,28 +45,49 @@ def passes(count: int, at_once: int, step: int) -> IntArray:
 
 def streamed(
     job: Job, values: IntArray, places: IntArray, groups: IntArray, finish: End, *, unroll: int,
-    kind: str = "", together: object = "two", **dot: Any,
+    together: object = "two", **dot: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Return what templates take that multiply two channels, or ``together``, by words of a window.
 
     Args:
         values: (channels, elements); ``places``, ``groups``: see ``paired``.
-        kind: of weights, in names; ``unroll``, ``dot``: see ``Dot``.
+        unroll, dot: see ``Dot``.
     """
     op, constants, packed = job.op, job.program.constants, can_pack(values, finish.reach)
     taps: int = dot.get("taps", 1)
     return {
         "dot": Dot(groups=len(places) // taps, unroll=unroll, packed=packed, **dot),
         "weights": constants.add(
-            op.name, f"{kind}weights", "int8_t", paired(values, places, groups, packed),
+            op.name, "weights", "int8_t", paired(values, places, groups, packed),
             f"{op.name}: {together} channels by two elements", job.in_flash(op.parameters[0]), 4,
         ),
         "table": constants.add(
-            op.name, f"{kind}ends", "int32_t", finish.rows(groups.reshape(-1, 2), packed),
+            op.name, "ends", "int32_t", finish.rows(groups.reshape(-1, 2), packed),
             f"{op.name}: for two channels what sums begin with, and how they end",
         ),
         "end": finish,
     }  # fmt: skip
+
+
+def of_windows(job: Job, some: Rows, groups: IntArray) -> dict[str, Any]:
+    """The same, of windows that are gathered from ``some`` taps; others lie outside for all pixels:
+    what the zero point has with them is in what sums begin with."""
+    flat, never = met(job, some)
+    finish = end(job)
+    finish = replace(finish, starts=finish.starts + never)
+    places = order(some.number, some.elements)
+    return streamed(job, flat, places, groups, finish, unroll=by_fours(len(places), MOST_WORDS))
+
+
+def met(job: Job, some: Rows) -> tuple[IntArray, IntArray]:
+    """(channels, elements) of the weights that are multiplied, and (channels,) what the zero point
+    has with the others, which lie outside for all pixels."""
+    op = job.operator(Conv2d)
+    every = job.program.graph.constants[op.parameters[0]]
+    rows, columns = some.rows, some.columns
+    flat = every[:, rows.start : rows.stop, columns.start : columns.stop].reshape(len(every), -1)
+    never = every.sum((1, 2, 3)) - flat.sum(1)
+    return flat, never * job.tensor(op.inputs[0]).zero_point
 
 
 def by_fours(words: int, most: int) -> int:

@@ -8,15 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.codegen.binding import form_of
-from pipeline.codegen.cortex_m import step
+from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import wrapped
-from pipeline.codegen.cortex_m.operators.conv2d import met, window
+from pipeline.codegen.cortex_m.windows import Windows, convolved_view
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.graph.families import Weighted
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.conv2d import evenly_spaced
+from pipeline.kernels.cortex_m.conv2d import Rows, evenly_spaced
 from pipeline.kernels.thumb.conv2d import pixels_of
 from pipeline.kernels.thumb.dense import UNROLL
 from pipeline.kernels.thumb.depthwise import Strip, strip_of, together
@@ -42,8 +42,9 @@ def convolution(job: Job) -> None:
     op = job.operator(Conv2d)
     source, pixels = job.tensor(op.inputs[0]), pixels_of(form_of(job))
     count = job.box[0].extent * job.target.shape[1]
-    view, shape = window(job, op, pixels)
-    (values, never), (end, starts) = met(job, op, shape), ends(job, source.zero_point)
+    some = Rows.of(op, job.program.graph.tensors)
+    view, flat = convolved_view(job)
+    (values, never), (end, starts) = weights.met(job, some), ends(job, source.zero_point)
     rows = np.concatenate([(starts + never)[:, None], packed(values), end.words], axis=1)
     job.call(
         "thumb/conv2d",
@@ -53,11 +54,12 @@ def convolution(job: Job) -> None:
             "y_start": job.box[0].start, "in_y": view.box[0].start, "count": count,
             "last_block": count - pixels,
         },
-        window=shape,
+        window=Windows.of(job, view, some),
+        flat=flat,
         pixels=pixels,
         even=count.known and count.const % pixels == 0,
         kept=0 if job.apart else evenly_spaced(form_of(job)) % pixels,
-        elements=shape.rows * shape.row,
+        elements=some.size,
         channels=job.target.shape[2],
         channel_words=rows.shape[1],
         zero=source.zero_point,

@@ -6,8 +6,8 @@ from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
-from pipeline.kernels.cortex_m.conv2d import is_flat, pixels_together
-from pipeline.kernels.cortex_m.fast import Fast, convolution, words
+from pipeline.kernels.cortex_m.conv2d import Rows, is_flat, pixels_of
+from pipeline.kernels.cortex_m.fast import Fast, convolution
 from pipeline.kernels.cortex_m.fast import pairs as pairs_of
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, positions
@@ -41,9 +41,9 @@ class Accumulate(Fast):
 
     def counts(self, form: Form) -> Counts:
         rows, columns, channels = form.target.shape
-        together = pixels_together(rows * columns)
-        blocks, pairs = -(-rows * columns // together), -(-channels // 2)
-        size = prod(positions(form)) * form.given.extents[2]
+        window = Rows.of(convolution(form), form.graph.tensors, form.given.extents[2])
+        pixels = -(-rows * columns // pixels_of(form)) * pixels_of(form)
+        pairs, size = -(-channels // 2), prod(positions(form)) * form.given.extents[2]
         if form.out.bits <= 16 and few_taps(size):
             pixels, narrow = rows * columns, form.out.bits == 8
             return {
@@ -53,25 +53,25 @@ class Accumulate(Fast):
                 "element in registers": pixels * size,
             }
         return {
-            "word of a pixel and a pair": blocks * pairs * words(size) * together,
-            "output": blocks * pairs * together * 2,
-            "narrow output": blocks * pairs * together * 2 * (form.out.bits < 32),
-            "element of a window": blocks * together * size,
-            "tap": blocks * together * prod(positions(form)),
+            "word of a pixel and a pair": pixels * pairs * window.words,
+            "output": pixels * pairs * 2,
+            "narrow output": pixels * pairs * 2 * (form.out.bits < 32),
+            "word of a window": pixels * window.number * (window.elements // 4),
+            "element of a window": pixels * window.number * (window.elements % 4),
+            "tap": pixels * window.number,
         }
 
     def scratch_bytes(self, form: Form) -> int:
         """Windows of some pixels, or weights, 16 bits each, see ``few_taps``."""
         op, tensors = convolution(form), form.graph.tensors
-        rows, columns, count = form.target.shape
-        channels, shape = form.given.extents[2], tensors[op.parameters[0]].shape
-        size = prod(shape[1:3]) * channels
-        windows = pixels_together(rows * columns) * words(size) * 8
+        channels, (count, *shape) = form.given.extents[2], tensors[op.parameters[0]].shape
+        size = prod(shape[:2]) * channels
+        windows = pixels_of(form) * Rows.of(op, tensors, channels).words * 8
         if form.out.bits > 16 or not few_taps(size):
             return windows
         if pairs_of_pixels(form):
             windows = max(windows, (PIXELS + count) * 4)
-        each = (pairs_of(shape[1] * len(kind.taps) * channels) for kind in kinds(op, tensors))
+        each = (pairs_of(shape[0] * len(kind.taps) * channels) for kind in kinds(op, tensors))
         return max(windows, sum(each) * count * 4)
 
 

@@ -24,24 +24,43 @@ instruction cache holds no more."""
 
 
 class Rows(NamedTuple):
-    """Rows that a window is gathered from: ``number`` rows of ``elements`` in one piece each, all
-    taps and channels of a kernel's row, or the channels of each of ``taps``."""
+    """Rows and columns of a kernel from the first to the last that lies inside of the input for
+    some pixel, which windows are gathered from in pieces: a row of the kernel, or a tap."""
 
-    number: int
-    elements: int
-    taps: tuple[tuple[int, int], ...]
+    rows: range
+    columns: range
+    channels: int
+    by_tap: bool
 
     @classmethod
-    def of(cls, op: Conv2d, tensors: Tensors) -> Rows:
-        _, rows, columns, channels = tensors[op.parameters[0]].shape
-        if all(k == 1 or apart == 1 for k, apart in zip((rows, columns), op.dilation, strict=True)):
-            return cls(rows, columns * channels, ())
-        taps = tuple(reached(op, tensors))
-        return cls(len(taps), channels, taps)
+    def of(cls, op: Conv2d, tensors: Tensors, channels: int = 0) -> Rows:
+        """``channels``: of a pass, if not all."""
+        rows, columns = (
+            range(each[0], each[-1] + 1) if each else range(0)
+            for each in (reached_along(op, tensors, axis) for axis in (0, 1))
+        )
+        depth = tensors[op.inputs[0]].shape[2]
+        apart = op.dilation[1] > 1 or 0 < channels < depth
+        return cls(rows, columns, channels or depth, by_tap=apart and len(columns) > 1)
+
+    @property
+    def number(self) -> int:
+        """Count the pieces."""
+        return len(self.rows) * (len(self.columns) if self.by_tap else 1)
+
+    @property
+    def elements(self) -> int:
+        """Count those of a piece."""
+        return self.channels * (1 if self.by_tap else len(self.columns))
+
+    @property
+    def size(self) -> int:
+        """Count the elements of a window."""
+        return self.number * self.elements
 
     @property
     def words(self) -> int:
-        """Count words of four elements: whole ones of each row, then what is left of all rows."""
+        """Count words of four elements: whole ones of each piece, then what is left of all."""
         return self.number * (self.elements // 4) + -(-self.number * (self.elements % 4) // 4)
 
 
@@ -75,11 +94,16 @@ class Convolution(Fast):
         op, tensors = convolution(form), form.graph.tensors
         rows, columns, channels = form.out.extents
         window, together, flat = Rows.of(op, tensors), pixels_of(form), is_flat(op, tensors)
-        blocks, taps = -(-rows * columns // together), positions(form)
+        blocks = -(-rows * columns // together)
         pixels, each = blocks * together, blocks * -(-channels // 2)
-        edges = [k for k in kinds(op, tensors) if len(k.taps) < taps[1]] if not window.taps else []
-        over = rows * sum(k.stop - k.first for k in edges) * prod(taps)
-        depth, outputs = form.source.shape[2], 2 * each * together
+        edges = [k for k in kinds(op, tensors) if len(k.taps) < len(window.columns)]
+        over = (
+            rows
+            * sum(k.stop - k.first for k in edges)
+            * prod(positions(form))
+            * (not window.by_tap)
+        )
+        outputs = 2 * each * together
         return {
             "word of a pair of channels": each * window.words,
             "the same, 3 or 4 pixels": each * window.words * (together > 2),
@@ -92,8 +116,7 @@ class Convolution(Fast):
             "row of a window": pixels * window.number * (not flat),
             "word of a window": pixels * window.number * (window.elements // 4),
             "element left over": pixels * window.number * (window.elements % 4),
-            "tap over an edge": over * (depth % 4 == 0),
-            "element over an edge": over * depth * (depth % 4 > 0),
+            "tap over an edge": over,
             **endings(op, form.graph, outputs),
         }
 

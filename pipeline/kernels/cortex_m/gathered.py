@@ -15,9 +15,9 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.kernels.cortex_m.conv2d import (
     MOST_WORDS,
+    Rows,
     instructions,
     pixels_together,
-    reached_along,
 )
 from pipeline.kernels.cortex_m.fast import Fast, convolution, words
 from pipeline.kernels.cortex_m.inner import packs, rounds
@@ -77,19 +77,19 @@ class GatheredConvolution(Gathered):
             isinstance(op, Conv2d)
             and op.groups == 1
             and form.target.shape[2] >= 2
-            and all(window(form))
+            and Rows.of(op, form.graph.tensors).size > 0
             and in_any_order(replace(form, aside=False))
             and (not form.aside or form.out.extents[0] == 1)
         )
 
     def counts(self, form: Form) -> Counts:
         """A word is four elements of a window."""
-        op, size = convolution(form), words(self.elements(form))
+        op, window = convolution(form), self.window(form)
+        size = window.words
         pairs = -(-form.out.extents[2] // 2)
         passes = pairs * self.table_passes(form)
         pixels = sum(number * together for together, number in self.blocks(form))
-        rows, columns = map(len, window(form))
-        whole = in_whole_rows(form)
+        rows, columns, whole = len(window.rows), len(window.columns), in_whole_rows(form)
         odd = sum(number for together, number in self.blocks(form) if together % 2)
         return {
             "call": 1,
@@ -132,20 +132,20 @@ class GatheredConvolution(Gathered):
         number, together = -(-self.pixels(form) // self.together(form)), self.together(form)
         return (together, number - 1), (self.tail(form), 1)
 
-    def elements(self, form: Form) -> int:
-        """Count the elements of a window."""
-        return prod(map(len, window(form))) * form.source.shape[2]
+    def window(self, form: Form) -> Rows:
+        return Rows.of(convolution(form), form.graph.tensors)
 
     def scratch_bytes(self, form: Form) -> int:
         return self.beside(form)[-1]
 
     def beside(self, form: Form) -> tuple[int, int, int]:
-        """Return where in the scratch each of these ends: windows, 16 bits an element; one as it is
-        stored, where words of it are not of one pixel, or a torn pixel; torn pixels' outputs."""
-        together, (_, _, channels) = self.together(form), form.source.shape
-        windows = together * words(self.elements(form)) * 8
-        whole = channels * torn(form, form.op.inputs[0])
-        stored = windows + (4 * words(self.elements(form)) if channels % 4 else whole)
+        """Return where in the scratch each of these ends: windows, 16 bits an element; a row of the
+        kernel as it is stored, where words of it are not of one pixel, or a torn pixel; torn
+        pixels' outputs."""
+        together, window, channels = self.together(form), self.window(form), form.source.shape[2]
+        windows = together * window.words * 8
+        line = channels if channels % 4 == 0 else words(channels * len(window.columns)) * 4
+        stored = windows + line * (channels % 4 > 0 or torn(form, form.op.inputs[0]))
         made = together * form.target.shape[2] * torn(form, form.op.output)
         return windows, stored, stored + made
 
@@ -231,23 +231,12 @@ class GatheredPool(Gathered):
         return self.made(form) + form.target.shape[2]
 
 
-def window(form: Form) -> tuple[range, range]:
-    """Rows and columns of the kernel, from the first one that lies inside of the input for some
-    pixel to the last."""
-    op, tensors = convolution(form), form.graph.tensors
-    rows, columns = (
-        range(each[0], each[-1] + 1) if each else range(0)
-        for each in (reached_along(op, tensors, axis) for axis in (0, 1))
-    )
-    return rows, columns
-
-
 def in_whole_rows(form: Form) -> bool:
     """Check whether taps of a window's row lie side by side, where all of them are inside."""
     op, given = convolution(form), form.given
     pixel = form.source.shape[2] * given.bits // 4
     by_strides = given.spread in ("strides", "rows") and given.strides[-2] == pixel
-    return by_strides and len(window(form)[1]) > 1 and op.dilation[1] == 1
+    return by_strides and len(Rows.of(op, form.graph.tensors).columns) > 1 and op.dilation[1] == 1
 
 
 def torn(form: Form, tensor: str) -> bool:

@@ -17,7 +17,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.kernels import Form, named
-from pipeline.kernels.cortex_m.gathered import GatheredConvolution, window
+from pipeline.kernels.cortex_m.gathered import GatheredConvolution
 from pipeline.kernels.cortex_m.winograd import SPANS, exact, outputs_of_a_side
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Buffer, Plan, Table
@@ -142,8 +142,8 @@ def test_taps_that_are_never_inside_take_nothing() -> None:
     net = Net((20, 10, 8), np.random.default_rng(0), name="far")
     net.conv(8, (3, 3), padding=(16,) * 4, dilation=(16, 16))
     form = Form.whole(net.operators[0], net.graph())
-    assert window(form) == (range(3), range(1, 2))
-    assert GatheredConvolution().elements(form) == 3 * 8
+    window = GatheredConvolution().window(form)
+    assert (window.rows, window.columns, window.size) == (range(3), range(1, 2), 3 * 8)
 
 
 def torn(buffers: Iterable[Buffer], seed: int) -> Iterable[Buffer]:

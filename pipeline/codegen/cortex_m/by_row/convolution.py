@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from pipeline.codegen.binding import form_of, kernel_of
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.by_row.rows import input_rows, layouts, out_row
 from pipeline.codegen.cortex_m.ending import end
+from pipeline.codegen.cortex_m.windows import Windows
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
@@ -29,7 +30,7 @@ from pipeline.kernels.cortex_m.by_row.convolution import (
     reached_columns,
 )
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
-from pipeline.kernels.cortex_m.fast import words
+from pipeline.kernels.cortex_m.conv2d import Rows
 from pipeline.kernels.form import Form
 
 HOW = {
@@ -142,19 +143,24 @@ def compute(job: Job) -> None:
     source, target = layouts(job, kernel)
     tensor, values = job.tensor(op.inputs[0]), job.program.graph.constants[op.parameters[0]]
     _, rows, columns, depth = values.shape
-    finish, image, whole, dot = end(job), None, None, dict[str, Any]()
+    finish, window, whole, dot = end(job), None, None, dict[str, Any]()
+    pixels = max(part.pixels for part in kernel.parts(form))
+    fours = (rows, columns) == (1, 1) and depth % 4 == 0  # weights are those of whole images
+    places = weights.order(1, depth) if fours else in_blocks((rows, columns), depth)
     if isinstance(kernel, RowImage):
-        image = Image.of(op, source, target, (rows, columns))
+        some = Rows(range(rows), range(columns), depth, by_tap=False)
+        window = replace(Windows.of(job, step.rows_view(job), some, pixels), row_edges=False)
+        places, columns = weights.order(some.number, some.elements), 1
     elif isinstance(kernel, RowWide):
         taps = reached_columns(op, form.graph.tensors)
         never = values.sum((1, 2, 3)) - values[:, :, taps].sum((1, 2, 3))
         finish = replace(finish, starts=finish.starts + never * tensor.zero_point)
         values, columns = values[:, :, taps], len(taps)
+        places = in_blocks((rows, columns), depth)
         left, wide = columns_widened(op, form.graph.tensors)
         whole = Whole.of(source, left, wide, left - op.padding[2] + taps[0] * op.dilation[1])
         dot = {"wide": wide, "offsets": tuple((t - taps[0]) * op.dilation[1] for t in taps)}
     flat = values.reshape(len(values), -1)
-    places = weights.order(1, flat.shape[1]) if image else in_blocks((rows, columns), depth)
     job.call(
         "cortex_m/by_row/conv2d",
         about(job, op),
@@ -179,11 +185,14 @@ def compute(job: Job) -> None:
         zero=tensor.zero_point,
         outside=f"0x{(tensor.zero_point & 0xFFFF) * 0x10001:08X}u",
         fused=isinstance(kernel, RowFused),
-        image=image,
+        fours=fours,
+        window=window,
+        pixels=pixels if window else 0,
+        less="",
         whole=whole,
         **weights.streamed(
             job, flat, places, weights.pairs(len(flat), 2), finish, unroll=kernel.unroll(form),
-            kind="row_", stride=op.stride[1], taps=1 if image else columns, apart=True, **dot,
+            stride=op.stride[1], taps=columns, apart=True, **dot,
         ),
     )  # fmt: skip
 
@@ -213,25 +222,6 @@ class Whole:
             right=wide - left - source.columns,
             first=first,
         )
-
-
-class Image(NamedTuple):
-    """Windows of ``words`` and kernel's rows of ``row`` elements; the ``last`` one inside begins at
-    that column, and others are at ``edges``."""
-
-    row: int
-    words: int
-    stride: int
-    pad: int
-    last: int
-    edges: bool
-
-    @classmethod
-    def of(cls, op: Conv2d, source: RowLayout, target: RowLayout, kernel: tuple[int, int]) -> Image:
-        rows, columns = kernel
-        stride, pad, row = op.stride[1], op.padding[2], columns * source.channels
-        last, stop = source.columns - columns, (target.columns - 1) * stride - pad
-        return cls(row, words(rows * row), stride, pad, last, pad > 0 or stop > last)
 
 
 def in_blocks(kernel: tuple[int, int], channels: int) -> IntArray:

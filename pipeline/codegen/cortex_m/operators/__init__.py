@@ -11,7 +11,6 @@ from pipeline.codegen.cortex_m.by_row import depthwise as row_depthwise
 from pipeline.codegen.cortex_m.by_row import depthwise_wide as row_depthwise_wide
 from pipeline.codegen.cortex_m.by_row import pool as row_pool
 from pipeline.codegen.cortex_m.operators import (
-    accumulate,
     conv2d,
     dense,
     depthwise,
@@ -26,7 +25,7 @@ from pipeline.codegen.int8.job import Job
 from pipeline.kernels.cortex_m.winograd import SPANS
 
 WRITERS: dict[str, Callable[[Job], None]] = {
-    "cortex_m.accumulate": accumulate.compute,
+    "cortex_m.accumulate": conv2d.accumulate,
     "cortex_m.conv2d": conv2d.compute,
     "cortex_m.dense": dense.compute,
     "cortex_m.depthwise": depthwise.compute,

@@ -1,143 +1,116 @@
-"""Convolution of whole tensors: windows of some pixels are widened once, for all channels."""
+"""Convolution of an image's rows, or of some of its channels into accumulators: windows of some
+pixels are widened once, for all channels.
+
+What is added up has no zero point in it, so that what lies outside adds nothing. An accumulator
+must not be added to twice: where the last pixels or channels are computed together with some that
+are done, those get windows or weights of zeros.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from pipeline.codegen.binding import form_of
-from pipeline.codegen.c.values import whole
+from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step, weights
-from pipeline.codegen.cortex_m.ending import end
+from pipeline.codegen.cortex_m.dot import Dot
+from pipeline.codegen.cortex_m.operators import rounded
+from pipeline.codegen.cortex_m.windows import Windows, convolved_view
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.operators.accumulate import passes
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.conv2d import MOST_WORDS, Rows, is_flat, pixels_of, reached
-
-
-@dataclass(frozen=True, kw_only=True)
-class Window:
-    """
-    Attributes:
-        flat: each pixel's window is its own channels, side by side with the next pixel's.
-        rows: of elements in one piece, ``row`` of them: all taps and channels of a kernel's row, or
-            a tap's channels.
-        taps: where those taps are, rows and columns from the window's first pixel on.
-        height, columns, channels: of the input.
-        row_edges, column_edges: some windows reach beyond the input's rows, or columns.
-        rests: see ``weights.rests``.
-        follow: all rows of the input lie one after the other.
-    """
-
-    rows: int
-    row: int
-    taps: list[tuple[int, int]]
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    pad: tuple[int, int]
-    height: int
-    columns: int
-    channels: int
-    out_columns: int
-    row_edges: bool
-    column_edges: bool
-    flat: bool
-    rests: list[list[tuple[int, int]]]
-    follow: bool
-
-    @property
-    def row_words(self) -> int:
-        return self.row // 4
-
-    @property
-    def rest(self) -> int:
-        return self.row % 4
-
-    @property
-    def by_tap(self) -> bool:
-        """A tap's channels are whole words."""
-        return self.channels % 4 == 0
-
-
-def window(job: Job, op: Conv2d, pixels: int) -> tuple[View, Window]:
-    """How windows are gathered, and from where."""
-    view, flat = step.rows_view(job), False
-    if is_flat(op, job.program.graph.tensors):
-        same = step.same_rows_view(job)
-        flat = step.rows_follow(same)
-        view = same if flat else view
-    height, columns, channels = job.tensor(op.inputs[0]).shape
-    _, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape
-    out_rows, out_columns, _ = job.target.shape
-    top, _, left, _ = op.padding
-    down, across = op.dilation
-    rows = Rows.of(op, job.program.graph.tensors)
-    last_y, last_x = (out_rows - 1) * op.stride[0] - top, (out_columns - 1) * op.stride[1] - left
-    return view, Window(
-        rows=rows.number,
-        row=rows.elements,
-        taps=[(ky * down, kx * across) for ky, kx in rows.taps],
-        kernel=(kernel_h, kernel_w),
-        stride=op.stride,
-        pad=(top, left),
-        height=height,
-        columns=columns,
-        channels=channels,
-        out_columns=out_columns,
-        row_edges=top > 0 or last_y + down * (kernel_h - 1) >= height,
-        column_edges=left > 0 or last_x + across * (kernel_w - 1) >= columns,
-        flat=flat,
-        rests=weights.rests(rows.number, rows.elements, pixels),
-        follow=step.rows_follow(view) and view.box[0].covers(whole(height)),
-    )
-
-
-def met(job: Job, op: Conv2d, shape: Window) -> tuple[IntArray, IntArray]:
-    """(channels, elements) of the weights that are multiplied, and (channels,) what the zero point
-    has with the others, which lie outside for all pixels."""
-    values = job.program.graph.constants[op.parameters[0]]
-    some = values
-    if shape.taps:
-        taps = [values[:, ky, kx] for ky, kx in reached(op, job.program.graph.tensors)]
-        some = np.stack(taps, axis=1)
-    some = some.reshape(len(values), -1)
-    never = values.sum((1, 2, 3)) - some.sum(1)
-    return some, never * job.tensor(op.inputs[0]).zero_point
+from pipeline.kernels.cortex_m.conv2d import MOST_WORDS, Rows, pixels_of
+from pipeline.kernels.cortex_m.inner import can_pack
+from pipeline.kernels.cortex_m.quick import channel_sums
 
 
 def compute(job: Job) -> None:
-    op, part = job.operator(Conv2d), step.part(job)
-    source, pixels = job.tensor(op.inputs[0]), pixels_of(form_of(job))
-    channels, count = job.target.shape[2], job.box[0].extent * job.target.shape[1]
-    view, shape = window(job, op, pixels)
-    (values, never), finish = met(job, op, shape), end(job)
-    finish = replace(finish, starts=finish.starts + never)
-    places = weights.order(shape.rows, shape.row)
-    pairs = weights.passes(channels, part.at_once, 2)
-    edges = shape.row_edges or (shape.column_edges and (shape.by_tap or shape.taps))
-    job.call(
-        "cortex_m/conv2d",
-        about(job, op),
-        {"in": view, "out": job.out(), "scratch": step.scratch(job)},
+    op, part, channels = job.operator(Conv2d), step.part(job), job.target.shape[2]
+    view, flat = convolved_view(job)
+    some = Rows.of(op, job.program.graph.tensors)
+    stream = weights.of_windows(job, some, weights.passes(channels, part.at_once, 2))
+    uneven = part.at_once % 2 or channels % part.at_once % 2
+    values = {
+        "first_pair": part.group(2), "channels": part.extent, "last_pair": part.extent + -2,
+        "in_y": view.box[0].start,
+    }  # fmt: skip
+    _call(job, view, some, values, flat=flat, apart=job.apart, uneven=uneven, less="", **stream)
+
+
+def accumulate(job: Job) -> None:
+    op = job.operator(Conv2d)
+    source, name, view = job.tensor(op.inputs[0]), op.parameters[0], step.channels_view(job)
+    given = job.program.box(job.given(op.inputs[0]))[-1]
+    at_once, count = given.extent.const, job.target.shape[2]
+    if rounded.compute(job, op, at_once, given.start // at_once, view):
+        return
+    some = Rows.of(op, job.program.graph.tensors, at_once)
+    every = job.program.graph.constants[name]
+    packed = can_pack(every, channel_sums(op, job.program.graph))
+    rows, columns = some.rows, some.columns
+    split = passes(every[:, rows.start : rows.stop, columns.start : columns.stop], at_once)
+    places = weights.order(some.number, some.elements)
+    flat = split.reshape(len(split), count, -1)
+    _call(
+        job,
+        view,
+        some,
         {
-            "first_pair": part.group(2), "channels": part.extent, "last_pair": part.extent + -2,
-            "y_start": job.box[0].start, "in_y": view.box[0].start, "count": count,
-            "last_block": count - pixels,
+            "first_pair": given.start // at_once * -(-count // 2), "channels": Value(count),
+            "last_pair": Value(count - 2), "in_y": Value(),
         },
-        job.apart,
-        window=shape,
-        pixels=pixels,
-        kept=0 if job.apart else count.const % pixels,
-        even=count.known and count.const % pixels == 0,
-        uneven=part.at_once % 2 or channels % part.at_once % 2,
-        zero=source.zero_point,
-        pad_row=shape.row if edges else 0,
-        looked_up=view.lookup is not None,
-        widen="s8" if source.dtype.signed else "u8",
-        **weights.streamed(
-            job, values, places, pairs, finish, unroll=weights.by_fours(len(places), MOST_WORDS)
+        flat=False,
+        apart=True,
+        uneven=count % 2,
+        less=f"0x{(-source.zero_point & 0xFFFF) * 0x10001:08X}u",
+        end=None,
+        table="",
+        dot=Dot(
+            groups=len(places), unroll=weights.by_fours(len(places), MOST_WORDS), packed=packed
+        ),
+        weights=job.program.constants.add(
+            op.name, f"passes_{at_once}", "int8_t",
+            np.stack([_once(each, places, packed) for each in flat]),
+            f"{op.name}: c_in / {at_once}, then two channels by two elements",
+            job.in_flash(name), 4,
         ),
     )  # fmt: skip
+
+
+def _once(values: IntArray, places: IntArray, packed: bool) -> IntArray:
+    """The stream of one pass. ``values``: (channels, elements). Of an odd number of channels the
+    last pair's first is done already: zeros."""
+    count = len(values)
+    pairs = weights.pairs(count, 2)
+    if count % 2:
+        values = np.concatenate([values, np.zeros_like(values[:1])])
+        pairs[-1, 0] = count
+    return weights.paired(values, places, pairs, packed)
+
+
+def _call(
+    job: Job, view: View, some: Rows, values: dict[str, Value], *, apart: bool, **shared: Any
+) -> None:
+    """``shared``: what the template knows besides."""
+    source, pixels = job.tensor(job.op.inputs[0]), pixels_of(form_of(job))
+    count = job.box[0].extent * job.target.shape[1]
+    job.call(
+        "cortex_m/conv2d",
+        about(job, job.operator(Conv2d)) + job.words,
+        {"in": view, "out": job.out(), "scratch": step.scratch(job)},
+        {**values, "y_start": job.box[0].start, "count": count, "last_block": count - pixels},
+        apart,
+        window=Windows.of(job, view, some, pixels),
+        pixels=pixels,
+        partial=job.partial,
+        kept=0 if apart else count.const % pixels,
+        even=count.known and count.const % pixels == 0,
+        zero=source.zero_point,
+        widen="s8" if source.dtype.signed else "u8",
+        **shared,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import end
+from pipeline.codegen.cortex_m.windows import halves
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.graph.operators.dense import Dense
 from pipeline.kernels.cortex_m.dense import MOST_WORDS, together
@@ -15,7 +16,7 @@ def compute(job: Job) -> None:
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     (channels,) = job.target.shape
     values = job.program.graph.constants[name].reshape(channels, -1)
-    places = weights.order(1, source.size)
+    places, rest = weights.order(1, source.size), source.size % 4
     at_once = together(channels)
     groups = weights.pairs(channels, at_once)
     job.call(
@@ -28,7 +29,7 @@ def compute(job: Job) -> None:
         anywhere=() if form_of(job).in_one_piece(source.name) else source.shape,
         channels=channels,
         pairs=at_once // 2,
-        rests=weights.rests(1, source.size, 1)[0],
+        rests=list(zip(halves(rest, 1), range(source.size - rest, source.size), strict=True)),
         widen="s8" if source.dtype.signed else "u8",
         **weights.streamed(
             job,

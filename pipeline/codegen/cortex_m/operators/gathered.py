@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,98 +13,26 @@ from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import End, end, wrapped
 from pipeline.codegen.cortex_m.operators.pool import pooled
+from pipeline.codegen.cortex_m.windows import Windows
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job, scratch_view
 from pipeline.codegen.int8.operators import pool2d as of_pool
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.conv2d import MOST_WORDS
 from pipeline.kernels.cortex_m.gathered import (
     LANES,
     MOST_TAPS_UNROLLED,
     GatheredConvolution,
     GatheredPool,
-    window,
 )
-from pipeline.kernels.work import positions
-
-HEADER = "nn_gathered.h"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Windows:
-    """
-    Attributes:
-        kernel, stride, dilation: rows, columns; ``pad``: rows above, columns to the left.
-        height, width, channels: of the input.
-        row_edges, column_edges: some windows reach beyond its rows, or columns.
-        in_rows: taps of a kernel's row lie side by side where all of them are inside.
-    """
-
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    dilation: tuple[int, int]
-    pad: tuple[int, int]
-    height: int
-    width: int
-    channels: int
-    row_edges: bool
-    column_edges: bool
-    in_rows: bool
-
-    @classmethod
-    def of(cls, job: Job, view: View, taps: tuple[range, range] | None = None) -> Windows:
-        """``taps``: those rows and columns of the kernel alone."""
-        op = job.op
-        assert isinstance(op, Conv2d | Pool2d)
-        height, width, channels = job.tensor(op.inputs[0]).shape
-        all_rows, all_columns = positions(form_of(job))
-        rows, columns = taps or (range(all_rows), range(all_columns))
-        kernel_h, kernel_w = len(rows), len(columns)
-        dilation = op.dilation if isinstance(op, Conv2d) else (1, 1)
-        out_rows, out_columns, _ = job.target.shape
-        top = op.padding[0] - rows.start * dilation[0]
-        left = op.padding[2] - columns.start * dilation[1]
-        down, right = (out_rows - 1) * op.stride[0] - top, (out_columns - 1) * op.stride[1] - left
-        return cls(
-            kernel=(kernel_h, kernel_w), stride=op.stride, dilation=dilation, pad=(top, left),
-            height=height, width=width, channels=channels,
-            row_edges=top > 0 or down + (kernel_h - 1) * dilation[0] >= height,
-            column_edges=left > 0 or right + (kernel_w - 1) * dilation[1] >= width,
-            in_rows=kernel_w > 1 and dilation[1] == 1 and view.strides[1] == channels
-            and not (view.lookup and view.lookup.axes > 1),
-        )  # fmt: skip
-
-    def inside(self, top: str, left: str) -> str:
-        """C of whether all of a window is."""
-        rows = self.height - (self.kernel[0] - 1) * self.dilation[0]
-        columns = self.width - (self.kernel[1] - 1) * self.dilation[1]
-        return f"{top} >= 0 && {top} < {rows} && {left} >= 0 && {left} < {columns}"
-
-    @property
-    def taps(self) -> int:
-        return prod(self.kernel)
-
-    @property
-    def elements(self) -> int:
-        return self.taps * self.channels
 
 
 def convolution(job: Job) -> None:
     op, view = job.operator(Conv2d), step.source_view(job)
-    kernel, form, source = GatheredConvolution(), form_of(job), job.tensor(op.inputs[0])
-    taps = rows, columns = window(form)
-    windows = Windows.of(job, view, taps)
+    kernel, form = GatheredConvolution(), form_of(job)
     pixels, (beside, made, _) = kernel.together(form), kernel.beside(form)
-    every = job.program.graph.constants[op.parameters[0]]
-    some = every[:, rows.start : rows.stop, columns.start : columns.stop]
-    outside = every.sum((1, 2, 3)) - some.sum((1, 2, 3))
-    finish = end(job)
-    finish = replace(finish, starts=finish.starts + outside * source.zero_point)
-    values = some.reshape(job.target.shape[2], -1)
-    places = weights.order(1, windows.elements)
-    pairs = weights.pairs(len(values), 2)
+    windows = Windows.of(job, view, kernel.window(form), pixels)
     _call(
         job,
         "cortex_m/gathered_conv2d",
@@ -115,12 +41,10 @@ def convolution(job: Job) -> None:
         windows,
         pixels=pixels,
         tail=kernel.tail(form),
-        rests=weights.rests(1, windows.elements, pixels)[0],
         beside=beside,
         made_at=made,
-        **weights.streamed(
-            job, values, places, pairs, finish, unroll=weights.by_fours(len(places), MOST_WORDS)
-        ),
+        less="",
+        **weights.of_windows(job, kernel.window(form), weights.pairs(job.target.shape[2], 2)),
     )
 
 
@@ -176,7 +100,6 @@ def _call(job: Job, template: str, words: str, view: View, windows: Windows, **s
     """``words``: of the comment above the code; ``shared``: what the template knows besides."""
     rows, columns, _ = job.box
     source = job.tensor(job.op.inputs[0])
-    job.program.headers.add(HEADER)
     aside = {ASIDE: scratch_view(job.kept, ASIDE)} if job.kept and job.step.delay else {}
     job.call(
         template,

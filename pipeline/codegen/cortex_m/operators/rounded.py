@@ -16,6 +16,7 @@ import numpy as np
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
+from pipeline.codegen.cortex_m import step
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.accumulate import passes
@@ -50,10 +51,9 @@ def largest(job: Job, op: Conv2d, split: IntArray) -> int:
     return int(max(above.sum(-1).max(), -below.sum(-1).min()))
 
 
-def compute(
-    job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View, out: View, scratch: View
-) -> bool:
+def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) -> bool:
     """Whether there is such code for the step, and then the call."""
+    out, scratch = job.out(), step.scratch(job)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     values = job.program.graph.constants[name]
     count, kernel_h, kernel_w, _ = values.shape
@@ -61,15 +61,15 @@ def compute(
         return False
     split = passes(values, at_once)
     scale = 1 << (-(-LEAST_STEP // out.step) - 1).bit_length()
-    reach, step = scale * largest(job, op, split), scale * out.step
-    if 2 * reach * step >= 1 << 32:
+    reach, unit = scale * largest(job, op, split), scale * out.step
+    if 2 * reach * unit >= 1 << 32:
         return False
     weights = job.program.constants.add(
         op.name, f"passes_{at_once}", "int8_t", split,
         f"{op.name}: c_in / {at_once}, c_out, kh, kw, {at_once}", job.in_flash(name),
     )  # fmt: skip
     total = job.target.shape[0] * job.target.shape[1]
-    bytes_fit = 2 * reach < ((1 << out.bits) - 1) * step
+    bytes_fit = 2 * reach < ((1 << out.bits) - 1) * unit
     near = out.strides[1] <= MOST_OFFSET
     if pairs_of_pixels(form_of(job)) and bytes_fit and near:
         job.call(
@@ -85,7 +85,7 @@ def compute(
             at_once=at_once,
             less=f"0x{(-source.zero_point & 0xFFFF) * 0x10001:08X}u",
             widen="s8" if source.dtype.signed else "u8",
-            multiplier=reciprocal(step),
+            multiplier=reciprocal(unit),
             scale=scale,
             weights=weights,
         )  # fmt: skip
@@ -97,7 +97,7 @@ def compute(
     words = [pairs(len(each)) for each in taps]
     rows, top, reach_down = job.target.shape[0], op.padding[0], op.dilation[0] * (kernel_h - 1)
     # four sums of 8 bits are added to four accumulators at once
-    quads = count // 4 if out.bits == 8 and 2 * reach < 255 * step else 0
+    quads = count // 4 if out.bits == 8 and 2 * reach < 255 * unit else 0
     job.call(
         "cortex_m/rounded",
         f"{about(job, op)}, partial",
@@ -120,7 +120,7 @@ def compute(
         columns=job.target.shape[1],
         at_once=at_once,
         zero=source.zero_point,
-        multiplier=reciprocal(step),
+        multiplier=reciprocal(unit),
         scale=scale,
         weights=weights,
     )  # fmt: skip

@@ -99,6 +99,7 @@ static const int32_t nn_softmax7_exp[256] = {
 /* conv0: convolution (8, 8, 3) -> (4, 4, 4), kernel 3x3, stride 2 2, padding 1 1 1 1, 4 pixels and 2 channels at a time */
 static __attribute__((noinline)) NN_KERNEL void nn_conv0(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
     static const int8_t outside[9] = { [0 ... 8] = -2 };
+    static const uint16_t halves[3] = { 0, 8, 1 }; /* of words */
     nn_word_t *const windows = (nn_word_t *)scratch; /* widened, pixel beside pixel */
     for (int32_t block = 0; block < 16; block += 4) {
         const int32_t first = block;
@@ -106,33 +107,26 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv0(const int8_t *restrict 
         for (int32_t p = 0; p < 4; p++) {
             const int32_t top = y * 2 - 1;
             const int32_t left = x_out * 2 - 1;
+            int8_t line[9];
             nn_word_t *to = &windows[p];
             nn_half_t *const rest = (nn_half_t *)(to + 48);
+            const uint16_t *half = halves;
             for (int32_t ky = 0; ky < 3; ky++) {
                 const int32_t row = top + ky;
-                const int32_t vacant = row < 0 || row >= 8;
-                const int8_t *from = vacant ? outside : &in[(row * 8 + left) * 3];
-                int8_t edge[9];
-                if (left < 0 || left > 5) {
-                    for (int32_t n = 0; n < 9; n++) {
-                        const int32_t at = left * 3 + n;
-                        const int32_t inside = !vacant && at >= 0 && at < 24;
-                        edge[n] = inside ? from[n] : -2;
+                const int8_t *from = line;
+                if (left >= 0 && left <= 5) {
+                    from = row < 0 || row >= 8 ? outside : &in[row * 24 + left * 3];
+                } else
+                for (int32_t kx = 0; kx < 3; kx++) {
+                    const int32_t column = left + kx;
+                    const int8_t *from = outside;
+                    if (row >= 0 && row < 8 && column >= 0 && column < 8) {
+                        from = &in[row * 24 + column * 3];
                     }
-                    from = edge;
+                    nn_copy((line + kx * 3), from, 3);
                 }
                 to = nn_widen_s8(to, from, 2, 4);
-                switch (ky) {
-                case 0:
-                    rest[0] = from[8];
-                    break;
-                case 1:
-                    rest[8] = from[8];
-                    break;
-                case 2:
-                    rest[1] = from[8];
-                    break;
-                }
+                rest[*half++] = from[8];
             }
             if (++x_out == 4) {
                 x_out = 0;
@@ -451,19 +445,24 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv1(const int8_t *restrict 
             const int32_t top = y - 1;
             const int32_t left = x_out - 1;
             nn_word_t *to = &windows[p];
-            if (left < 0 || left > 1) {
-                for (int32_t row = top; row < top + 3; row++) {
-                    for (int32_t column = left; column < left + 3; column++) {
-                        const int32_t inside = row >= 0 && row < 4 && column >= 0 && column < 4;
-                        to = nn_widen_s8(to, inside ? &in[(row * 4 + column) * 4] : outside, 1, 4);
-                    }
-                }
-            } else
+            if (left >= 0 && left <= 1) {
             for (int32_t ky = 0; ky < 3; ky++) {
                 const int32_t row = top + ky;
-                const int32_t vacant = row < 0 || row >= 4;
-                const int8_t *from = vacant ? outside : &in[(row * 4 + left) * 4];
+                const int8_t *const from = row < 0 || row >= 4 ? outside : &in[row * 16 + left * 4];
                 to = nn_widen_s8(to, from, 3, 4);
+            }
+            } else {
+            for (int32_t ky = 0; ky < 3; ky++) {
+                const int32_t row = top + ky;
+                for (int32_t kx = 0; kx < 3; kx++) {
+                    const int32_t column = left + kx;
+                    const int8_t *from = outside;
+                    if (row >= 0 && row < 4 && column >= 0 && column < 4) {
+                        from = &in[row * 16 + column * 4];
+                    }
+                    to = nn_widen_s8(to, from, 1, 4);
+                }
+            }
             }
             if (++x_out == 4) {
                 x_out = 0;
@@ -977,7 +976,7 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv4(const int8_t *restrict 
         const int8_t *from = &in[first * 4];
         for (int32_t p = 0; p < 4; p++) {
             nn_word_t *to = &windows[p];
-            nn_widen_s8(to, from, 1, 4);
+            to = nn_widen_s8(to, from, 1, 4);
             from += 4;
         }
         int8_t *const to = &out[first * 6];

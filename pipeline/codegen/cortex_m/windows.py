@@ -1,0 +1,110 @@
+"""Windows of a convolution or a pooling, and how they are gathered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from pipeline.codegen.binding import form_of
+from pipeline.codegen.c.views import View
+from pipeline.codegen.cortex_m import step
+from pipeline.codegen.int8.job import Job
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.pool2d import Pool2d
+from pipeline.kernels.cortex_m.conv2d import Rows, is_flat
+from pipeline.kernels.work import positions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """
+    Attributes:
+        kernel, stride, dilation: rows, columns; ``pad``: rows above, columns to the left.
+        height, width, channels: of the input, the latter as far as they are read.
+        out_columns: of the output.
+        row_edges, column_edges: some windows reach beyond the input's rows, or columns.
+        number, piece: of pieces, and elements of each, see ``Rows``; ``by_tap``: it is a tap.
+        in_rows: a piece lies side by side where all of it is inside.
+        halves: where what is left of all pieces goes, behind their words of four elements, in
+            halves of words.
+    """
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    pad: tuple[int, int]
+    height: int
+    width: int
+    channels: int
+    out_columns: int
+    row_edges: bool
+    column_edges: bool
+    number: int
+    piece: int
+    by_tap: bool
+    in_rows: bool
+    halves: list[int]
+
+    @classmethod
+    def of(cls, job: Job, view: View, some: Rows | None = None, pixels: int = 1) -> Windows:
+        """
+        Args:
+            some: what windows are gathered from; None: all taps, one by one.
+            pixels: whose windows lie beside each other.
+        """
+        op, (all_rows, all_columns) = job.op, positions(form_of(job))
+        assert isinstance(op, Conv2d | Pool2d)
+        height, width, channels = job.tensor(op.inputs[0]).shape
+        some = some or Rows(range(all_rows), range(all_columns), channels, by_tap=True)
+        rows, columns = len(some.rows), len(some.columns)
+        dilation = op.dilation if isinstance(op, Conv2d) else (1, 1)
+        out_rows, out_columns, _ = job.target.shape
+        top = op.padding[0] - some.rows.start * dilation[0]
+        left = op.padding[2] - some.columns.start * dilation[1]
+        down, right = (out_rows - 1) * op.stride[0] - top, (out_columns - 1) * op.stride[1] - left
+        beside = view.strides[1] == channels and not (view.lookup and view.lookup.axes > 1)
+        return cls(
+            kernel=(rows, columns), stride=op.stride, dilation=dilation, pad=(top, left),
+            height=height, width=width, channels=some.channels, out_columns=out_columns,
+            row_edges=top > 0 or down + (rows - 1) * dilation[0] >= height,
+            column_edges=left > 0 or right + (columns - 1) * dilation[1] >= width,
+            number=some.number, piece=some.elements, by_tap=some.by_tap,
+            in_rows=not some.by_tap and not view.torn and (columns == 1 or beside),
+            halves=halves(some.number * (some.elements % 4), pixels),
+        )  # fmt: skip
+
+    def inside(self, top: str, left: str) -> str:
+        """C of whether all of a window is."""
+        rows = self.height - (self.kernel[0] - 1) * self.dilation[0]
+        columns = self.width - (self.kernel[1] - 1) * self.dilation[1]
+        return f"{top} >= 0 && {top} < {rows} && {left} >= 0 && {left} < {columns}"
+
+    @property
+    def by_words(self) -> bool:
+        """Whether taps are widened one by one where they do not lie side by side."""
+        return self.by_tap or self.channels % 4 == 0
+
+    @property
+    def lined(self) -> bool:
+        """Whether a row of the kernel may have to be put together first."""
+        return not self.by_words and (self.column_edges or not self.in_rows)
+
+    @property
+    def taps(self) -> int:
+        return prod(self.kernel)
+
+
+def convolved_view(job: Job) -> tuple[View, bool]:
+    """Rows of a convolution's input, and whether windows are pixels side by side, of the same
+    numbers as those that are made."""
+    if is_flat(job.operator(Conv2d), job.program.graph.tensors):
+        same = step.same_rows_view(job)
+        if step.rows_follow(same):
+            return same, True
+    return step.rows_view(job), False
+
+
+def halves(count: int, pixels: int) -> list[int]:
+    """Where ``count`` elements go, of four the even ones to one word and the odd ones to the next:
+    in halves of words, whose next ones are ``pixels`` further."""
+    return [2 * (2 * (n // 4) + n % 4 % 2) * pixels + n % 4 // 2 for n in range(count)]
