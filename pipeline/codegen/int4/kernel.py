@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -10,48 +10,77 @@ from pipeline.codegen.c.values import Value
 from pipeline.codegen.int4.packing import Lanes, assign, bounds
 from pipeline.codegen.int4.views import SCATTERED, grid
 from pipeline.codegen.statements import PLACE, Argument, Call
-from pipeline.graph.operator import Clip, Operator, limits
+from pipeline.graph.families import Weighted
+from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator, limits
+from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import IntArray, Tensor
 
 RUNS = (8, 4, 2)
 """Taps that a run of a deep window may have at most, in code that is a loop over its runs."""
 
-Combine = Literal["mac", "max", "sum"]
-
 C_INTEGER = {16: "int16_t", 32: "int32_t"}
 
 
 @dataclass(frozen=True)
 class Window:
-    """Computation of the kernel, whatever the operator is called.
+    """What the kernel computes, whatever the operator is called: a dense layer is one large window.
 
     Attributes:
-        combine: ``mac`` multiplies by weights (c_out, taps); ``max`` and ``sum`` reduce a channel.
-        kernel, stride, dilation, padding: as Conv2d; padding is (top, left).
         weights: (c_out, kh, kw, c_in) or None; ``bias``: (c_out,) or None.
     """
 
-    op: Operator
+    op: Weighted | Pool2d
     source: Tensor
     target: Tensor
-    combine: Combine
     kernel: tuple[int, int]
-    _: KW_ONLY
-    requant: PowerOfTwo
-    clip: Clip = None
-    stride: tuple[int, int] = (1, 1)
-    dilation: tuple[int, int] = (1, 1)
-    padding: tuple[int, int] = (0, 0)
-    padded: bool = False
     weights: IntArray | None = None
     weight_bits: int = 4
     bias: IntArray | None = None
 
+    @classmethod
+    def of(cls, op: Operator, graph: Graph) -> Window:
+        """Of an operator that ``int4.window`` is declared for."""
+        source, target = (graph.tensors[name] for name in (op.inputs[0], op.output))
+        if isinstance(op, Pool2d):
+            return cls(op, source, target, op.kernel)
+        assert isinstance(op, Weighted)
+        weights, bias = (graph.constants[name] for name in op.parameters)
+        weights = weights if weights.ndim == 4 else weights.reshape(-1, *grid(source.shape))
+        _, rows, columns, _ = weights.shape
+        bits = graph.tensors[op.parameters[0]].dtype.bits
+        return cls(op, source, target, (rows, columns), weights, bits, bias)
+
+    @property
+    def combine(self) -> Literal["mac", "max", "sum"]:
+        """``mac`` multiplies by weights (c_out, taps); others reduce a channel."""
+        if isinstance(self.op, Weighted):
+            return "mac"
+        return "sum" if isinstance(self.op, AveragePool2d) else "max"
+
+    @property
+    def requant(self) -> PowerOfTwo:
+        found = getattr(self.op, "requant", PowerOfTwo())
+        assert isinstance(found, PowerOfTwo)
+        return found
+
+    @property
+    def stride(self) -> tuple[int, int]:
+        return getattr(self.op, "stride", (1, 1))
+
+    @property
+    def dilation(self) -> tuple[int, int]:
+        return getattr(self.op, "dilation", (1, 1))
+
+    @property
+    def padding(self) -> tuple[int, int, int, int]:
+        return getattr(self.op, "padding", (0, 0, 0, 0))
+
     @property
     def limits(self) -> tuple[int, int]:
         """The least and greatest integer it stores."""
-        return limits(self.target, self.clip)
+        return limits(self.target, self.op.clip)
 
     @property
     def depth(self) -> int:

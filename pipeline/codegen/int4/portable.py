@@ -24,7 +24,8 @@ class Portable:
         self.name, self.varies = kernel.name, kernel.varies
         self.lines_type = f"uint{c_bits(call.lines for call in kernel.calls)}_t"
         self.pixel_steps = windows.pixel_steps
-        self.combine, self.padded, self.dilation = window.combine, window.padded, window.dilation
+        self.combine, self.padded = window.combine, any(window.padding)
+        self.dilation = window.dilation
         self.grid, self.taps, self.extent = window.kernel, window.depth, source.shape[:2]
         self.lanes = len(kernel.lanes.channels)
         self.acc = kernel.accumulator

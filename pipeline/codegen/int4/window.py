@@ -12,7 +12,6 @@ from pipeline.codegen.constants import stored
 from pipeline.codegen.int4 import avr
 from pipeline.codegen.int4.kernel import Use, Window, WindowKernel
 from pipeline.codegen.int4.lines import Pixel, are_disjoint, pixels
-from pipeline.codegen.int4.operators import window as window_of
 from pipeline.codegen.int4.portable import Portable
 from pipeline.codegen.int4.views import View, as_pixels, grid
 from pipeline.codegen.int4.windows import Windows
@@ -32,7 +31,7 @@ MOST_REACHED = 15 << 10
 
 def compute(job: Job) -> None:
     """Add the step's call, and its kernel where there is none yet. No loop is around it."""
-    program, step, window = job.program, job.step, window_of(job.program.graph, job.op)
+    program, step, window = job.program, job.step, Window.of(job.op, job.program.graph)
     windows = program.windows
     out_buffer = program.buffer(step.out)
     in_slice, *_ = [job.given(name) for name in (window.source.name, *job.op.parameters)]
@@ -40,9 +39,9 @@ def compute(job: Job) -> None:
     in_view, out_view = windows.tables.view(in_buffer), windows.tables.view(out_buffer)
     in_box, out_box = in_slice.box(in_buffer.shape, {}), step.out.box(out_buffer.shape, {})
     order = pixels(step, out_box, are_disjoint(in_buffer, in_box, out_buffer, out_box))
-    windows.edges |= window.padded
+    windows.edges |= any(window.padding)
     kernel = _kernel(windows, window, in_view, out_view)
-    lines = _lines(window, order, in_view, out_view, window.padded)
+    lines = _lines(window, order, in_view, out_view)
     use = Use(stored(windows.lines, lines), len(lines), in_view.row, in_view.column)
     kernel.calls.append(use)
     kernel.in_rows &= _in_rows(in_buffer)
@@ -147,13 +146,11 @@ def _kernel(windows: Windows, window: Window, in_view: View, out_view: View) -> 
     return windows.kernels[key]
 
 
-def _lines(
-    window: Window, order: tuple[Pixel, ...], in_view: View, out_view: View, edges: bool
-) -> list[Line]:
-    positions = []
+def _lines(window: Window, order: tuple[Pixel, ...], in_view: View, out_view: View) -> list[Line]:
+    positions, edges = [], any(window.padding)
     for y, x in order:
         top = y * window.stride[0] - window.padding[0]
-        left = x * window.stride[1] - window.padding[1]
+        left = x * window.stride[1] - window.padding[2]
         place = in_view.position(top, left), out_view.position(y, x)
         positions.append((*place, top, left) if edges else (*place, 0, 0))
     return straight(positions, MOST_PIXELS)
@@ -162,7 +159,7 @@ def _lines(
 def _inputs(window: Window, order: tuple[Pixel, ...]) -> set[Pixel]:
     """The input pixels that windows at ``order`` cover, padding left out."""
     rows, columns, _ = grid(window.source.shape)
-    (down, right), (top, left), apart = window.stride, window.padding, window.dilation
+    (down, right), (top, _, left, _), apart = window.stride, window.padding, window.dilation
     taps = [(apart[0] * i, apart[1] * j) for i, j in np.ndindex(window.kernel)]
     every = {(y * down - top + i, x * right - left + j) for y, x in order for i, j in taps}
     return {(y, x) for y, x in every if 0 <= y < rows and 0 <= x < columns}
