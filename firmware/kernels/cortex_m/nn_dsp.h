@@ -43,30 +43,17 @@ static inline int32_t nn_low_u16(uint32_t word) { return (int32_t)(word & 0xFFFF
 static inline int32_t nn_high_u16(uint32_t word) { return (int32_t)(word >> 16); }
 
 #if NN_DSP
-#define NN_UNARY(name, code)                                  \
-    static inline uint32_t name(uint32_t word) {              \
-        uint32_t result;                                      \
-        __asm__(code : "=r"(result) : "r"(word));             \
-        return result;                                        \
+#define NN_CODE(type, name, parameters, code, to, ...)  \
+    static inline type name parameters {                \
+        type result;                                    \
+        __asm__(code : to(result) : __VA_ARGS__);       \
+        return result;                                  \
     }
-#define NN_PACK(name, code)                                   \
-    static inline uint32_t name(uint32_t a, uint32_t b) {     \
-        uint32_t result;                                      \
-        __asm__(code : "=r"(result) : "r"(a), "r"(b));        \
-        return result;                                        \
-    }
-#define NN_PICK(name, code)                                             \
-    static inline uint32_t name(uint32_t a, uint32_t b) {               \
-        uint32_t result;                                                \
-        __asm__(code : "=&r"(result) : "r"(a), "r"(b) : "cc");          \
-        return result;                                                  \
-    }
-#define NN_ADD(name, code)                                             \
-    static inline int32_t name(uint32_t a, uint32_t b, int32_t sum) {  \
-        int32_t result;                                                \
-        __asm__(code : "=r"(result) : "r"(a), "r"(b), "r"(sum));       \
-        return result;                                                 \
-    }
+#define NN_UNARY(name, code) NN_CODE(uint32_t, name, (uint32_t word), code, "=r", "r"(word))
+#define NN_PACK(name, code) NN_CODE(uint32_t, name, (uint32_t a, uint32_t b), code, "=r", "r"(a), "r"(b))
+#define NN_PICK(name, code) NN_CODE(uint32_t, name, (uint32_t a, uint32_t b), code, "=&r", "r"(a), "r"(b) : "cc")
+#define NN_ADD(name, code) \
+    NN_CODE(int32_t, name, (uint32_t a, uint32_t b, int32_t sum), code, "=r", "r"(a), "r"(b), "r"(sum))
 NN_UNARY(nn_even_s8, "sxtb16 %0, %1")
 NN_UNARY(nn_odd_s8, "sxtb16 %0, %1, ror #8")
 NN_UNARY(nn_even_u8, "uxtb16 %0, %1")
@@ -89,22 +76,13 @@ NN_ADD(nn_add_high_low, "smlatb %0, %1, %2, %3")
 NN_ADD(nn_add_low_low, "smlabb %0, %1, %2, %3")
 NN_ADD(nn_add_high_high, "smlatt %0, %1, %2, %3")
 NN_ADD(nn_add_product, "smmlar %0, %1, %2, %3")
+NN_CODE(int32_t, nn_saturated_s8, (int32_t value), "ssat %0, #8, %1", "=r", "r"(value))
+NN_CODE(int32_t, nn_saturated_u8, (int32_t value), "usat %0, #8, %1", "=r", "r"(value))
+#undef NN_CODE
 #undef NN_UNARY
 #undef NN_PACK
 #undef NN_PICK
 #undef NN_ADD
-
-static inline int32_t nn_saturated_s8(int32_t value) {
-    int32_t result;
-    __asm__("ssat %0, #8, %1" : "=r"(result) : "r"(value));
-    return result;
-}
-
-static inline int32_t nn_saturated_u8(int32_t value) {
-    int32_t result;
-    __asm__("usat %0, #8, %1" : "=r"(result) : "r"(value));
-    return result;
-}
 #else
 static inline uint32_t nn_halves(int32_t low, int32_t high) {
     return ((uint32_t)low & 0xFFFF) | (uint32_t)high << 16;

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pipeline.codegen.binding import form_of, kernel_of
@@ -39,71 +37,6 @@ SHIFTS = {2: (1, 1), 4: (3, 2, 1, 1)}
 NINTH = pow(9, -1, 1 << 32)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tile:
-    """
-    Attributes:
-        outputs, side: of a tile along one axis, of the output and of the input.
-        row, channels: elements of the input to the next row, and to the next pixel.
-        pairs, groups, rest: of channels, of four channels, and of channels beyond whole fours.
-        across: tiles in a row; ``last``: the number of the last one, ``last_y``, ``last_x``: where
-            the last in each direction begin; ``count``: with those that are made twice.
-        span: that are transformed at once.
-        lift: what is added to inputs as they are widened, two to a word, and to the last four.
-        outside: what a column outside of the image is transformed to, by the column's number.
-        starts: words that a channel's sums begin with; ``shifts``: see ``SHIFTS``.
-    """
-
-    outputs: int
-    side: int
-    row: int
-    channels: int
-    pairs: int
-    groups: int
-    rest: int
-    across: int
-    last: int
-    last_y: int
-    last_x: int
-    count: int
-    span: int
-    lift: tuple[int, int]
-    outside: dict[int, list[int]]
-    starts: int
-    shifts: tuple[int, ...]
-
-
-def _tile(job: Job, kernel: Winograd) -> Tile:
-    op, form = job.operator(Conv2d), form_of(job)
-    source = job.tensor(op.inputs[0])
-    m = outputs_of_a_side(op, job.program.graph)
-    rows, columns, _ = job.target.shape
-    down, across = -(-rows // m), -(-columns // m)
-    _, width, channels = source.shape
-    above = 128 if m == 4 and source.dtype.signed else 0
-    lifts = (above, above + LIFT)
-    alike = np.array(ALIKE[m]) * (source.zero_point + above)
-    return Tile(
-        outputs=m,
-        side=m + 2,
-        row=width * channels,
-        channels=channels,
-        pairs=pairs_of(form),
-        groups=-(-channels // 4),
-        rest=channels % 4,
-        across=across,
-        last=down * across - 1,
-        last_y=rows - m,
-        last_x=columns - m,
-        count=kernel.tiles(form),
-        span=kernel.span(form),
-        lift=(lifts[0] * 0x10001, lifts[1] * 0x10001),
-        outside={0: _halves(alike, m), m + 1: _halves(alike + LIFT * (m == 4), m)},
-        starts=5 if m == 4 else 1,
-        shifts=SHIFTS[m],
-    )
-
-
 def _halves(values: IntArray, side: int) -> list[int]:
     """The same in both halves of a word: where m is 4 as one number, which borrows between them."""
     each = values * 0x10001 if side == 4 else (values & 0xFFFF) * 0x10001
@@ -111,18 +44,18 @@ def _halves(values: IntArray, side: int) -> list[int]:
 
 
 def compute(job: Job) -> None:
-    op, program, kernel = job.operator(Conv2d), job.program, kernel_of(job)
+    op, program, kernel, form = job.operator(Conv2d), job.program, kernel_of(job), form_of(job)
     assert isinstance(kernel, Winograd)
-    tile = _tile(job, kernel)
-    source, channels = job.tensor(op.inputs[0]), job.target.shape[2]
-    end = quick_end(op, program.graph)
+    source, (rows, columns, channels) = job.tensor(op.inputs[0]), job.target.shape
+    end, m = quick_end(op, program.graph), outputs_of_a_side(op, program.graph)
     assert end is not None
+    above = 128 if m == 4 and source.dtype.signed else 0
+    alike = np.array(ALIKE[m]) * (source.zero_point + above)
     values, bias = (program.graph.constants[name].astype(np.int64) for name in op.parameters)
     groups = weights.pairs(channels, 2)
-    arranged = _plain(values, groups) if kernel.live else _transformed(values, groups, tile.outputs)
-    less = source.zero_point + (tile.lift[0] & 0xFFFF)
-    starts = (bias - less * values.sum((1, 2, 3)))[:, None]
-    if tile.outputs == 4:
+    arranged = _plain(values, groups) if kernel.live else _transformed(values, groups, m)
+    starts = (bias - (source.zero_point + above) * values.sum((1, 2, 3)))[:, None]
+    if m == 4:
         starts = np.concatenate([starts, starts - LIFT * lifted(values)], axis=1)
     table = np.concatenate([wrapped(2 * starts), end.constants], axis=1)[groups]
     how = "as they are" if kernel.live else "transformed"
@@ -132,13 +65,23 @@ def compute(job: Job) -> None:
         {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
         {},
         True,
-        tile=tile,
+        m=m,
+        width=source.shape[1],
+        depth=source.shape[2],
+        rows=rows,
+        columns=columns,
+        channels=channels,
+        steps=pairs_of(form),
+        count=kernel.tiles(form),
+        span=kernel.span(form),
         live=kernel.live,
+        lift=[above * 0x10001, (above + LIFT) * 0x10001],
+        vacant={0: _halves(alike, m), m + 1: _halves(alike + LIFT * (m == 4), m)},
+        shifts=SHIFTS[m],
         pad=op.padding,
         zero=source.zero_point,
         widen="s8" if source.dtype.signed else "u8",
-        unroll=unrolled(tile.pairs, MOST_STEPS),
-        channels=channels,
+        unroll=unrolled(pairs_of(form), MOST_STEPS),
         ninth=NINTH,
         end=QuickText.of(end, job.target),
         weights=program.constants.add(
