@@ -8,14 +8,14 @@ from itertools import groupby
 import numpy as np
 
 from pipeline.codegen.c.expressions import product, total
-from pipeline.codegen.cortex_m.by_row.depthwise_group import ENDS, WORDS, Group
+from pipeline.codegen.cortex_m.by_row.depthwise_unit import ENDS, WORDS, Code
 from pipeline.codegen.cortex_m.by_row.rows import input_rows, layouts, out_row
 from pipeline.codegen.cortex_m.ending import End, end, wrapped
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise, groups
+from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise, units
 from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 
 
@@ -36,48 +36,18 @@ class Tail:
 
 @dataclass(frozen=True)
 class Run:
-    """Groups whose code is the same, one after the other."""
+    """Units whose code is the same, one after the other: where they read and write."""
 
-    members: tuple[Group, ...]
-    target: RowLayout
+    members: tuple[Code, ...]
 
     @property
-    def group(self) -> Group:
+    def code(self) -> Code:
         return self.members[0]
 
-    @property
-    def count(self) -> int:
-        return len(self.members)
-
-    @property
-    def tails(self) -> bool:
-        return any(map(self.group.apart, self.group.pixels))
-
-    @property
-    def read(self) -> str:
-        """C of what is added to pointers into the input's rows."""
-        return product("n", self.members[1].base - self.group.base) if self.count > 1 else "0"
-
-    def to(self, out: int) -> str:
-        """C of where an output of a group goes."""
-        target = self.target
-        if not target.plane and target.pixels > 1 and out >= target.full:
-            return f"last[{out - target.full}]"
-        move = target.at(out + self.group.count) - target.at(out)
-        return f"to[{total(product('n', move) if self.count > 1 else '0', target.at(out))}]"
-
-
-def runs(op: Conv2d, source: RowLayout, target: RowLayout, signed: bool) -> list[Run]:
-    every = [
-        Group(first, count, target.columns, op.stride[1], op.padding[2], source, signed)
-        for first, count in groups(source, target)
-    ]
-    in_tail = [not target.plane and group.first >= target.full for group in every]
-    kinds = zip(every, in_tail, strict=True)
-    return [
-        Run(tuple(group for group, _ in same), target)
-        for _, same in groupby(kinds, key=lambda each: (each[0].shape, each[1]))
-    ]
+    def at(self, name: str) -> str:
+        """C of where in channel 0 unit n reads or writes, ``read_at`` or ``made_at``."""
+        first, *others = (getattr(code, name) for code in self.members)
+        return total(product("n", others[0] - first) if others else "0", str(first))
 
 
 def compute(job: Job) -> None:
@@ -85,8 +55,12 @@ def compute(job: Job) -> None:
     source, target = layouts(job, RowDepthwise())
     tensor, name, finish = job.tensor(op.inputs[0]), op.parameters[0], end(job)
     values = job.program.graph.constants[name].reshape(source.channels, 3, 3)
-    found = runs(op, source, target, tensor.dtype.signed)
     out = out_row(job)
+    codes = (
+        Code(unit, op, source, target, tensor.dtype.signed) for unit in units(op, source, target)
+    )
+    kinds = groupby(codes, key=lambda code: (code.lines, code.stored))
+    runs = [Run(tuple(same)) for _, same in kinds]
     job.call(
         "cortex_m/by_row/depthwise",
         about(job, op),
@@ -96,8 +70,8 @@ def compute(job: Job) -> None:
         "row",
         type=f"{tensor.dtype}_t",
         out_type=out.type,
-        runs=found,
-        carried=any(group.keeps is not None for run in found for group in run.members),
+        runs=runs,
+        carried=max(len(run.code.carried_on) for run in runs),
         channels=source.channels,
         step=source.apart(0),
         tail=Tail.of(source),
@@ -114,7 +88,7 @@ def compute(job: Job) -> None:
 
 
 def table(values: IntArray, finish: End, zero: int) -> IntArray:
-    """(channels, 3, 3) -> (channels, words), see ``depthwise_group``. Sums are had twice, as what
+    """(channels, 3, 3) -> (channels, words), see ``depthwise_unit``. Sums are had twice, as what
     ends them wants them."""
     assert finish.quick is not None
     twice, start = 2 * values.astype(np.int64), 2 * finish.starts.astype(np.int64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from pipeline.graph.operators.conv2d import Conv2d
@@ -20,8 +22,17 @@ FARTHEST = 4095
 """Bytes from an address that a load reaches."""
 
 
+@dataclass(frozen=True)
+class Unit:
+    """Pixels of a row that are read at a time, and the outputs whose windows end among them."""
+
+    pixels: range
+    outs: range
+
+
 class RowDepthwise(RowKernel):
-    """Rows 0 and 1 are multiplied in pairs, one above the other, row 2 as its words come."""
+    """Rows 0 and 1 are multiplied in pairs, one above the other; each pixel is loaded once, and
+    sums of windows that reach beyond a unit are carried on to the next."""
 
     word = "row_depthwise"
     takes = (
@@ -43,71 +54,60 @@ class RowDepthwise(RowKernel):
             and (target.columns - 1) * op.stride[1] - op.padding[2] + 1 < source.columns
             and source.blocked
             and (source.pixels == BLOCK or source.columns <= MOST_PLANE)
-            and reach(source, op.stride[1], op.padding[2]) <= FARTHEST
+            and BLOCK * source.channels < FARTHEST
             and quick_end(op, form.graph) is not None
         )
 
     def counts(self, form: Form) -> Counts:
-        """Groups between the first and the last share a loop; words hold what a group reads of a
-        block, two pixels or more."""
+        """Units between the first and the last share a loop; words hold two pixels or more."""
         source, target = self.known(form)
-        op, number, left = convolution(form), len(groups(source, target)), source.columns
-        words = sum(
-            min(start + BLOCK, stop) - max(start, low) > 1
-            for low, stop in self.reads(form)
-            for start in range(low - low % BLOCK, left if source.plane else source.full, BLOCK)
-            if start < stop and left >= BLOCK
-        )
+        found, channels = self.units(form), target.channels
+        words = alone = 0
+        for unit in found:
+            for first in range(unit.pixels.start, unit.pixels.stop, BLOCK):
+                used = min(unit.pixels.stop, first + BLOCK) - first
+                loaded = used > 1 and first < source.full >= BLOCK
+                words, alone = words + loaded, alone + used * (not loaded)
         return {
             "output": target.bytes,
-            "word": target.channels * words,
-            "group in a loop": target.channels * (number - 2) * (number > 3),
-            "group of stride 2": target.channels * number * (op.stride[1] == 2),
-            "pixel of a last block": 0 if source.plane else target.channels * (left - source.full),
-            **endings(op, form.graph, made(form)),
+            "word": channels * words,
+            "pixel by itself": channels * alone,
+            "unit in a loop": channels * (len(found) - 2) * (len(found) > 3),
+            "channel in units": channels * (len(found) > 1),
+            **endings(convolution(form), form.graph, made(form)),
         }
 
-    def reads(self, form: Form) -> list[tuple[int, int]]:
-        """Columns that each group loads: the first, and the one after the last."""
+    def units(self, form: Form) -> list[Unit]:
         op, (source, target) = convolution(form), self.known(form)
-        return [
-            (
-                first * op.stride[1],
-                min((first + count - 1) * op.stride[1] - op.padding[2] + TAPS, source.columns),
-            )
-            for first, count in groups(source, target)
-        ]
+        return units(op, source, target)
 
     def table_bytes(self, form: Form) -> float:
         """In pairs of 16 bits, beside what sums begin with at either edge."""
         return TABLE_BYTES * self.known(form)[1].channels
 
     def turns(self, form: Form) -> Turns:
-        """Channel by channel all groups of outputs."""
+        """Channel by channel all units."""
         source, target = self.known(form)
-        found, reads = groups(source, target), self.reads(form)
+        found = self.units(form)
         channel = len(found) * np.arange(source.channels)
         read = np.full(source.bytes, -1)
         written = np.zeros(target.bytes, dtype=np.int64)
-        for turn, ((low, stop), (first, count)) in enumerate(zip(reads, found, strict=True)):
-            for column in range(low, stop):
+        for turn, unit in enumerate(found):
+            for column in unit.pixels:
                 read[source.places(column)] = channel + turn
-            for column in range(first, first + count):
+            for column in unit.outs:
                 written[target.places(column)] = channel + turn
         return Turns(read, written)
 
 
-def groups(source: RowLayout, target: RowLayout) -> list[tuple[int, int]]:
-    """Outputs that are computed together: the first one, and how many."""
-    if source.plane and target.columns <= MOST_PLANE:
-        return [(0, target.columns)]
-    starts = range(0, target.columns, BLOCK)
-    return [(first, min(BLOCK, target.columns - first)) for first in starts]
-
-
-def reach(source: RowLayout, stride: int, pad: int) -> int:
-    """The farthest that a group reads from its first block on."""
-    if source.plane:
-        return source.columns
-    last = BLOCK * stride + (0 if pad else 1 - stride) + stride - 1
-    return last // BLOCK * BLOCK * source.channels + BLOCK
+def units(op: Conv2d, source: RowLayout, target: RowLayout) -> list[Unit]:
+    """All of a row: blocks that give four outputs, or one of all pixels."""
+    stride, pad = op.stride[1], op.padding[2]
+    step = source.columns if source.plane else BLOCK * stride
+    ends = [min(x * stride - pad + TAPS, source.columns) for x in range(target.columns)]
+    found, made = list[Unit](), 0
+    for first in range(0, ends[-1], step):
+        whole = sum(end <= first + step for end in ends)
+        found.append(Unit(range(first, min(first + step, ends[-1])), range(made, whole)))
+        made = whole
+    return found
