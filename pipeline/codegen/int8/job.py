@@ -43,10 +43,15 @@ class Job:
         kind: str = "",
         **shared: Any,
     ) -> None:
-        """Call a kernel that is named after the operator, see ``Program.call``."""
+        """Call a kernel that is named after the operator, see ``Program.call``; its template knows
+        the first input's zero point, and as what its bytes are widened."""
+        source = self.tensor(self.op.inputs[0])
+        known = {"zero": source.zero_point, "widen": "s8" if source.dtype.signed else "u8"}
         apart, kind = self.apart if apart is None else apart, kind or "part" * self.partial
         name = self.op.name
-        self.program.call(name, template, about, views, ranges, apart=apart, kind=kind, **shared)
+        self.program.call(
+            name, template, about, views, ranges, apart=apart, kind=kind, **known | shared
+        )
 
     @property
     def partial(self) -> bool:

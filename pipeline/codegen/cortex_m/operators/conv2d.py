@@ -97,8 +97,7 @@ def _call(
     job: Job, view: View, some: Rows, values: dict[str, Value], *, apart: bool, **shared: Any
 ) -> None:
     """``shared``: what the template knows besides."""
-    source, pixels = job.tensor(job.op.inputs[0]), pixels_of(form_of(job))
-    count = job.box[0].extent * job.target.shape[1]
+    pixels, count = pixels_of(form_of(job)), job.box[0].extent * job.target.shape[1]
     job.call(
         "cortex_m/conv2d",
         about(job, job.operator(Conv2d)) + job.words,
@@ -110,7 +109,5 @@ def _call(
         partial=job.partial,
         kept=0 if apart else count.const % pixels,
         even=count.known and count.const % pixels == 0,
-        zero=source.zero_point,
-        widen="s8" if source.dtype.signed else "u8",
         **shared,
     )

@@ -99,7 +99,6 @@ def pool(job: Job) -> None:
 def _call(job: Job, template: str, words: str, view: View, windows: Windows, **shared: Any) -> None:
     """``words``: of the comment above the code; ``shared``: what the template knows besides."""
     rows, columns, _ = job.box
-    source = job.tensor(job.op.inputs[0])
     aside = {ASIDE: scratch_view(job.kept, ASIDE)} if job.kept and job.step.delay else {}
     job.call(
         template,
@@ -111,8 +110,6 @@ def _call(job: Job, template: str, words: str, view: View, windows: Windows, **s
         any_strides=True,
         delay=job.step.delay,
         window=windows,
-        zero=source.zero_point,
-        widen="s8" if source.dtype.signed else "u8",
         channels=job.target.shape[2],
         **shared,
     )

@@ -17,6 +17,7 @@ from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step
+from pipeline.codegen.cortex_m.windows import Windows
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.accumulate import passes
@@ -84,7 +85,6 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
             block=PIXELS,
             at_once=at_once,
             less=f"0x{(-source.zero_point & 0xFFFF) * 0x10001:08X}u",
-            widen="s8" if source.dtype.signed else "u8",
             multiplier=reciprocal(unit),
             scale=scale,
             weights=weights,
@@ -95,7 +95,6 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
         for kind in kinds(op, job.program.graph.tensors)
     ]
     words = [pairs(len(each)) for each in taps]
-    rows, top, reach_down = job.target.shape[0], op.padding[0], op.dilation[0] * (kernel_h - 1)
     # four sums of 8 bits are added to four accumulators at once
     quads = count // 4 if out.bits == 8 and 2 * reach < 255 * unit else 0
     job.call(
@@ -109,17 +108,9 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
         channels=count,
         quads=quads,
         unroll=unrolled(quads or count, MOST_AT_ONCE),
-        kernel=(kernel_h, kernel_w),
-        stride=op.stride,
-        dilation=op.dilation,
-        pad=(top, op.padding[2]),
-        height=source.shape[0],
-        width=source.shape[1],
-        rows=rows,
-        row_edges=top > 0 or (rows - 1) * op.stride[0] - top + reach_down >= source.shape[0],
-        columns=job.target.shape[1],
+        window=Windows.of(job, view),
+        rows=job.target.shape[0],
         at_once=at_once,
-        zero=source.zero_point,
         multiplier=reciprocal(unit),
         scale=scale,
         weights=weights,

@@ -8,12 +8,16 @@ once. What the zero point adds is taken off for each tap, since taps may lie out
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.c.values import whole
+from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step
 from pipeline.codegen.cortex_m.ending import end, wrapped
 from pipeline.codegen.cortex_m.strips import strips
@@ -25,40 +29,59 @@ from pipeline.kernels.cortex_m.columns import kinds
 from pipeline.kernels.cortex_m.fast import pairs
 from pipeline.kernels.cortex_m.inner import unrolled
 from pipeline.kernels.cortex_m.single import LEAST_CHANNELS
+from pipeline.kernels.work import positions
 
 MOST_PAIRS = 8
 """Most pairs of channels in the code of the innermost loop."""
 
 
 def in_pieces(job: Job) -> None:
-    op, part, view = job.operator(Conv2d), step.part(job), step.source_view(job)
-    source, values = job.tensor(op.inputs[0]), job.program.graph.constants[op.parameters[0]]
-    _, kernel_h, kernel_w, depth = values.shape
-    height, width, _ = source.shape
+    op = job.operator(Conv2d)
+    height, width, depth = job.tensor(op.inputs[0]).shape
+    kernel = positions(form_of(job))
     rows, columns = window.window_axes(
-        job.box, (whole(height), whole(width)), (kernel_h, kernel_w), op.stride, op.padding,
-        op.dilation,
+        job.box, (whole(height), whole(width)), kernel, op.stride, op.padding, op.dilation
+    )
+    _call(
+        job, "single", by_row=True, rows=rows, columns=columns, columns_inside=width - kernel[1],
+        whole=depth < LEAST_CHANNELS, out_columns=job.target.shape[1],
     )  # fmt: skip
+
+
+def in_strips(job: Job) -> None:
+    op = job.operator(Conv2d)
+    found, depth = kinds(op, job.program.graph.tensors), job.tensor(op.inputs[0]).shape[2]
+    _call(
+        job, "strips", {"scratch": step.scratch(job)}, by_row=False, pairs=pairs(depth),
+        rest=depth % 4, unroll=unrolled(pairs(depth), MOST_PAIRS), dilation=op.dilation[0],
+        pad=op.padding[0], kinds=found,
+        kind_of=[n for n, kind in enumerate(found) for _ in range(kind.first, kind.stop)],
+        strips=strips(found, op.stride[1], op.dilation[1], op.padding[2]),
+    )  # fmt: skip
+
+
+def _call(
+    job: Job, word: str, views: Mapping[str, View] = MappingProxyType({}), *, by_row: bool,
+    **more: Any,
+) -> None:  # fmt: skip
+    """``more``: what ``word``'s template knows besides; ``by_row``: see ``_ends``."""
+    op = job.operator(Conv2d)
+    height, width, depth = job.tensor(op.inputs[0]).shape
     job.call(
-        "cortex_m/single",
+        f"cortex_m/{word}",
         convolution.about(job, op),
-        {"in": view, "out": job.out()},
-        {"o": part.start},
+        {"in": step.source_view(job), "out": job.out(), **views},
+        {"o": step.part(job).start},
         True,
-        rows=rows,
-        columns=columns,
-        columns_inside=width - kernel_w,
-        whole=depth < LEAST_CHANNELS,
-        kernel=(kernel_h, kernel_w),
+        kernel=positions(form_of(job)),
         depth=depth,
-        height=str(height),
-        width=str(width),
+        height=height,
+        width=width,
         out_rows=job.target.shape[0],
-        out_columns=job.target.shape[1],
-        widen="s8" if source.dtype.signed else "u8",
         weights=table(job, op),
-        **_ends(job, op, by_row=True),
-    )  # fmt: skip
+        **_ends(job, op, by_row=by_row),
+        **more,
+    )
 
 
 def _ends(job: Job, op: Conv2d, *, by_row: bool) -> dict[str, Any]:
@@ -77,35 +100,3 @@ def _ends(job: Job, op: Conv2d, *, by_row: bool) -> dict[str, Any]:
             f"{op.name}: {text}",
         ),
     }  # fmt: skip
-
-
-def in_strips(job: Job) -> None:
-    op, part = job.operator(Conv2d), step.part(job)
-    tensors, name = job.program.graph.tensors, op.parameters[0]
-    found = kinds(op, tensors)
-    source, values = job.tensor(op.inputs[0]), job.program.graph.constants[name]
-    _, kernel_h, kernel_w, depth = values.shape
-    height, width, _ = source.shape
-    job.call(
-        "cortex_m/strips",
-        convolution.about(job, op),
-        {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
-        {"o": part.start},
-        True,
-        kernel=(kernel_h, kernel_w),
-        depth=depth,
-        pairs=pairs(depth),
-        rest=depth % 4,
-        unroll=unrolled(pairs(depth), MOST_PAIRS),
-        height=height,
-        width=width,
-        out_rows=job.target.shape[0],
-        dilation=op.dilation[0],
-        pad=op.padding[0],
-        kinds=found,
-        kind_of=[n for n, kind in enumerate(found) for _ in range(kind.first, kind.stop)],
-        strips=strips(found, op.stride[1], op.dilation[1], op.padding[2]),
-        widen="s8" if source.dtype.signed else "u8",
-        weights=table(job, op),
-        **_ends(job, op, by_row=False),
-    )  # fmt: skip

@@ -79,8 +79,6 @@ def compute(job: Job) -> None:
         vacant={0: _halves(alike, m), m + 1: _halves(alike + LIFT * (m == 4), m)},
         shifts=SHIFTS[m],
         pad=op.padding,
-        zero=source.zero_point,
-        widen="s8" if source.dtype.signed else "u8",
         unroll=unrolled(pairs_of(form), MOST_STEPS),
         ninth=NINTH,
         end=QuickText.of(end, job.target),
