@@ -95,7 +95,6 @@ def nest(
     extents: Sequence[Value],
     strides: Sequence[Sequence[int]],
     views: Sequence[View] = (),
-    merge: bool = True,
     ordered: bool = False,
     pixels: bool = False,
 ) -> tuple[Nest, dict[str, Value]]:
@@ -105,13 +104,12 @@ def nest(
         extents: of each axis.
         strides: of each view, along each axis; 0 where a view stays.
         views: the first of them that have strides; missing axes are the first ones.
-        merge: whether axes may share a loop.
         ordered: pixels are in the order of lines.
         pixels: the last axis has a loop of its own.
     """
     kept = max((len(extents) - len(v.strides) + _found(v) for v in views), default=0)
     forced = min(2, len(extents)) if ordered else 0
-    kept = max(kept, forced, len(extents) - 1 if pixels else 0)
+    kept = max(kept, forced)
     straight = [_straight(view, len(extents)) for view in views]
     merged: list[tuple[Value, tuple[int, ...]]] = []
     numbers, last = dict[int, int](), 0  # of each axis' loop; the axis of the last one
@@ -120,10 +118,11 @@ def nest(
             0 if n < len(views) and not straight[n][axis] else view[axis]
             for n, view in enumerate(strides)
         )
-        needed = axis < forced or (pixels and axis == len(extents) - 1)
+        alone = pixels and axis == len(extents) - 1
+        needed = axis < forced or alone
         if extent.known and extent.const == 1 and not needed:
             continue
-        if merge and merged and extent.known and last >= kept:
+        if merged and extent.known and last >= kept and not alone:
             outer, outer_steps = merged[-1]
             if outer_steps == tuple(step * extent.const for step in steps):
                 merged[-1] = (outer * extent.const, steps)

@@ -1249,19 +1249,18 @@ static __attribute__((noinline)) NN_KERNEL void nn_dense6(const int8_t *restrict
 
 /* softmax7: softmax (3), as TFLite computes it in integers */
 static NN_KERNEL void nn_softmax7(const int8_t *restrict in, int8_t *restrict out) {
-    const int8_t *row = &in[0];
     int32_t largest = -128, sum = 0, over;
-    for (int32_t c = 0; c < 3; c++) {
-        largest = nn_max(largest, row[c]);
+    for (int32_t i = 0; i < 3; i++) {
+        largest = nn_max(largest, in[i]);
     }
-    for (int32_t c = 0; c < 3; c++) {
-        sum += nn_rounded_shift(nn_softmax7_exp[largest - row[c]], 12); /* Q12.19 */
+    for (int32_t i = 0; i < 3; i++) {
+        sum += nn_rounded_shift(nn_softmax7_exp[largest - in[i]], 12); /* Q12.19 */
     }
     const int32_t scale = nn_reciprocal(sum, &over);
-    for (int32_t c = 0; c < 3; c++) {
-        const int32_t power = nn_doubled_high(scale, nn_softmax7_exp[largest - row[c]]);
+    for (int32_t i = 0; i < 3; i++) {
+        const int32_t power = nn_doubled_high(scale, nn_softmax7_exp[largest - in[i]]);
         const int32_t share = nn_rounded_shift(power, over + 23);
-        out[c] = (int8_t)(nn_clip(share - 128, -128, 127));
+        out[i] = (int8_t)(nn_clip(share - 128, -128, 127));
     }
 }
 
