@@ -27,7 +27,6 @@ from pipeline.kernels.cortex_m.by_row.convolution import (
     RowSpatial,
     RowWide,
     columns_widened,
-    reached_columns,
 )
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 from pipeline.kernels.cortex_m.conv2d import Rows
@@ -141,26 +140,23 @@ def compute(job: Job) -> None:
     op, form, kernel = job.operator(Conv2d), form_of(job), kernel_of(job)
     assert isinstance(kernel, RowConvolution)
     source, target = layouts(job, kernel)
-    tensor, values = job.tensor(op.inputs[0]), job.program.graph.constants[op.parameters[0]]
-    _, rows, columns, depth = values.shape
-    finish, window, whole, dot = end(job), None, None, dict[str, Any]()
+    tensor, some = job.tensor(op.inputs[0]), kernel.some(form)
+    rows, columns, depth = len(some.rows), some.columns, some.channels
+    flat, never = weights.met(job, some)
+    finish = end(job)
+    finish = replace(finish, starts=finish.starts + never)
     pixels = max(part.pixels for part in kernel.parts(form))
-    fours = (rows, columns) == (1, 1) and depth % 4 == 0  # weights are those of whole images
-    places = weights.order(1, depth) if fours else in_blocks((rows, columns), depth)
+    fours = (rows, len(columns)) == (1, 1) and depth % 4 == 0  # weights are those of whole images
+    in_order = fours or isinstance(kernel, RowImage)
+    places = weights.order(some.number, some.elements) if in_order else in_blocks(some)
+    window, whole, dot = None, None, dict[str, Any]()
     if isinstance(kernel, RowImage):
-        some = Rows(range(rows), range(columns), depth, by_tap=False)
         window = replace(Windows.of(job, step.rows_view(job), some, pixels), row_edges=False)
-        places, columns = weights.order(some.number, some.elements), 1
     elif isinstance(kernel, RowWide):
-        taps = reached_columns(op, form.graph.tensors)
-        never = values.sum((1, 2, 3)) - values[:, :, taps].sum((1, 2, 3))
-        finish = replace(finish, starts=finish.starts + never * tensor.zero_point)
-        values, columns = values[:, :, taps], len(taps)
-        places = in_blocks((rows, columns), depth)
         left, wide = columns_widened(op, form.graph.tensors)
-        whole = Whole.of(source, left, wide, left - op.padding[2] + taps[0] * op.dilation[1])
-        dot = {"wide": wide, "offsets": tuple((t - taps[0]) * op.dilation[1] for t in taps)}
-    flat = values.reshape(len(values), -1)
+        across = op.dilation[1]
+        whole = Whole.of(source, left, wide, left - op.padding[2] + columns.start * across)
+        dot = {"wide": wide, "offsets": tuple(n * across for n in range(len(columns)))}
     job.call(
         "cortex_m/by_row/conv2d",
         about(job, op),
@@ -190,7 +186,7 @@ def compute(job: Job) -> None:
         whole=whole,
         **weights.streamed(
             job, flat, places, weights.pairs(len(flat), 2), finish, unroll=kernel.unroll(form),
-            stride=op.stride[1], taps=columns, apart=True, **dot,
+            stride=op.stride[1], taps=kernel.taps(form), apart=True, **dot,
         ),
     )  # fmt: skip
 
@@ -222,9 +218,10 @@ class Whole:
         )
 
 
-def in_blocks(kernel: tuple[int, int], channels: int) -> IntArray:
+def in_blocks(some: Rows) -> IntArray:
     """(pairs, 2): which elements of a window are side by side, two channels of a tap; -1: none."""
-    at = np.arange(kernel[0] * kernel[1] * channels).reshape(*kernel, channels)
+    taps, channels = (len(some.rows), len(some.columns)), some.channels
+    at = np.arange(some.size).reshape(*taps, channels)
     if channels % 2:
-        at = np.concatenate([at, np.full((*kernel, 1), -1)], axis=2)
-    return at.reshape(*kernel, -1, 2).transpose(0, 2, 1, 3).reshape(-1, 2)
+        at = np.concatenate([at, np.full((*taps, 1), -1)], axis=2)
+    return at.reshape(*taps, -1, 2).transpose(0, 2, 1, 3).reshape(-1, 2)

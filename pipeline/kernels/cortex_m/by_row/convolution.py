@@ -14,8 +14,8 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 from pipeline.kernels.cortex_m.by_row.parts import Part, pairs_at_once, parts
-from pipeline.kernels.cortex_m.conv2d import reached
-from pipeline.kernels.cortex_m.fast import convolution, pairs, words
+from pipeline.kernels.cortex_m.conv2d import Rows, reached
+from pipeline.kernels.cortex_m.fast import convolution, pairs
 from pipeline.kernels.cortex_m.inner import packs, unrolled
 from pipeline.kernels.cortex_m.quick import endings, quick_end
 from pipeline.kernels.form import Form
@@ -60,9 +60,16 @@ class RowConvolution(RowKernel):
         """In the order in which they are made."""
         return parts(self.known(form)[1])
 
+    def some(self, form: Form) -> Rows:
+        """Return what windows are gathered from."""
+        rows, columns = positions(form)
+        return Rows(range(rows), range(columns), form.source.shape[2], by_tap=False)
+
     def window(self, form: Form) -> tuple[int, int]:
         """Words of a pixel's window, and of the windows of the largest part."""
-        raise NotImplementedError
+        some = self.some(form)
+        each = len(some.rows) * len(some.columns) * pairs(some.channels)
+        return each, each * max(part.pixels for part in self.parts(form))
 
     def scratch_bytes(self, form: Form) -> int:
         return 4 * self.window(form)[1]
@@ -88,7 +95,7 @@ class RowConvolution(RowKernel):
 
     def taps(self, form: Form) -> int:
         """Words of a window that the innermost loop takes at once."""
-        return 1
+        return len(self.some(form).columns)
 
     def unroll(self, form: Form) -> int:
         """Return how many groups of ``taps`` a round of the innermost loop takes."""
@@ -151,10 +158,6 @@ class RowPointwise(RowConvolution):
         found = parts(target, source, convolution(form).stride[1])
         return found[::-1] if target.bytes > source.bytes else found
 
-    def window(self, form: Form) -> tuple[int, int]:
-        each = pairs(form.source.shape[2])
-        return each, each * max(part.pixels for part in self.parts(form))
-
 
 class RowFused(RowPointwise):
     """Two channels of all pixels at a time, so that weights are read from flash once a row. That is
@@ -185,7 +188,7 @@ class RowFused(RowPointwise):
         return 1
 
     def window(self, form: Form) -> tuple[int, int]:
-        each = pairs(form.source.shape[2])
+        each, _ = super().window(form)
         return each, each * form.source.shape[1]
 
     def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
@@ -223,13 +226,8 @@ class RowSpatial(RowConvolution):
         return [Part(first, BLOCK) for first in range(0, form.target.shape[1], BLOCK)]
 
     def window(self, form: Form) -> tuple[int, int]:
-        rows, columns = positions(form)
-        deep = pairs(form.source.shape[2])
-        wide = (BLOCK - 1) * convolution(form).stride[1] + columns
-        return rows * columns * deep, rows * wide * deep
-
-    def taps(self, form: Form) -> int:
-        return positions(form)[1]
+        each, columns = super().window(form)[0], positions(form)[1]
+        return each, each // columns * ((BLOCK - 1) * convolution(form).stride[1] + columns)
 
     def begins(self, form: Form, part: Part, first: int) -> int:
         """The column left of a block is kept."""
@@ -253,24 +251,19 @@ class RowWide(RowConvolution):
         wide = positions(form) != (1, 1) and source.blocked and source.columns <= MOST_WIDE
         return wide and not small
 
+    def some(self, form: Form) -> Rows:
+        """Only columns that lie inside of the image for some pixel."""
+        inside = Rows.of(convolution(form), form.graph.tensors)
+        return inside._replace(rows=range(positions(form)[0]), by_tap=False)
+
     def window(self, form: Form) -> tuple[int, int]:
-        op, tensors = convolution(form), form.graph.tensors
-        rows, deep = positions(form)[0], pairs(form.source.shape[2])
-        _, wide = columns_widened(op, tensors)
-        return rows * len(reached_columns(op, tensors)) * deep, rows * wide * deep
-
-    def taps(self, form: Form) -> int:
-        return len(reached_columns(convolution(form), form.graph.tensors))
-
-
-def reached_columns(op: Conv2d, tensors: Tensors) -> list[int]:
-    """List the columns of a kernel that lie inside of the image for some pixel."""
-    return sorted({column for _, column in reached(op, tensors)})
+        each, columns = super().window(form)[0], len(self.some(form).columns)
+        return each, each // columns * columns_widened(convolution(form), form.graph.tensors)[1]
 
 
 def columns_widened(op: Conv2d, tensors: Tensors) -> tuple[int, int]:
     """Count the columns that windows reach left of the image, and those that there are in all."""
-    taps, width = reached_columns(op, tensors), tensors[op.inputs[0]].shape[1]
+    taps, width = Rows.of(op, tensors).columns, tensors[op.inputs[0]].shape[1]
     low = min(0, taps[0] * op.dilation[1] - op.padding[2])
     last = (tensors[op.output].shape[1] - 1) * op.stride[1] - op.padding[2]
     return -low, max(width, last + taps[-1] * op.dilation[1] + 1) - low
@@ -294,7 +287,9 @@ class RowImage(RowConvolution):
             and positions(form) != (1, 1)
         )
 
+    def taps(self, form: Form) -> int:
+        return 1
+
     def window(self, form: Form) -> tuple[int, int]:
-        rows, columns = positions(form)
-        each = 2 * words(rows * columns * form.source.shape[2])
+        each = 2 * self.some(form).words
         return each, each * max(part.pixels for part in self.parts(form))
