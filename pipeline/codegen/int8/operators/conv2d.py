@@ -13,7 +13,8 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.operators.conv2d import Conv2d
 
 
-def compute(job: Job) -> None:
+def compute(job: Job, gathers: bool = True) -> None:
+    """``gathers``: a window of few channels is copied for all output channels, if that pays."""
     op = job.operator(Conv2d)
     source = job.tensor(op.inputs[0])
     count, _, _, depth = job.tensor(op.parameters[0]).shape
@@ -23,7 +24,7 @@ def compute(job: Job) -> None:
     windows = Windowed.of(job, inside, outs)
     view, columns = windows.view, windows.columns
     words = about(job, op) + job.words
-    if accumulate.compute(windows, words, some):
+    if gathers and accumulate.compute(windows, words, some):
         return
     full = some.start.known and some.extent.known and some.extent.const == depth
     read = weights.weights(job)
@@ -84,7 +85,7 @@ def _depthwise(job: Job, op: Conv2d) -> None:
 
 
 def dense(job: Job) -> None:
-    compute(of_dense(job))
+    compute(of_dense(job), gathers=False)
 
 
 WRITERS = {"int8.conv2d": compute, "int8.dense": dense}
