@@ -78,7 +78,7 @@ class Convolution(Fast):
         return (
             in_groups_of(2, channels, at_once)
             and form.in_packed_rows(op.inputs[0])
-            and bool(reached(op, tensors))
+            and Rows.of(op, tensors).size > 0
             and (at_once == channels or quick_end(op, form.graph) is not None)
             and (not form.overlaps or self.takes_place(form))
         )
@@ -96,13 +96,10 @@ class Convolution(Fast):
         window, together, flat = Rows.of(op, tensors), pixels_of(form), is_flat(op, tensors)
         blocks = -(-rows * columns // together)
         pixels, each = blocks * together, blocks * -(-channels // 2)
-        edges = [k for k in kinds(op, tensors) if len(k.taps) < len(window.columns)]
-        over = (
-            rows
-            * sum(k.stop - k.first for k in edges)
-            * prod(positions(form))
-            * (not window.by_tap)
+        at_edges = sum(
+            k.stop - k.first for k in kinds(op, tensors) if len(k.taps) < len(window.columns)
         )
+        over = 0 if window.by_tap else rows * at_edges * prod(positions(form))
         outputs = 2 * each * together
         return {
             "word of a pair of channels": each * window.words,
@@ -173,12 +170,6 @@ def cheapest(pixels: int, most: int, instructions: Callable[[int], float]) -> in
 def instructions(pixels: int) -> int:
     """For two channels and two taps of so many pixels."""
     return 3 + 3 * pixels
-
-
-def reached(op: Conv2d, tensors: Tensors) -> list[tuple[int, int]]:
-    """Taps (ky, kx) that lie inside of the input for some pixel."""
-    rows, columns = (reached_along(op, tensors, axis) for axis in (0, 1))
-    return [(ky, kx) for ky in rows for kx in columns]
 
 
 def reached_along(op: Conv2d, tensors: Tensors, axis: int) -> list[int]:

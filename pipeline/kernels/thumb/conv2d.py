@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.conv2d import Rows, cheapest, evenly_spaced, reached, row_by_row
+from pipeline.kernels.cortex_m.conv2d import Rows, cheapest, evenly_spaced, row_by_row
 from pipeline.kernels.cortex_m.fast import convolution, in_rows
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, pixel_gap
@@ -34,7 +34,7 @@ class Convolution(ThumbKernel):
             and in_rows(form)
             and (not form.overlaps or self.overlap(form, op.inputs[0]) is not None)
             and form.in_packed_rows(op.inputs[0])
-            and bool(reached(op, form.graph.tensors))
+            and Rows.of(op, form.graph.tensors).size > 0
             and ends(form)
         )
 
@@ -45,7 +45,7 @@ class Convolution(ThumbKernel):
     def counts(self, form: Form) -> Counts:
         rows, columns, channels = form.out.extents
         window, together = Rows.of(convolution(form), form.graph.tensors), pixels_of(form)
-        blocks, elements = -(-rows * columns // together), window.number * window.elements
+        blocks, elements = -(-rows * columns // together), window.size
         outputs = blocks * together * channels
         return {
             "product": outputs * elements,
@@ -67,7 +67,7 @@ class Convolution(ThumbKernel):
     def scratch_bytes(self, form: Form) -> int:
         """The windows of some pixels, a word an element."""
         window = Rows.of(convolution(form), form.graph.tensors)
-        return pixels_of(form) * window.number * window.elements * 4
+        return pixels_of(form) * window.size * 4
 
 
 def pixels_of(form: Form) -> int:

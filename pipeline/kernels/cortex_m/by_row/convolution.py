@@ -14,7 +14,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 from pipeline.kernels.cortex_m.by_row.parts import Part, pairs_at_once, parts
-from pipeline.kernels.cortex_m.conv2d import Rows, reached
+from pipeline.kernels.cortex_m.conv2d import Rows
 from pipeline.kernels.cortex_m.fast import convolution, pairs
 from pipeline.kernels.cortex_m.inner import packs, unrolled
 from pipeline.kernels.cortex_m.quick import endings, quick_end
@@ -49,7 +49,7 @@ class RowConvolution(RowKernel):
             target.channels > 1
             and (target.blocked or target.pixels == 1)
             and self.fits(form, source, target)
-            and bool(reached(op, form.graph.tensors))
+            and Rows.of(op, form.graph.tensors).size > 0
             and quick_end(op, form.graph) is not None
         )
 
