@@ -105,10 +105,10 @@ COSTS = {
         "shift": (1.67, 0.66, 1.14),
     },
     "gathered_depthwise": {
-        "product": (3.9, 2.49, 3.54),
-        "output": (4.1, 3.08, 3.35),
-        "pixel": (78.6, 37.3, 73.5),
-        "product of a large window": (5.54, 3.39, 5.22),
+        "product": (3.96, 2.41, 3.56),
+        "output": (2.05, 1.83, 2.04),
+        "pixel": (63.5, 42.3, 61.0),
+        "product of a large window": (5.4, 3.34, 5.15),
     },
     "gathered_elements": {
         "word, add": (69.5, 34.8, 69.0),
