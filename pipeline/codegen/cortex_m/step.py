@@ -36,22 +36,13 @@ def source_view(job: Job) -> View:
     return job.view("in", job.given(name), [whole(n) for n in job.tensor(name).shape])
 
 
-def rows_view(job: Job, channels: Span | None = None) -> View:
+def rows_view(job: Job, channels: Span | None = None, rows: Span | None = None) -> View:
     """The rows of the first input that the step reads, wherever they lie, all pixels of each;
-    ``channels``: all, if not said."""
+    ``rows``: others; ``channels``: all, if not said."""
     name = job.op.inputs[0]
-    rows, _, _ = job.program.box(job.given(name))
     _, columns, depth = job.tensor(name).shape
-    box = (rows, whole(columns), channels or whole(depth))
+    box = (rows or job.program.box(job.given(name))[0], whole(columns), channels or whole(depth))
     return job.view("in", job.given(name), box, ring_axes=1)
-
-
-def same_rows_view(job: Job) -> View:
-    """The rows of the first input that have the numbers of those computed."""
-    name = job.op.inputs[0]
-    _, columns, depth = job.tensor(name).shape
-    rows = job.box[0].within(whole(job.tensor(name).shape[0]))
-    return job.view("in", job.given(name), (rows, whole(columns), whole(depth)), ring_axes=1)
 
 
 def rows_follow(view: View) -> bool:
@@ -59,13 +50,6 @@ def rows_follow(view: View) -> bool:
     rows, columns, _ = (part.most for part in view.box)
     plain = view.lookup is None and not view.rings[0]
     return plain and (rows == 1 or view.strides[0] == columns * view.strides[1])
-
-
-def channels_view(job: Job) -> View:
-    """All pixels of the first input, and the channels that the step reads."""
-    piece = job.given(job.op.inputs[0])
-    *sides, _ = job.tensor(job.op.inputs[0]).shape
-    return job.view("in", piece, [*map(whole, sides), job.program.box(piece)[-1]])
 
 
 def scratch(job: Job) -> View:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from pipeline.codegen.binding import form_of
+from pipeline.codegen.c.values import whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step
 from pipeline.codegen.int8.job import Job
@@ -98,7 +99,8 @@ def convolved_view(job: Job) -> tuple[View, bool]:
     """Rows of a convolution's input, and whether windows are pixels side by side, of the same
     numbers as those that are made."""
     if is_flat(job.operator(Conv2d), job.program.graph.tensors):
-        same = step.same_rows_view(job)
+        height = job.tensor(job.op.inputs[0]).shape[0]
+        same = step.rows_view(job, rows=job.box[0].within(whole(height)))
         if step.rows_follow(same):
             return same, True
     return step.rows_view(job), False

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.codegen.binding import form_of
-from pipeline.codegen.c.values import Value
+from pipeline.codegen.c.values import Value, whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.dot import Dot
@@ -37,15 +37,15 @@ def compute(job: Job) -> None:
     uneven = part.at_once % 2 or channels % part.at_once % 2
     values = {
         "first_pair": part.group(2), "channels": part.extent, "last_pair": part.extent + -2,
-        "in_y": view.box[0].start,
     }  # fmt: skip
     _call(job, view, some, values, flat=flat, apart=job.apart, uneven=uneven, less="", **stream)
 
 
 def accumulate(job: Job) -> None:
     op = job.operator(Conv2d)
-    source, name, view = job.tensor(op.inputs[0]), op.parameters[0], step.channels_view(job)
-    given = job.program.box(job.given(op.inputs[0]))[-1]
+    source, name = job.tensor(op.inputs[0]), op.parameters[0]
+    given = job.program.box(job.given(source.name))[-1]
+    view = step.rows_view(job, given, whole(source.shape[0]))
     at_once, count = given.extent.const, job.target.shape[2]
     if rounded.compute(job, op, at_once, given.start // at_once, view):
         return
@@ -62,7 +62,7 @@ def accumulate(job: Job) -> None:
         some,
         {
             "first_pair": given.start // at_once * -(-count // 2), "channels": Value(count),
-            "last_pair": Value(count - 2), "in_y": Value(),
+            "last_pair": Value(count - 2),
         },
         flat=False,
         apart=True,
@@ -102,7 +102,13 @@ def _call(
         "cortex_m/conv2d",
         about(job, job.operator(Conv2d)) + job.words,
         {"in": view, "out": job.out(), "scratch": step.scratch(job)},
-        {**values, "y_start": job.box[0].start, "count": count, "last_block": count - pixels},
+        {
+            **values,
+            "y_start": job.box[0].start,
+            "in_y": view.box[0].start,
+            "count": count,
+            "last_block": count - pixels,
+        },
         apart,
         window=Windows.of(job, view, some, pixels),
         pixels=pixels,
