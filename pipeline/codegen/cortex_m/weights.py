@@ -91,7 +91,7 @@ def met(job: Job, some: Rows) -> tuple[IntArray, IntArray]:
 
 
 def by_fours(words: int, most: int) -> int:
-    """How many ``words`` of two elements a round of a loop takes, at ``most`` of four."""
+    """Count the ``words`` of two elements that a round of a loop takes, at ``most`` of four."""
     return 2 * unrolled(words // 2, most)
 
 

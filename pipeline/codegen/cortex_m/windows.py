@@ -82,12 +82,12 @@ class Windows:
 
     @property
     def by_words(self) -> bool:
-        """Whether taps are widened one by one where they do not lie side by side."""
+        """Check whether taps are widened one by one where they do not lie side by side."""
         return self.by_tap or self.channels % 4 == 0
 
     @property
     def lined(self) -> bool:
-        """Whether a row of the kernel may have to be put together first."""
+        """Check whether a row of the kernel may have to be put together first."""
         return not self.by_words and (self.column_edges or not self.in_rows)
 
     @property
@@ -107,6 +107,6 @@ def convolved_view(job: Job) -> tuple[View, bool]:
 
 
 def halves(count: int, pixels: int) -> list[int]:
-    """Where ``count`` elements go, of four the even ones to one word and the odd ones to the next:
-    in halves of words, whose next ones are ``pixels`` further."""
+    """List where ``count`` elements go, of four the even ones to one word and the odd ones to the
+    next: in halves of words, whose next ones are ``pixels`` further."""
     return [2 * (2 * (n // 4) + n % 4 % 2) * pixels + n % 4 // 2 for n in range(count)]

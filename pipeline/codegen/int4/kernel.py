@@ -25,7 +25,7 @@ C_INTEGER = {16: "int16_t", 32: "int32_t"}
 
 @dataclass(frozen=True)
 class Window:
-    """What the kernel computes, whatever the operator is called: a dense layer is one large window.
+    """Computation of a kernel, whatever its operator is called: a dense layer is one large window.
 
     Attributes:
         weights: (c_out, kh, kw, c_in) or None; ``bias``: (c_out,) or None.
@@ -41,7 +41,7 @@ class Window:
 
     @classmethod
     def of(cls, op: Operator, graph: Graph) -> Window:
-        """Of an operator that ``int4.window`` is declared for."""
+        """Make the window of an operator that ``int4.window`` is declared for."""
         source, target = (graph.tensors[name] for name in (op.inputs[0], op.output))
         if isinstance(op, Pool2d):
             return cls(op, source, target, op.kernel)

@@ -24,7 +24,7 @@ from pipeline.kernels.thumb.ending import Narrow, narrow_end
 
 
 def ends(job: Job, zero_point: int) -> tuple[Narrow, IntArray]:
-    """How sums end, and (channels,) what they begin with.
+    """Return how sums end, and (channels,) what they begin with.
 
     Args:
         zero_point: of the input, as far as it is in what is multiplied.
@@ -119,7 +119,7 @@ class Phase(NamedTuple):
 
     @classmethod
     def of(cls, number: int, strip: Strip, width: int, stride: int, left: int) -> Phase:
-        """Of the columns whose numbers, padding counted, are ``number`` modulo the stride."""
+        """Select the columns whose numbers, padding counted, are ``number`` modulo the stride."""
         first = max(0, -(-(left - number) // stride))
         stop = min(strip.columns, -(-(width + left - number) // stride))
         column = first * stride + number - left

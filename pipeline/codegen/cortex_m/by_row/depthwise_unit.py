@@ -23,13 +23,13 @@ PAIRS, ENDS, MIDDLE = 4, 7, 8
 """Words of a channel's table: pairs of weights of rows 0 and 1, one a column; row 2's first and
 last weight; its second. Before them is what sums begin with, and how they end."""
 STARTS = {(): 0, (0,): 9, (2,): 10, (0, 2): 11}
-"""What a sum begins with, by the columns of its window that are outside of the image."""
+"""Word that a sum begins with, by the columns of its window that are outside of the image."""
 WORDS = 12
 
 
 @dataclass(frozen=True)
 class Code:
-    """Of one unit.
+    """C for one unit.
 
     Attributes:
         signed: whether inputs are.
@@ -63,7 +63,7 @@ class Code:
 
     @property
     def read_at(self) -> int:
-        """Where in channel 0 pointers into the input's rows point to."""
+        """Return where in channel 0 pointers into the input's rows point to."""
         first = self.unit.pixels[0]
         return self.source.at(first) if first < self.source.full else 0
 
@@ -128,7 +128,7 @@ class Code:
         return {first: list(same) for first, same in found}
 
     def _paired(self, pixel: int, there: dict[str, None]) -> list[str]:
-        """Of rows 0 and 1."""
+        """Write C for rows 0 and 1 of a pixel."""
         (one, half), (two, _) = (self._half(row, pixel) for row in (0, 1))
         lines = [f"const uint32_t v{self._name(pixel)} = nn_{half}s({one}, {two});"]
         for out in self.sums:
@@ -142,7 +142,7 @@ class Code:
         return lines
 
     def _single(self, out: int, pixels: list[int]) -> list[str]:
-        """Of row 2."""
+        """Write C for row 2."""
         ends, middle, lines = f"(uint32_t)q[{ENDS}]", f"(uint32_t)q[{MIDDLE}]", list[str]()
         name, window = self._sum(out), self.window(out)
         found = [(window.index(p), *self._half(2, p)) for p in pixels]

@@ -29,7 +29,7 @@ from pipeline.kernels.cortex_m.fast import pairs
 from pipeline.kernels.cortex_m.inner import unrolled
 
 LEAST_STEP = 3
-"""Of a smaller one m takes more than 31 bits: then weights and step are both multiplied."""
+"""Least step: for a smaller one m takes more than 31 bits, so weights and step are multiplied."""
 
 MOST_AT_ONCE = 3
 """Groups of four channels in the code of the innermost loop."""
@@ -53,7 +53,7 @@ def largest(job: Job, op: Conv2d, split: IntArray) -> int:
 
 
 def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) -> bool:
-    """Whether there is such code for the step, and then the call."""
+    """Write the call if there is such code for the step; return whether there is."""
     out, scratch = job.out(), step.scratch(job)
     source, name = job.tensor(op.inputs[0]), op.parameters[0]
     values = job.program.graph.constants[name]
