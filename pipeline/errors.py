@@ -10,7 +10,11 @@ UNSAID = 74
 
 
 class ThimbleError(Exception):
-    """A user's mistake or a missing tool: the message says what, where, and what to try."""
+    """A user's mistake or a missing tool: the message says what, where, and what to try, in one
+    line, whatever the names in it are."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))
 
 
 class Unreadable(ThimbleError):
@@ -33,7 +37,4 @@ def said(error: Exception) -> str:
 
 
 class PlanError(ThimbleError):
-    """A plan that must not be run, and why: in one line, whatever the names in it are."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.splitlines()))
+    """A plan that must not be run, and why."""

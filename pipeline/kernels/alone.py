@@ -14,7 +14,7 @@ from pipeline.kernels import cortex_m, thumb
 from pipeline.kernels.choose import choose
 from pipeline.kernels.form import Form, Part
 from pipeline.kernels.modelled import cycles_by_operator
-from pipeline.plan.rates import note_us
+from pipeline.plan.rates import ALONE_US, note_us
 from pipeline.plan.vocabulary import Plan
 
 
@@ -51,7 +51,7 @@ def timed(plan: Plan, graph: Graph, hardware: Hardware) -> Plan:
         name: max(least, taken.get(name, 0.0) / hardware.clock_hz * 1e6)
         for name, least in alone.items()
     }
-    whole = (("alone_us", f"{sum(alone.values()):.3f}"),) if len(us) == len(graph.operators) else ()
+    whole = ((ALONE_US, f"{sum(alone.values()):.3f}"),) if len(us) == len(graph.operators) else ()
     return replace(plan, notes=(*plan.notes, *note_us(us, graph), *whole))
 
 

@@ -21,6 +21,8 @@ NOT_SEALED = Cost(0.0, 0.0)
 KERNELS_US = "kernels_us"
 """A plan's note: for each operator in the graph's order the microseconds of its kernel; 0: it takes
 what the rate says."""
+ALONE_US = "alone_us"
+"""Another: the microseconds of all kernels, each by itself; none where one has none."""
 
 
 @dataclass(frozen=True)
@@ -128,12 +130,24 @@ def noted_us(plan: Plan, graph: Graph) -> dict[str, float]:
     Raises:
         PlanError: where these are no times.
     """
-    text = str(dict(plan.notes).get(KERNELS_US, ""))
+    times = _times(plan, KERNELS_US, len(graph.operators))
+    return {op.name: us for op, us in zip(graph.operators, times, strict=bool(times)) if us}
+
+
+def noted_alone_us(plan: Plan) -> float:
+    """Read what all operators take by themselves from a plan's note.
+
+    Raises:
+        PlanError: where this is no time.
+    """
+    return sum(_times(plan, ALONE_US, 1))
+
+
+def _times(plan: Plan, note: str, number: int) -> list[float]:
     try:
-        times = zip(graph.operators, map(float, text.split()), strict=bool(text))
-        found = {op.name: us for op, us in times if us}
+        times = [float(word) for word in str(dict(plan.notes).get(note, "")).split()]
     except ValueError:
-        found = {"": -1.0}
-    if not all(0 <= us < inf for us in found.values()):
-        raise PlanError(f"the plan's note {KERNELS_US} is damaged: a time for each operator")
-    return found
+        times = [-1.0]
+    if len(times) not in (0, number) or not all(0 <= us < inf for us in times):
+        raise PlanError(f"the plan's note {note} is damaged: as many times as it should have")
+    return times

@@ -17,7 +17,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
 from pipeline.plan import matches
-from pipeline.plan.rates import Rates, noted_us
+from pipeline.plan.rates import Rates, noted_alone_us, noted_us
 from pipeline.plan.vocabulary import Plan, PlanError
 from pipeline.timing.tasks import Costs, TimedStep
 from pipeline.timing.unroll import Times, unrolled
@@ -128,7 +128,7 @@ def simulate(
         frames=plan.frames,
         sealing_us=float(sealing_us.sum()),
         halted_us=float(longer.sum()) if sealing_us.any() else 0.0,
-        alone_us=float(dict(plan.notes).get("alone_us", 0)),
+        alone_us=noted_alone_us(plan),
     )
 
 

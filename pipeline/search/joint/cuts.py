@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from typing import Literal, NamedTuple
 
 from pipeline.search.joint.segment import on_demand, peak
-from pipeline.search.order import least_peak
+from pipeline.search.order import WIDTHS, least_peak
 from pipeline.search.view.rows import Units
 from pipeline.search.view.whole import View
 
@@ -227,10 +227,10 @@ class Cuts:
     def _better(self, below: int, effort: int) -> bool:
         """Check whether another order of all rows holds less: a small network's are searched."""
         order, ends = list(self.order(self.whole)), self.ends(self.whole)
-        if effort < len(order) ** 2:
+        if not (width := min(WIDTHS[-1], effort // len(order) ** 2)):
             return False
         view, given = self.units.view(order, ends[1])
-        found = least_peak(view, effort // len(order), ())
+        found = least_peak(view, effort // len(order), (width,))
         if found.peak < below:
             self.better = [order[task - given] for task in found.tasks if task >= given]
             self.peaks[self.whole] = found.peak, True
