@@ -76,3 +76,9 @@ def test_frames_reach_both_ends_of_the_input() -> None:
     assert all(frame.shape == (28, 28, 1) for frame in frames)
     (frame,) = verdict.frames(nets.mobilenet_v2(80))  # a large network is tried on one
     assert frame.min() < -100 and frame.max() > 100
+
+
+def test_an_error_is_one_line_whatever_is_named_in_it() -> None:
+    assert str(ThimbleError("y (Upsample): mode n\nst\r\n: nearest")) == (
+        "y (Upsample): mode n st : nearest"
+    )

@@ -149,5 +149,5 @@ def _times(plan: Plan, note: str, number: int) -> list[float]:
     except ValueError:
         times = [-1.0]
     if len(times) not in (0, number) or not all(0 <= us < inf for us in times):
-        raise PlanError(f"the plan's note {note} is damaged: as many times as it should have")
+        raise PlanError(f"the plan's note {note} is damaged: it should have times, {number}")
     return times

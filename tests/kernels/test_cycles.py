@@ -30,7 +30,7 @@ from pipeline.kernels.cortex_m.costs import CORES
 from pipeline.kernels.cortex_m.gathered import Gathered
 from pipeline.kernels.int8 import COSTS
 from pipeline.kernels.work import products
-from pipeline.plan.rates import KERNELS_US, Rates, note_us, noted_us
+from pipeline.plan.rates import ALONE_US, KERNELS_US, Rates, note_us, noted_us
 from pipeline.plan.vocabulary import Compute, Plan, PlanError
 from pipeline.search.view.tiles import TiledLayer, layers, timed
 from pipeline.strategies.base import Strategy
@@ -310,9 +310,10 @@ def test_a_plan_keeps_the_times_that_it_was_made_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1.0", "1 2 3 x", "1 2 3 nan", "1 2 3 -4", "1 2 3 inf", "1 2 3 4 5"]
+    "text", ["1.0 2", "1 2 3 x", "1 2 3 nan", "1 2 3 -4", "1 2 3 inf", "1 2 3 4 5"]
 )
-def test_times_that_are_none_are_damage(text: str) -> None:
-    plan = replace(swapped(), notes=((KERNELS_US, text),))
-    with pytest.raises(PlanError, match="kernels_us is damaged: a time for each operator"):
+@pytest.mark.parametrize(("note", "number"), [(KERNELS_US, 4), (ALONE_US, 1)])
+def test_times_that_are_none_are_damage(note: str, number: int, text: str) -> None:
+    plan = replace(swapped(), notes=((note, text),))
+    with pytest.raises(PlanError, match=f"{note} is damaged: it should have times, {number}"):
         simulate(plan, small(), CARD)
