@@ -72,10 +72,9 @@ def compute(job: Job) -> None:
         out_type=out.type,
         runs=runs,
         carried=max(len(run.code.carried_on) for run in runs),
-        channels=source.channels,
-        step=source.apart(0),
+        given=source,
+        made=target,
         tail=Tail.of(source),
-        out_step=target.apart(0),
         out_tail=Tail.of(target) if target.pixels > 1 else None,
         words=WORDS,
         table=job.program.constants.add(
