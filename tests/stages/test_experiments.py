@@ -51,6 +51,8 @@ SMALL = [file for file in FILES if "model" not in text(file)]
 SWEEPS = [file for file in FILES if "MULTIRUN" in text(file)]
 QUICK = [file for file in SMALL if file.startswith("sweep=")]
 """An experiment's sweep is dozens of jobs; the others of SMALL are below."""
+BY_HAND = ("experiment=frontier", "experiment=swapnn_fig8")
+"""More than ten minutes: commands of their own, in CONTRIBUTING.md."""
 TO_THE_END = [file for file in SWEEPS if file in SMALL and "until:" not in text(file)]
 
 
@@ -120,6 +122,7 @@ def test_every_file_composes(override: str) -> None:
     [
         pytest.param(file, marks=pytest.mark.ci if file in QUICK else pytest.mark.slow)
         for file in FILES
+        if file not in BY_HAND
     ],
 )
 def test_it_runs_on_a_stand_in(small: Project, override: str) -> None:
