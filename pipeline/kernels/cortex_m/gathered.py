@@ -12,23 +12,20 @@ from math import prod
 from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.kernels.cortex_m.conv2d import (
     MOST_WORDS,
     Rows,
     instructions,
     pixels_together,
 )
+from pipeline.kernels.cortex_m.depthwise import LANES
 from pipeline.kernels.cortex_m.fast import Fast, convolution, words
 from pipeline.kernels.cortex_m.inner import packs, rounds
-from pipeline.kernels.cortex_m.pool import MOST_TAPS, one_scale
+from pipeline.kernels.cortex_m.pool import MOST_TAPS, in_words
 from pipeline.kernels.cortex_m.quick import endings
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, best_gap, pixel_gap
 from pipeline.kernels.work import END_BYTES, Counts, made, positions
-
-LANES = 4
-"""Channels that one word holds."""
 
 TAIL = 0.05
 """Share of a step's products that code for a last block of fewer pixels has to save."""
@@ -203,14 +200,7 @@ class GatheredPool(Gathered):
     )
 
     def can(self, form: Form) -> bool:
-        op = form.op
-        return (
-            isinstance(op, Pool2d)
-            and form.target.shape[-1] >= LANES
-            and prod(op.kernel) <= MOST_TAPS
-            and one_scale(op)
-            and in_any_order(form)
-        )
+        return in_words(form) and in_any_order(form)
 
     def counts(self, form: Form) -> Counts:
         """Words are of four channels."""

@@ -23,14 +23,11 @@ class Pool(Fast):
     def can(self, form: Form) -> bool:
         op = form.op
         return (
-            isinstance(op, Pool2d)
+            in_words(form)
             and in_rows(form)
             and not form.overlaps
             and form.even(op.output, 2)
-            and form.out.extents[2] >= LEAST_CHANNELS
             and form.in_rows(op.inputs[0])
-            and prod(op.kernel) <= MOST_TAPS
-            and one_scale(op)
         )
 
     def counts(self, form: Form) -> Counts:
@@ -46,6 +43,17 @@ class Pool(Fast):
             "pixel of an image with padding": pixels * padded,
             "average of an image with padding": pixels * channels * padded * (kind == "average"),
         }
+
+
+def in_words(form: Form) -> bool:
+    """Check whether four channels of a window are reduced at once, in words of them."""
+    op = form.op
+    return (
+        isinstance(op, Pool2d)
+        and form.out.extents[2] >= LEAST_CHANNELS
+        and prod(op.kernel) <= MOST_TAPS
+        and one_scale(op)
+    )
 
 
 def one_scale(op: Pool2d) -> bool:

@@ -20,8 +20,8 @@ from pipeline.codegen.int8.operators import pool2d as of_pool
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import IntArray
+from pipeline.kernels.cortex_m.depthwise import LANES
 from pipeline.kernels.cortex_m.gathered import (
-    LANES,
     MOST_TAPS_UNROLLED,
     GatheredConvolution,
     GatheredPool,
