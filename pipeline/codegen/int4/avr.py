@@ -62,15 +62,6 @@ class Assembly:
         return self.kernel.window.combine == "mac"
 
     @property
-    def flash(self) -> bool:
-        """Weights and biases lie there."""
-        return self.kernel.constants_in_flash
-
-    @property
-    def wide(self) -> bool:
-        return self.kernel.wide
-
-    @property
     def lanes(self) -> int:
         return len(self.kernel.lanes.channels)
 
@@ -204,12 +195,13 @@ class Assembly:
     def ends_by_call(self) -> bool:
         """Check whether all lanes end in one piece of code, for 7 cycles more a result. Weights
         that lie in flash as data are many, so that flash is what the network has least of."""
-        return self.mac and self.flash and not self.code and not self.wide
+        flash = self.kernel.constants_in_flash and not self.kernel.wide
+        return self.mac and flash and not self.code
 
     @property
     def ends_in_place(self) -> bool:
         """Check whether sums whose range needs no centre are biased in their own registers."""
-        return not (self.ends_by_call or self.wide or self.kernel.window.target.zero_point)
+        return not (self.ends_by_call or self.kernel.wide or self.kernel.window.target.zero_point)
 
     @property
     def results(self) -> tuple[int, ...]:
