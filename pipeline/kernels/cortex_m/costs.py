@@ -32,12 +32,12 @@ CODE_BYTES = {
 
 COSTS = {
     "accumulate": {
-        "word of a pixel and a pair": (7.71, 3.73, 7.69),
-        "output": (7.35, 5.55, 7.06),
-        "narrow output": (16.6, 11.2, 12.4),
-        "word of a window": (12.7, 6.58, 20.0),
-        "element of a window": (5.85, 0.0, 16.1),
-        "tap": (13.0, 8.57, 0.0),
+        "word of a pixel and a pair": (8.14, 4.16, 5.09),
+        "output": (7.65, 5.51, 7.47),
+        "narrow output": (15.9, 10.5, 15.9),
+        "word of a window": (4.61, 4.29, 40.1),
+        "element of a window": (0.0, 0.0, 22.5),
+        "tap": (17.2, 7.43, 0.0),
         "pair of products in registers": (2.9, 3.12, 2.95),
         "four sums of 8 bits": (12.3, 7.44, 12.2),
         "sum of 16 bits": (2.45, 1.58, 2.45),
