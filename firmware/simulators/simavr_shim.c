@@ -37,7 +37,7 @@
 enum { GPIOR0 = 0x3E, UCSR0A = 0xC0, UBRR0L = 0xC4, UBRR0H = 0xC5, UDR0 = 0xC6 };
 enum { U2X0 = 1 << 1, UDRE0 = 1 << 5, RXC0 = 1 << 7 };
 enum { WAIT = 0, FEED = 1, INVOKE = 2, HARNESS = 3, LOAD = 4, PHASES = 8 }; /* firmware/protocol/port.h */
-enum { FIFO_BYTES = 2, REPLY_BYTES = 1 << 16, STEPS = 1 << 12, OUT_SPH = 0xBE0E };
+enum { FIFO_BYTES = 2, REPLY_BYTES = 1 << 16, STEPS = 1 << 12, OUT_SPH = 0xBE0E, OUT_SPL = 0xBE0D };
 enum { LIMIT_SECONDS = 60 }; /* of the chip's time without an answer */
 
 struct record {
@@ -210,11 +210,12 @@ static void guard(void) {
 }
 
 /* Until the firmware is idle. The stack pointer is looked at after every instruction except
- * between its two halves being written (avr-gcc writes SPH first). */
+ * between its two halves being written (avr-gcc writes SPH, SREG, SPL). */
 static void run(int guarded) {
     const uint8_t *d = avr->data;
     avr_cycle_count_t limit = avr->cycle + (avr_cycle_count_t)LIMIT_SECONDS * avr->frequency +
                               line_bytes * byte_cycles();
+    int half = 0;
     idle = 0;
     while (!idle) {
         avr_cycle_timer_slot_p timer = avr->cycle_timers.timer;
@@ -233,12 +234,11 @@ static void run(int guarded) {
                 owner = owners[pc >> 1] ? owners[pc >> 1] : owner;
                 function_cycles[owner] += (uint32_t)(avr->cycle - before);
             }
+            unsigned op = (avr->flash[pc] | avr->flash[pc + 1] << 8) & 0xFE0F;
+            half = op == OUT_SPH || (half && op != OUT_SPL);
             unsigned sp = d[R_SPL] | d[R_SPH] << 8;
-            if (sp < lowest_sp) {
-                unsigned op = avr->flash[pc] | avr->flash[pc + 1] << 8;
-                if ((op & 0xFE0F) != OUT_SPH) {
-                    lowest_sp = sp;
-                }
+            if (sp < lowest_sp && !half) {
+                lowest_sp = sp;
             }
         } while (avr->cycle < due && !idle && avr->state == cpu_Running);
         avr_cycle_timer_process(avr);

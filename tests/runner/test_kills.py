@@ -88,12 +88,15 @@ def killed(
     delay = chance.uniform(0, WRITE_SECONDS if writing else seconds[part])
     before = PARTS[PARTS.index(part) - 1]
     begun = {"start": "", STAGES[0]: "^Thimble "}.get(part, rf"^  {before} +(\d|cached)")
+    ended = {"start": "^Thimble "}.get(part, rf"^  {part} +(\d|cached)")
     while process.poll() is None and not re.search(begun, log.read_text(), re.M):
         time.sleep(0.002)
     known = set(cache.rglob("*"))
     while writing and process.poll() is None and set(cache.rglob("*")) <= known:
         time.sleep(0.0005)  # until a file appears there, a half-written one too
-    time.sleep(delay)
+    until = time.monotonic() + delay  # or when the part is over, however long it once took
+    while time.monotonic() < until and not re.search(ended, log.read_text(), re.M):
+        time.sleep(0.0005)
     if process.poll() is not None:
         return ""
     stages: list[psutil.Process] = []

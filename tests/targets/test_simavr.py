@@ -176,6 +176,13 @@ def test_what_a_firmware_must_not_do_is_one_line(
         run(folder, size, slow)
 
 
+def test_half_a_stack_pointer_is_none(tmp_path: Path, arduino: Hardware, shim: Path) -> None:
+    """Of a frame of 254 B the high byte is written first: with the old low one it is 2 B lower."""
+    deep = "volatile uint8_t deep[254]; for (uint8_t i = 0; i < 254; i++) deep[i] = i;"
+    found = measured(tmp_path, arduino, shim, model(invoke=deep + "nn_arena[1] = deep[*nn_arena];"))
+    assert found.stack_bytes == 254 + 7
+
+
 @pytest.mark.ci
 def test_a_firmware_that_is_waited_for_is_not_late(tmp_path: Path, shim: Path) -> None:
     """Every fourth byte takes it longer than three take on the line."""
