@@ -5,6 +5,7 @@ generated. What refuses says why in the table's own words: its error message.
 """
 
 import re
+from textwrap import fill
 
 import yaml
 
@@ -69,8 +70,7 @@ def answers(strategy: dict[str, object], name: str) -> list[str]:
 
 
 def page() -> str:
-    """The table; options that name the same class with the same keys, and boards that answer the
-    same, share a row."""
+    """The table; options of the same class and keys share a row, and boards that answer alike."""
     notes: dict[str, int] = {}
     rows: dict[tuple[str, ...], list[str]] = {}
     for called, strategy in strategies().items():
@@ -82,8 +82,8 @@ def page() -> str:
         f"| {called} | {', '.join(names)} | {' | '.join(cells)} |\n"
         for (called, *cells), names in rows.items()
     ]
-    listed = "".join(f"{number}. {said}\n" for said, number in notes.items())
-    return HEAD + "".join(lines) + ("\n" + listed if listed else "")
+    listed = [fill(f"{n}. {note}", 110, subsequent_indent="   ") for note, n in notes.items()]
+    return f"{HEAD}{''.join(lines)}\n" + "".join(f"{note}\n" for note in listed)
 
 
 def strategies() -> dict[str, dict[str, object]]:

@@ -6,7 +6,7 @@ import pytest
 
 from tests import support
 
-NOTES = dict(re.findall(r"(?m)^(\d+)\. (.*)$", support.PAGE.read_text()))
+NOTES = dict(re.findall(r"(?m)^(\d+)\. (.*)$", support.PAGE.read_text().replace("\n   ", " ")))
 
 
 def test_notes_are_one_clear_line() -> None:
