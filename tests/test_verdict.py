@@ -79,6 +79,4 @@ def test_frames_reach_both_ends_of_the_input() -> None:
 
 
 def test_an_error_is_one_line_whatever_is_named_in_it() -> None:
-    assert str(ThimbleError("y (Upsample): mode n\nst\r\n: nearest")) == (
-        "y (Upsample): mode n st : nearest"
-    )
+    assert str(ThimbleError("Upsample: mode n\nst\r\n: nearest")) == "Upsample: mode n st : nearest"

@@ -190,6 +190,7 @@ def enter(request: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
     os.environ.update(request["env"])
     if "coverage" in sys.modules and (recorder := sys.modules["coverage"].Coverage.current()):
         recorder.switch_context(os.environ.get("REACH_TEST", ""))  # tests/recorder.py
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # Ctrl-C may come before the mask is set
     for number in SIGNALS:
         default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
         signal.signal(number, signal.SIG_IGN if number in request["ignored"] else default)
