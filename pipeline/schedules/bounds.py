@@ -92,7 +92,7 @@ class Needs:
         return found
 
 
-@lru_cache(1 << 10)
+@lru_cache(1 << 8)
 def _known(windows: tuple[Window, ...], *shapes: Shape) -> tuple[list[int], dict[Box, Box]]:
     """Return the axes on which boxes of operands alike depend, and those that are known by now."""
     return [window.axis for window in windows if window.axis is not None], {}

@@ -177,7 +177,7 @@ def test_what_a_firmware_must_not_do_is_one_line(
 
 
 def test_half_a_stack_pointer_is_none(tmp_path: Path, arduino: Hardware, shim: Path) -> None:
-    """Of a frame of 254 B the high byte is written first: with the old low one it is 2 B lower."""
+    """Enter a frame of 254 B, its high byte first: with the old low one it is 2 B lower."""
     deep = "volatile uint8_t deep[254]; for (uint8_t i = 0; i < 254; i++) deep[i] = i;"
     found = measured(tmp_path, arduino, shim, model(invoke=deep + "nn_arena[1] = deep[*nn_arena];"))
     assert found.stack_bytes == 254 + 7
