@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -14,8 +14,10 @@ class Line:
     c: str
 
 
-def add_pair(total: str, a: str, b: str) -> Line:
-    """Both products of two words' halves, added to a sum."""
+def add_pair(total: str, a: str, b: str, *, first: bool = False) -> Line:
+    """Both products of two words' halves, added to a sum, or its ``first``."""
+    if first:
+        return Line(f"smuad %[{total}], %[{a}], %[{b}]", f"{total} = nn_add_pair({a}, {b}, 0);")
     return Line(
         f"smlad %[{total}], %[{a}], %[{b}], %[{total}]",
         f"{total} = nn_add_pair({a}, {b}, {total});",
@@ -28,8 +30,8 @@ class Block:
 
     Attributes:
         turn: those, ``rounds`` times; ``rest``: after them.
-        held: types and registers of variables that are changed; ``scratch``: registers of words
-            that lines use, or "", by name.
+        held: types and registers of variables that are changed; ``made``: those that lines set
+            before they read them; ``scratch``: registers of words that lines use, or "", by name.
         before: C in front of the assembly; ``given``: operands that it reads.
         stop: compares, so that "not equal" is another round.
     """
@@ -38,6 +40,7 @@ class Block:
     rest: Sequence[Line] = ()
     rounds: int = 1
     held: Mapping[str, tuple[str, str]]
+    made: Collection[str] = ()
     scratch: Mapping[str, str]
     before: Sequence[str] = ()
     given: Sequence[str] = ()
@@ -53,14 +56,18 @@ class Block:
             f'register uint32_t {name} __asm__("{place}");' if place else f"uint32_t {name};"
             for name, place in self.scratch.items()
         ]
-        changed = [f'[{name}] "+r"({name}_in)' for name in self.held]
+        changed = [
+            f'[{name}] "{"=&" if name in self.made else "+"}r"({name}_in)' for name in self.held
+        ]
         changed += [f'[{name}] "=&r"({name})' for name in self.scratch]
         lines = [
             "#if NN_DSP",
             *words,
             *self.before,
             *(
-                f'register {kind}{name}_in __asm__("{place}") = {name};'
+                f'register {kind}{name}_in __asm__("{place}")'
+                + ("" if name in self.made else f" = {name}")
+                + ";"
                 for name, (kind, place) in self.held.items()
             ),
             "__asm__ volatile(",

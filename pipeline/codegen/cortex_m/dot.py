@@ -6,8 +6,8 @@ those that assembly needs: compilers are told which ones are whose.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 
 from pipeline.codegen.cortex_m.assembly import Block, Line, add_pair
 
@@ -49,7 +49,8 @@ class Dot:
 
     groups: int
     unroll: int
-    packed: bool
+    packed: bool = False
+    halves: bool = False
     taps: int = 1
     stride: int = 1
     wide: int = 0
@@ -59,7 +60,7 @@ class Dot:
     @property
     def pair_bytes(self) -> int:
         """Count the bytes of two output channels' weights."""
-        return 4 * self.groups * self.taps
+        return (4 + 4 * self.halves) * self.groups * self.taps
 
     def columns(self, pixels: int) -> int:
         """Words of a window group, of so many pixels."""
@@ -72,7 +73,8 @@ class Dot:
         rounds = self.groups // self.unroll
         sums = [f"{n}{p}_{k}" for k in range(pairs) for p in range(pixels) for n in "bs"]
         full, loops = pixels * pairs >= FULL, rounds > 1
-        turn = steps.lines(self.unroll if loops else self.groups)
+        made = sums if self.halves and not loops else []
+        turn = steps.lines(self.unroll if loops else self.groups, made)
         rest = steps.lines(self.groups - self.unroll * rounds) if loops else []
         if self.apart and pairs > 1:
             more = self.pair_bytes * (pairs - 1)
@@ -88,6 +90,7 @@ class Dot:
                 "w": ("const int8_t *", "r0"),
                 "x": ("const nn_word_t *", "r1"),
             },
+            made=made,
             scratch={name: "" for name in TEMPORARIES if f" %[{name}]," in text},
             before=[f"const int8_t *{'volatile' if full else 'const'} {end}"] * loops,
             given=[f'[end] "{"m" if full else "r"}"(end)'] * loops,
@@ -103,14 +106,17 @@ class Steps:
     pixels: int
     pairs: int
     beside: int
+    left: set[str] = field(default_factory=set)
 
     @property
     def weights(self) -> int:
         """Bytes of a group that a pointer goes on by."""
-        return 4 * self.dot.taps * (1 if self.dot.apart else self.pairs)
+        return (4 + 4 * self.dot.halves) * self.dot.taps * (1 if self.dot.apart else self.pairs)
 
-    def lines(self, groups: int) -> list[Line]:
-        """List the lines of so many groups, behind which both pointers are moved."""
+    def lines(self, groups: int, made: Collection[str] = ()) -> list[Line]:
+        """List the lines of so many groups, behind which both pointers are moved; ``made``: sums
+        that begin with their first product."""
+        self.left = set(made)
         words = [(g, tap) for g in range(groups) for tap in range(self.dot.taps)]
         at_once = 2 if self.pixels == 1 and self.pairs < 4 else 1
         some = (words[n : n + at_once] for n in range(0, len(words), at_once))
@@ -119,11 +125,14 @@ class Steps:
             found = moving(found, pointer, more, far=pointer == "x" and self.dot.wide > 0)
         return [line for line in found if isinstance(line, Line)]
 
-    def _weight(self, to: str, word: tuple[int, int], pair: int) -> Load:
+    def _weight(self, to: str, word: tuple[int, int], pair: int) -> Iterator[Load]:
         dot = self.dot
         at = word[0] * dot.taps + word[1]
         apart = at + pair * dot.groups * dot.taps
-        return Load(to, "w", 4 * (apart if dot.apart else at * self.pairs + pair))
+        at = apart if dot.apart else at * self.pairs + pair
+        if dot.halves:
+            yield Load("e", "w", 8 * at)
+        yield Load(to, "w", 8 * at + 4 if dot.halves else 4 * at)
 
     def _window(self, to: str, word: tuple[int, int], pixel: int) -> Load:
         dot, (group, tap) = self.dot, word
@@ -131,6 +140,8 @@ class Steps:
         return Load(to, "x", at + pixel * (dot.stride if dot.taps > 1 or dot.wide else 1))
 
     def _widened(self, w: str) -> Iterator[Line]:
+        if self.dot.halves:
+            return
         yield Line(f"sxtb16 %[e], %[{w}]", f"e = nn_even_s8({w});")
         if not self.dot.packed:
             yield Line(f"sxtb16 %[{w}], %[{w}], ror #8", f"{w} = nn_odd_s8({w});")
@@ -140,11 +151,12 @@ class Steps:
 
         def both(w: str, x: int, pixel: int, pair: int) -> Iterator[Line]:
             for total, by in ((f"b{pixel}_{pair}", "e"), (f"s{pixel}_{pair}", w)):
-                yield add_pair(total, by, f"x{x}")
+                yield add_pair(total, by, f"x{x}", first=total in self.left)
+                self.left.discard(total)
 
         if self.pixels > 1:
             for pair in range(self.pairs):
-                yield self._weight("w0", words[0], pair)
+                yield from self._weight("w0", words[0], pair)
                 for p in range(0, self.pixels, 2):
                     some = list(enumerate(range(p, min(p + 2, self.pixels))))
                     if not pair:
@@ -159,7 +171,8 @@ class Steps:
         at_once = 4 if self.pairs < 4 else 2
         for k in range(0, len(every), at_once):
             some_of = [(f"w{m}", *each) for m, each in enumerate(every[k : k + at_once])]
-            yield from (self._weight(w, words[n], pair) for w, n, pair in some_of)
+            for w, n, pair in some_of:
+                yield from self._weight(w, words[n], pair)
             for w, n, pair in some_of:
                 yield from [*self._widened(w), *both(w, n, 0, pair)]
 

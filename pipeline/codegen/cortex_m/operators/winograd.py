@@ -6,6 +6,7 @@ import numpy as np
 
 from pipeline.codegen.binding import form_of, kernel_of
 from pipeline.codegen.cortex_m import step, weights
+from pipeline.codegen.cortex_m.dot import Dot
 from pipeline.codegen.cortex_m.ending import QuickText, wrapped
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
@@ -79,7 +80,7 @@ def compute(job: Job) -> None:
         vacant={0: _halves(alike, m), m + 1: _halves(alike + LIFT * (m == 4), m)},
         shifts=SHIFTS[m],
         pad=op.padding,
-        unroll=unrolled(pairs_of(form), MOST_STEPS),
+        dot=Dot(groups=pairs_of(form), unroll=unrolled(pairs_of(form), MOST_STEPS), halves=True),
         ninth=NINTH,
         end=QuickText.of(end, job.target),
         weights=program.constants.add(
