@@ -17,7 +17,6 @@ from pipeline.codegen.cortex_m import operators as cortex_m
 from pipeline.codegen.int4 import stretches, window
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import copies, sums, writers
-from pipeline.codegen.permutations import first_nibbles
 from pipeline.codegen.program import Program
 from pipeline.codegen.thumb import windows as thumb
 from pipeline.errors import ThimbleError
@@ -91,7 +90,7 @@ def _permute(program: Program, step: Move) -> None:
     box = step.src.box(source.shape, {})
     if step.dst.box(target.shape, {}) != box:
         raise ThimbleError(f"a move of {source.tensor} writes other elements than it reads")
-    taken, given = (first_nibbles(buffer, box) for buffer in (source, target))
+    taken, given = (buffer.addresses(box) for buffer in (source, target))
     program.permute(taken, given, source.nibbles)
 
 

@@ -11,8 +11,7 @@ from pipeline.codegen.c.values import Value
 from pipeline.codegen.constants import c_bits, stored
 from pipeline.codegen.render import render
 from pipeline.codegen.statements import PLACE, Argument, Call
-from pipeline.graph.tensor import Box, IntArray
-from pipeline.plan.vocabulary import Buffer
+from pipeline.graph.tensor import IntArray
 
 BYTE = 2
 """Nibbles."""
@@ -70,11 +69,6 @@ class Permutations:
             moves=self,
             written_out=WRITTEN_OUT if self.avr else 0,
         )
-
-
-def first_nibbles(buffer: Buffer, box: Box) -> IntArray:
-    """Return the first nibbles of the elements of ``box``, in its shape."""
-    return np.broadcast_to(buffer.addresses(box), [stop - start for start, stop in box])
 
 
 def pieces(source: IntArray, target: IntArray, width: int) -> tuple[int, IntArray, IntArray]:

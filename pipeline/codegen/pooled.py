@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from pipeline.codegen.constants import c_bits
-from pipeline.codegen.int4.lines import are_disjoint
 from pipeline.codegen.int4.views import as_pixels, grid
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.program import Program
@@ -140,5 +141,5 @@ def _check_row(sums: Buffer, out: Buffer, row: int, columns: int, channels: int)
     for x in every:
         done: Box = ((row, row + 1), (x, x + 1), (0, channels))
         later: Box = ((row, row + 1), (x + 1, columns), (0, channels))
-        if x + 1 < columns and not are_disjoint(out, done, sums, later):
+        if x + 1 < columns and np.isin(out.cells(done), sums.cells(later)).any():
             raise ThimbleError(f"{out.name}: a finished pixel would overwrite sums still in use")

@@ -78,9 +78,8 @@ def _listed_bytes(plan: Plan) -> int:
 
 def _pixels(buffer: Buffer, piece: Slice) -> IntArray:
     """The first nibbles of elements, (pixels, channels), in the first turn of all loops."""
-    box = piece.box(buffer.shape, defaultdict(int))
-    found = np.broadcast_to(buffer.addresses(box), [stop - start for start, stop in box])
-    return found.reshape(-1, found.shape[-1]).copy()
+    found = buffer.addresses(piece.box(buffer.shape, defaultdict(int)))
+    return found.reshape(-1, found.shape[-1])
 
 
 def _too_large(step: Compute, plan: Plan, graph: Graph, hardware: Hardware) -> str:

@@ -80,7 +80,7 @@ class Places:
         if isinstance(buffer.map, Affine):
             strides = tuple(stride // 2 for stride in buffer.map.strides)
             return Layout(buffer.map.base // 2, strides, buffer.map.rings)
-        cells = np.broadcast_to(buffer.addresses(buffer.box) // 2, buffer.shape)
+        cells = buffer.addresses(buffer.box) // 2
         rank, width = cells.ndim, buffer.bits // 8
         for axes in range(rank + 1):
             steps = _strides(cells, axes, width)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.constants import stored
-from pipeline.codegen.int4.lines import are_disjoint, pixels
+from pipeline.codegen.int4.lines import pixels
 from pipeline.codegen.int4.views import as_pixels
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
@@ -23,7 +23,7 @@ from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.tensor import IntArray, Tensor
-from pipeline.plan.vocabulary import Compute, Finish, Slice
+from pipeline.plan.vocabulary import Finish, Slice
 
 Stretch = tuple[int, ...]
 """First nibbles, of what is read and at last of what is written, and how many follow them."""
@@ -38,19 +38,16 @@ def add(job: Job) -> None:
     at = stored(program.windows.sums, table(op, program.graph.tensors))
     known = Argument(f"&nn_sums4[{PLACE}]", Value(at))
     every = [*(pieces[name] for name in op.operands), step.out]
-    _run(program, op.name, "nn_sum4", _sums(program, every, step), known)
+    _run(program, op.name, "nn_sum4", _sums(job, every), known)
 
 
 def crop(job: Job) -> None:
     op, program, step = job.operator(Rearrange), job.program, job.step
     source, target = program.buffer(step.ins[0]), program.buffer(step.out)
-    box = step.out.box(target.shape, {})
     taken, made = as_pixels(source), as_pixels(target)
-    apart = are_disjoint(source, step.ins[0].box(source.shape, {}), target, box)
     (top, left, _), (down, right, _) = op.starts, op.steps
     cells = (
-        np.stack([taken[top + down * y, left + right * x], made[y, x]])
-        for y, x in pixels(step, box, apart)
+        np.stack([taken[top + down * y, left + right * x], made[y, x]]) for y, x in pixels(job)
     )
     program.windows.copies = True
     _run(program, op.name, "nn_copy4", stretches(op.name, cells))
@@ -59,7 +56,7 @@ def crop(job: Job) -> None:
 def finish(program: Program, op: AveragePool2d, step: Finish) -> None:
     acc, target = program.buffer(step.acc), program.buffer(step.out)
     box = step.out.box(target.shape, {})
-    if not are_disjoint(acc, box, target, box):
+    if not program.parts_apart(step.acc, step.out):
         raise ThimbleError(f"{op.name}: the plan's results overwrite sums still in use")
     places = np.stack([buffer.addresses(box).reshape(-1) for buffer in (acc, target)], axis=1)
     found = stretches(op.name, places[:, :, None], (acc.nibbles, target.nibbles))
@@ -76,19 +73,17 @@ def _run(
         program.run(owner, partial(Call, function, (*known, *places)))
 
 
-def _sums(program: Program, pieces: Sequence[Slice], step: Compute) -> list[Stretch]:
+def _sums(job: Job, pieces: Sequence[Slice]) -> list[Stretch]:
     """List the stretches of a row or of all."""
-    buffers = [program.buffer(piece) for piece in pieces]
+    buffers, step = [job.program.buffer(piece) for piece in pieces], job.step
     box = step.out.box(buffers[-1].shape, {})
     places = zip(buffers, pieces, strict=True)
     whole = [buffer.run(piece.box(buffer.shape, {})) for buffer, piece in places]
     firsts = tuple(first for first in whole if first is not None)
     if len(firsts) == len(whole):
         return [(*firsts, int(np.prod([stop - start for start, stop in box])))]
-    apart = all(are_disjoint(buffers[-1], box, buffer, box) for buffer in buffers[:-1])
     elements = [as_pixels(buffer) for buffer in buffers]
-    order = pixels(step, box, apart)
-    return stretches(step.op, (np.stack([each[at] for each in elements]) for at in order))
+    return stretches(step.op, (np.stack([each[at] for each in elements]) for at in pixels(job)))
 
 
 def stretches(

@@ -120,8 +120,7 @@ def grid(shape: tuple[int, ...]) -> tuple[int, int, int]:
 
 def as_pixels(buffer: Buffer) -> IntArray:
     """The first nibble of every element, (rows, columns, channels)."""
-    elements = np.broadcast_to(buffer.addresses(buffer.box), buffer.shape)
-    return elements.reshape(grid(buffer.shape))
+    return buffer.addresses(buffer.box).reshape(grid(buffer.shape))
 
 
 def cell_at(kind: str, pitch: int, position: str) -> str:

@@ -11,7 +11,7 @@ from pipeline.codegen.c.order import Line, straight
 from pipeline.codegen.constants import stored
 from pipeline.codegen.int4 import avr
 from pipeline.codegen.int4.kernel import Use, Window, WindowKernel
-from pipeline.codegen.int4.lines import Pixel, are_disjoint, pixels
+from pipeline.codegen.int4.lines import Pixel, pixels
 from pipeline.codegen.int4.portable import Portable
 from pipeline.codegen.int4.views import View, as_pixels, grid
 from pipeline.codegen.int4.windows import Windows
@@ -37,8 +37,7 @@ def compute(job: Job) -> None:
     in_slice, *_ = [job.given(name) for name in (window.source.name, *job.op.parameters)]
     in_buffer = program.buffer(in_slice)
     in_view, out_view = windows.tables.view(in_buffer), windows.tables.view(out_buffer)
-    in_box, out_box = in_slice.box(in_buffer.shape, {}), step.out.box(out_buffer.shape, {})
-    order = pixels(step, out_box, are_disjoint(in_buffer, in_box, out_buffer, out_box))
+    order = pixels(job)
     windows.edges |= any(window.padding)
     kernel = _kernel(windows, window, in_view, out_view)
     lines = _lines(window, order, in_view, out_view)

@@ -14,7 +14,6 @@ from pipeline.codegen.c.values import Span, Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job, arena_view, shape_text
 from pipeline.codegen.int8.rows import made_row, row_view, stretches
-from pipeline.codegen.permutations import first_nibbles
 from pipeline.codegen.program import Program
 from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.errors import ThimbleError
@@ -104,7 +103,7 @@ def reshape(job: Job) -> None:
             _block(job.program, op.name, about, view, out, bytes_, job.apart)
         return
     buffers = job.program.buffer(piece), job.program.buffer(job.step.out)
-    taken, given = (first_nibbles(buffer, buffer.box).reshape(-1, 1) for buffer in buffers)
+    taken, given = (buffer.addresses(buffer.box).reshape(-1, 1) for buffer in buffers)
     job.program.permute(taken, given, buffers[0].nibbles, about)
 
 
@@ -156,9 +155,9 @@ def _one_by_one(job: Job, op: Rearrange) -> None:
     box = tuple((part.start.const, part.stop.const) for part in job.box)
     at = np.ogrid[tuple(slice(*side) for side in box)]
     read = zip(op.axes, op.repeats, op.steps, op.starts, strict=True)
-    every = first_nibbles(source, source.box)
+    every = source.addresses(source.box)
     taken = every[tuple(at[axis] // by * step + low for axis, by, step, low in read)]
-    job.program.permute(taken, first_nibbles(out, box), source.nibbles, op.name)
+    job.program.permute(taken, out.addresses(box), source.nibbles, op.name)
 
 
 def _whole(number: Value, of: int) -> bool:
@@ -175,7 +174,7 @@ def move(program: Program, step: Move) -> None:
     fixed = fixed and source.copies == target.copies == 1
     if fixed and not (apart or _in_one_piece(view, out)):
         box = tuple((part.start.const, part.stop.const) for part in out.box)
-        taken, given = (first_nibbles(buffer, box) for buffer in (source, target))
+        taken, given = (buffer.addresses(box) for buffer in (source, target))
         program.permute(taken, given, source.nibbles, name)
         return
     _copy(program, name, name, view, out, apart)
