@@ -33,7 +33,7 @@ def order(rows: int, row: int) -> IntArray:
 
 def pairs(count: int, step: int) -> IntArray:
     """(groups, step): channels computed together; the last group begins early enough."""
-    first = np.minimum(np.arange(0, count, step), count - step)
+    first = np.minimum(np.arange(0, count, step), max(0, count - step))
     return first[:, None] + np.arange(step)
 
 
@@ -88,6 +88,21 @@ def met(job: Job, some: Rows) -> tuple[IntArray, IntArray]:
     flat = every[:, rows.start : rows.stop, columns.start : columns.stop].reshape(len(every), -1)
     never = every.sum((1, 2, 3)) - flat.sum(1)
     return flat, never * job.tensor(op.inputs[0]).zero_point
+
+
+def once(values: IntArray, places: IntArray, step: int, packed: bool) -> IntArray:
+    """``paired``, for sums that must not be added to twice: channels that a group before has, or
+    that there are none of, have weights of zeros.
+
+    Args:
+        values: (channels, elements); ``step``: channels of a group.
+    """
+    count = len(values)
+    groups = pairs(count, step)
+    again = groups < np.arange(0, count, step)[:, None]
+    zeros = np.zeros_like(values[:1]).repeat(step, axis=0)
+    groups = np.where(again, count, groups)
+    return paired(np.concatenate([values, zeros]), places, groups, packed)
 
 
 def by_fours(words: int, most: int) -> int:

@@ -15,13 +15,12 @@ from pipeline.kernels.cortex_m.by_row.convolution import (
     RowSpatial,
     RowWide,
 )
-from pipeline.kernels.cortex_m.by_row.dense import RowDense
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
 from pipeline.kernels.cortex_m.by_row.depthwise_wide import RowDepthwiseWide
 from pipeline.kernels.cortex_m.by_row.layout import best_pixels
 from pipeline.kernels.cortex_m.by_row.pool import RowPool
 from pipeline.kernels.cortex_m.conv2d import Convolution
-from pipeline.kernels.cortex_m.dense import DenseLayer
+from pipeline.kernels.cortex_m.dense import DenseLayer, RowDense
 from pipeline.kernels.cortex_m.depthwise import Depthwise
 from pipeline.kernels.cortex_m.elements import Elements, GatheredElements, RowElements
 from pipeline.kernels.cortex_m.fast import Fast

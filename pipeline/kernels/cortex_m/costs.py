@@ -19,7 +19,7 @@ def costs(cpu: str, kernel: str) -> Counts:
 CODE_BYTES = {
     "row_added": 74,
     "row_conv2d": 1143,
-    "row_dense": 503,
+    "row_dense": 798,
     "row_depthwise": 680,
     "row_depthwise_wide": 1022,
     "row_elements": 262,
@@ -157,9 +157,11 @@ COSTS = {
         "shift": (0.555, 0.945, 1.07),
     },
     "row_dense": {
-        "word of an output": (5.92, 3.76, 6.43),
-        "word of a group": (8.78, 3.23, 4.87),
-        "output": (13.6, 12.2, 5.62),
+        "word of a group": (2.38, 3.31, 3.91),
+        "word of a channel": (3.74, 1.27, 3.19),
+        "round": (8.38, 6.46, 7.84),
+        "output": (20.2, 13.1, 17.9),
+        "word of the input": (11.2, 6.76, 10.2),
     },
     "row_depthwise": {
         "output": (11.0, 9.9, 11.1),

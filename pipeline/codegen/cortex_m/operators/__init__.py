@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from pipeline.codegen.cortex_m.by_row import added as row_added
 from pipeline.codegen.cortex_m.by_row import convolution as row_convolution
-from pipeline.codegen.cortex_m.by_row import dense as row_dense
 from pipeline.codegen.cortex_m.by_row import depthwise as row_depthwise
 from pipeline.codegen.cortex_m.by_row import depthwise_wide as row_depthwise_wide
 from pipeline.codegen.cortex_m.by_row import pool as row_pool
@@ -39,7 +38,7 @@ WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.pool": pool.compute,
     "cortex_m.row_added": row_added.compute,
     "cortex_m.row_conv2d": row_convolution.compute,
-    "cortex_m.row_dense": row_dense.compute,
+    "cortex_m.row_dense": dense.by_row,
     "cortex_m.row_depthwise": row_depthwise.compute,
     "cortex_m.row_depthwise_wide": row_depthwise_wide.compute,
     "cortex_m.row_elements": elements.by_row,

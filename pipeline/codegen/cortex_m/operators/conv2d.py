@@ -23,7 +23,6 @@ from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.accumulate import passes
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.conv2d import MOST_WORDS, Rows, pixels_of
 from pipeline.kernels.cortex_m.inner import can_pack
 from pipeline.kernels.cortex_m.quick import channel_sums
@@ -75,22 +74,11 @@ def accumulate(job: Job) -> None:
         ),
         weights=job.program.constants.add(
             op.name, f"passes_{at_once}", "int8_t",
-            np.stack([_once(each, places, packed) for each in flat]),
+            np.stack([weights.once(each, places, 2, packed) for each in flat]),
             f"{op.name}: c_in / {at_once}, then two channels by two elements",
             job.in_flash(name), 4,
         ),
     )  # fmt: skip
-
-
-def _once(values: IntArray, places: IntArray, packed: bool) -> IntArray:
-    """The stream of one pass. ``values``: (channels, elements). Of an odd number of channels the
-    last pair's first is done already: zeros."""
-    count = len(values)
-    pairs = weights.pairs(count, 2)
-    if count % 2:
-        values = np.concatenate([values, np.zeros_like(values[:1])])
-        pairs[-1, 0] = count
-    return weights.paired(values, places, pairs, packed)
 
 
 def _call(
