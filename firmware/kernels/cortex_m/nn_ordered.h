@@ -8,30 +8,29 @@
 
 #define NN_INLINE static inline __attribute__((always_inline))
 
-/* Two rows of inputs with two of weights: x0 w0, x1 w0, x0 w1, x1 w1. A function of its own: it needs all registers, so
- * that inside of a kernel each product would take up to half as long again, depending on what is around. */
-static NN_NOCLONE NN_NOINLINE __attribute__((unused)) void nn_dot_2x2(
-    const int8_t *x0, const int8_t *x1, const int8_t *w0, const int8_t *w1, int32_t count, uint32_t less, int32_t *sum) {
-    const int32_t other = (int32_t)(x1 - x0), next = (int32_t)(w1 - w0);
-    const int8_t *const end = x0 + (count & ~3);
+/* Two rows of weights with one or `two` of inputs, the second `other` bytes further on: x0 w0, x1 w0, x0 w1, x1 w1. */
+NN_INLINE void nn_rows_dot(const int8_t *x, int32_t other, const int8_t *w0, const int8_t *w1, int32_t count, uint32_t less,
+                      int32_t *sum, int two) {
+    const int32_t next = (int32_t)(w1 - w0);
+    const int8_t *const end = x + (count & ~3);
     int32_t a = sum[0], b = sum[1], c = sum[2], d = sum[3];
-    while (x0 < end) {
-        const uint32_t left = nn_load_word(x0), right = nn_load_word(x0 + other);
+    while (x < end) {
+        const uint32_t left = nn_load_word(x), right = two ? nn_load_word(x + other) : 0;
         const uint32_t odd_0 = nn_add_odd_s8(less, left), odd_1 = nn_add_odd_s8(less, right);
         const uint32_t even_0 = nn_add_even_s8(less, left), even_1 = nn_add_even_s8(less, right);
         uint32_t word = nn_load_word(w0 + next), even = nn_even_s8(word), odd = nn_odd_s8(word);
         c = nn_add_pair(odd_0, odd, nn_add_pair(even_0, even, c));
-        d = nn_add_pair(odd_1, odd, nn_add_pair(even_1, even, d));
+        d = two ? nn_add_pair(odd_1, odd, nn_add_pair(even_1, even, d)) : d;
         word = nn_load_word(w0);
         even = nn_even_s8(word);
         odd = nn_odd_s8(word);
         a = nn_add_pair(odd_0, odd, nn_add_pair(even_0, even, a));
-        b = nn_add_pair(odd_1, odd, nn_add_pair(even_1, even, b));
-        x0 += 4;
+        b = two ? nn_add_pair(odd_1, odd, nn_add_pair(even_1, even, b)) : b;
+        x += 4;
         w0 += 4;
     }
-    for (count = count > 0 ? count & 3 : 0; count > 0; count--, x0++, w0++) {
-        const int32_t left = *x0 + nn_low(less), right = x0[other] + nn_low(less);
+    for (count = count > 0 ? count & 3 : 0; count > 0; count--, x++, w0++) {
+        const int32_t left = *x + nn_low(less), right = two ? x[other] + nn_low(less) : 0;
         a += left * *w0;
         b += right * *w0;
         c += left * w0[next];
@@ -43,26 +42,11 @@ static NN_NOCLONE NN_NOINLINE __attribute__((unused)) void nn_dot_2x2(
     sum[3] = d;
 }
 
-/* One row of inputs with two of weights. */
-NN_INLINE void nn_dot_1x2(const int8_t *x, const int8_t *w0, const int8_t *w1, int32_t count, uint32_t less,
-                          int32_t *sum) {
-    int32_t a = sum[0], b = sum[1];
-    for (; count >= 4; count -= 4) {
-        const uint32_t given = nn_load_word(x), first = nn_load_word(w0), second = nn_load_word(w1);
-        const uint32_t even = nn_add_even_s8(less, given), odd = nn_add_odd_s8(less, given);
-        a = nn_add_pair(odd, nn_odd_s8(first), nn_add_pair(even, nn_even_s8(first), a));
-        b = nn_add_pair(odd, nn_odd_s8(second), nn_add_pair(even, nn_even_s8(second), b));
-        x += 4;
-        w0 += 4;
-        w1 += 4;
-    }
-    for (; count > 0; count--) {
-        const int32_t given = *x++ + nn_low(less);
-        a += given * *w0++;
-        b += given * *w1++;
-    }
-    sum[0] = a;
-    sum[1] = b;
+/* A function of its own: it needs all registers, so that inside of a kernel each product would take up to half as long
+ * again, depending on what is around. */
+static NN_NOCLONE NN_NOINLINE __attribute__((unused)) void nn_dot_2x2(
+    const int8_t *x, int32_t other, const int8_t *w0, const int8_t *w1, int32_t count, uint32_t less, int32_t *sum) {
+    nn_rows_dot(x, other, w0, w1, count, less, sum, 1);
 }
 
 #endif

@@ -4,10 +4,9 @@ a window of the arena, whose elements are in the tensor's order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pipeline.codegen.c.values import Span, Value
+from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.constants import Array
 from pipeline.codegen.int8.job import Job
@@ -50,21 +49,12 @@ TAPS_FIRST = (3, 1, 2, 0)
 """Order of a table in which those of one tap are side by side for all channels, of depth 1."""
 
 
-def weights(
-    job: Job,
-    axes: tuple[int, ...] = (),
-    taken: Sequence[Span] | None = None,
-) -> Weights:
-    """
-    Args:
-        axes: of the tensor in the order in which a table has them, if not its own.
-        taken: indices of all axes but the first, if not what the step names.
-    """
+def weights(job: Job, axes: tuple[int, ...] = ()) -> Weights:
+    """``axes``: of the tensor in the order in which a table has them, if not its own."""
     name = job.op.parameters[0]
     if not job.held(name):
         return Weights(table(job, job.op, axes))
     box = job.program.box(job.given(name))
-    box = (box[0], *taken) if taken else box
     view = job.view(NAME, job.given(name), box, ring_axes=len(box))
     axes_of_view = zip("oyx"[: len(box) - 1] + "c", view.box, strict=True)
     starts = {f"{NAME}_{axis}": part.start for axis, part in axes_of_view}

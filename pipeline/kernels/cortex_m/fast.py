@@ -21,12 +21,14 @@ class Fast(Kernel):
         core: its set's name; ``word``: its own in that.
         takes: what it is for, to say why it is not for something else.
         costs: its prices where it is for one core; None: those that were fitted for ``cpu``.
+        of_windows: weights lie in windows.
     """
 
     core: ClassVar[str] = "cortex_m"
     word: ClassVar[str]
     takes: ClassVar[str]
     costs: ClassVar[Counts | None] = None
+    of_windows: ClassVar[bool] = False
 
     def __init__(self, cpu: str = "cortex-m4") -> None:
         self.cpu = cpu
@@ -37,7 +39,7 @@ class Fast(Kernel):
         return f"{self.core}.{self.word}"
 
     def why_not(self, form: Form) -> str:
-        if any(name in form.parts for name in form.op.parameters):
+        if not self.of_windows and any(name in form.parts for name in form.op.parameters):
             return f"{self.name} reads weights in an order of its own, which no window has"
         narrow = all(form.graph.tensors[name].dtype.bits == 8 for name in form.parts)
         return "" if narrow and self.can(form) else f"{self.name} is for {self.takes}"

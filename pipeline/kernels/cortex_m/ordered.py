@@ -15,21 +15,20 @@ from pipeline.kernels.work import Counts, made, positions
 class Ordered(Fast):
     """Kernel for weights in a window, ordered as the tensor has them."""
 
-    def why_not(self, form: Form) -> str:
+    of_windows = True
+
+    def can(self, form: Form) -> bool:
         op, tensors = form.op, form.graph.tensors
         weights = form.parts.get(op.parameters[0]) if op.parameters else None
-        can = (
+        return (
             weights is not None
             and not form.partial
             and not form.overlaps
             and not any(weights.rings[1:])
             and not weights.around[0]
-            and str(form.source.dtype) == "int8"
-            and str(tensors[op.parameters[0]].dtype) == "int8"
+            and all(str(tensors[name].dtype) == "int8" for name in (op.inputs[0], op.parameters[0]))
             and tensors[op.parameters[0]].zero_point == 0
-            and self.can(form)
         )
-        return "" if can else f"{self.name} is for {self.takes}"
 
 
 class OrderedConvolution(Ordered):
@@ -44,6 +43,7 @@ class OrderedConvolution(Ordered):
             and op.dilation == (1, 1)
             and form.in_packed_rows(op.inputs[0])
             and not form.parts[op.inputs[0]].around[2]
+            and super().can(form)
         )
 
     def counts(self, form: Form) -> Counts:
@@ -71,8 +71,8 @@ class OrderedDense(Ordered):
     takes = "dense layers, weights in a window, of an input in one piece, all of int8"
 
     def can(self, form: Form) -> bool:
-        name = form.op.inputs[0]
-        return isinstance(form.op, Dense) and form.in_one_piece(name) and form.covers(name)
+        name, taken = form.op.inputs[0], isinstance(form.op, Dense) and super().can(form)
+        return taken and form.in_one_piece(name) and form.covers(name)
 
     def counts(self, form: Form) -> Counts:
         return {"word, two channels": pairs(made(form)) * prod(form.source.shape) / 4}
