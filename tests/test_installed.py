@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -14,17 +15,22 @@ import pytest
 from pipeline.home import ROOT
 from tests.runner.project import clean_environment
 
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 MAIN = ("hardware=arduino", "strategy=herringbone", "data=synthetic", "train=smoke")
 
 
 def installed(folder: Path) -> Path:
-    """The environment of a user: what the project depends on, and its wheel."""
+    """Make the environment of a user: what the project depends on, and the wheel of its source."""
     pip = [sys.executable, "-m", "pip"]
-    wheel = [*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT)]
+    source = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)]
+    subprocess.run(source, cwd=ROOT, check=True, capture_output=True)
+    (archive,) = folder.glob("*.tar.gz")
+    wheel = [*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, archive]
     subprocess.run(wheel, check=True)
-    (built,) = folder.glob("*.whl")
-    names = {name.partition("/")[0] for name in zipfile.ZipFile(built).namelist()}
-    assert len(names) == 2 and "thimble" in names, names
+    (built,) = folder.glob(f"*-{VERSION}-*.whl")
+    files = zipfile.ZipFile(built).namelist()
+    assert {name.partition(".dist-info/")[2] for name in files} >= {"licenses/LICENSE"}, files
+    assert len({name.partition("/")[0] for name in files}) == 2 and "thimble/run.py" in files
     made = folder / "environment"
     venv.create(made, with_pip=False)
     packages = made / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
@@ -52,7 +58,9 @@ def test_the_main_command_where_it_is_installed(tmp_path: Path) -> None:
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
-    assert run("thimble", "--version") == "Thimble 0.1.0\n"
+    assert f"\nversion: {VERSION}\n" in (ROOT / "CITATION.cff").read_text()
+    assert (ROOT / "CHANGELOG.md").read_text().startswith(f"# Changelog\n\n## {VERSION} (")
+    assert run("thimble", "--version") == f"Thimble {VERSION}\n"
     assert "arduino" in run("thimble", "doctor")
     found = json.loads(run("thimble", *MAIN, "output=json", "tracking=wait"))
     assert found["status"] == "ok" and found["sram_bytes"] <= 2048
