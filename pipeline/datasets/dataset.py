@@ -53,11 +53,16 @@ def seen(data: Arrays) -> Arrays:
 
 @dataclass(frozen=True)
 class Dataset(ABC):
-    """``validation`` images are held out of the training set, 0 for a tenth of it; the test set is
-    only for the end.
+    """Images or sounds in three parts: training, validation, and test for the end.
 
     Attributes:
         labelled: something can be learned from it.
+        validation: images held out of the training set; 0: a tenth of it.
+        path: file or folder that has the data; a public set is fetched if it is empty.
+        train, test: images, or sounds, in that part.
+        seed: random seed of the data set; the run's ``seed`` does not change it.
+        classes: how many.
+        shape: height, width, channels of an image.
     """
 
     labelled: ClassVar[bool] = True
@@ -84,7 +89,11 @@ class Dataset(ABC):
 
 @dataclass(frozen=True)
 class FetchedDataset(Dataset):
-    """A public set of pinned files. ``path`` is a local folder that is looked into first."""
+    """A public set of pinned files.
+
+    Attributes:
+        path: local folder with the files; empty, or where they are missing: they are fetched.
+    """
 
     path: str = ""
 

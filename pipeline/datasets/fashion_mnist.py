@@ -13,7 +13,9 @@ from pipeline.datasets.store import File, Source, listed
 
 @dataclass(frozen=True)
 class FashionMnist(FetchedDataset):
-    """Hashes are of the unpacked files: the packages compress them differently."""
+    """Fashion-MNIST: 70,000 pieces of clothing, 28x28 pixels in grey.
+
+    Hashes are of the unpacked files: the packages compress them differently."""
 
     title: ClassVar[str] = "fashion_mnist"
     files: ClassVar[tuple[File, ...]] = listed(

@@ -36,11 +36,15 @@ class FolderDataset(Dataset):
     """``path`` has a folder for each class; or ``train`` and perhaps ``validation`` and ``test``,
     with these in them. Labels number the classes of the training images in alphabetical order.
 
-    PNG, JPEG, BMP and WebP images become ``shape`` = (h, w, c): ``resize`` is ``crop`` (scaled, the
-    centre kept), ``stretch`` or ``none``. ``.npy`` arrays, (h, w, c), (h, w) or (length,), of uint8
-    or what ``raw`` takes for it, have that shape already. No ``shape`` is that of the first image.
-    ``validation`` and ``test`` are how many images are held out where they have no folder; 0 is a
-    tenth and a fifth.
+    PNG, JPEG, BMP and WebP images are brought to ``shape``. ``.npy`` arrays, (h, w, c), (h, w) or
+    (length,), of uint8 or what ``raw`` takes for it, have that shape already.
+
+    Attributes:
+        path: the folder.
+        shape: height, width, channels; empty: those of the first image.
+        resize: ``crop`` (scaled, the centre kept), ``stretch`` or ``none``.
+        validation: images held out where there is no folder of them; 0: a tenth.
+        test: the same for the test set; 0: a fifth.
     """
 
     path: str = ""

@@ -13,6 +13,8 @@ from pipeline.datasets.store import File, Source, listed
 
 @dataclass(frozen=True)
 class Mnist(FetchedDataset):
+    """MNIST: 70,000 handwritten digits, 28x28 pixels in grey."""
+
     title: ClassVar[str] = "mnist"
     files: ClassVar[tuple[File, ...]] = listed(
         """

@@ -19,11 +19,15 @@ KEY = "data.path"
 
 @dataclass(frozen=True)
 class Npz(Dataset):
-    """``path`` holds ``train_images``, ``train_labels``, ``test_images`` and ``test_labels``.
+    """Your own images in one .npz: train_images, train_labels, test_images and test_labels.
 
     Images are (n, h, w, c), (n, h, w) or, signals, (n, length); of uint8, or what ``raw`` takes for
-    it. Labels are integers of 0…255, (n,) or (n, 1). ``shape`` is the (h, w, c) that the network
-    takes; with none, images stay as they are, and a signal becomes (1, length, 1).
+    it. Labels are integers of 0…255, (n,) or (n, 1).
+
+    Attributes:
+        path: the file.
+        shape: height, width, channels that the network takes; empty: images stay as they are, and
+            a signal becomes (1, length, 1).
     """
 
     path: str = ""

@@ -56,9 +56,12 @@ def part_of(name: str, validation_pct: float = 10, testing_pct: float = 10) -> s
 
 @dataclass(frozen=True)
 class SpeechCommands(Dataset):
-    """``path``: the archive ``speech_commands_v0.02.tar.gz``, or 0.01, or what it unpacks to.
+    """Speech Commands; its lists say which files are for validation and for testing, or, where
+    they are missing, a hash of the speaker does.
 
-    Which files are for validation and for testing its lists say; where they are missing, the hash.
+    Attributes:
+        path: the archive ``speech_commands_v0.02.tar.gz``, or 0.01, or the folder it unpacks to.
+        validation: not used: the archive's own split counts.
     """
 
     path: str = ""

@@ -41,7 +41,7 @@ NOISE = (10, 1_000)
 @dataclass(frozen=True)
 class SpokenKeywords(FetchedDataset):
     """``train``, ``validation`` and ``test`` sounds, evenly of all twelve classes; the voices of
-    the three are different ones. ``seed`` is the set's own."""
+    the three are different ones."""
 
     validation: int = 1_200
     train: int = 12_000

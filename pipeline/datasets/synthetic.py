@@ -16,10 +16,7 @@ GLYPH_CELLS = 4
 
 @dataclass(frozen=True)
 class Synthetic(Dataset):
-    """``classes`` glyphs, each image one of them, shifted by a pixel or two, dimmed and noisy.
-
-    ``seed`` is the set's own, so that runs with any seed see the same images.
-    """
+    """Made-up glyphs for tests, each shifted by a pixel or two, dimmed and noisy."""
 
     validation: int = 100
     train: int = 400

@@ -17,7 +17,7 @@ LOW_HZ, HIGH_HZ = 200, 3_500
 @dataclass(frozen=True)
 class Tones(Dataset):
     """Each of the twelve classes a height, of any loudness, for half a second somewhere in the one
-    that a sound has; with noise. ``seed`` is the set's own."""
+    that a sound has; with noise."""
 
     validation: int = 24
     train: int = 96

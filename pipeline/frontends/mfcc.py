@@ -53,7 +53,10 @@ SCALE_BITS = 14
 class Mfcc(Frontend):
     """``coefficients`` of ``frames`` windows, as int8 of ``scale`` and ``zero_point``, plus 128.
 
-    ``level``: the sample that counts as 1.
+    Attributes:
+        coefficients, frames: columns and rows of the network's input; a row is 20 ms of sound.
+        level: the sample that counts as 1.
+        scale, zero_point: those of the network's input.
     """
 
     coefficients: int = 10

@@ -13,6 +13,8 @@ from pipeline.errors import ThimbleError
 
 @dataclass(frozen=True)
 class NoFrontend:
+    """The network takes the data as it is: no sounds."""
+
     state_bytes: ClassVar[int] = 0
     row_us: ClassVar[float] = 0.0
 

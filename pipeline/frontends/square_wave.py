@@ -43,6 +43,10 @@ class SquareWave(Frontend):
     chunks of ``chunk`` samples; ``history`` (H) chunks make a frame.
 
     ``floor``: what is taken off the logarithm, in sixteenths of an octave of power.
+
+    Attributes:
+        low_hz, high_hz: the lowest and the highest frequency; the others are evenly spaced in
+            octaves.
     """
 
     bins: int = 24

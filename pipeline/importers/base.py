@@ -20,8 +20,12 @@ LARGEST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Imported(ABC):
-    """A network from the user's file ``path``: neither trained nor pruned here, it ``enters`` the
-    stages at ``quantize``."""
+    """A network from the user's file: neither trained nor pruned here.
+
+    Attributes:
+        path: the file, relative to the folder in which the command is typed.
+        enters: the first stage that has the network.
+    """
 
     path: str
     enters: str = "quantize"

@@ -16,7 +16,11 @@ from pipeline.models.network import Model
 @dataclass(frozen=True)
 class Autoencoder(Model):
     """Five frames of 128 log-mel energies, as one pixel of 640 channels, come out again as
-    ``classes`` = 640 outputs. ``widths`` are those of the hidden layers."""
+    ``classes`` = 640 outputs.
+
+    Attributes:
+        widths: outputs of each hidden layer.
+    """
 
     input_shape: tuple[int, int, int] = (1, 1, 640)
     classes: int = 640

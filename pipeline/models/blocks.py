@@ -62,7 +62,11 @@ INTEGERS = ("channels", "kernel", "stride")
 
 @dataclass(frozen=True)
 class Blocks(Model):
-    """``blocks`` as described above; ``activation`` follows every convolution but projections."""
+    """A network as a list of blocks; ``activation`` follows every convolution but projections.
+
+    Attributes:
+        blocks: kind and options of each: docs/zoo.md, a list of blocks.
+    """
 
     input_shape: tuple[int, int, int] = (96, 96, 3)
     classes: int = 2

@@ -22,6 +22,11 @@ class DsCnn(Model):
     """A spectrogram (frames, coefficients, 1), a ``kernel`` = (h, w) convolution of ``stride``
     (h, w) and ``channels[0]`` channels, then a separable 3x3 convolution for each further number of
     channels; the first of them has ``second_stride``. All convolutions have biases, as published.
+
+    Attributes:
+        channels: of the first convolution, then of each separable one.
+        kernel, stride: height and width, of the first convolution.
+        second_stride: of the first separable convolution.
     """
 
     input_shape: tuple[int, int, int] = (49, 10, 1)

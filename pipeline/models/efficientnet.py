@@ -32,7 +32,11 @@ STEM, LAST, SQUEEZE = 32, 1280, 4
 
 @dataclass(frozen=True)
 class EfficientNet(Model):
-    """``headless``: without the last convolution."""
+    """EfficientNet-B0.
+
+    Attributes:
+        headless: without the last convolution.
+    """
 
     input_shape: tuple[int, int, int] = (160, 160, 3)
     classes: int = 1000

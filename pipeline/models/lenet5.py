@@ -17,6 +17,8 @@ from pipeline.models.network import Model
 
 @dataclass(frozen=True)
 class LeNet5(Model):
+    """LeNet-5; ``activation`` follows convolutions and dense layers."""
+
     activation: str = "tanh"
 
     def build(self) -> nn.Sequential:

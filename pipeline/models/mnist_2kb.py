@@ -16,7 +16,13 @@ from pipeline.models.network import Model, PixelPool
 
 @dataclass(frozen=True)
 class Mnist2kb(Model):
-    """``channels`` of the convolutions; their ``kernel`` is square."""
+    """The network for 2 KB of Gural & Murmann (2019): convolutions, a maximum, a dense layer.
+
+    Attributes:
+        channels: of each convolution.
+        kernel: rows and columns of each convolution.
+        input_pool: pixels of the image that become one of 4 bits, along each side.
+    """
 
     channels: tuple[int, ...] = (5, 8, 11)
     kernel: int = 3

@@ -23,8 +23,11 @@ STAGES = (
 
 @dataclass(frozen=True)
 class MobileNetV1(Model):
-    """``width`` is the paper's α: a factor on every layer's channels. ``bias``: convolutions have
-    one beside their normalization, as MLPerf Tiny's have."""
+    """MobileNetV1; ``width`` is the paper's α.
+
+    Attributes:
+        bias: convolutions have one beside their normalization, as MLPerf Tiny's have.
+    """
 
     input_shape: tuple[int, int, int] = (224, 224, 3)
     classes: int = 1000

@@ -31,8 +31,11 @@ STAGES = (
 
 @dataclass(frozen=True)
 class MobileNetV2(Model):
-    """``width`` is a factor on every layer's channels; the last convolution never has fewer than
-    1,280."""
+    """MobileNetV2; whatever its ``width``, the last convolution has 1,280 channels or more.
+
+    Attributes:
+        early_downsampling: Pex's modification: the first block halves the image, not the second.
+    """
 
     input_shape: tuple[int, int, int] = (224, 224, 3)
     classes: int = 1000

@@ -68,7 +68,14 @@ class ResidualUnit(nn.Module):
 
 @dataclass(frozen=True)
 class Model(ABC):
-    """A network's shape as the config gives it."""
+    """A network's shape as the config gives it.
+
+    Attributes:
+        input_shape: height, width, channels.
+        classes: outputs.
+        width: a factor on every layer's channels.
+        activation: after each convolution: relu, relu6, silu, hardswish or tanh.
+    """
 
     input_shape: Shape = (28, 28, 1)
     classes: int = 10

@@ -38,6 +38,7 @@ class OneBlock(Model):
             outputs for each input channel, with a 1 × 1 behind it.
         kernel, stride: rows, columns.
         same: padding keeps the image's size, where the stride is 1.
+        channels: outputs of a convolution, or of the 1 × 1.
     """
 
     block: Block = "convolution"

@@ -42,8 +42,14 @@ def unit(depth: int, channels: int, dilation: int = 1) -> nn.Sequential:
 
 @dataclass(frozen=True)
 class Res(Model):
-    """``convolutions`` after the first one; with ``dilated``, number i of them (from 0) reaches
-    2**(i // 3) pixels; ``pool`` is the window (h, w) after the first one, 1x1 for none."""
+    """A residual network for keywords: convolutions of one number of channels.
+
+    Attributes:
+        channels: of every convolution.
+        convolutions: how many after the first one.
+        dilated: number i of them (from 0) reaches 2**(i // 3) pixels.
+        pool: window (h, w) of an average after the first one; [1,1] for none.
+    """
 
     input_shape: tuple[int, int, int] = (49, 10, 1)
     classes: int = 12

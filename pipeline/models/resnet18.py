@@ -38,8 +38,14 @@ class BasicBlock(nn.Module):
 
 @dataclass(frozen=True)
 class ResNet18(Model):
-    """``blocks`` for each of ``channels``; all but the first stage halve the image. The stem is a
-    convolution of ``stem`` (kernel, stride), and, ``pooled``, a maximum of 3x3 at stride 2."""
+    """ResNet18, and networks like it; all stages but the first halve the image.
+
+    Attributes:
+        channels: of each stage.
+        blocks: residual blocks in each stage.
+        stem: kernel and stride of the first convolution.
+        pooled: a 3x3 maximum of stride 2 follows it.
+    """
 
     input_shape: tuple[int, int, int] = (224, 224, 3)
     classes: int = 1000

@@ -16,7 +16,11 @@ from pipeline.models.resnet18 import BasicBlock
 
 @dataclass(frozen=True)
 class ResNet8(Model):
-    """One residual block for each of ``channels``; all but the first halve the image."""
+    """One residual block for each stage; all but the first halve the image.
+
+    Attributes:
+        channels: of each stage.
+    """
 
     input_shape: tuple[int, int, int] = (32, 32, 3)
     classes: int = 10

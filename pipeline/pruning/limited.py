@@ -16,15 +16,17 @@ from pipeline.training.augment import Distorting
 class Limited(Distorting, Pruning):
     """
     Attributes:
-        pmu_bytes, weight_bytes, macs, latency_us: what the network may need at most, 0 for no
-            limit, by the plan of ``strategy`` for ``hardware``.
-        epochs: of fine-tuning, and of what a method trains before; the epoch best on the validation
-            images counts.
-        rate: up to which the learning rate rises; 0 is 0.05.
-        batch, momentum, decay, images: as in ``pipeline.training.float_only``.
-        label_share: of the loss; the rest is learned from the network before it was pruned, at
-            ``temperature``.
-        strategy, hardware, passes: those of the rest of the config.
+        pmu_bytes, weight_bytes, macs, latency_us: limit on the plan that ``strategy`` makes for
+            ``hardware``; 0: none.
+        epochs: epochs of all training here; the one best on the validation images counts. 0: none.
+        rate: the learning rate's greatest value; 0 is 0.05.
+        label_share: share of the labels in the loss; the rest is learned from the outputs of the
+            unpruned network, divided by ``temperature``.
+        temperature: see ``label_share``.
+        batch: images a step.
+        momentum, decay: of the optimizer; decay of layers' weights alone.
+        images: training images used; 0 is all.
+        strategy, hardware, passes: taken from the rest of the config; not to be set here.
     """
 
     pmu_bytes: int = 0

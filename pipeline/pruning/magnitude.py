@@ -25,9 +25,9 @@ from pipeline.training.environment import Run
 class Magnitude(ChannelPruning):
     """
     Attributes:
-        ratio: of the channels of every layer that go where there are no limits; with limits the
-            weakest of the whole network go.
-        rate: of a chain for the 4-bit format 0 is 0.003.
+        ratio: share of every layer's channels that goes, where there are no limits; with limits
+            the weakest of the whole network go.
+        rate: the learning rate's greatest value; 0 is 0.05, or 0.003 for a chain in 4 bits.
     """
 
     ratio: float = 0.25

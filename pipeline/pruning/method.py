@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pipeline.artifacts import Arrays
 from pipeline.budget import UNITS
@@ -51,7 +51,7 @@ class Pruned:
 class Pruning(ABC):
     """``changes`` is False for the method that leaves everything as it is."""
 
-    changes: bool = True
+    changes: ClassVar[bool] = True
 
     @abstractmethod
     def prune(self, model: Model, weights: Arrays, data: Arrays, run: Run) -> Pruned:

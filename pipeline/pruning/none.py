@@ -1,6 +1,7 @@
 """No pruning: the default."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pipeline.artifacts import Arrays
 from pipeline.models.network import Model
@@ -10,7 +11,9 @@ from pipeline.training.environment import Run
 
 @dataclass(frozen=True)
 class NoPruning(Pruning):
-    changes: bool = False
+    """Nothing is pruned."""
+
+    changes: ClassVar[bool] = False
 
     def prune(self, model: Model, weights: Arrays, data: Arrays, run: Run) -> Pruned:
         return Pruned(weights, [])

@@ -25,9 +25,9 @@ from pipeline.pruning.work import Work
 class Pex(ChannelPruning):
     """
     Attributes:
-        gate_epochs: of ``epochs``, how many train gates, a step of pruning after each; the last
-            epoch never does.
-        penalty: the slope that draws the gates of the bottleneck's channels to zero.
+        gate_epochs: how many of ``epochs`` train gates, with a step of pruning after each; the
+            last epoch never does.
+        penalty: strength of the L1 penalty that draws the bottleneck's gates to zero.
     """
 
     gate_epochs: int = 4

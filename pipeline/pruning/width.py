@@ -23,7 +23,7 @@ Choice = Callable[[Couplings, Scores, float], Mask]
 class Width(ChannelPruning):
     """
     Attributes:
-        width: the share of channels that each layer keeps; 0: the greatest that limits allow.
+        width: share of its channels that each layer keeps; 0: the greatest that limits allow.
     """
 
     width: float = 0.0

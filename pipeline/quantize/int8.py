@@ -42,9 +42,9 @@ class Int8(Quantizer):
 
     Attributes:
         observer: ``mse`` (least squared error), ``percentile`` or ``minmax``.
-        percentile: of the values that stay inside the range, for that observer.
-        seed: of the random pictures.
-        threads: that PyTorch shares an operator among: they decide the last bits of sums.
+        percentile: percent of the values inside the range, for that observer.
+        seed: seed of the random pictures.
+        threads: threads that PyTorch uses for an operator; they decide the last bits of sums.
     """
 
     images: int = 256

@@ -20,7 +20,7 @@ class Int8Accumulators(Int8Qat):
     """Int8Qat for strategy=partial. What is set here has to be the strategy's.
 
     Attributes:
-        accumulator_bits, search, channels: of ``pipeline.strategies.partial.Partial``.
+        accumulator_bits, search, channels: those of ``strategy=partial``.
     """
 
     accumulator_bits: Literal[8, 16, 32] = 8

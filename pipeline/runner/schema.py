@@ -33,6 +33,14 @@ Hardware = structured(hardware.Hardware)
 
 @dataclass
 class Target:
+    """Where the firmware runs.
+
+    Attributes:
+        images: test images that run, the first ones.
+        port: the board's serial port, such as /dev/ttyACM0.
+        dry_run: check what would be written and say the command; write nothing.
+    """
+
     name: TargetName = MISSING
     images: int = 100
     port: str = ""
@@ -59,6 +67,14 @@ class Sliding:
 
 @dataclass
 class Package:
+    """A library for other build systems.
+
+    Attributes:
+        weights_in: where the library has its weights, whatever ``hardware.weights_in`` is.
+        library: its name; empty: the network's.
+        version: its version.
+    """
+
     name: PackageName = MISSING
     weights_in: WeightsIn = WeightsIn.flash
     library: str = ""

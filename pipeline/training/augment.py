@@ -18,17 +18,10 @@ KNOTS = 5
 
 @dataclass(frozen=True)
 class Distortion:
-    """Bounds of uniformly drawn distortions; ``elastic_pixels`` is a standard deviation.
+    """Bounds of uniformly drawn distortions, as ``Distorting`` explains them.
 
     Pixels are interpolated bicubically: bilinearly they come out softer than those of the images
     that a network sees later, and it recognises these less well (docs/decisions/0023).
-
-    Attributes:
-        rotation_degrees, shift_pixels: at most this much either way.
-        scale, shear: at most this fraction either way.
-        elastic_pixels: displacement of 5x5 knots, interpolated bicubically in between (a cheap
-            form of Simard et al. 2003, "Best practices for convolutional neural networks").
-        flip: mirror half of the images left to right.
     """
 
     rotation_degrees: float = 0.0
@@ -89,7 +82,16 @@ def _basis(height: int, width: int) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Distorting:
-    """A recipe that distorts images: the fields of a ``Distortion`` are its own."""
+    """A recipe that distorts training images at random: the fields of a ``Distortion`` are its own.
+
+    Attributes:
+        rotation_degrees, shift_pixels: at most this much either way.
+        scale, shear: at most this fraction either way.
+        elastic_pixels: standard deviation of the displacement of 5x5 knots, interpolated
+            bicubically in between (a cheap form of Simard et al. 2003, "Best practices for
+            convolutional neural networks").
+        flip: mirror half of the images left to right.
+    """
 
     rotation_degrees: float = 0.0
     scale: float = 0.0

@@ -46,8 +46,15 @@ class SgdPhase(Phase):
 
 @dataclass(frozen=True)
 class FloatOnly(Distorting, Recipe):
-    """``epochs`` at a learning rate that rises to ``rate`` and falls to 0; the epoch best on the
-    validation images counts. ``images``: how many are trained on; 0 is all."""
+    """Float training by stochastic gradient descent with Nesterov's momentum.
+
+    Attributes:
+        epochs: passes over the training images; the one best on the validation images counts.
+        rate: the learning rate's greatest value; it rises to it and falls to 0.
+        batch: images a step.
+        momentum, decay: of the optimizer; decay of layers' weights alone.
+        images: training images used; 0 is all.
+    """
 
     epochs: int
     rate: float = 0.1

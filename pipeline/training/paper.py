@@ -49,8 +49,14 @@ class Paper(Distorting, Recipe):
 
     Attributes:
         trials: how many start each phase; a single one is left at the end.
+        float_epochs: in floating point.
+        quantized_epochs: with 4-bit weights and activations, thresholds trained, too.
+        frozen_epochs: the same with thresholds frozen.
+        float_rate, quantized_rate, frozen_rate: learning rate of that phase.
+        images: training images used; 0 is all.
         probes: how many are probed, each by ``probe_float_epochs`` and ``probe_quantized_epochs``;
             the best of them start the phases, from where they were before quantization. 0: none.
+        probe_float_epochs, probe_quantized_epochs: epochs of a probe.
         copies, strengths: distorted copies of the training set; ``strengths`` are taken in turn
             and multiply the bounds that follow below.
         last_strength: the strongest distortion in the last phase. Weak ones helped with clothes;
@@ -64,6 +70,8 @@ class Paper(Distorting, Recipe):
             by their labels alone (``label_share=1``), as a search does for its short trainings.
         teacher_pooled: the numbers, from 1, of its convolutions that a 2x2 maximum follows.
         teacher_dropout: share of its dense layer's inputs that a step leaves out.
+        teacher_epochs: epochs of each teacher's training.
+        temperature: that both sets of outputs are divided by before they are compared.
         teachers: how many are trained, each from other weights; they judge together.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU if there is one. What they compute is the same
             up to rounding and the order of the images.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -41,11 +42,15 @@ MOST_VALUES = 1 << 20
 
 @dataclass(frozen=True)
 class RandomWeights(Recipe):
-    """The model's initial weights, scaled on up to ``images`` pictures. Of a chain for the 4-bit
-    format the weights stay, and thresholds are chosen on uniform noise."""
+    """Random weights, for memory and speed: scaled layer by layer so that activations don't vanish.
+
+    Attributes:
+        images: random pictures that the weights are scaled on; of a chain in 4 bits the weights
+            stay, and its thresholds are chosen on as much uniform noise.
+    """
 
     images: int = 64
-    needs_data: bool = False
+    needs_data: ClassVar[bool] = False
 
     def fit(self, model: Model, data: Arrays, run: Run) -> Trained:
         """``data`` is not looked at. Weights that the user gave stay as they are."""

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from torch import nn
@@ -43,7 +44,7 @@ class Trained:
 class Recipe(ABC):
     """Recipe for ``weights.npz``; ``needs_data`` says whether ``dataset.npz`` is read."""
 
-    needs_data: bool = True
+    needs_data: ClassVar[bool] = True
 
     @abstractmethod
     def fit(self, model: Model, data: Arrays, run: Run) -> Trained:
@@ -73,8 +74,15 @@ class ThreePhases(Distorting, Recipe):
     """The published order of phases (Gural & Murmann 2019), in minutes instead of days.
 
     Phases with 0 epochs are left out; without any quantization-aware ones the thresholds are
-    those of least squared error on some training images. ``images``: how many are trained on;
-    0 is all.
+    those of least squared error on some training images.
+
+    Attributes:
+        float_epochs: in floating point.
+        quantized_epochs: with 4-bit weights and activations, thresholds trained, too.
+        frozen_epochs: the same with thresholds frozen.
+        float_rate, quantized_rate, frozen_rate: learning rate of Adam in that phase.
+        batch: images a step.
+        images: training images used; 0 is all.
     """
 
     float_epochs: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import nn
@@ -28,11 +28,15 @@ FOLDER = Path(__file__).with_name("released")
 
 @dataclass(frozen=True)
 class Released(Recipe):
-    """``weights`` names them: MODEL-DATA. Nothing is trained. Where there are several, the run's
-    seed chooses: MODEL-DATA-SEED; a seed without weights of its own takes MODEL-DATA."""
+    """Weights that come with the repository; nothing is trained.
+
+    Attributes:
+        weights: their name, MODEL-DATA. Where there are several, the run's seed chooses:
+            MODEL-DATA-SEED; a seed without weights of its own takes MODEL-DATA.
+    """
 
     weights: str = ""
-    needs_data: bool = False
+    needs_data: ClassVar[bool] = False
 
     def fit(self, model: Model, data: Arrays, run: Run) -> Trained:
         """``data`` is not looked at."""
