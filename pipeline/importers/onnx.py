@@ -114,7 +114,9 @@ def _simplified(
         graph = _walked(name, file, limits, pixels)
     except Moves:
         try:
-            graph = _walked(name, file, limits, pixels, last=True)
+            graph = _walked(
+                name, file, limits, pixels, not file.channels_first, file.channels_first
+            )
         except ThimbleError:
             graph = _walked(name, file, limits, pixels, moving=True)
     return simplified(graph)

@@ -51,7 +51,12 @@ class FileNode:
 
 @dataclass(frozen=True)
 class OnnxFile:
-    """The main graph. ``kind`` is the input's element type, such as ``float32``."""
+    """The main graph.
+
+    Attributes:
+        kind: the input's element type, such as ``float32``.
+        channels_first: images are; else that is to be found out.
+    """
 
     nodes: tuple[FileNode, ...]
     constants: Mapping[str, Array]
@@ -60,6 +65,7 @@ class OnnxFile:
     kind: str
     output: str
     opset: int
+    channels_first: bool = False
 
 
 def read(content: bytes, beside: Beside) -> OnnxFile:

@@ -1,14 +1,16 @@
-"""TensorFlow Lite files: int8 networks, computed exactly as tflite-micro computes them.
+"""TensorFlow Lite files: int8 networks, computed exactly as tflite-micro computes them, and float
+ones, whose weights may be of 8 bits or float16.
 
 An operator is one function and one entry in the ``OPERATORS`` of a ``tflite_*`` module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import getdoc
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -21,11 +23,14 @@ from pipeline.importers import (
     tflite_softmax,
     tflite_tables,
 )
-from pipeline.importers.base import Imported
+from pipeline.importers.base import Imported, increasing
 from pipeline.importers.tflite_builder import Builder
 from pipeline.importers.tflite_model import FileModel, printable
 from pipeline.importers.tflite_operator import Entry
 from pipeline.importers.unsupported import unsupported
+
+if TYPE_CHECKING:  # it needs PyTorch, whose import takes seconds
+    from pipeline.importers.float_graph import FloatGraph
 
 ENTRIES: Mapping[str, Entry] = {
     **tflite_products.OPERATORS,
@@ -40,11 +45,11 @@ ENTRIES: Mapping[str, Entry] = {
 
 @dataclass(frozen=True)
 class TFLite(Imported):
-    """An int8 network of one input and one output in the .tflite file ``path``.
+    """A network of one input and one output in the .tflite file ``path``.
 
     Attributes:
         input_range: the real values that 0 and 255 of the data mean; empty: the data's values are
-            the input's integers, 128 less for int8.
+            the input's integers, 128 less for int8, and of a float network 0 to 1.
     """
 
     input_range: tuple[float, ...] = ()
@@ -53,8 +58,22 @@ class TFLite(Imported):
         """Raises ThimbleError: what in the file is not supported, and where it is."""
         content = self.content()
         try:
-            graph = _graph(printable(Path(self.path).stem), content)
+            graph = _graph(printable(Path(self.path).stem), FileModel(content))
             return self.ranged(graph, self.input_range) if self.input_range else graph
+        except ThimbleError as error:
+            raise ThimbleError(f"{self.path}: {error}") from None
+
+    def float_graph(self) -> FloatGraph | None:
+        try:
+            model = FileModel(self.content())
+            needed = list(_needed(model, model.ends(2, "output").index))
+            if not _is_float(model, needed):
+                return None
+            from pipeline.importers import onnx, tflite_float  # with them comes onnx
+
+            file = tflite_float.translated(model, needed, ENTRIES)
+            name, limits = printable(Path(self.path).stem), increasing(self.input_range or (0, 1))
+            return onnx.entered(name, file, limits)[0]
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None
 
@@ -64,10 +83,16 @@ def supported() -> dict[str, str]:
     return {name: " ".join((getdoc(entry.build) or "").split()) for name, entry in ENTRIES.items()}
 
 
-def _graph(name: str, content: bytes) -> Graph:
-    model = FileModel(content)
+def _is_float(model: FileModel, needed: Iterable[int]) -> bool:
+    """Check whether all that operators make is float."""
+    made = [index for each in needed for index in model.operator(each)[2]]
+    kinds = {model.tensor(index).type for index in (model.ends(1, "input").index, *made)}
+    return "FLOAT32" in kinds and not kinds & {"INT8", "UINT8", "INT16"}
+
+
+def _graph(name: str, model: FileModel) -> Graph:
     given, result = model.ends(1, "input"), model.ends(2, "output")
-    build = Builder(len(content), given.index, result.index)
+    build = Builder(len(model.data), given.index, result.index)
     if given.type != "FLOAT32":  # else QUANTIZE makes the input
         try:
             build.input = build.target(given, ("INT8", "UINT8")).name

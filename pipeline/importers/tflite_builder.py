@@ -17,8 +17,8 @@ from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.importers.tflite_model import FileTensor
 
 ADVICE = {
-    "FLOAT32": "is float32: convert the model with full integer quantization (int8), or give the "
-    "float network as .onnx or PyTorch, which are quantized here",
+    "FLOAT32": "is float32, and the model is not float as a whole: convert it with full integer "
+    "quantization (int8), or without any: float networks are quantized here",
     "UINT8": "is uint8, TensorFlow's older quantization: convert the model again, to int8",
     "INT16": "is int16: convert the model to int8 activations",
 }

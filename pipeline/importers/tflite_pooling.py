@@ -63,8 +63,8 @@ def sum_(build: Builder, node: Node, options: Options) -> None:
     _reduce(build, node, FixedPoint.of([node.input(0).scale / node.output.scale]))
 
 
-def _axes(node: Node) -> tuple[int, ...]:
-    """The reduced axes of the file's shape, in order, axes of one entry left out."""
+def reduced_axes(node: Node) -> tuple[int, ...]:
+    """Return the reduced axes of the file's shape, in order, axes of one entry left out."""
     dims = node.input(0).dims
     given = [int(axis) for axis in values_of(node.input(1), ("INT32",)).reshape(-1)]
     if any(not -len(dims) <= axis < len(dims) for axis in given):
@@ -74,12 +74,12 @@ def _axes(node: Node) -> tuple[int, ...]:
 
 def _reduced(node: Node) -> int:
     """Count the values that are reduced to one."""
-    return prod(node.input(0).dims[axis] for axis in _axes(node))
+    return prod(node.input(0).dims[axis] for axis in reduced_axes(node))
 
 
 def _reduce(build: Builder, node: Node, requant: FixedPoint) -> None:
     """A pooling over the whole of some axes, which are brought to height and width if need be."""
-    source, given, axes = build.source(node.input(0)), node.input(0), _axes(node)
+    source, given, axes = build.source(node.input(0)), node.input(0), reduced_axes(node)
     offset = len(given.dims) - len(source.shape)
     spatial = tuple(axis - offset for axis in axes)
     if len(source.shape) == 3 and set(spatial) <= {0, 1}:

@@ -25,26 +25,30 @@ INDICES = ("INT32", "INT64")
 
 def slice_(build: Builder, node: Node, options: Options) -> None:
     """From any start, of any size; start and size are constants."""
-    given = node.input(0)
-    starts = _numbers(node.input(1), len(given.dims))
-    sizes = _numbers(node.input(2), len(given.dims))
-    counts = [
-        extent - start if size == -1 else size
-        for extent, start, size in zip(given.dims, starts, sizes, strict=True)
-    ]
-    _part(build, node, given, node.output, starts, counts)
+    _part(build, node, node.input(0), node.output, *sliced(node, options))
 
 
 def strided_slice(build: Builder, node: Node, options: Options) -> None:
     """With constant limits, steps of 1 or more, and no ellipsis or new axis."""
-    given = node.input(0)
-    begins, ends, steps = (_numbers(node.input(i), len(given.dims)) for i in (1, 2, 3))
+    _part(build, node, node.input(0), node.output, *sliced(node, options))
+
+
+def sliced(node: Node, options: Options) -> tuple[list[int], list[int], list[int]]:
+    """Return start, count and step along each axis of the file's shape."""
+    dims = node.input(0).dims
+    begins = numbers(node.input(1), len(dims))
+    ends = numbers(node.input(2), len(dims))
+    if node.kind == "SLICE":
+        whole = zip(dims, begins, ends, strict=True)
+        counts = [extent - start if size == -1 else size for extent, start, size in whole]
+        return begins, counts, [1] * len(dims)
+    steps = numbers(node.input(3), len(dims))
     if options["ellipsis_mask"] or options["new_axis_mask"]:
         raise ThimbleError("its ellipsis or new axis is not supported")
     if min(steps) < 1:
         raise ThimbleError(f"its steps {steps} are not all 1 or more")
     starts, counts = [], []
-    for axis, extent in enumerate(given.dims):
+    for axis, extent in enumerate(dims):
         bit = 1 << axis
         start = 0 if options["begin_mask"] & bit else _clamped(begins[axis], extent)
         stop = extent if options["end_mask"] & bit else _clamped(ends[axis], extent)
@@ -54,24 +58,34 @@ def strided_slice(build: Builder, node: Node, options: Options) -> None:
             stop = start + 1
         starts.append(start)
         counts.append(-(-(stop - start) // steps[axis]))
-    _part(build, node, given, node.output, starts, counts, steps)
+    return starts, counts, steps
 
 
 def split(build: Builder, node: Node, options: Options) -> None:
     """Into equal parts along any axis but the batch's."""
-    given, axis = node.input(1), axis_of(_numbers(node.input(0), 1)[0], node.input(1))
-    size, left = divmod(given.dims[axis], len(node.outputs))
-    if left:
-        raise ThimbleError(f"{given.dims[axis]} entries do not make {len(node.outputs)} parts")
-    _parts(build, node, given, axis, [size] * len(node.outputs))
+    _parts(build, node, *parts(node))
 
 
 def split_v(build: Builder, node: Node, options: Options) -> None:
     """Into parts of given sizes along any axis but the batch's."""
-    given, axis = node.input(0), axis_of(_numbers(node.input(2), 1)[0], node.input(0))
-    sizes = _numbers(node.input(1), len(node.outputs))
+    _parts(build, node, *parts(node))
+
+
+def parts(node: Node) -> tuple[FileTensor, int, list[int]]:
+    """Return what is split, along which axis, and the sizes."""
+    count = len(node.outputs)
+    if node.kind == "SPLIT":
+        given = node.input(1)
+        axis = axis_of(numbers(node.input(0), 1)[0], given)
+        size, left = divmod(given.dims[axis], count)
+        if left:
+            raise ThimbleError(f"{given.dims[axis]} entries do not make {count} parts")
+        return given, axis, [size] * count
+    given = node.input(0)
+    axis = axis_of(numbers(node.input(2), 1)[0], given)
+    sizes = numbers(node.input(1), count)
     rest = given.dims[axis] - sum(size for size in sizes if size != -1)
-    _parts(build, node, given, axis, [rest if size == -1 else size for size in sizes])
+    return given, axis, [rest if size == -1 else size for size in sizes]
 
 
 def unpack(build: Builder, node: Node, options: Options) -> None:
@@ -83,7 +97,7 @@ def unpack(build: Builder, node: Node, options: Options) -> None:
 def transpose(build: Builder, node: Node, options: Options) -> None:
     """In any order of up to three axes of more than one entry."""
     given = node.input(0)
-    order = _numbers(node.input(1), len(given.dims))
+    order = numbers(node.input(1), len(given.dims))
     if sorted(order) != list(range(len(given.dims))):
         raise ThimbleError(f"its order {order} does not fit {given.name} of {list(given.dims)}")
     long = [axis for axis, extent in enumerate(given.dims) if extent > 1]
@@ -106,7 +120,7 @@ def resize_nearest_neighbor(build: Builder, node: Node, options: Options) -> Non
     image(source.shape, given)
     if options["align_corners"]:
         raise ThimbleError("it aligns corners, which is not supported")
-    sizes = _numbers(node.input(1), 2)
+    sizes = numbers(node.input(1), 2)
     if tuple(sizes) != node.output.dims[1:3]:
         raise ThimbleError(f"its size {sizes} is not that of {node.output.name}")
     starts, steps, repeats = [0, 0, 0], [1, 1, 1], [1, 1, 1]
@@ -135,7 +149,8 @@ def _nearest(extent: int, size: int, centres: bool) -> IntArray:
     return found
 
 
-def _numbers(tensor: FileTensor, count: int) -> list[int]:
+def numbers(tensor: FileTensor, count: int) -> list[int]:
+    """Read ``count`` integers of a constant."""
     found = [int(value) for value in values_of(tensor, INDICES).reshape(-1)]
     if len(found) != count:
         raise ThimbleError(f"{tensor.name} has {len(found)} numbers, expected {count}")

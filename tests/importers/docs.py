@@ -1,6 +1,7 @@
 """Writes the operators that can be imported into the documentation:
 ``python -m tests.importers.docs``."""
 
+import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from pipeline.importers import (
     onnx_slices,
     onnx_weighted,
     tflite,
+    tflite_float,
     torch_arithmetic,
     torch_functions,
     torch_pooling,
@@ -55,7 +57,9 @@ def of_tflite() -> str:
     for name, form in tflite.supported().items():
         rows.setdefault(form, []).append(name)
     lines = [f"| {', '.join(names)} | {form} |" for form, names in rows.items()]
-    return "\n".join(["| operator | supported |", "| --- | --- |", *lines]) + "\n"
+    floats = f"In float networks: {', '.join(sorted(tflite_float.OPERATORS))}."
+    text = "\n".join(textwrap.wrap(floats, 120))
+    return "\n".join(["| operator | supported |", "| --- | --- |", *lines, "", text]) + "\n"
 
 
 def current(page: str) -> str:

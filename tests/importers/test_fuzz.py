@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -96,11 +96,13 @@ def absurd(net: Writer, rng: Random) -> None:
                 op["values"][name] = abs(number) % most[name] if name in most else number
 
 
-def tflite(seed: int) -> bytes:
+def tflite(seed: int, real: bool = False) -> bytes:
     rng = np.random.default_rng(seed)
     write, nonsense = Writer.content, rng.random() < 0.5
 
     def content(net: Writer, *ends: Any) -> bytes:
+        if real:
+            net.real(("FLOAT32", "FLOAT16", "INT8")[seed % 3])
         if nonsense:
             absurd(net, rng)
         return write(net, *ends)
@@ -164,7 +166,12 @@ def of_onnx(seed: int) -> bytes:
 
 
 def import_tflite(path: Path, number: int) -> None:
-    TFLite(path=str(path)).graph()
+    """The float network too; one in a hundred is quantized."""
+    network = TFLite(path=str(path))
+    if (found := network.float_graph()) is None:
+        network.graph()
+    elif number % 100 == 0:
+        Int8(images=2).from_float(found)
 
 
 def import_onnx(path: Path, number: int) -> None:
@@ -179,6 +186,7 @@ def import_onnx(path: Path, number: int) -> None:
 
 FORMATS: dict[str, tuple[Callable[[int], bytes], Callable[[Path, int], None]]] = {
     "tflite": (tflite, import_tflite),
+    "float": (partial(tflite, real=True), import_tflite),
     "onnx": (of_onnx, import_onnx),
     "hostile": (lambda n: list(hostile().values())[n], lambda p, _: import_onnx(p, 0)),
 }
@@ -290,8 +298,9 @@ def fuzz(name: str, first: int, count: int) -> dict[str, int]:
 
 @pytest.mark.parametrize(
     ("name", "first", "count"),
-    quick(0, [("tflite", 0, 600), ("onnx", 0, 3_000),
-              *product(("tflite", "onnx"), range(10_000, 50_000, 10_000), (10_000,))], ci=2),
+    quick(0, [("tflite", 0, 600), ("onnx", 0, 3_000), ("float", 0, 1000),
+              *product(("tflite", "onnx", "float"), range(10_000, 50_000, 10_000), (10_000,))],
+          ci=3),
 )  # fmt: skip
 def test_damaged_files(name: str, first: int, count: int) -> None:
     """Neither all whole nor all refused for the same: damage that nothing notices, and that is."""

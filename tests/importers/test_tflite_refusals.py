@@ -87,7 +87,7 @@ REFUSED = {
     "unknown": (one("TRANSPOSE_CONV"), "operator 0, TRANSPOSE_CONV: not supported; enlarge by"),
     "custom": (one("MyOperator"), "operator 0, custom operator MyOperator: not supported"),
     "control flow": (one("WHILE"), "operator 0, WHILE: not supported"),
-    "float": (one("RELU", given="FLOAT32"), "net/tensor_0 is float32: convert the model with full"),
+    "float": (one("RELU", given="FLOAT32"), "net/tensor_0 is float32, and the model is not float"),
     "uint8": (one("RELU", given="UINT8"), "net/tensor_0 is uint8, TensorFlow's older quantization"),
     "int16": (one("RELU", given="INT16"), "net/tensor_0 is int16: convert the model to int8"),
     "int32": (one("RELU", dtype="INT32"), "net/tensor_1 has the type int32"),

@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import flatbuffers
 import numpy as np
@@ -79,6 +79,34 @@ class Writer:
         """The file, with the last operator: of the input ``x``, and ``more``, to the output."""
         self.operator(kind, [x, *more], [y], options, **values)
         return self.content([x], [y])
+
+    def real(self, weights: str = "FLOAT32") -> Self:
+        """Tell integers as the real numbers that they stand for.
+
+        ``weights``: the type of constants; those of 8 bits are left as they are.
+        """
+        for number, each in enumerate(tuple(self.tensors)):
+            data, scales, zeros = each["data"], each["scales"], each["zeros"]
+            if not scales.size or (
+                data is not None and weights == "INT8" and each["dtype"] != "INT32"
+            ):
+                continue
+            each |= {"dtype": "FLOAT32", "scales": scales[:0], "zeros": zeros[:0], "data": None}
+            if data is None:
+                continue
+            if data.shape != tuple(each["dims"]):  # of 4 bits, two in a byte
+                data = np.stack([data << 4 >> 4, data >> 4], -1).reshape(-1)
+                data = data[: np.prod(each["dims"])].reshape(each["dims"])
+            shape = [1] * data.ndim
+            if scales.size > 1:
+                shape[each["axis"]] = scales.size
+            each["data"] = (scales.reshape(shape) * (data - zeros.reshape(shape))).astype("f4")
+            if weights == "FLOAT16":
+                half = self.constant(each["data"].astype(np.float16))
+                each["data"] = None
+                self.operator("DEQUANTIZE", [half], [number])
+                self.operators.insert(0, self.operators.pop())
+        return self
 
     def content(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
         held = [each["data"] for each in self.tensors if each["data"] is not None]

@@ -1,0 +1,398 @@
+"""Float networks of .tflite files, told in ONNX's operators, which compute the same.
+
+TensorFlow has images (1, h, w, c) where ONNX has (1, c, h, w): here the name of a tensor of four
+axes stands for ONNX's. What takes or makes another shape stands between transpositions, which only
+rename elements. Weights of 8 bits and of float16 keep their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from tflite.ActivationFunctionType import ActivationFunctionType
+from tflite.Padding import Padding
+
+from pipeline.errors import ThimbleError
+from pipeline.importers.onnx_file import Array, FileNode, OnnxFile
+from pipeline.importers.tflite_builder import values_of
+from pipeline.importers.tflite_model import FileModel, FileTensor, Node
+from pipeline.importers.tflite_operator import Entry, Options, axis_of
+from pipeline.importers.tflite_pooling import reduced_axes
+from pipeline.importers.tflite_slices import numbers, parts, sliced
+from pipeline.importers.unsupported import unsupported
+
+OPSET = 13
+
+TO_ONNX, FROM_ONNX = (0, 3, 1, 2), (0, 2, 3, 1)
+"""Orders of the axes of images."""
+
+FLOATS = ("FLOAT32", "FLOAT16")
+INTEGERS = ("INT32", "INT64")
+QUANTIZED = ("INT8", "UINT8", "INT4")
+
+ACTIVATIONS: Mapping[int, Sequence[Any]] = {
+    ActivationFunctionType.RELU: ("Relu",),
+    ActivationFunctionType.RELU_N1_TO_1: ("Clip", -1.0, 1.0),
+    ActivationFunctionType.RELU6: ("Clip", 0.0, 6.0),
+    ActivationFunctionType.TANH: ("Tanh",),
+}
+"""The operator, and the numbers that it takes."""
+
+
+@dataclass
+class Translation:
+    """Nodes and constants so far; ``where`` and ``label`` are of the operator in hand.
+
+    Attributes:
+        dequantized: constants of 8 or 16 bits by the tensors that operators know them as.
+    """
+
+    nodes: list[FileNode] = field(default_factory=list)
+    constants: dict[str, Array] = field(default_factory=dict)
+    dequantized: dict[int, FileTensor] = field(default_factory=dict)
+    where: str = ""
+    label: str = ""
+
+    def add(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        """Append a node; return the name of its output, a new one if not said."""
+        output = output or f"between {len(self.nodes)}"
+        outputs = (output,)
+        self.nodes.append(FileNode(operator, inputs, outputs, attributes, self.where, self.label))
+        return output
+
+    def held(self, values: Any, kind: str = "float32") -> str:
+        """Hold ``values`` as a constant."""
+        name = f"constant {len(self.constants)}"
+        self.constants[name] = np.array(values, kind)
+        return name
+
+    def integers(self, values: Sequence[int]) -> str:
+        return self.held(values, "int64")
+
+    def constant(self, tensor: FileTensor, axes: Sequence[int] = (), rank: int = 0) -> str:
+        """Hold a constant, of ``rank`` axes if it has fewer, in the order ``axes``."""
+        tensor = self.dequantized.get(tensor.index, tensor)
+        values = values_of(tensor, (*FLOATS, *QUANTIZED))
+        values = values.reshape((1,) * (rank - values.ndim) + values.shape)
+        axes = axes or (TO_ONNX if values.ndim == 4 else range(values.ndim))
+        if len(axes) != values.ndim:
+            raise ThimbleError(f"{tensor.name} has the shape {list(tensor.dims)}")
+        if tensor.type in FLOATS:
+            return self.held(values.transpose(axes))
+        span = np.iinfo(values.dtype)
+        if not tensor.scales or not all(span.min <= z <= span.max for z in tensor.zero_points):
+            raise ThimbleError(f"{tensor.name} has no scale, or zero points of another type")
+        each, kind = len(tensor.scales) > 1, str(values.dtype)
+        scales = self.held(tensor.scales if each else tensor.scale)
+        zeros = self.held(tensor.zero_points or 0 if each else tensor.zero_point, kind)
+        axis = list(axes).index(axis_of(tensor.axis, tensor) + values.ndim - len(tensor.dims))
+        stored = self.held(values.transpose(axes), kind)
+        return self.add("DequantizeLinear", stored, scales, zeros, axis=axis)
+
+    def operand(self, tensor: FileTensor, rank: int) -> str:
+        """Name an operand that broadcasts to ``rank`` axes, a constant or an activation."""
+        if self.is_constant(tensor):
+            return self.constant(tensor, rank=rank)
+        if len(tensor.dims) == rank:
+            return named(tensor)
+        dims = (1,) * (rank - len(tensor.dims)) + tensor.dims
+        shaped = self.add("Reshape", self.plain(tensor), self.integers(dims))
+        return self.add("Transpose", shaped, perm=TO_ONNX) if rank == 4 else shaped
+
+    def is_constant(self, tensor: FileTensor) -> bool:
+        return bool(tensor.data) or tensor.index in self.dequantized
+
+    def plain(self, tensor: FileTensor) -> str:
+        """Name ``tensor`` with its axes as the file has them."""
+        if len(tensor.dims) != 4:
+            return named(tensor)
+        return self.add("Transpose", named(tensor), perm=FROM_ONNX)
+
+    def shaped(self, plain: str, target: FileTensor) -> None:
+        """Make ``target`` of the elements of ``plain``, which has the file's axes."""
+        shape = self.integers(target.dims)
+        if len(target.dims) != 4:
+            self.add("Reshape", plain, shape, output=named(target))
+            return
+        made = self.add("Reshape", plain, shape)
+        self.add("Transpose", made, perm=TO_ONNX, output=named(target))
+
+    def fitted(self, made: str, source: FileTensor, target: FileTensor) -> None:
+        """Make ``target`` of ``made``, which has as many axes as ``source``."""
+        if len(source.dims) == len(target.dims):
+            self.add("Identity", made, output=named(target))
+            return
+        image = len(source.dims) == 4
+        self.shaped(self.add("Transpose", made, perm=FROM_ONNX) if image else made, target)
+
+    def activated(self, made: str, options: Options, target: FileTensor) -> None:
+        """Make ``target`` of ``made`` by the fused activation."""
+        if not (number := options.get("activation", 0)):
+            self.add("Identity", made, output=named(target))
+            return
+        if number not in ACTIVATIONS:
+            raise ThimbleError(f"its fused activation {number} is not supported")
+        operator, *limits = ACTIVATIONS[number]
+        self.add(operator, made, *(self.held(each) for each in limits), output=named(target))
+
+
+def named(tensor: FileTensor) -> str:
+    return f"tensor {tensor.index}"
+
+
+def axis_in_onnx(axis: int, tensor: FileTensor) -> int:
+    axis = axis_of(axis, tensor)
+    return TO_ONNX.index(axis) if len(tensor.dims) == 4 else axis
+
+
+Rule = Callable[[Translation, Node, Options], None]
+
+
+def windows(options: Options) -> dict[str, Any]:
+    """Return the attributes that say where windows lie."""
+    kinds = {Padding.SAME: "SAME_UPPER", Padding.VALID: "VALID"}
+    if options["padding"] not in kinds:
+        raise ThimbleError(f"its padding is number {options['padding']}, expected SAME or VALID")
+    strides = options["stride_h"], options["stride_w"]
+    return {"auto_pad": kinds[options["padding"]], "strides": strides}
+
+
+def convolution(to: Translation, node: Node, options: Options) -> None:
+    source, weights = node.input(0), node.input(1)
+    depthwise = node.kind == "DEPTHWISE_CONV_2D"
+    if len(weights.dims) != 4 or len(source.dims) != 4:
+        raise ThimbleError(f"a convolution of {list(source.dims)} with {list(weights.dims)}")
+    depth = 1 if depthwise else weights.dims[3]
+    kernel = to.constant(weights, (3, 0, 1, 2) if depthwise else TO_ONNX)
+    bias = [to.constant(each) for each in node.inputs[2:3] if each]
+    made = to.add(
+        "Conv", named(source), kernel, *bias, **windows(options),
+        dilations=(options["dilation_h"], options["dilation_w"]), group=source.dims[3] // depth,
+    )  # fmt: skip
+    to.activated(made, options, node.output)
+
+
+def fully_connected(to: Translation, node: Node, options: Options) -> None:
+    source, weights = node.input(0), node.input(1)
+    count = weights.dims[-1]
+    if len(weights.dims) != 2 or source.size % count:
+        raise ThimbleError(f"weights of {list(weights.dims)} do not fit {list(source.dims)}")
+    rows = source.size // count
+    shape = to.integers((1, count) if rows == 1 else (1, rows, count))
+    flat = to.add("Reshape", to.plain(source), shape)
+    bias = [to.constant(each) for each in node.inputs[2:3] if each]
+    made = to.add("Gemm", flat, to.constant(weights), *bias, transB=1)
+    made = to.add("Reshape", made, to.integers(node.output.dims))
+    if len(node.output.dims) == 4:
+        made = to.add("Transpose", made, perm=TO_ONNX)
+    to.activated(made, options, node.output)
+
+
+def pool(to: Translation, node: Node, options: Options) -> None:
+    kernel = options["filter_height"], options["filter_width"]
+    operator = "MaxPool" if node.kind == "MAX_POOL_2D" else "AveragePool"
+    made = to.add(operator, named(node.input(0)), kernel_shape=kernel, **windows(options))
+    to.activated(made, options, node.output)
+
+
+def reduction(operator: str, total: bool = False) -> Rule:
+    """``total``: a mean times the number of elements."""
+
+    def reduced(to: Translation, node: Node, options: Options) -> None:
+        source = node.input(0)
+        axes = reduced_axes(node)
+        made, count = named(source), prod(source.dims[axis] for axis in axes)
+        if axes:
+            listed = tuple(sorted(axis_in_onnx(axis, source) for axis in axes))
+            made = to.add(operator, made, axes=listed, keepdims=1)
+        if total:
+            made = to.add("Mul", made, to.held(count))
+        to.fitted(made, source, node.output)
+
+    return reduced
+
+
+def binary(operator: str) -> Rule:
+    def combined(to: Translation, node: Node, options: Options) -> None:
+        rank = len(node.output.dims)
+        made = to.add(operator, *(to.operand(node.input(n), rank) for n in (0, 1)))
+        to.activated(made, options, node.output)
+
+    return combined
+
+
+def unary(operator: str, *limits: float, **attributes: str) -> Rule:
+    """``limits`` are further inputs; ``attributes``: the options of the file that they are."""
+
+    def applied(to: Translation, node: Node, options: Options) -> None:
+        given = {name: options[field] for name, field in attributes.items()}
+        constants = (to.held(each) for each in limits)
+        target = named(node.output)
+        to.add(operator, named(node.input(0)), *constants, output=target, **given)
+
+    return applied
+
+
+def softmax(to: Translation, node: Node, options: Options) -> None:
+    source = named(node.input(0))
+    if options["beta"] not in (0.0, 1.0):
+        source = to.add("Mul", source, to.held(options["beta"]))
+    to.add("Softmax", source, axis=axis_in_onnx(-1, node.input(0)), output=named(node.output))
+
+
+def reshape(to: Translation, node: Node, options: Options) -> None:
+    to.shaped(to.plain(node.input(0)), node.output)
+
+
+def transpose(to: Translation, node: Node, options: Options) -> None:
+    order = tuple(numbers(node.input(1), len(node.input(0).dims)))
+    to.shaped(to.add("Transpose", to.plain(node.input(0)), perm=order), node.output)
+
+
+def concatenation(to: Translation, node: Node, options: Options) -> None:
+    rank = len(node.output.dims)
+    names = [to.operand(node.input(n), rank) for n in range(len(node.inputs))]
+    made = to.add("Concat", *names, axis=axis_in_onnx(options["axis"], node.output))
+    to.activated(made, options, node.output)
+
+
+def pad(to: Translation, node: Node, options: Options) -> None:
+    source = node.input(0)
+    amounts = values_of(node.input(1), INTEGERS)
+    if amounts.shape != (len(source.dims), 2):
+        raise ThimbleError(f"its paddings {amounts.tolist()} do not fit {source.name}")
+    if len(source.dims) == 4:
+        amounts = amounts[list(TO_ONNX)]
+    value = [to.constant(each) for each in node.inputs[2:3] if each]
+    widths = to.integers(amounts.T.reshape(-1).tolist())
+    to.add("Pad", named(source), widths, *value, output=named(node.output))
+
+
+def cut(to: Translation, node: Node, options: Options) -> None:
+    source = node.input(0)
+    starts, counts, steps = sliced(node, options)
+    stops = [a + (n - 1) * step + 1 for a, n, step in zip(starts, counts, steps, strict=True)]
+    axes = [axis_in_onnx(axis, source) for axis in range(len(starts))]
+    limits = (to.integers(each) for each in (starts, stops, axes, steps))
+    to.fitted(to.add("Slice", named(source), *limits), source, node.output)
+
+
+def split(to: Translation, node: Node, options: Options) -> None:
+    source, axis, sizes = parts(node)
+    names = tuple(named(each) for each in node.outputs)
+    given = named(source), to.integers(sizes)
+    attributes = {"axis": axis_in_onnx(axis, source)}
+    to.nodes.append(FileNode("Split", given, names, attributes, to.where, to.label))
+
+
+def resize(to: Translation, node: Node, options: Options) -> None:
+    height, width = numbers(node.input(1), 2)
+    way = "half_pixel" if options["half_pixel_centers"] else "asymmetric"
+    to.add(
+        "Resize", named(node.input(0)), "", "",
+        to.integers((1, node.input(0).shape[-1], height, width)), mode="nearest",
+        coordinate_transformation_mode="align_corners" if options["align_corners"] else way,
+        nearest_mode="floor" if way == "asymmetric" else "round_prefer_ceil",
+        output=named(node.output),
+    )  # fmt: skip
+
+
+def dequantize(to: Translation, node: Node, options: Options) -> None:
+    if not node.input(0).data:
+        raise ThimbleError("a network that is partly float and partly quantized isn't supported")
+    to.dequantized[node.output.index] = node.input(0)
+
+
+OPERATORS: Mapping[str, Rule] = {
+    "CONV_2D": convolution,
+    "DEPTHWISE_CONV_2D": convolution,
+    "FULLY_CONNECTED": fully_connected,
+    "AVERAGE_POOL_2D": pool,
+    "MAX_POOL_2D": pool,
+    "MEAN": reduction("ReduceMean"),
+    "SUM": reduction("ReduceMean", total=True),
+    "REDUCE_MAX": reduction("ReduceMax"),
+    "ADD": binary("Add"),
+    "SUB": binary("Sub"),
+    "MUL": binary("Mul"),
+    "DIV": binary("Div"),
+    "MAXIMUM": binary("Max"),
+    "MINIMUM": binary("Min"),
+    "PRELU": binary("PRelu"),
+    "LOGISTIC": unary("Sigmoid"),
+    "TANH": unary("Tanh"),
+    "HARD_SWISH": unary("HardSwish"),
+    "LEAKY_RELU": unary("LeakyRelu", alpha="alpha"),
+    "RELU": unary("Relu"),
+    "RELU6": unary("Clip", 0.0, 6.0),
+    "RELU_N1_TO_1": unary("Clip", -1.0, 1.0),
+    "ELU": unary("Elu"),
+    "GELU": unary("Gelu"),
+    "EXP": unary("Exp"),
+    "LOG": unary("Log"),
+    "ABS": unary("Abs"),
+    "NEG": unary("Neg"),
+    "SQRT": unary("Sqrt"),
+    "RSQRT": unary("Pow", -0.5),
+    "SQUARE": unary("Pow", 2.0),
+    "FLOOR": unary("Floor"),
+    "SOFTMAX": softmax,
+    "RESHAPE": reshape,
+    "SQUEEZE": reshape,
+    "EXPAND_DIMS": reshape,
+    "TRANSPOSE": transpose,
+    "CONCATENATION": concatenation,
+    "PAD": pad,
+    "PADV2": pad,
+    "SLICE": cut,
+    "STRIDED_SLICE": cut,
+    "SPLIT": split,
+    "SPLIT_V": split,
+    "RESIZE_NEAREST_NEIGHBOR": resize,
+    "DEQUANTIZE": dequantize,
+}
+
+FIELDS = {
+    "DIV": ("DivOptions", "activation:i8"),
+    "REDUCE_MAX": ("ReducerOptions", "keep_dims:bool"),
+    "GELU": ("GeluOptions", "approximate:bool"),
+}
+"""Options of operators that have other ones, or none, where integers are computed."""
+
+
+def translated(model: FileModel, needed: Iterable[int], entries: Mapping[str, Entry]) -> OnnxFile:
+    """Tell the operators ``needed`` in ONNX's; ``entries`` know their options.
+
+    Raises:
+        ThimbleError: what is not supported, and where it is.
+    """
+    source, result, to = model.ends(1, "input"), model.ends(2, "output"), Translation()
+    batches = source.dims[:1] if len(source.dims) > 1 else (1,)
+    if source.type != "FLOAT32" or batches != (1,) or not 1 <= len(source.dims) <= 4:
+        raise ThimbleError(
+            f"the input {source.name} is {source.type.lower()} of {list(source.dims)}: float32, a "
+            "batch of 1 and up to four axes are supported"
+        )
+    for index in needed:
+        kind = model.operator(index)[0]
+        to.where = f"operator {index}, {kind}"
+        try:
+            if kind not in OPERATORS:
+                raise ThimbleError(unsupported(kind))
+            node = model.node(index)
+            to.label = node.outputs[0].name
+            entry = Entry(lambda *_: None, *FIELDS[kind]) if kind in FIELDS else entries.get(kind)
+            OPERATORS[kind](to, node, entry.values(node) if entry else {})
+        except ThimbleError as error:
+            raise ThimbleError(f"{to.where}: {error}") from None
+    shape = source.dims
+    if len(shape) == 4:
+        shape = tuple(shape[axis] for axis in TO_ONNX)
+    names = named(source), named(result)
+    return OnnxFile(
+        tuple(to.nodes), to.constants, names[0], shape, "float32", names[1], OPSET, True
+    )
