@@ -50,13 +50,13 @@ class Builder:
         self.nodes: list[Node] = []
         self.given: dict[str, Affine] = {}
 
-    def graph(self, source: str, result: Value) -> FloatGraph:
+    def graph(self, source: str, result: Value, signals: bool = True) -> FloatGraph:
         """The finished graph; its output is as the source orders it, but channels last of images,
-        and of signals (1, c, l) where memory has them so."""
+        and of ``signals`` (1, c, l) where memory has them so."""
         self.here = f"{self.here}, the output"
         plain = np.arange(result.index.size)
         turned = result.transpose((0, 2, 1)) if len(result.shape) == 3 else result
-        if not is_usual(result) and (turned.index.reshape(-1) == plain).all():
+        if signals and not is_usual(result) and (turned.index.reshape(-1) == plain).all():
             final = self.ordered(turned, turned.index, turned.shape[1:])  # (1, h, w, c) there, too
         else:
             final = self.usual(result)

@@ -154,7 +154,7 @@ def _walked(
         result = result.value
     if not isinstance(result, Value):
         raise ThimbleError(f"the output {shown(file.output)} does not depend on the input")
-    return builder.graph(INPUT, result)
+    return builder.graph(INPUT, result, signals=not file.channels_first)
 
 
 def _is_quantized(file: OnnxFile) -> bool:

@@ -392,7 +392,7 @@ def translated(model: FileModel, needed: Iterable[int], entries: Mapping[str, En
     shape = source.dims
     if len(shape) == 4:
         shape = tuple(shape[axis] for axis in TO_ONNX)
-    names = named(source), named(result)
     return OnnxFile(
-        tuple(to.nodes), to.constants, names[0], shape, "float32", names[1], OPSET, True
-    )
+        nodes=tuple(to.nodes), constants=to.constants, input=named(source), input_shape=shape,
+        kind="float32", output=named(result), opset=OPSET, channels_first=True,
+    )  # fmt: skip

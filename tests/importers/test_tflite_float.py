@@ -54,8 +54,11 @@ def reference(content: bytes, frames: np.ndarray) -> np.ndarray:
     return np.array(outputs)
 
 
+KINDS = sorted({*CASES, "network"} - {"QUANTIZE", "UNPACK"})
+
+
 @pytest.mark.parametrize("seeds", quick(1, [range(6), range(1000, 1100)], ci=0), ids=len)
-@pytest.mark.parametrize("kind", sorted({*CASES, "network"} - {"QUANTIZE", "UNPACK"}))
+@pytest.mark.parametrize("kind", quick(["MEAN", "TRANSPOSE", "network"], KINDS))
 def test_a_float_network_computes_what_tflite_micro_does(
     kind: str, seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
