@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -92,33 +92,33 @@ def spans(plan: Plan) -> tuple[dict[str, tuple[int, int]], list[str]]:
     return {name: (first[name], stop) for name, stop in last.items()}, labels
 
 
-def timeline(plan: Plan, roles: Sequence[str] = ACTIVATIONS) -> tuple[Moment, ...]:
-    """Live buffers of ``roles`` over the walk; a buffer lives from its first to its last use."""
+def timeline(plan: Plan, roles: Sequence[str] = ACTIVATIONS) -> Iterator[Moment]:
+    """Yield the live buffers of ``roles`` over the walk, each from its first to its last use."""
     used, labels = spans(plan)
-    held = {
-        buffer.name: intervals(buffer)
-        for buffer in plan.buffers
-        if buffer.role in roles and buffer.name in used and plan.memory[buffer.memory].kind == "ram"
-    }
-    sizes = {name: int((each[:, 1] - each[:, 0]).sum()) / 2 for name, each in held.items()}
-    turns = sorted({turn for name in held for turn in (used[name][0], used[name][1] + 1)})
-    begins: dict[int, list[str]] = {}
-    for name in held:
-        begins.setdefault(used[name][0], []).append(name)
-    rank = {name: number for number, name in enumerate(held)}
-    moments, live = [], list[str]()
-    for turn in turns:
-        live = [name for name in live if turn <= used[name][1]] + begins.get(turn, [])
-        live.sort(key=rank.__getitem__)
+    begins: dict[int, list[int]] = {}
+    for number, buffer in enumerate(plan.buffers):
+        if (
+            buffer.role in roles
+            and buffer.name in used
+            and plan.memory[buffer.memory].kind == "ram"
+        ):
+            begins.setdefault(used[buffer.name][0], []).append(number)
+    ends = {used[plan.buffers[number].name][1] + 1 for some in begins.values() for number in some}
+    live: dict[int, tuple[IntArray, float]] = {}
+    for turn in sorted({*begins, *ends}):
+        live = {n: each for n, each in live.items() if turn <= used[plan.buffers[n].name][1]}
+        for number in begins.get(turn, []):
+            parts = intervals(plan.buffers[number])
+            live[number] = parts, int((parts[:, 1] - parts[:, 0]).sum()) / 2
         if live:
+            buffers = [(plan.buffers[number], *live[number]) for number in sorted(live)]
             covered = sum(
-                _covered([held[name] for name in live if plan.buffer[name].memory == memory])
+                _covered([parts for buffer, parts, _ in buffers if buffer.memory == memory])
                 for memory in plan.memory
             )
             label = next((name for name in labels[turn:] if name), labels[turn])
-            bytes_ = tuple((name, sizes[name]) for name in live)
-            moments.append(Moment(turn, label, covered / 2, bytes_))
-    return tuple(moments)
+            sizes = tuple((buffer.name, size) for buffer, _, size in buffers)
+            yield Moment(turn, label, covered / 2, sizes)
 
 
 def intervals(buffer: Buffer) -> IntArray:
@@ -198,7 +198,7 @@ def moved_bytes(plan: Plan) -> dict[str, float]:
 def cost(plan: Plan, graph: Graph, hardware: Hardware, proof: Report | None = None) -> Cost:
     """Return the cost of ``plan`` on ``hardware``; verify it first unless ``proof`` is given."""
     report = proof or verify(plan, graph)
-    moments = timeline(plan)
+    moments = tuple(timeline(plan))
     everything = timeline(plan, (*ACTIVATIONS, "scratch"))
     arena = sum(
         ceil(high_water_nibbles(plan, memory.name, constants=False) / 2)

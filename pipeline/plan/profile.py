@@ -15,7 +15,7 @@ def profile(plan: Plan) -> list[tuple[str, float]]:
     Activations and accumulators, without scratch, as ``Cost.pmu_bytes``; in a loop an operator has
     many steps, and so do several operators side by side.
     """
-    moments = timeline(plan)
+    moments = list(timeline(plan))
     begins = [moment.step for moment in moments]
     found: dict[str, float] = {}
     if not moments:

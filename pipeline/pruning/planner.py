@@ -63,7 +63,7 @@ class Planner:
         """
         graph = self._graph(network)
         plan = self.strategy.plan(graph, self.hardware)
-        moments = timeline(plan)
+        moments = list(timeline(plan))
         peak = max(moments, key=lambda each: (each.live_bytes, each.apart_bytes))
         amounts = {
             "pmu_bytes": peak.live_bytes,
