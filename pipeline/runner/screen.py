@@ -108,7 +108,7 @@ def summary(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "auto" in result:
         yield "auto", said["auto"]
     if get("fits") and "flash_bytes" not in result:
-        yield "fits", "as planned; the program's code will come to its constants in flash"
+        yield "fits", "as planned; flash is constants alone, the program's code comes on top"
     if "accuracy_int" in result and get("random_weights"):
         yield "accuracy", "none to speak of: random weights, which have learnt nothing"
     elif "accuracy_int" in result:
