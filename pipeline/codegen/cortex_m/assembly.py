@@ -14,14 +14,25 @@ class Line:
     c: str
 
 
-def add_pair(total: str, a: str, b: str, *, first: bool = False) -> Line:
-    """Both products of two words' halves, added to a sum, or its ``first``."""
+def load(to: str, pointer: str, at: int = 0, move: int = 0, size: int = 4) -> Line:
+    """The word ``at`` elements of ``size`` bytes from a pointer, or at it, which then moves on."""
+    if move:
+        code, c = f"[%[{pointer}]], #{size * move}", f"({pointer} += {move})[{-move}]"
+    else:
+        code, c = f"[%[{pointer}], #{size * at}]", f"{pointer}[{at}]"
+    return Line(f"ldr %[{to}], {code}", f"{to} = nn_load_word(&{c});")
+
+
+ADDS = {"smlad": "pair", "smlabt": "low_high", "smlatb": "high_low"}
+"""Which halves of two words are multiplied by an instruction, in the names of nn_dsp.h."""
+
+
+def add(total: str, a: str, b: str, code: str = "smlad", *, first: bool = False) -> Line:
+    """Products of two words' halves, added to a sum, or its ``first``, both."""
+    c = f"{total} = nn_add_{ADDS[code]}({a}, {b}, {'0' if first else total});"
     if first:
-        return Line(f"smuad %[{total}], %[{a}], %[{b}]", f"{total} = nn_add_pair({a}, {b}, 0);")
-    return Line(
-        f"smlad %[{total}], %[{a}], %[{b}], %[{total}]",
-        f"{total} = nn_add_pair({a}, {b}, {total});",
-    )
+        return Line(f"smuad %[{total}], %[{a}], %[{b}]", c)
+    return Line(f"{code} %[{total}], %[{a}], %[{b}], %[{total}]", c)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from pipeline.codegen.cortex_m.assembly import Block, Line, add_pair
+from pipeline.codegen.cortex_m.assembly import Block, Line, add, load
 
 FULL = 4
 """Pixels times pairs of channels whose sums leave no register for where a loop ends."""
@@ -151,7 +151,7 @@ class Steps:
 
         def both(w: str, x: int, pixel: int, pair: int) -> Iterator[Line]:
             for total, by in ((f"b{pixel}_{pair}", "e"), (f"s{pixel}_{pair}", w)):
-                yield add_pair(total, by, f"x{x}", first=total in self.left)
+                yield add(total, by, f"x{x}", first=total in self.left)
                 self.left.discard(total)
 
         if self.pixels > 1:
@@ -187,15 +187,11 @@ def moving(lines: list[Line | Load], pointer: str, more: int, *, far: bool) -> l
     near = not far and places[:1] == [0] and all(size * abs(step) <= REACH for step in steps)
     moves = iter(steps)
 
-    def load(line: Load) -> Line:
-        code, c = f"[%[{pointer}], #{size * line.at}]", f"{pointer}[{line.at}]"
-        if near:
-            step = next(moves)
-            code, c = f"[%[{pointer}]], #{size * step}", f"({pointer} += {step})[{-step}]"
-        return Line(f"ldr %[{line.to}], {code}", f"{line.to} = nn_load_word(&{c});")
-
     found: list[Line | Load] = [
-        load(line) if isinstance(line, Load) and line.pointer == pointer else line for line in lines
+        load(line.to, pointer, line.at, next(moves) if near else 0, size)
+        if isinstance(line, Load) and line.pointer == pointer
+        else line
+        for line in lines
     ]
     if places and not near:
         add = f"add %[{pointer}], %[{pointer}], #{size * more}"

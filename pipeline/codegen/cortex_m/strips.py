@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipeline.codegen.cortex_m.assembly import Block, Line, add_pair
+from pipeline.codegen.cortex_m.assembly import Block, Line, add, load
 from pipeline.kernels.cortex_m.columns import Kind
 
 REGISTERS = ("r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "r14")
@@ -69,23 +69,17 @@ class Strip:
         """Two channels of the input: each pixel is loaded once for all outputs that it adds to. The
         pointers move on with the last load of each."""
         for tap in reversed(self.weights):
-            yield _load(f"w{tap}", "w", tap - self.weights[0], kernel_w)
+            at = tap - self.weights[0]
+            yield load(f"w{tap}", "w", at, 0 if at else kernel_w)
         for column in reversed(self.columns):
-            yield _load("x", "from", pairs * (column - self.columns[0]), 1)
-            yield from (add_pair(f"a{out}", "x", f"w{tap}") for out, tap in self.products(column))
+            at = pairs * (column - self.columns[0])
+            yield load("x", "from", at, 0 if at else 1)
+            yield from (add(f"a{out}", "x", f"w{tap}") for out, tap in self.products(column))
 
     @property
     def instructions(self) -> int:
         """For two channels of the input."""
         return len(self.columns) + len(self.weights) + sum(map(len, self.taps)) + 1
-
-
-def _load(to: str, pointer: str, at: int, move: int) -> Line:
-    """The word ``at`` from a pointer, which moves on with its first one."""
-    if at:
-        return Line(f"ldr %[{to}], [%[{pointer}], #{4 * at}]", f"{to} = {pointer}[{at}];")
-    code = f"ldr %[{to}], [%[{pointer}]], #{4 * move}"
-    return Line(code, f"{to} = *{pointer}, {pointer} += {move};")
 
 
 def strips(kinds: Sequence[Kind], stride: int, dilation: int, pad: int) -> list[Strip]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from pipeline.codegen.cortex_m.assembly import Block, add, load
+
 REGISTERS = 14
 POINTERS = 2
 """Registers there are, and those that point to inputs and weights."""
@@ -24,11 +26,6 @@ class Product(NamedTuple):
     kind: Literal["smlad", "smlabt", "smlatb"]
     out: int
     weight: int
-
-    @property
-    def function(self) -> str:
-        names = {"smlad": "pair", "smlabt": "low_high", "smlatb": "high_low"}
-        return f"nn_add_{names[self.kind]}"
 
 
 @dataclass(frozen=True)
@@ -78,6 +75,30 @@ class Row:
             elif place == self.half:
                 found.append(Product(word, "smlabt", out, self.weights - 1))
         return found
+
+    def code(self, weight: int) -> str:
+        """C that adds to a0 and so on what a row of inputs at x gives; at q its weights begin with
+        the word ``weight``."""
+        weights = [f"k{n}" for n in range(self.weights)]
+        inputs = [f"x{n}" for n in range(self.inputs)]
+        lines = [load(k, "q", weight + n) for n, k in enumerate(weights)]
+        for group in self.loads:
+            lines += [load(x, "x", word) for x, word in zip(inputs, group, strict=False)]
+            lines += [
+                add(f"a{made.out}", x, f"k{made.weight}", made.kind)
+                for x, word in zip(inputs, group, strict=False)
+                for made in self.products(word)
+            ]
+        return Block(
+            turn=lines,
+            held={f"a{n}": ("int32_t ", f"r{4 + n}") for n in range(self.outs)},
+            scratch=dict.fromkeys([*weights, *inputs], ""),
+            before=[
+                'register const int32_t *q_in __asm__("r0") = q;',
+                'register const nn_word_t *x_in __asm__("r1") = x;',
+            ],
+            given=['[q] "r"(q_in)', '[x] "r"(x_in)'],
+        ).code(20)
 
     def instructions(self, rows: int) -> int:
         """About how many a kernel of ``rows`` such rows takes, with what ends its outputs."""

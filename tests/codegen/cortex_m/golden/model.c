@@ -826,129 +826,180 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv3(const int8_t *restrict 
                     int32_t a1 = a0;
                     int32_t a2 = a0;
                     int32_t a3 = a0;
-#if NN_DSP
                     {
-                        uint32_t k0, k1, x0, x1, x2;
+                    const nn_word_t *const x = r0;
+                    {
+#if NN_DSP
+                        uint32_t k0;
+                        uint32_t k1;
+                        uint32_t x0;
+                        uint32_t x1;
+                        uint32_t x2;
+                        register const int32_t *q_in __asm__("r0") = q;
+                        register const nn_word_t *x_in __asm__("r1") = x;
                         register int32_t a0_in __asm__("r4") = a0;
                         register int32_t a1_in __asm__("r5") = a1;
                         register int32_t a2_in __asm__("r6") = a2;
                         register int32_t a3_in __asm__("r7") = a3;
-                        register const int32_t *q_in __asm__("r0") = q;
-                        register const nn_word_t *x_in __asm__("r1") = r0;
                         __asm__ volatile(
-        "ldr %[k0], [%[q], #16]\n"
-        "ldr %[k1], [%[q], #20]\n"
-        "ldr %[x0], [%[x], #0]\n"
-        "ldr %[x1], [%[x], #4]\n"
-        "ldr %[x2], [%[x], #8]\n"
-        "smlad %[a0], %[x0], %[k0], %[a0]\n"
-        "smlatb %[a1], %[x0], %[k0], %[a1]\n"
-        "smlabt %[a0], %[x1], %[k1], %[a0]\n"
-        "smlad %[a1], %[x1], %[k1], %[a1]\n"
-        "smlad %[a2], %[x1], %[k0], %[a2]\n"
-        "smlatb %[a3], %[x1], %[k0], %[a3]\n"
-        "smlabt %[a2], %[x2], %[k1], %[a2]\n"
-        "smlad %[a3], %[x2], %[k1], %[a3]\n"
-                            : [a0] "+r"(a0_in), [a1] "+r"(a1_in), [a2] "+r"(a2_in), [a3] "+r"(a3_in), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
-                            : [q] "r"(q_in), [x] "r"(x_in)
-                            : "memory");
+                        "ldr %[k0], [%[q], #16]\n"
+                        "ldr %[k1], [%[q], #20]\n"
+                        "ldr %[x0], [%[x], #0]\n"
+                        "ldr %[x1], [%[x], #4]\n"
+                        "ldr %[x2], [%[x], #8]\n"
+                        "smlad %[a0], %[x0], %[k0], %[a0]\n"
+                        "smlatb %[a1], %[x0], %[k0], %[a1]\n"
+                        "smlabt %[a0], %[x1], %[k1], %[a0]\n"
+                        "smlad %[a1], %[x1], %[k1], %[a1]\n"
+                        "smlad %[a2], %[x1], %[k0], %[a2]\n"
+                        "smlatb %[a3], %[x1], %[k0], %[a3]\n"
+                        "smlabt %[a2], %[x2], %[k1], %[a2]\n"
+                        "smlad %[a3], %[x2], %[k1], %[a3]\n"
+                        : [a0] "+r"(a0_in), [a1] "+r"(a1_in), [a2] "+r"(a2_in), [a3] "+r"(a3_in), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
+                        : [q] "r"(q_in), [x] "r"(x_in)
+                        : "cc", "memory");
                         a0 = a0_in;
                         a1 = a1_in;
                         a2 = a2_in;
                         a3 = a3_in;
-                    }
 #else
-                    a0 = nn_add_pair(r0[0], (uint32_t)q[4], a0);
-                    a1 = nn_add_high_low(r0[0], (uint32_t)q[4], a1);
-                    a0 = nn_add_low_high(r0[1], (uint32_t)q[5], a0);
-                    a1 = nn_add_pair(r0[1], (uint32_t)q[5], a1);
-                    a2 = nn_add_pair(r0[1], (uint32_t)q[4], a2);
-                    a3 = nn_add_high_low(r0[1], (uint32_t)q[4], a3);
-                    a2 = nn_add_low_high(r0[2], (uint32_t)q[5], a2);
-                    a3 = nn_add_pair(r0[2], (uint32_t)q[5], a3);
+                        uint32_t k0;
+                        uint32_t k1;
+                        uint32_t x0;
+                        uint32_t x1;
+                        uint32_t x2;
+                        k0 = nn_load_word(&q[4]);
+                        k1 = nn_load_word(&q[5]);
+                        x0 = nn_load_word(&x[0]);
+                        x1 = nn_load_word(&x[1]);
+                        x2 = nn_load_word(&x[2]);
+                        a0 = nn_add_pair(x0, k0, a0);
+                        a1 = nn_add_high_low(x0, k0, a1);
+                        a0 = nn_add_low_high(x1, k1, a0);
+                        a1 = nn_add_pair(x1, k1, a1);
+                        a2 = nn_add_pair(x1, k0, a2);
+                        a3 = nn_add_high_low(x1, k0, a3);
+                        a2 = nn_add_low_high(x2, k1, a2);
+                        a3 = nn_add_pair(x2, k1, a3);
 #endif
-#if NN_DSP
+                    }
+                    }
                     {
-                        uint32_t k0, k1, x0, x1, x2;
+                    const nn_word_t *const x = r1;
+                    {
+#if NN_DSP
+                        uint32_t k0;
+                        uint32_t k1;
+                        uint32_t x0;
+                        uint32_t x1;
+                        uint32_t x2;
+                        register const int32_t *q_in __asm__("r0") = q;
+                        register const nn_word_t *x_in __asm__("r1") = x;
                         register int32_t a0_in __asm__("r4") = a0;
                         register int32_t a1_in __asm__("r5") = a1;
                         register int32_t a2_in __asm__("r6") = a2;
                         register int32_t a3_in __asm__("r7") = a3;
-                        register const int32_t *q_in __asm__("r0") = q;
-                        register const nn_word_t *x_in __asm__("r1") = r1;
                         __asm__ volatile(
-        "ldr %[k0], [%[q], #24]\n"
-        "ldr %[k1], [%[q], #28]\n"
-        "ldr %[x0], [%[x], #0]\n"
-        "ldr %[x1], [%[x], #4]\n"
-        "ldr %[x2], [%[x], #8]\n"
-        "smlad %[a0], %[x0], %[k0], %[a0]\n"
-        "smlatb %[a1], %[x0], %[k0], %[a1]\n"
-        "smlabt %[a0], %[x1], %[k1], %[a0]\n"
-        "smlad %[a1], %[x1], %[k1], %[a1]\n"
-        "smlad %[a2], %[x1], %[k0], %[a2]\n"
-        "smlatb %[a3], %[x1], %[k0], %[a3]\n"
-        "smlabt %[a2], %[x2], %[k1], %[a2]\n"
-        "smlad %[a3], %[x2], %[k1], %[a3]\n"
-                            : [a0] "+r"(a0_in), [a1] "+r"(a1_in), [a2] "+r"(a2_in), [a3] "+r"(a3_in), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
-                            : [q] "r"(q_in), [x] "r"(x_in)
-                            : "memory");
+                        "ldr %[k0], [%[q], #24]\n"
+                        "ldr %[k1], [%[q], #28]\n"
+                        "ldr %[x0], [%[x], #0]\n"
+                        "ldr %[x1], [%[x], #4]\n"
+                        "ldr %[x2], [%[x], #8]\n"
+                        "smlad %[a0], %[x0], %[k0], %[a0]\n"
+                        "smlatb %[a1], %[x0], %[k0], %[a1]\n"
+                        "smlabt %[a0], %[x1], %[k1], %[a0]\n"
+                        "smlad %[a1], %[x1], %[k1], %[a1]\n"
+                        "smlad %[a2], %[x1], %[k0], %[a2]\n"
+                        "smlatb %[a3], %[x1], %[k0], %[a3]\n"
+                        "smlabt %[a2], %[x2], %[k1], %[a2]\n"
+                        "smlad %[a3], %[x2], %[k1], %[a3]\n"
+                        : [a0] "+r"(a0_in), [a1] "+r"(a1_in), [a2] "+r"(a2_in), [a3] "+r"(a3_in), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
+                        : [q] "r"(q_in), [x] "r"(x_in)
+                        : "cc", "memory");
                         a0 = a0_in;
                         a1 = a1_in;
                         a2 = a2_in;
                         a3 = a3_in;
-                    }
 #else
-                    a0 = nn_add_pair(r1[0], (uint32_t)q[6], a0);
-                    a1 = nn_add_high_low(r1[0], (uint32_t)q[6], a1);
-                    a0 = nn_add_low_high(r1[1], (uint32_t)q[7], a0);
-                    a1 = nn_add_pair(r1[1], (uint32_t)q[7], a1);
-                    a2 = nn_add_pair(r1[1], (uint32_t)q[6], a2);
-                    a3 = nn_add_high_low(r1[1], (uint32_t)q[6], a3);
-                    a2 = nn_add_low_high(r1[2], (uint32_t)q[7], a2);
-                    a3 = nn_add_pair(r1[2], (uint32_t)q[7], a3);
+                        uint32_t k0;
+                        uint32_t k1;
+                        uint32_t x0;
+                        uint32_t x1;
+                        uint32_t x2;
+                        k0 = nn_load_word(&q[6]);
+                        k1 = nn_load_word(&q[7]);
+                        x0 = nn_load_word(&x[0]);
+                        x1 = nn_load_word(&x[1]);
+                        x2 = nn_load_word(&x[2]);
+                        a0 = nn_add_pair(x0, k0, a0);
+                        a1 = nn_add_high_low(x0, k0, a1);
+                        a0 = nn_add_low_high(x1, k1, a0);
+                        a1 = nn_add_pair(x1, k1, a1);
+                        a2 = nn_add_pair(x1, k0, a2);
+                        a3 = nn_add_high_low(x1, k0, a3);
+                        a2 = nn_add_low_high(x2, k1, a2);
+                        a3 = nn_add_pair(x2, k1, a3);
 #endif
-#if NN_DSP
+                    }
+                    }
                     {
-                        uint32_t k0, k1, x0, x1, x2;
+                    const nn_word_t *const x = r2;
+                    {
+#if NN_DSP
+                        uint32_t k0;
+                        uint32_t k1;
+                        uint32_t x0;
+                        uint32_t x1;
+                        uint32_t x2;
+                        register const int32_t *q_in __asm__("r0") = q;
+                        register const nn_word_t *x_in __asm__("r1") = x;
                         register int32_t a0_in __asm__("r4") = a0;
                         register int32_t a1_in __asm__("r5") = a1;
                         register int32_t a2_in __asm__("r6") = a2;
                         register int32_t a3_in __asm__("r7") = a3;
-                        register const int32_t *q_in __asm__("r0") = q;
-                        register const nn_word_t *x_in __asm__("r1") = r2;
                         __asm__ volatile(
-        "ldr %[k0], [%[q], #32]\n"
-        "ldr %[k1], [%[q], #36]\n"
-        "ldr %[x0], [%[x], #0]\n"
-        "ldr %[x1], [%[x], #4]\n"
-        "ldr %[x2], [%[x], #8]\n"
-        "smlad %[a0], %[x0], %[k0], %[a0]\n"
-        "smlatb %[a1], %[x0], %[k0], %[a1]\n"
-        "smlabt %[a0], %[x1], %[k1], %[a0]\n"
-        "smlad %[a1], %[x1], %[k1], %[a1]\n"
-        "smlad %[a2], %[x1], %[k0], %[a2]\n"
-        "smlatb %[a3], %[x1], %[k0], %[a3]\n"
-        "smlabt %[a2], %[x2], %[k1], %[a2]\n"
-        "smlad %[a3], %[x2], %[k1], %[a3]\n"
-                            : [a0] "+r"(a0_in), [a1] "+r"(a1_in), [a2] "+r"(a2_in), [a3] "+r"(a3_in), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
-                            : [q] "r"(q_in), [x] "r"(x_in)
-                            : "memory");
+                        "ldr %[k0], [%[q], #32]\n"
+                        "ldr %[k1], [%[q], #36]\n"
+                        "ldr %[x0], [%[x], #0]\n"
+                        "ldr %[x1], [%[x], #4]\n"
+                        "ldr %[x2], [%[x], #8]\n"
+                        "smlad %[a0], %[x0], %[k0], %[a0]\n"
+                        "smlatb %[a1], %[x0], %[k0], %[a1]\n"
+                        "smlabt %[a0], %[x1], %[k1], %[a0]\n"
+                        "smlad %[a1], %[x1], %[k1], %[a1]\n"
+                        "smlad %[a2], %[x1], %[k0], %[a2]\n"
+                        "smlatb %[a3], %[x1], %[k0], %[a3]\n"
+                        "smlabt %[a2], %[x2], %[k1], %[a2]\n"
+                        "smlad %[a3], %[x2], %[k1], %[a3]\n"
+                        : [a0] "+r"(a0_in), [a1] "+r"(a1_in), [a2] "+r"(a2_in), [a3] "+r"(a3_in), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
+                        : [q] "r"(q_in), [x] "r"(x_in)
+                        : "cc", "memory");
                         a0 = a0_in;
                         a1 = a1_in;
                         a2 = a2_in;
                         a3 = a3_in;
-                    }
 #else
-                    a0 = nn_add_pair(r2[0], (uint32_t)q[8], a0);
-                    a1 = nn_add_high_low(r2[0], (uint32_t)q[8], a1);
-                    a0 = nn_add_low_high(r2[1], (uint32_t)q[9], a0);
-                    a1 = nn_add_pair(r2[1], (uint32_t)q[9], a1);
-                    a2 = nn_add_pair(r2[1], (uint32_t)q[8], a2);
-                    a3 = nn_add_high_low(r2[1], (uint32_t)q[8], a3);
-                    a2 = nn_add_low_high(r2[2], (uint32_t)q[9], a2);
-                    a3 = nn_add_pair(r2[2], (uint32_t)q[9], a3);
+                        uint32_t k0;
+                        uint32_t k1;
+                        uint32_t x0;
+                        uint32_t x1;
+                        uint32_t x2;
+                        k0 = nn_load_word(&q[8]);
+                        k1 = nn_load_word(&q[9]);
+                        x0 = nn_load_word(&x[0]);
+                        x1 = nn_load_word(&x[1]);
+                        x2 = nn_load_word(&x[2]);
+                        a0 = nn_add_pair(x0, k0, a0);
+                        a1 = nn_add_high_low(x0, k0, a1);
+                        a0 = nn_add_low_high(x1, k1, a0);
+                        a1 = nn_add_pair(x1, k1, a1);
+                        a2 = nn_add_pair(x1, k0, a2);
+                        a3 = nn_add_high_low(x1, k0, a3);
+                        a2 = nn_add_low_high(x2, k1, a2);
+                        a3 = nn_add_pair(x2, k1, a3);
 #endif
+                    }
+                    }
                     to[0] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_add_product((uint32_t)a0, (uint32_t)q[1], q[2])), 3), 103);
                     to[4] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_add_product((uint32_t)a1, (uint32_t)q[1], q[2])), 3), 103);
                     to[8] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_add_product((uint32_t)a2, (uint32_t)q[1], q[2])), 3), 103);
