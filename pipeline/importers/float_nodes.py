@@ -71,6 +71,7 @@ class Weighted(Node):
             self,
             weights=self.weights * factor.reshape(shape),
             bias=self.bias * factor + offset,
+            steps=None if self.steps is None or (factor <= 0).any() else self.steps * factor,
         )
 
 

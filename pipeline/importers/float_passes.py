@@ -128,7 +128,7 @@ def fold_scale_back(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
     if scale is None or node.inputs[0] in graph.given:
         return None
     before = graph.producers.get(node.inputs[0])
-    if not isinstance(before, nodes.Weighted) or before.clip or before.steps is not None:
+    if not isinstance(before, nodes.Weighted) or before.clip:
         return None
     if not private(graph, before.output, node):
         return None

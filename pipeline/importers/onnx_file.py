@@ -192,6 +192,7 @@ def _kind(value: onnx.ValueInfoProto) -> str:
     kind = value.type.tensor_type.elem_type
     names: dict[int, str] = {
         TensorProto.FLOAT: "float32",
+        TensorProto.FLOAT16: "float32",
         TensorProto.INT8: "int8",
         TensorProto.UINT8: "uint8",
     }

@@ -166,6 +166,28 @@ def binary(kind: type[nodes.Binary]) -> Callable[[Call], Item]:
     return made
 
 
+def dynamic(call: Call) -> list[Item]:
+    """Leave to later how the activation is quantized: the real values, in units of 1."""
+    return [call.x, Constant(np.ones(())), Constant(np.zeros((), np.uint8))]
+
+
+def plain_weights(call: Call) -> Constant:
+    """Integers at input 1 less their zero points, which are multiples of 1; the activation has
+    none."""
+    zeros, points = call.optional(2), call.optional(3)
+    if zeros is not None and zeros.values.any():
+        raise call.refuse("an activation with a zero point of its own is not supported")
+    values = call.constant(1).floats - (0 if points is None else points.floats)
+    return Constant(values, np.ones(()) if np.abs(values).max(initial=0) <= 127 else None)
+
+
+def integer_product(call: Call) -> Value:
+    matrix = plain_weights(call)
+    if matrix.values.ndim != 2:
+        raise call.refuse("a product with a matrix of constants is supported")
+    return product(call, call.x, transposed(matrix), None)
+
+
 def average(call: Call) -> Item:
     """QLinearAveragePool, QLinearGlobalAveragePool: channels first."""
     if call.integer("channels_last", 0):
@@ -200,6 +222,9 @@ def softmax(call: Call) -> Item:
 OPERATORS: Table = {
     "QuantizeLinear": quantize,
     "DequantizeLinear": dequantize,
+    "DynamicQuantizeLinear": dynamic,
+    "ConvInteger": lambda call: convolved(call, call.x, plain_weights(call), None),
+    "MatMulInteger": integer_product,
     "QLinearConv": conv,
     "QLinearMatMul": matmul,
     "QGemm": gemm,

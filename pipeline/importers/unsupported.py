@@ -35,8 +35,7 @@ INSTEAD = {
         ATTENTION,
     ),
     **dict.fromkeys(
-        ("dynamicquantizelinear", "matmulinteger", "convinteger", "dynamicquantizelstm",
-         "dynamicquantizematmul"),
+        ("dynamicquantizelstm", "dynamicquantizematmul"),
         DYNAMIC,
     ),
     **dict.fromkeys(("if", "loop", "scan", "while", "cond", "whileloop"), RUN_TIME),

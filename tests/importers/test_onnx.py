@@ -12,10 +12,12 @@ import onnxruntime
 import pytest
 import torch
 from onnx import TensorProto, external_data_helper, numpy_helper
+from onnxruntime.quantization import quantize_dynamic
 
 from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
 from pipeline.importers import base
+from pipeline.importers.float_nodes import Weighted
 from pipeline.importers.onnx import OPERATORS, Onnx
 from pipeline.importers.onnx_external import files
 from pipeline.importers.onnx_file import NEWEST_OPSET
@@ -32,7 +34,7 @@ from tests.importers.onnx_models import (
     small_network,
     weights,
 )
-from tests.importers.support import check_integers, check_outputs, example, ours
+from tests.importers.support import answers, check_integers, check_outputs, example, first, ours
 
 MODELS = models()
 UNIT = (0.0, 255.0)
@@ -77,7 +79,33 @@ def test_attributes_of_old_opsets(old: str, new: str) -> None:
 def test_every_operator_is_tried() -> None:
     tried = {node.op_type for made in MODELS.values() for node in made.graph.node}
     quantized = {name for name in OPERATORS if name.startswith("Q") or "Quantize" in name}
-    assert OPERATORS.keys() - tried <= quantized | {"DequantizeLinear"}
+    dynamic = {"ConvInteger", "MatMulInteger"}
+    assert OPERATORS.keys() - tried <= quantized | dynamic | {"DequantizeLinear"}
+
+
+def test_a_dynamically_quantized_file_keeps_its_weights_integers(tmp_path: Path) -> None:
+    onnx.save(small_network(), tmp_path / "float.onnx")
+    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "net.onnx", reduce_range=True)
+    network = Onnx(str(tmp_path / "net.onnx"), input_range=(-1.0, 1.0)).float_graph()
+    assert network is not None
+    weighted = [node for node in network.nodes if isinstance(node, Weighted)]
+    assert len(weighted) == 5 and all(node.steps is not None for node in weighted)
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 8, 3))
+    expected = answers(tmp_path / "net.onnx", first((pixels / 127.5 - 1).astype(np.float32)))
+    found = network.outputs(torch.tensor(pixels, dtype=torch.float64)).numpy()
+    assert np.abs(found - expected).max() < 0.02 * np.ptp(expected)  # its activations are 8 bits
+
+
+def test_float16() -> None:
+    made, half = small_network(), small_network()
+    half.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT16
+    for each in half.graph.initializer:
+        if each.data_type == TensorProto.FLOAT:
+            values = numpy_helper.to_array(each).astype(np.float16)
+            each.CopyFrom(numpy_helper.from_array(values, each.name))
+    x = ours(example((3, 8, 8)))
+    both = [imported("net", parsed(each), (-1.0, 1.0)).outputs(x) for each in (made, half)]
+    assert 0 < (both[0] - both[1]).abs().max() < 1e-3 * both[0].abs().max()
 
 
 def refused(made: onnx.ModelProto | bytes) -> str:
@@ -154,7 +182,7 @@ def saved(folder: Path, made: onnx.ModelProto, **options: object) -> Path:
     return path
 
 
-def answers(path: Path) -> torch.Tensor:
+def outputs(path: Path) -> torch.Tensor:
     network = Onnx(str(path)).float_graph()
     assert network is not None
     frames = torch.rand(4, 8, 8, 3, generator=torch.Generator().manual_seed(0)).double()
@@ -167,13 +195,13 @@ def test_the_same_network_as_in_one_file(tmp_path: Path, one: bool) -> None:
     onnx.save(small_network(), whole)
     beside = saved(tmp_path, small_network(), all_tensors_to_one_file=one)
     assert beside.stat().st_size < whole.stat().st_size / 2
-    assert torch.equal(answers(beside), answers(whole))
+    assert torch.equal(outputs(beside), outputs(whole))
     assert files(whole) == {}
     assert (list(files(beside)) == [DATA]) == one and len(files(beside)) >= 1
     for name in list(files(beside)):  # links within the folder are followed
         (tmp_path / name).rename(tmp_path / f"{name}.blob")
         (tmp_path / name).symlink_to(f"{name}.blob")
-    assert torch.equal(answers(beside), answers(whole))
+    assert torch.equal(outputs(beside), outputs(whole))
 
 
 def test_in_a_folder_below_and_in_the_attribute_of_a_node(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ BODY = {"body": helper.make_graph([], "body", [], [])}
 ATTRIBUTES: dict[str, dict[str, Any]] = {
     "LSTM": {"activations": ["Tanh", "Sigmoid"]}, "If": BODY, "Loop": BODY
 }  # fmt: skip
-OPERATORS = ["LSTM", "GRU", "RNN", "Attention", "MatMulInteger", "If", "Loop", "ConvTranspose"]
+OPERATORS = ["LSTM", "GRU", "RNN", "Attention", "If", "Loop", "ConvTranspose"]
 
 
 @pytest.mark.parametrize("source", ["a", "w"])
