@@ -14,6 +14,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.conv2d import MOST_WORDS, Rows
 from pipeline.kernels.cortex_m.inner import can_pack, unrolled
+from pipeline.kernels.cortex_m.quick import channel_sums
 
 
 def order(rows: int, row: int) -> IntArray:
@@ -43,29 +44,40 @@ def passes(count: int, at_once: int, step: int) -> IntArray:
     return np.concatenate([n + pairs(min(at_once, count - n), step) for n in starts])
 
 
+def once(count: int, step: int, parts: int) -> IntArray:
+    """``pairs`` of each of ``parts`` times ``count`` channels, for sums that must not be added to
+    twice: -1 for a channel that a group before has, or that there is none of."""
+    each = pairs(count, step)
+    again = (each < np.arange(0, count, step)[:, None]) | (each >= count)
+    return np.concatenate([np.where(again, -1, n * count + each) for n in range(parts)])
+
+
 def streamed(
-    job: Job, values: IntArray, places: IntArray, groups: IntArray, finish: End, *, unroll: int,
-    together: object = "two", **dot: Any,
+    job: Job, values: IntArray, places: IntArray, groups: IntArray, finish: End | IntArray, *,
+    unroll: int, name: str = "weights", **dot: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return what templates take that multiply two channels, or ``together``, by words of a window.
+    """Return what templates take that multiply groups of channels by words of a window.
 
     Args:
         values: (channels, elements); ``places``, ``groups``: see ``paired``.
-        unroll, dot: see ``Dot``.
+        finish: or (channels, 2), how far sums reach that are added to others.
+        unroll, dot: see ``Dot``; ``name``: of the table.
     """
-    op, constants, packed = job.op, job.program.constants, can_pack(values, finish.reach)
-    taps: int = dot.get("taps", 1)
+    op, constants, taps = job.op, job.program.constants, int(dot.get("taps", 1))
+    last = finish if isinstance(finish, End) else None
+    packed = can_pack(values, finish.reach if isinstance(finish, End) else finish)
     return {
         "dot": Dot(groups=len(places) // taps, unroll=unroll, packed=packed, **dot),
         "weights": constants.add(
-            op.name, "weights", "int8_t", paired(values, places, groups, packed),
-            f"{op.name}: {together} channels by two elements", job.in_flash(op.parameters[0]), 4,
+            op.name, name, "int8_t", paired(values, places, groups, packed),
+            f"{op.name}: {groups.shape[1]} channels by two elements",
+            job.in_flash(op.parameters[0]), 4,
         ),
-        "table": constants.add(
-            op.name, "ends", "int32_t", finish.rows(groups.reshape(-1, 2), packed),
+        "table": last and constants.add(
+            op.name, "ends", "int32_t", last.rows(groups.reshape(-1, 2), packed),
             f"{op.name}: for two channels what sums begin with, and how they end",
         ),
-        "end": finish,
+        "end": last,
     }  # fmt: skip
 
 
@@ -79,6 +91,18 @@ def of_windows(job: Job, some: Rows, groups: IntArray) -> dict[str, Any]:
     return streamed(job, flat, places, groups, finish, unroll=by_fours(len(places), MOST_WORDS))
 
 
+def of_passes(job: Job, some: Rows) -> dict[str, Any]:
+    """The same, of passes over as many input channels as ``some`` has."""
+    flat, places = met(job, some)[0], order(some.number, some.elements)
+    parts = flat.reshape(len(flat), some.size // some.channels, -1, some.channels)
+    groups = once(len(flat), 2, parts.shape[2])
+    sums = channel_sums(job.operator(Conv2d), job.program.graph)
+    return streamed(
+        job, parts.transpose(2, 0, 1, 3).reshape(-1, some.size), places, groups, sums,
+        unroll=by_fours(len(places), MOST_WORDS), name=f"passes_{some.channels}",
+    )  # fmt: skip
+
+
 def met(job: Job, some: Rows) -> tuple[IntArray, IntArray]:
     """(channels, elements) of the weights that are multiplied, and (channels,) what the zero point
     has with the others, which lie outside for all pixels."""
@@ -88,21 +112,6 @@ def met(job: Job, some: Rows) -> tuple[IntArray, IntArray]:
     flat = every[:, rows.start : rows.stop, columns.start : columns.stop].reshape(len(every), -1)
     never = every.sum((1, 2, 3)) - flat.sum(1)
     return flat, never * job.tensor(op.inputs[0]).zero_point
-
-
-def once(values: IntArray, places: IntArray, step: int, packed: bool) -> IntArray:
-    """``paired``, for sums that must not be added to twice: channels that a group before has, or
-    that there are none of, have weights of zeros.
-
-    Args:
-        values: (channels, elements); ``step``: channels of a group.
-    """
-    count = len(values)
-    groups = pairs(count, step)
-    again = groups < np.arange(0, count, step)[:, None]
-    zeros = np.zeros_like(values[:1]).repeat(step, axis=0)
-    groups = np.where(again, count, groups)
-    return paired(np.concatenate([values, zeros]), places, groups, packed)
 
 
 def by_fours(words: int, most: int) -> int:
@@ -115,12 +124,13 @@ def paired(weights: IntArray, places: IntArray, groups: IntArray, packed: bool) 
     pair of channels two halves, the second channel's byte above.
 
     Args:
-        weights: (channels, elements); groups: see ``pairs``.
+        weights: (channels, elements); groups: see ``pairs``; -1: none.
         places: (words, 2), which elements of a window; -1: none.
         packed: halves are 256 * second + first, as numbers.
     """
-    padded = np.concatenate([weights, np.zeros((len(weights), 1), weights.dtype)], axis=1)
-    halves = padded[groups][:, :, places].astype(np.int64)  # (groups, step, words, 2)
+    halves = np.pad(weights, (0, 1))[groups][:, :, places].astype(
+        np.int64
+    )  # (groups, step, words, 2)
     first, second = halves[:, ::2], halves[:, 1::2]  # (groups, pairs, words, 2)
     value = 256 * second + (first if packed else first & 255)
     value = value.transpose(0, 2, 1, 3)

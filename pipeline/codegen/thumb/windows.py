@@ -16,8 +16,8 @@ from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.graph.families import Weighted
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.conv2d import Rows, evenly_spaced
-from pipeline.kernels.thumb.conv2d import pixels_of
+from pipeline.kernels.cortex_m.conv2d import evenly_spaced
+from pipeline.kernels.thumb.conv2d import Convolution
 from pipeline.kernels.thumb.dense import UNROLL
 from pipeline.kernels.thumb.depthwise import Strip, strip_of, together
 from pipeline.kernels.thumb.ending import Narrow, narrow_end
@@ -40,9 +40,9 @@ def ends(job: Job, zero_point: int) -> tuple[Narrow, IntArray]:
 def convolution(job: Job) -> None:
     """Windows of some pixels are widened once, for all channels."""
     op = job.operator(Conv2d)
-    source, pixels = job.tensor(op.inputs[0]), pixels_of(form_of(job))
+    source, kernel = job.tensor(op.inputs[0]), Convolution()
+    pixels, some = kernel.together(form_of(job)), kernel.window(form_of(job))
     count = job.box[0].extent * job.target.shape[1]
-    some = Rows.of(op, job.program.graph.tensors)
     view, flat = convolved_view(job)
     (values, never), (end, starts) = weights.met(job, some), ends(job, source.zero_point)
     rows = np.concatenate([(starts + never)[:, None], packed(values), end.words], axis=1)

@@ -6,8 +6,8 @@ from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
-from pipeline.kernels.cortex_m.conv2d import Rows, is_flat, pixels_of
-from pipeline.kernels.cortex_m.fast import Fast, convolution
+from pipeline.kernels.cortex_m.conv2d import Widened, is_flat
+from pipeline.kernels.cortex_m.fast import convolution
 from pipeline.kernels.cortex_m.fast import pairs as pairs_of
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, positions
@@ -19,7 +19,7 @@ PIXELS = 32
 """Pixels that are widened together where each is a word."""
 
 
-class Accumulate(Fast):
+class Accumulate(Widened):
     """Accumulators that are narrow and rounded have code of their own where windows are small."""
 
     word = "accumulate"
@@ -40,39 +40,31 @@ class Accumulate(Fast):
         )
 
     def counts(self, form: Form) -> Counts:
-        rows, columns, channels = form.target.shape
-        window = Rows.of(convolution(form), form.graph.tensors, form.given.extents[2])
-        pixels = -(-rows * columns // pixels_of(form)) * pixels_of(form)
-        pairs, size = -(-channels // 2), prod(positions(form)) * form.given.extents[2]
-        if form.out.bits <= 16 and few_taps(size):
-            pixels, narrow = rows * columns, form.out.bits == 8
-            return {
-                "pair of products in registers": pixels * channels * pairs_of(size),
-                "four sums of 8 bits": pixels * -(-channels // 4) * narrow,
-                "sum of 16 bits": pixels * channels * (not narrow),
-                "element in registers": pixels * size,
-            }
+        (rows, columns, channels), size = form.target.shape, self.taps(form)
+        if form.out.bits > 16 or not few_taps(size):
+            return super().counts(form)
+        pixels, narrow = rows * columns, form.out.bits == 8
         return {
-            "word of a pixel and a pair": pixels * pairs * window.words,
-            "output": pixels * pairs * 2,
-            "narrow output": pixels * pairs * 2 * (form.out.bits < 32),
-            "word of a window": pixels * window.number * (window.elements // 4),
-            "element of a window": pixels * window.number * (window.elements % 4),
-            "tap": pixels * window.number,
+            "pair of products in registers": pixels * channels * pairs_of(size),
+            "four sums of 8 bits": pixels * -(-channels // 4) * narrow,
+            "sum of 16 bits": pixels * channels * (not narrow),
+            "element in registers": pixels * size,
         }
+
+    def taps(self, form: Form) -> int:
+        """Count the elements of a window, outside or not."""
+        return prod(positions(form)) * form.given.extents[2]
 
     def scratch_bytes(self, form: Form) -> int:
         """Windows of some pixels, or weights, 16 bits each, see ``few_taps``."""
-        op, tensors = convolution(form), form.graph.tensors
-        channels, (count, *shape) = form.given.extents[2], tensors[op.parameters[0]].shape
-        size = prod(shape[:2]) * channels
-        windows = pixels_of(form) * Rows.of(op, tensors, channels).words * 8
-        if form.out.bits > 16 or not few_taps(size):
+        windows, count = super().scratch_bytes(form), form.target.shape[2]
+        if form.out.bits > 16 or not few_taps(self.taps(form)):
             return windows
         if pairs_of_pixels(form):
             windows = max(windows, (PIXELS + count) * 4)
-        each = (pairs_of(shape[0] * len(kind.taps) * channels) for kind in kinds(op, tensors))
-        return max(windows, sum(each) * count * 4)
+        column = self.taps(form) // positions(form)[1]
+        every = kinds(convolution(form), form.graph.tensors)
+        return max(windows, sum(pairs_of(column * len(kind.taps)) for kind in every) * count * 4)
 
 
 def pairs_of_pixels(form: Form) -> bool:

@@ -1,4 +1,5 @@
-"""Convolution of an image's rows: windows of some pixels are widened once, for all channels."""
+"""Convolution of an image's rows: windows of some pixels are widened once, for all channels. And
+what has that in common with others."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
 from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_place, in_rows
-from pipeline.kernels.cortex_m.inner import packs, rounds
+from pipeline.kernels.cortex_m.fast import pairs as pairs_of
+from pipeline.kernels.cortex_m.inner import rounds
 from pipeline.kernels.cortex_m.quick import endings, quick_end
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, positions
@@ -64,69 +66,95 @@ class Rows(NamedTuple):
         return self.number * (self.elements // 4) + -(-self.number * (self.elements % 4) // 4)
 
 
-class Convolution(Fast):
-    """Two channels at a time; where passes of a loop make some, all of them have to end quickly."""
+class Widened(Fast):
+    """Convolution by windows of some pixels, which are widened once for all channels, two of them
+    at a time."""
+
+    def window(self, form: Form) -> Rows:
+        """Return what windows are gathered from: of sums, of the channels that a pass adds."""
+        channels = form.given.extents[2] if form.partial else 0
+        return Rows.of(convolution(form), form.graph.tensors, channels)
+
+    def together(self, form: Form) -> int:
+        """Return how many pixels of the step are computed together."""
+        return pixels_together(evenly_spaced(form))
+
+    def tail(self, form: Form) -> int:
+        """Pixels of the last block: what is left where none may be made twice, else as many as of
+        the others."""
+        together = self.together(form)
+        left = prod(form.out.extents[:2]) % together if form.partial or form.overlaps else 0
+        return left or together
+
+    def blocks(self, form: Form) -> tuple[tuple[int, int], ...]:
+        """Return how many pixels are computed together, and how often."""
+        together = self.together(form)
+        number = -(-prod(form.out.extents[:2]) // together)
+        return (together, number - 1), (self.tail(form), 1)
+
+    def counts(self, form: Form) -> Counts:
+        """A word is four elements of a window."""
+        op, window, blocks = convolution(form), self.window(form), self.blocks(form)
+        pairs, pixels = pairs_of(form.out.extents[2]), sum(n * number for n, number in blocks)
+        passes, outputs = pairs * self.table_passes(form), 2 * pixels * pairs
+        at_edges = sum(
+            k.stop - k.first
+            for k in kinds(op, form.graph.tensors)
+            if len(k.taps) < len(window.columns) and not window.by_tap
+        )
+        counts = {
+            "word of a pixel and a pair": pixels * pairs * window.words,
+            "output": outputs,
+            "word of a window": pixels * window.number * (window.elements // 4),
+            "element left over": pixels * window.number * (window.elements % 4),
+        }
+        if form.partial:  # measured sums tell no more apart
+            return {**counts, "narrow output": outputs * (form.out.bits < 32)}
+        return {
+            **counts,
+            "call": 1,
+            "word of a pair of channels": passes * window.words,
+            "the same, 3 or 4 pixels": sum(m for n, m in blocks if n > 2) * pairs * window.words,
+            "round": passes * rounds(window.words, MOST_WORDS),
+            "tap over an edge": form.out.extents[0] * at_edges * prod(positions(form)),
+            **endings(op, form.graph, outputs),
+        }
+
+    def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
+        return sum(number for _, number in self.blocks(form))
+
+    def scratch_bytes(self, form: Form) -> int:
+        """The windows of some pixels, 16 bits an element."""
+        return self.together(form) * self.window(form).words * 8
+
+
+class Convolution(Widened):
+    """Where passes of a loop make some channels, all of them have to end quickly."""
 
     word = "conv2d"
     takes = "convolutions of one group, two or more channels at a time, rows in one piece"
 
     def can(self, form: Form) -> bool:
-        op, tensors = form.op, form.graph.tensors
+        op = form.op
         if not isinstance(op, Conv2d) or op.groups > 1 or not in_rows(form):
             return False
         channels, at_once = form.target.shape[2], form.out.extents[2]
         return (
             in_groups_of(2, channels, at_once)
             and form.in_packed_rows(op.inputs[0])
-            and Rows.of(op, tensors).size > 0
+            and self.window(form).size > 0
             and (at_once == channels or quick_end(op, form.graph) is not None)
             and (not form.overlaps or self.takes_place(form))
         )
 
     def takes_place(self, form: Form) -> bool:
         """Check whether each pixel lies where the one does that it alone is made of: windows are
-        read before pixels are written, and those of a last block not again."""
+        read before pixels are written, and none is made twice."""
         flat = is_flat(convolution(form), form.graph.tensors)
         return flat and form.covers(form.op.output) and in_place(form)
 
-    def counts(self, form: Form) -> Counts:
-        """A word is four elements of a window."""
-        op, tensors = convolution(form), form.graph.tensors
-        rows, columns, channels = form.out.extents
-        window, together, flat = Rows.of(op, tensors), pixels_of(form), is_flat(op, tensors)
-        blocks = -(-rows * columns // together)
-        pixels, each = blocks * together, blocks * -(-channels // 2)
-        at_edges = sum(
-            k.stop - k.first for k in kinds(op, tensors) if len(k.taps) < len(window.columns)
-        )
-        over = 0 if window.by_tap else rows * at_edges * prod(positions(form))
-        outputs = 2 * each * together
-        return {
-            "word of a pair of channels": each * window.words,
-            "the same, 3 or 4 pixels": each * window.words * (together > 2),
-            "the same, weights not packed": each * window.words * (not packs(op, form.graph)),
-            "word of a pixel and a pair": each * window.words * together,
-            "round": each * rounds(window.words, MOST_WORDS),
-            "pair of channels": each,
-            "output": outputs,
-            "pixel": pixels,
-            "row of a window": pixels * window.number * (not flat),
-            "word of a window": pixels * window.number * (window.elements // 4),
-            "element left over": pixels * window.number * (window.elements % 4),
-            "tap over an edge": over,
-            **endings(op, form.graph, outputs),
-        }
-
-    def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
-        rows, columns, _ = form.out.extents
-        return -(-rows * columns // pixels_of(form))
-
     def each_row(self, form: Form) -> bool:
         return row_by_row(form)
-
-    def scratch_bytes(self, form: Form) -> int:
-        """The windows of some pixels, 16 bits an element."""
-        return pixels_of(form) * Rows.of(convolution(form), form.graph.tensors).words * 8
 
 
 def is_flat(op: Conv2d, tensors: Tensors) -> bool:
@@ -149,11 +177,6 @@ def evenly_spaced(form: Form) -> int:
     name = form.op.output
     together = form.even(name, 0) and form.follow(name) and form.follow(form.op.inputs[0])
     return rows * columns if together else columns
-
-
-def pixels_of(form: Form) -> int:
-    """Return how many pixels of the step are computed together."""
-    return pixels_together(evenly_spaced(form))
 
 
 def pixels_together(pixels: int) -> int:

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.graph.families import Weighted
-from pipeline.graph.graph import Graph
 from pipeline.graph.operators.dense import Dense
+from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.by_row.layout import added_row
 from pipeline.kernels.cortex_m.fast import Fast, FastDense, words
-from pipeline.kernels.cortex_m.inner import can_pack, packs, rounds
-from pipeline.kernels.cortex_m.quick import endings, once_a_layer
+from pipeline.kernels.cortex_m.inner import rounds
+from pipeline.kernels.cortex_m.quick import endings
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts
 
@@ -22,7 +21,33 @@ ENDS_APART = 48
 """Bytes of lines that are read for what ends a channel, beside those that it takes."""
 
 
-class DenseLayer(FastDense):
+class WidenedDense(Fast):
+    """The input is widened, of whole tensors all of it, then some channels at a time are made."""
+
+    def inputs(self, form: Form) -> int:
+        """Count the bytes that are widened."""
+        return form.source.size
+
+    def counts(self, form: Form) -> Counts:
+        op, inputs, at_once = form.op, words(self.inputs(form)), together(form.target.size)
+        groups = -(-form.target.size // at_once)
+        assert isinstance(op, Dense)
+        return {
+            "word of a group": inputs * groups,
+            "word of a channel": inputs * groups * at_once,
+            "round": groups * rounds(inputs, MOST_WORDS[at_once]),
+            "output": groups * at_once,
+            "word of the input": inputs,
+            "call": 1,
+            **({} if form.partial else endings(op, form.graph, groups * at_once)),
+        }
+
+    def scratch_bytes(self, form: Form) -> int:
+        """What is widened, 16 bits an element."""
+        return words(self.inputs(form)) * 8
+
+
+class DenseLayer(WidenedDense, FastDense):
     takes = "dense layers of two or more outputs, all at once, of tensors in one piece or anywhere"
 
     def can(self, form: Form) -> bool:
@@ -37,35 +62,12 @@ class DenseLayer(FastDense):
             )
         )
 
-    def counts(self, form: Form) -> Counts:
-        """Channels are computed eight at a time where few of them are computed twice."""
-        op, inputs, channels = form.op, words(form.source.size), form.target.size
-        assert isinstance(op, Dense)
-        at_once = together(channels)
-        groups = -(-channels // at_once)
-        made = groups * at_once
-        return {
-            "word of a group": inputs * groups,
-            "word of a channel": inputs * made,
-            "the same, weights not packed": inputs * made * (not packs(op, form.graph)),
-            "round": groups * rounds(inputs, MOST_WORDS[at_once]),
-            "output": made,
-            "group": groups,
-            "word of the input": inputs,
-            "call": 1,
-            **endings(op, form.graph, made),
-        }
-
     def table_bytes(self, form: Form) -> float:
         """Count what ends a channel as read once, from arrays that share no line of a cache."""
         return super().table_bytes(form) + ENDS_APART * form.target.size
 
-    def scratch_bytes(self, form: Form) -> int:
-        """The input, 16 bits an element."""
-        return words(form.source.size) * 8
 
-
-class RowDense(Fast):
+class RowDense(WidenedDense):
     """Adds what a row contributes to a sum of 32 bits for each output; the row may lie in any
     order, weights lie in the same."""
 
@@ -75,35 +77,14 @@ class RowDense(Fast):
     def can(self, form: Form) -> bool:
         return isinstance(form.op, Dense) and added_row(form) is not None
 
-    def counts(self, form: Form) -> Counts:
-        op, at_once = form.op, together(form.target.size)
-        assert isinstance(op, Dense)
-        given, groups = words(row_bytes(form)), -(-form.target.size // at_once)
-        apart = not row_packs(op, form.graph)
-        return {
-            "word of a group": given * groups,
-            "word of a channel": given * groups * at_once,
-            "the same, weights not packed": given * groups * at_once * apart,
-            "round": groups * rounds(given, MOST_WORDS[at_once]),
-            "output": form.target.size,
-            "word of the input": given,
-            "call": 1,
-        }
-
-    def scratch_bytes(self, form: Form) -> int:
-        """The row, 16 bits an element."""
-        return words(row_bytes(form)) * 8
+    def inputs(self, form: Form) -> int:
+        return form.source.size // form.source.shape[0]
 
 
-@once_a_layer
-def row_packs(op: Weighted, graph: Graph) -> bool:
-    """Check whether two outputs' weights may share halves of words: sums are of one row."""
-    every = graph.constants[op.parameters[0]].astype(np.int64)  # (outputs, rows, columns, channels)
-    return can_pack(every, np.abs(every).sum((2, 3)) * 255)
-
-
-def row_bytes(form: Form) -> int:
-    return form.source.size // form.source.shape[0]
+def row_sums(weights: IntArray) -> IntArray:
+    """(outputs, rows): what sums of a row can reach. ``weights``: (outputs, rows, columns,
+    channels)."""
+    return np.asarray(np.abs(weights.astype(np.int64)).sum((2, 3)) * 255)
 
 
 def together(channels: int) -> int:

@@ -12,17 +12,10 @@ from math import prod
 from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.conv2d import (
-    MOST_WORDS,
-    Rows,
-    instructions,
-    pixels_together,
-)
+from pipeline.kernels.cortex_m.conv2d import Widened, instructions, pixels_together
 from pipeline.kernels.cortex_m.depthwise import LANES
-from pipeline.kernels.cortex_m.fast import Fast, convolution, words
-from pipeline.kernels.cortex_m.inner import packs, rounds
+from pipeline.kernels.cortex_m.fast import Fast, words
 from pipeline.kernels.cortex_m.pool import MOST_TAPS, in_words
-from pipeline.kernels.cortex_m.quick import endings
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, best_gap, pixel_gap
 from pipeline.kernels.work import END_BYTES, Counts, made, positions
@@ -61,9 +54,7 @@ class Gathered(Fast):
         return prod(form.out.extents[:2])
 
 
-class GatheredConvolution(Gathered):
-    """Two channels at a time, of up to four pixels whose windows are widened once."""
-
+class GatheredConvolution(Gathered, Widened):
     word = "gathered_conv2d"
     latest = 3
     takes = "convolutions of one group, two or more channels at once, over their input or anywhere"
@@ -74,39 +65,10 @@ class GatheredConvolution(Gathered):
             isinstance(op, Conv2d)
             and op.groups == 1
             and form.target.shape[2] >= 2
-            and Rows.of(op, form.graph.tensors).size > 0
+            and self.window(form).size > 0
             and in_any_order(replace(form, aside=False))
             and (not form.aside or form.out.extents[0] == 1)
         )
-
-    def counts(self, form: Form) -> Counts:
-        """A word is four elements of a window."""
-        op, window = convolution(form), self.window(form)
-        size = window.words
-        pairs = -(-form.out.extents[2] // 2)
-        passes = pairs * self.table_passes(form)
-        pixels = sum(number * together for together, number in self.blocks(form))
-        rows, columns, whole = len(window.rows), len(window.columns), in_whole_rows(form)
-        odd = sum(number for together, number in self.blocks(form) if together % 2)
-        return {
-            "call": 1,
-            "word of a pair of channels": size * passes,
-            "the same, weights not packed": size * passes * (not packs(op, form.graph)),
-            "the same, of an odd number of pixels": size * odd * pairs,
-            "word of a pixel and a pair": size * pixels * pairs,
-            "round": passes * rounds(size, MOST_WORDS),
-            "pair of channels": passes,
-            "output": 2 * pixels * pairs,
-            "pixel": pixels,
-            "tap": pixels * rows * columns * (not whole),
-            "row of a window": pixels * rows * whole,
-            "word of a window": pixels * size,
-            "word that is put together": pixels * size * (form.source.shape[2] % 4 > 0),
-            **endings(op, form.graph, 2 * pixels * pairs),
-        }
-
-    def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
-        return sum(number for _, number in self.blocks(form))
 
     def loop_bytes(self, form: Form) -> int:
         return CONVOLUTION_BYTES * self.table_passes(form)
@@ -124,14 +86,6 @@ class GatheredConvolution(Gathered):
         saved = instructions(together) - instructions(left)
         return left if saved >= TAIL * -(-pixels // together) * instructions(together) else together
 
-    def blocks(self, form: Form) -> tuple[tuple[int, int], ...]:
-        """Return how many pixels are computed together, and how often."""
-        number, together = -(-self.pixels(form) // self.together(form)), self.together(form)
-        return (together, number - 1), (self.tail(form), 1)
-
-    def window(self, form: Form) -> Rows:
-        return Rows.of(convolution(form), form.graph.tensors)
-
     def scratch_bytes(self, form: Form) -> int:
         return self.beside(form)[-1]
 
@@ -139,9 +93,9 @@ class GatheredConvolution(Gathered):
         """Return where in the scratch each of these ends: windows, 16 bits an element; a row of the
         kernel as it is stored, where words of it are not of one pixel, or a torn pixel; torn
         pixels' outputs."""
-        together, window, channels = self.together(form), self.window(form), form.source.shape[2]
-        windows = together * window.words * 8
-        line = channels if channels % 4 == 0 else words(channels * len(window.columns)) * 4
+        together, channels = self.together(form), form.source.shape[2]
+        windows, columns = Widened.scratch_bytes(self, form), len(self.window(form).columns)
+        line = channels if channels % 4 == 0 else words(channels * columns) * 4
         stored = windows + line * (channels % 4 > 0 or torn(form, form.op.inputs[0]))
         made = together * form.target.shape[2] * torn(form, form.op.output)
         return windows, stored, stored + made
@@ -219,14 +173,6 @@ class GatheredPool(Gathered):
 
     def scratch_bytes(self, form: Form) -> int:
         return self.made(form) + form.target.shape[2]
-
-
-def in_whole_rows(form: Form) -> bool:
-    """Check whether taps of a window's row lie side by side, where all of them are inside."""
-    op, given = convolution(form), form.given
-    pixel = form.source.shape[2] * given.bits // 4
-    by_strides = given.spread in ("strides", "rows") and given.strides[-2] == pixel
-    return by_strides and len(Rows.of(op, form.graph.tensors).columns) > 1 and op.dilation[1] == 1
 
 
 def torn(form: Form, tensor: str) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.quick import channel_sums, once_a_layer, quick_end
+from pipeline.kernels.cortex_m.quick import channel_sums, quick_end
 
 PACKED_REACH = 1 << 23
 """A sum that is had as the upper 24 bits of another must be smaller."""
@@ -45,9 +45,3 @@ def reach(op: Weighted, graph: Graph) -> IntArray:
         return sums
     decides = found.constants[:, :1] != 0
     return np.where(decides, sums + graph.constants[op.parameters[1]][:, None], 0)
-
-
-@once_a_layer
-def packs(op: Weighted, graph: Graph) -> bool:
-    """Check whether all weights of a layer may share halves of words."""
-    return can_pack(graph.constants[op.parameters[0]], reach(op, graph))

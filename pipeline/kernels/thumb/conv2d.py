@@ -7,15 +7,15 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.conv2d import Rows, cheapest, evenly_spaced, row_by_row
-from pipeline.kernels.cortex_m.fast import convolution, in_rows
+from pipeline.kernels.cortex_m.conv2d import Widened, cheapest, evenly_spaced, row_by_row
+from pipeline.kernels.cortex_m.fast import in_rows
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, pixel_gap
 from pipeline.kernels.thumb.base import SUMS, ThumbKernel, ends, stepped
 from pipeline.kernels.work import Counts
 
 
-class Convolution(ThumbKernel):
+class Convolution(ThumbKernel, Widened):
     word = "conv2d"
     takes = (
         "convolutions of one group, all channels of rows in one piece, whose sums end by products "
@@ -34,7 +34,7 @@ class Convolution(ThumbKernel):
             and in_rows(form)
             and (not form.overlaps or self.overlap(form, op.inputs[0]) is not None)
             and form.in_packed_rows(op.inputs[0])
-            and Rows.of(op, form.graph.tensors).size > 0
+            and self.window(form).size > 0
             and ends(form)
         )
 
@@ -43,9 +43,8 @@ class Convolution(ThumbKernel):
         return gap and Gap(gap.forwards)
 
     def counts(self, form: Form) -> Counts:
-        rows, columns, channels = form.out.extents
-        window, together = Rows.of(convolution(form), form.graph.tensors), pixels_of(form)
-        blocks, elements = -(-rows * columns // together), window.size
+        window, together, channels = self.window(form), self.together(form), form.out.extents[2]
+        blocks, elements = self.table_passes(form), window.size
         outputs = blocks * together * channels
         return {
             "product": outputs * elements,
@@ -57,22 +56,19 @@ class Convolution(ThumbKernel):
             "row of a window": blocks * together * window.number,
         }
 
-    def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
-        rows, columns, _ = form.out.extents
-        return -(-rows * columns // pixels_of(form))
+    def together(self, form: Form) -> int:
+        return cheapest(evenly_spaced(form), SUMS, instructions)
+
+    def tail(self, form: Form) -> int:
+        """As large as the others: windows of pixels that are made twice are kept."""
+        return self.together(form)
 
     def each_row(self, form: Form) -> bool:
         return row_by_row(form)
 
     def scratch_bytes(self, form: Form) -> int:
         """The windows of some pixels, a word an element."""
-        window = Rows.of(convolution(form), form.graph.tensors)
-        return pixels_of(form) * window.size * 4
-
-
-def pixels_of(form: Form) -> int:
-    """Return how many pixels of the step are computed together."""
-    return cheapest(evenly_spaced(form), SUMS, instructions)
+        return self.together(form) * self.window(form).size * 4
 
 
 def instructions(pixels: int) -> float:

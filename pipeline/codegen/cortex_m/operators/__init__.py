@@ -29,7 +29,7 @@ WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.dense": dense.compute,
     "cortex_m.depthwise": depthwise.compute,
     "cortex_m.elements": elements.compute,
-    "cortex_m.gathered_conv2d": gathered.convolution,
+    "cortex_m.gathered_conv2d": conv2d.gathered,
     "cortex_m.gathered_depthwise": gathered.depthwise,
     "cortex_m.gathered_elements": elements.gathered,
     "cortex_m.gathered_pool": gathered.pool,

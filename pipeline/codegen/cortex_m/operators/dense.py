@@ -3,6 +3,7 @@ widened once, for all output channels."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step, weights
-from pipeline.codegen.cortex_m.dot import Dot
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.cortex_m.windows import halves
 from pipeline.codegen.int8.job import Job, shape_text
@@ -19,19 +19,20 @@ from pipeline.codegen.int8.rows import row_view
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.by_row.layout import RowLayout
-from pipeline.kernels.cortex_m.dense import MOST_WORDS, row_packs, together
+from pipeline.kernels.cortex_m.dense import MOST_WORDS, row_sums, together
 
 
 def compute(job: Job) -> None:
     op = job.operator(Dense)
     source, (channels,) = job.tensor(op.inputs[0]), job.target.shape
     values = job.program.graph.constants[op.parameters[0]].reshape(channels, -1)
-    places, at_once = weights.order(1, source.size), together(channels)
+    order, at_once = weights.order(1, source.size), together(channels)
     stream = weights.streamed(
-        job, values, places, weights.pairs(channels, at_once), end(job), together=at_once,
-        unroll=weights.by_fours(len(places), MOST_WORDS[at_once]),
+        job, values, order, weights.pairs(channels, at_once), end(job),
+        unroll=weights.by_fours(len(order), MOST_WORDS[at_once]),
     )  # fmt: skip
-    anywhere = () if form_of(job).in_one_piece(source.name) else source.shape
+    places = [f"n / {prod(source.shape[k + 1 :])} % {n}" for k, n in enumerate(source.shape)]
+    anywhere = [] if form_of(job).in_one_piece(source.name) else places
     _call(job, step.source_view(job), source.size, Value(), anywhere=anywhere, less="", **stream)
 
 
@@ -42,25 +43,20 @@ def by_row(job: Job) -> None:
     assert rows.start.known, "loops around row kernels are unrolled"
     given = RowLayout.in_buffer(job.program.buffer(piece))
     places, at_once = weights.order(1, given.bytes), together(len(every))
-    packed = row_packs(op, job.program.graph)
-    unroll = weights.by_fours(len(places), MOST_WORDS[at_once])
-    stream = [weights.once(row, places, at_once, packed) for row in as_rows_lie(every, given)]
+    groups, row = weights.once(len(every), at_once, len(every[0])), as_rows_lie(every, given)
+    stream = weights.streamed(
+        job, row.reshape(-1, given.bytes), places, groups, row_sums(every),
+        unroll=weights.by_fours(len(places), MOST_WORDS[at_once]), name="row_weights",
+    )  # fmt: skip
     _call(
         job,
         row_view(job, "in", piece, rows.start.const),
         given.bytes,
-        rows.start * len(stream[0]),
-        anywhere=(),
+        rows.start * (groups.size // len(every[0]) // 2 * stream["dot"].pair_bytes),
+        anywhere=[],
         less=f"0x{(-source.zero_point & 0xFFFF) * 0x10001:08X}u",
-        end=None,
-        table="",
-        dot=Dot(groups=len(places), unroll=unroll, packed=packed),
-        weights=job.program.constants.add(
-            op.name, "row_weights", "int8_t", np.concatenate(stream),
-            f"{op.name}: for each row {at_once} channels by two elements, as rows lie",
-            job.in_flash(name), 4,
-        ),
-    )  # fmt: skip
+        **stream,
+    )
 
 
 def as_rows_lie(weights: IntArray, row: RowLayout) -> IntArray:

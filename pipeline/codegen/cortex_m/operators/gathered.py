@@ -1,4 +1,4 @@
-"""Convolutions and pooling pixel by pixel, in any order, over what they are made of."""
+"""Depthwise convolutions and pooling pixel by pixel, in any order, over what they are made of."""
 
 from __future__ import annotations
 
@@ -23,29 +23,8 @@ from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.depthwise import LANES
 from pipeline.kernels.cortex_m.gathered import (
     MOST_TAPS_UNROLLED,
-    GatheredConvolution,
     GatheredPool,
 )
-
-
-def convolution(job: Job) -> None:
-    op, view = job.operator(Conv2d), step.source_view(job)
-    kernel, form = GatheredConvolution(), form_of(job)
-    pixels, (beside, made, _) = kernel.together(form), kernel.beside(form)
-    windows = Windows.of(job, view, kernel.window(form), pixels)
-    _call(
-        job,
-        "cortex_m/gathered_conv2d",
-        about(job, op),
-        view,
-        windows,
-        pixels=pixels,
-        tail=kernel.tail(form),
-        beside=beside,
-        made_at=made,
-        less="",
-        **weights.of_windows(job, kernel.window(form), weights.pairs(job.target.shape[2], 2)),
-    )
 
 
 def depthwise(job: Job) -> None:

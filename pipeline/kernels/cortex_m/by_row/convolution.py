@@ -16,7 +16,7 @@ from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 from pipeline.kernels.cortex_m.by_row.parts import Part, pairs_at_once, parts
 from pipeline.kernels.cortex_m.conv2d import Rows
 from pipeline.kernels.cortex_m.fast import convolution, pairs
-from pipeline.kernels.cortex_m.inner import packs, unrolled
+from pipeline.kernels.cortex_m.inner import unrolled
 from pipeline.kernels.cortex_m.quick import endings, quick_end
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, made, positions
@@ -83,7 +83,6 @@ class RowConvolution(RowKernel):
         return {
             "word of a pair of channels": len(every) * two * window,
             "word of a pixel and a pair": form.target.shape[1] * two * window,
-            "the same, weights not packed": len(every) * two * window * (not packs(op, form.graph)),
             "word of a pixel": window * loaded,
             "round": sum(groups) * (window // self.taps(form) // self.unroll(form)),
             "pair of channels": sum(groups),
