@@ -33,8 +33,8 @@ class Array:
     """A table as kernels read it; its text is its C name.
 
     Attributes:
-        accessor: the macro of nn_int8.h that reads an element where flash has addresses of its own.
-        far: its address may have more than 16 bits.
+        accessor: what reads an element where flash has addresses of its own.
+        far: its address may have more than 16 bits; elements are bytes.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Array:
         """C of an element: of the table, or ``index`` after where ``pointer`` points into it."""
         if self.far:
             assert not pointer
-            return f"{self.accessor}({self.name}, {index})"
+            return f"nn_far8({self.name}, {index})"
         return read(self.accessor, f"{pointer or self.name}[{index}]")
 
 
@@ -209,8 +209,8 @@ class Constants:
         if found not in self.tables:
             placed = ("NN_FAR" if far else "NN_FLASH") if apart else ""
             self.tables[found] = Table(found, type_, flat, comment(about), in_flash, align, placed)
-        kept = "far" if far else "flash"
-        return Array(found, f"nn_{kept}_{short(type_)}" if apart else "", far)
+        accessor = f"({type_})nn_flash{8 * bytes_of(type_)}" if apart else ""
+        return Array(found, accessor, far)
 
     def _name(self, name: str, kind: str, far: bool) -> str:
         found = self.names(name, kind)
@@ -220,11 +220,6 @@ class Constants:
 def bytes_of(type_: str) -> int:
     """4 of ``int32_t``."""
     return np.dtype(type_.removesuffix("_t")).itemsize
-
-
-def short(type_: str) -> str:
-    """``i8`` of ``int8_t``."""
-    return type_.removesuffix("_t").replace("uint", "u").replace("int", "i")
 
 
 def c_bits(values: Iterable[int], signed: bool = False) -> int:

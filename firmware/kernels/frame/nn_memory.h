@@ -17,6 +17,7 @@
 #define nn_flash8(address) pgm_read_byte(address)
 #define nn_flash16(address) pgm_read_word(address)
 #define nn_flash32(address) pgm_read_dword(address)
+#define nn_far8(array, index) pgm_read_byte_far(pgm_get_far_address(array) + (uint32_t)(index))
 #define NN_LAST __attribute__((section(".noinit"))) /* after all other statics, before the stack */
 #define NN_ALIGNED
 #else
@@ -25,6 +26,7 @@
 #define nn_flash8(address) (*(address))
 #define nn_flash16(address) (*(address))
 #define nn_flash32(address) (*(address))
+#define nn_far8(array, index) ((array)[index])
 #define NN_LAST
 #define NN_ALIGNED __attribute__((aligned(16)))
 #endif

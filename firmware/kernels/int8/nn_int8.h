@@ -9,25 +9,6 @@
 
 #include "nn_memory.h"
 
-/* Constants in flash, which an AVR reads by instructions of its own. */
-#if defined(__AVR__)
-#define nn_flash_u8(address) ((uint8_t)pgm_read_byte(address))
-#define nn_flash_i8(address) ((int8_t)pgm_read_byte(address))
-#define nn_flash_u16(address) ((uint16_t)pgm_read_word(address))
-#define nn_flash_i16(address) ((int16_t)pgm_read_word(address))
-#define nn_flash_u32(address) ((uint32_t)pgm_read_dword(address))
-#define nn_flash_i32(address) ((int32_t)pgm_read_dword(address))
-#define nn_far_u8(array, index) pgm_read_byte_far(pgm_get_far_address(array) + (uint32_t)(index))
-#else
-#define nn_flash_u8(address) (*(address))
-#define nn_flash_i8(address) (*(address))
-#define nn_flash_u16(address) (*(address))
-#define nn_flash_i16(address) (*(address))
-#define nn_flash_u32(address) (*(address))
-#define nn_flash_i32(address) (*(address))
-#define nn_far_u8(array, index) ((array)[index])
-#endif
-
 /* Where index `index` of a ring of `size` lies; there is no division by a constant of 32 bits on an AVR, and no index that
  * needs them. */
 #if defined(__AVR__)

@@ -57,12 +57,13 @@ class Nest:
         """Loops over lines and their pixels; a vector has no rows."""
         words = (("y", "down"), ("x", "right"))[-self.ordered :]
         pairs = list(zip(self.axes[: self.ordered], words, strict=True))
-        starts = ", ".join(f"{a.variable} = nn_flash_i16(&lines->{at})" for a, (at, _) in pairs)
-        steps = ", ".join(f"{a.variable} += nn_flash_i16(&lines->{by})" for a, (_, by) in pairs)
+        read = "(int16_t)nn_flash16(&lines->"
+        starts = ", ".join(f"{a.variable} = {read}{at})" for a, (at, _) in pairs)
+        steps = ", ".join(f"{a.variable} += {read}{by})" for a, (_, by) in pairs)
         return [
             f"for (int32_t line = 0; line < {count}; line++, lines++) {{",
             f"    int32_t {starts};",
-            f"    for (int32_t rest = nn_flash_i16(&lines->count); rest > 0; rest--, {steps}) {{",
+            f"    for (int32_t rest = {read}count); rest > 0; rest--, {steps}) {{",
         ]
 
     @property

@@ -241,7 +241,7 @@ def portable(plan: Plan, graph: Graph) -> Plan:
 def check_portable(graph: Graph, plan: Plan, folder: Path) -> None:
     plan = portable(plan, graph)
     native = checked(folder / "native", graph, plan, UNO)
-    assert "nn_flash_i8(" in native.files["model.c"] and "NN_FLASH =" in native.files["model.c"]
+    assert "nn_flash8(" in native.files["model.c"] and "NN_FLASH =" in native.files["model.c"]
     on_board(folder, graph, UNO, plan)
 
 
