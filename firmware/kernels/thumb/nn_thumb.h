@@ -11,11 +11,11 @@
 #define NN_THUMB 0
 #endif
 
-typedef int32_t __attribute__((may_alias)) nn_wide_t;
+typedef int32_t __attribute__((may_alias)) nn_word_t;
 
 /* `count` bytes to every `step`-th word from `to` on; returns where the next one goes. */
 #define NN_SPREAD(name, type)                                                                                 \
-    static inline nn_wide_t *name(nn_wide_t *to, const type *from, int32_t count, int32_t step) {             \
+    static inline nn_word_t *name(nn_word_t *to, const type *from, int32_t count, int32_t step) {             \
         const type *const end = from + count, *const fours = from + (count & ~3);                             \
         for (; from != fours; from += 4, to += 4 * step) {                                                    \
             to[0] = from[0];                                                                                  \
@@ -33,19 +33,18 @@ NN_SPREAD(nn_spread_u8, uint8_t)
 
 /* `count` bytes, `apart` from each other, to words. */
 #define NN_COLUMNS(name, type)                                                                                \
-    static inline void name(nn_wide_t *to, const type *from, int32_t count, int32_t apart) {                  \
-        for (nn_wide_t *const end = to + count; to != end; from += apart) {                                   \
+    static inline void name(nn_word_t *to, const type *from, int32_t count, int32_t apart) {                  \
+        for (nn_word_t *const end = to + count; to != end; from += apart) {                                   \
             *to++ = *from;                                                                                    \
         }                                                                                                     \
     }
 NN_COLUMNS(nn_columns_s8, int8_t)
 NN_COLUMNS(nn_columns_u8, uint8_t)
 
-static inline nn_wide_t *nn_fill(nn_wide_t *to, int32_t value, int32_t count, int32_t step) {
-    for (int32_t n = 0; n < count; n++, to += step) {
-        *to = value;
+static inline void nn_fill(nn_word_t *to, int32_t value, int32_t count) {
+    for (int32_t n = 0; n < count; n++) {
+        to[n] = value;
     }
-    return to;
 }
 
 /* The byte that is stored of a sum that counts from the first one that is not clipped: `ends` are the greatest that is

@@ -24,6 +24,7 @@ class Windows:
         height, width, channels: of the input, the latter as far as they are read.
         out_columns: of the output.
         row_edges, column_edges: some windows reach beyond the input's rows, or columns.
+        by_words: taps are widened one by one where they do not lie side by side.
         number, piece: of pieces, and elements of each, see ``Rows``; ``by_tap``: it is a tap.
         in_rows: a piece lies side by side where all of it is inside.
         halves: where what is left of all pieces goes, behind their words of four elements, in
@@ -40,6 +41,7 @@ class Windows:
     out_columns: int
     row_edges: bool
     column_edges: bool
+    by_words: bool
     number: int
     piece: int
     by_tap: bool
@@ -51,7 +53,7 @@ class Windows:
         """
         Args:
             some: what windows are gathered from; None: all taps, one by one.
-            pixels: whose windows lie beside each other.
+            pixels: whose windows lie beside each other; 0: elements are widened one by one.
         """
         op, (all_rows, all_columns) = job.op, positions(form_of(job))
         assert isinstance(op, Conv2d | Pool2d)
@@ -69,9 +71,10 @@ class Windows:
             height=height, width=width, channels=some.channels, out_columns=out_columns,
             row_edges=top > 0 or down + (rows - 1) * dilation[0] >= height,
             column_edges=left > 0 or right + (columns - 1) * dilation[1] >= width,
+            by_words=some.by_tap or some.channels % 4 == 0 or not pixels,
             number=some.number, piece=some.elements, by_tap=some.by_tap,
             in_rows=not some.by_tap and not view.torn and (columns == 1 or beside),
-            halves=halves(some.number * (some.elements % 4), pixels),
+            halves=halves(some.number * (some.elements % 4), pixels) if pixels else [],
         )  # fmt: skip
 
     def inside(self, top: str, left: str) -> str:
@@ -79,11 +82,6 @@ class Windows:
         rows = self.height - (self.kernel[0] - 1) * self.dilation[0]
         columns = self.width - (self.kernel[1] - 1) * self.dilation[1]
         return f"{top} >= 0 && {top} < {rows} && {left} >= 0 && {left} < {columns}"
-
-    @property
-    def by_words(self) -> bool:
-        """Check whether taps are widened one by one where they do not lie side by side."""
-        return self.by_tap or self.channels % 4 == 0
 
     @property
     def lined(self) -> bool:

@@ -54,7 +54,8 @@ def convolution(job: Job) -> None:
             "y_start": job.box[0].start, "in_y": view.box[0].start, "count": count,
             "last_block": count - pixels,
         },
-        window=Windows.of(job, view, some),
+        window=Windows.of(job, view, some, 0),
+        spread="nn_spread_s8" if source.dtype.signed else "nn_spread_u8",
         flat=flat,
         pixels=pixels,
         even=count.known and count.const % pixels == 0,
@@ -62,8 +63,6 @@ def convolution(job: Job) -> None:
         elements=some.size,
         channels=job.target.shape[2],
         channel_words=rows.shape[1],
-        zero=source.zero_point,
-        widen="s8" if source.dtype.signed else "u8",
         ends=end,
         stream=job.program.constants.add(
             op.name, "stream", "int32_t", wrapped(rows),
@@ -95,7 +94,6 @@ def dense(job: Job) -> None:
         inputs=source.size,
         channels=job.target.size,
         unroll=UNROLL,
-        zero=source.zero_point,
         words=rows.shape[1],
         ends=end,
         weights=constants.add(
@@ -163,10 +161,8 @@ def depthwise(job: Job) -> None:
         blocks=columns // outputs,
         rest=columns % outputs,
         words=table.shape[1],
-        zero=source.zero_point,
         edges=top > 0 or (rows - 1) * op.stride[0] - top + kernel_h > height,
         padded=left > 0 or (columns - 1) * op.stride[1] - left + kernel_w > width,
-        widen="s8" if source.dtype.signed else "u8",
         ends=end,
         table=job.program.constants.add(
             op.name, "table", "int32_t", wrapped(table),
