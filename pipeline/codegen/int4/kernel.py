@@ -110,7 +110,7 @@ class WindowKernel:
     C on the stack, where the build counts them (``stack_bound_bytes``).
 
     Attributes:
-        in_pitch, out_pitch: of ``rows`` views.
+        about: what is said of it; ``in_pitch``, ``out_pitch``: of ``rows`` views.
         in_rows: of every input the pixels of a row lie side by side.
         of: how many weights (or channels) the whole window has, where this computes a part of its
             channels; the results of a part go to bytes that the caller has.
@@ -128,6 +128,7 @@ class WindowKernel:
     constants_in_flash: bool
     values: tuple[int, int]
     suits: bool
+    about: str
     in_pitch: int = 0
     out_pitch: int = 0
     calls: list[Use] = field(default_factory=list)

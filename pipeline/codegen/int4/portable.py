@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.codegen.constants import Table, c_bits
-from pipeline.codegen.int4.kernel import Window, WindowKernel
+from pipeline.codegen.int4.kernel import WindowKernel
 from pipeline.codegen.int4.packing import pack_bytes, pack_nibbles
 from pipeline.codegen.int4.views import cell_at, element
 from pipeline.codegen.int4.windows import Windows
 from pipeline.codegen.names import comment, identifier
-from pipeline.graph.tensor import IntArray, Tensor
+from pipeline.graph.tensor import IntArray
 
 
 class Portable:
@@ -38,8 +38,7 @@ class Portable:
         self.half_even = requant.rounding == "half_even"
         self.right_shift, self.zero_point = requant.right_shift, target.zero_point
         self._clip(kernel)
-        title, self.formula = _describe(window)
-        self.title = comment(title)
+        self.title = comment(kernel.about)
 
     def _strides(self, kernel: WindowKernel) -> None:
         first = kernel.calls[0]
@@ -119,27 +118,3 @@ class Portable:
 def _array(name: str, kind: str, values: Sequence[int] | IntArray, in_flash: bool = True) -> Table:
     place = "NN_FLASH NN_KEEP" if in_flash else "NN_KEEP"
     return Table(name, kind, np.asarray(values), "", in_flash, placed=place)
-
-
-def _describe(window: Window) -> tuple[str, str]:
-    shapes = f"{_shape(window.source)} -> {_shape(window.target)}"
-    size = f"{window.kernel[0]}x{window.kernel[1]}"
-    what = {"mac": f"{size} window", "max": f"maximum of {size}", "sum": f"sum of {size}"}
-    stride = "x".join(map(str, window.stride))
-    title = f"{window.op.name}: {shapes}, {what[window.combine]}, stride {stride}"
-    if window.combine == "max":
-        return title, "output = maximum"
-    requant = window.requant
-    value = f"(sum << {requant.left_shift})" if requant.left_shift else "sum"
-    if window.bias is not None:
-        value += " + bias"
-    rounding = ""
-    if requant.right_shift:
-        value = f"({value})" if " " in value else value
-        value += f" / {1 << requant.right_shift}"
-        rounding = ", rounded half to even" if requant.rounding == "half_even" else ", rounded down"
-    return title, f"output = {value}{rounding}, clipped to {window.target.dtype}"
-
-
-def _shape(tensor: Tensor) -> str:
-    return f"({', '.join(map(str, tensor.shape))}) {tensor.dtype}"

@@ -18,7 +18,7 @@ import numpy as np
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.int4 import NIBBLES, OUT_OF_REACH
-from pipeline.plan.vocabulary import Affine, Buffer, Rows
+from pipeline.plan.vocabulary import Buffer, Rows
 
 SCATTERED = NIBBLES
 MOST_TORN = 0x4000
@@ -73,7 +73,7 @@ class PixelTables:
             raise ThimbleError(f"{buffer.name}: {OUT_OF_REACH}")
         key = buffer.name, buffer.extent
         if key not in self.views:
-            self.views[key] = _affine(buffer) or self._table(buffer)
+            self.views[key] = self._view(buffer)
         return self.views[key]
 
     def address(self, view: View, y: int, x: int) -> int:
@@ -83,17 +83,23 @@ class PixelTables:
             return self.rows[position // ROW] + position % ROW * view.pitch
         return position if view.kind == "affine" else self.pixels[position]
 
-    def _table(self, buffer: Buffer) -> View:
+    def _view(self, buffer: Buffer) -> View:
         elements = as_pixels(buffer)
-        fitted = _fit(elements, buffer.nibbles)
-        if fitted is not None:
-            return fitted
         rows, columns, channels = elements.shape
-        pitch = _pitch(buffer)
-        if pitch and columns <= ROW and len(self.rows) + rows <= (1 << 16) // ROW:
-            first = len(self.rows)
-            self.rows.extend(int(cell) for cell in elements[:, 0, 0])
-            return View("rows", first * ROW, ROW, 1, pitch)
+        firsts, column = elements[:, 0, 0], channels * buffer.nibbles
+        if columns > 1:
+            column = int(elements[0, 1, 0] - firsts[0])
+        x, c = np.ogrid[:columns, :channels]
+        if (elements == firsts[:, None, None] + x * column + c * buffer.nibbles).all():
+            steps = set(np.diff(firsts).tolist()) or {0}
+            if len(steps) == 1:
+                return View("affine", int(firsts[0]), steps.pop(), column)
+            begin = len(self.rows)
+            room = columns <= ROW and begin + rows <= (1 << 16) // ROW
+            # a multiplication of bytes has to do
+            if isinstance(buffer.map, Rows) and 0 < column < 1 << 8 and room:
+                self.rows.extend(firsts.tolist())
+                return View("rows", begin * ROW, ROW, 1, column)
         base, whole = len(self.pixels), len(self.scatter)
         for pixel in elements.reshape(rows * columns, channels):
             if (np.diff(pixel) == buffer.nibbles).all():
@@ -138,36 +144,3 @@ def element(pixel: str, index: str, bits: int, scattered: bool) -> str:
     cell = f"(uint16_t)({pixel} + {f'{nibbles} * ' if nibbles > 1 else ''}{index})"
     torn = f"nn_flash16(&nn_scatter[({pixel} ^ NN_SCATTERED) + {index}])"
     return f"({pixel} & NN_SCATTERED ? {torn} : {cell})" if scattered else cell
-
-
-def _pitch(buffer: Buffer) -> int:
-    """Nibbles from a pixel to the next where each row is one piece, whose pixels are whole; else 0.
-    A multiplication of bytes has to do."""
-    place = buffer.map
-    if not isinstance(place, Rows) or len(place.strides) != 2:
-        return 0
-    column, inner = place.strides
-    whole = grid(buffer.shape)[2] == 1 or inner == buffer.nibbles
-    return column if whole and 0 < column < 1 << 8 else 0
-
-
-def _affine(buffer: Buffer) -> View | None:
-    """Straight from an affine map without a ring whose channels lie side by side."""
-    if not isinstance(buffer.map, Affine) or any(buffer.map.wrap):
-        return None
-    *outer, inner = buffer.map.strides
-    if inner != buffer.nibbles and grid(buffer.shape)[2] > 1:
-        return None
-    row, column = outer if outer else (0, 0)
-    return View("affine", buffer.map.base, row, column)
-
-
-def _fit(elements: IntArray, nibbles: int) -> View | None:
-    """An affine view of a table, if there is one."""
-    rows, columns, channels = elements.shape
-    base = int(elements[0, 0, 0])
-    row = int(elements[1, 0, 0]) - base if rows > 1 else 0
-    column = int(elements[0, 1, 0]) - base if columns > 1 else 0
-    y, x, c = np.ogrid[:rows, :columns, :channels]
-    fits = bool((elements == base + y * row + x * column + c * nibbles).all())
-    return View("affine", base, row, column) if fits else None

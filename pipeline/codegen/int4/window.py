@@ -15,6 +15,7 @@ from pipeline.codegen.int4.lines import Pixel, pixels
 from pipeline.codegen.int4.portable import Portable
 from pipeline.codegen.int4.views import View, as_pixels, grid
 from pipeline.codegen.int4.windows import Windows
+from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.names import identifier
 from pipeline.codegen.render import render
@@ -39,7 +40,7 @@ def compute(job: Job) -> None:
     in_view, out_view = windows.tables.view(in_buffer), windows.tables.view(out_buffer)
     order = pixels(job)
     windows.edges |= any(window.padding)
-    kernel = _kernel(windows, window, in_view, out_view)
+    kernel = _kernel(job, window, in_view, out_view)
     lines = _lines(window, order, in_view, out_view)
     use = Use(stored(windows.lines, lines), len(lines), in_view.row, in_view.column)
     kernel.calls.append(use)
@@ -124,23 +125,22 @@ def _in_rows(buffer: Buffer) -> bool:
     return bool((np.diff(rows.reshape(len(rows), -1), axis=1) == buffer.nibbles).all())
 
 
-def _kernel(windows: Windows, window: Window, in_view: View, out_view: View) -> WindowKernel:
-    kinds = f"{in_view.kind}{in_view.pitch}/{out_view.kind}{out_view.pitch}"
-    key = f"{window.op.name}/{kinds}"
+def _kernel(job: Job, window: Window, in_view: View, out_view: View) -> WindowKernel:
+    windows, op = job.program.windows, job.op
+    key = f"{op.name}/{in_view.kind}{in_view.pitch}/{out_view.kind}{out_view.pitch}"
     if key not in windows.kernels:
-        known = sum(other.startswith(f"{window.op.name}/") for other in windows.kernels)
-        name = f"run_{identifier(window.op.name)}" + (f"__{known + 1}" if known else "")
-        in_flash, about = windows.constants_in_flash(window.op), (window.op, windows.graph)
-        pitches = in_view.pitch, out_view.pitch
+        known = sum(other.startswith(f"{op.name}/") for other in windows.kernels)
         windows.kernels[key] = WindowKernel(
-            name,
+            f"run_{identifier(op.name)}" + (f"__{known + 1}" if known else ""),
             window,
             in_view.kind,
             out_view.kind,
-            in_flash,
-            values(*about),
-            suits(*about),
-            *pitches,
+            windows.constants_in_flash(op),
+            values(op, windows.graph),
+            suits(op, windows.graph),
+            about(job, op),
+            in_view.pitch,
+            out_view.pitch,
         )
     return windows.kernels[key]
 

@@ -1,4 +1,4 @@
-"""Describe a convolution, and what of its input may be read, for all of its writers."""
+"""Describe layers that slide windows, and what a convolution may read, for all of their writers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from pipeline.codegen.c.values import Span, whole
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.plan.vocabulary import Affine, Buffer, Slice, Table, packed
 
 T = TypeVar("T")
@@ -41,20 +43,24 @@ def ranges(job: Job, op: Conv2d, depth: int) -> tuple[tuple[Span, Span], Span, S
     return (rows, columns), held[3] if depth > 1 else whole(1), outs
 
 
-def about(job: Job, op: Conv2d) -> str:
-    source, weights = job.tensor(op.inputs[0]), job.tensor(op.parameters[0])
-    words = [f"{shape_text(source.shape)} -> {shape_text(job.target.shape)}"]
-    words.append(f"kernel {weights.shape[1]}x{weights.shape[2]}")
-    for name, value, plain in (
-        ("stride", op.stride, (1, 1)),
-        ("dilation", op.dilation, (1, 1)),
-        ("padding", op.padding, (0, 0, 0, 0)),
-    ):
-        if value != plain:
+def about(job: Job, op: Operator) -> str:
+    """Say what a window that slides, or a dense layer, makes of what."""
+    source = job.tensor(op.inputs[0])
+    words = [f"{KINDS[type(op)]} {shape_text(source.shape)} -> {shape_text(job.target.shape)}"]
+    if not isinstance(op, Dense):
+        size = getattr(op, "kernel", None) or job.tensor(op.parameters[0]).shape[1:3]
+        words.append(f"kernel {size[0]}x{size[1]}")
+    for name, plain in (("stride", (1, 1)), ("dilation", (1, 1)), ("padding", (0, 0, 0, 0))):
+        if (value := getattr(op, name, plain)) != plain:
             words.append(f"{name} {' '.join(map(str, value))}")
-    if op.groups > 1:
-        words.append(f"{op.groups} groups")
-    return f"{op.name}: convolution {', '.join(words)}"
+    if (groups := getattr(op, "groups", 1)) > 1:
+        words.append(f"{groups} groups")
+    return f"{op.name}: {', '.join(words)}"
+
+
+KINDS = {
+    AveragePool2d: "average", Conv2d: "convolution", Dense: "dense", MaxPool2d: "maximum",
+}  # fmt: skip
 
 
 def of_dense(job: Job) -> Job:

@@ -12,7 +12,7 @@ from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import wrapped
 from pipeline.codegen.cortex_m.windows import Windows, convolved_view
 from pipeline.codegen.int8.convolution import about
-from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.job import Job
 from pipeline.graph.families import Weighted
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
@@ -88,7 +88,7 @@ def dense(job: Job) -> None:
     rows = np.concatenate([starts[:, None], end.words], axis=1)
     job.call(
         "thumb/dense",
-        f"{op.name}: dense {shape_text(source.shape)} -> {shape_text(job.target.shape)}",
+        about(job, op),
         {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
         {},
         inputs=source.size,

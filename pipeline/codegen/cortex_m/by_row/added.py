@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators.pool2d import about
 from pipeline.codegen.int8.rows import row_view
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pipeline.codegen.cortex_m import step
 from pipeline.codegen.cortex_m.by_row.depthwise import Tail
 from pipeline.codegen.cortex_m.by_row.rows import layouts, out_row, pooled_rows
+from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators.pool2d import about
 from pipeline.graph.operator import limits
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK

@@ -16,7 +16,6 @@ from pipeline.codegen.cortex_m.operators.pool import pooled
 from pipeline.codegen.cortex_m.windows import Windows
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job, scratch_view
-from pipeline.codegen.int8.operators import pool2d as of_pool
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import IntArray
@@ -67,7 +66,7 @@ def pool(job: Job) -> None:
     _call(
         job,
         "cortex_m/gathered_pool",
-        of_pool.about(job, op),
+        about(job, op),
         view,
         Windows.of(job, view),
         made=GatheredPool().made(form_of(job)),

@@ -8,9 +8,9 @@ from typing import Any
 from pipeline.codegen.c import window
 from pipeline.codegen.c.values import whole
 from pipeline.codegen.cortex_m import step
+from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators.pool2d import about
 from pipeline.graph.operator import limits
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pipeline.codegen.c.values import whole
 from pipeline.codegen.int8 import channels
-from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.convolution import about
+from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windowed import Windowed
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 
@@ -27,16 +28,6 @@ def compute(job: Job) -> None:
         zero=zero,
         maximum=not averages,
         opened=0 if averages else source.dtype.minimum,
-    )
-
-
-def about(job: Job, op: Pool2d) -> str:
-    kind = "average" if isinstance(op, AveragePool2d) else "maximum"
-    shapes = f"{shape_text(job.tensor(op.inputs[0]).shape)} -> {shape_text(job.target.shape)}"
-    padding = f", padding {' '.join(map(str, op.padding))}" if any(op.padding) else ""
-    return (
-        f"{op.name}: {kind} {shapes}, kernel {op.kernel[0]}x{op.kernel[1]}, stride "
-        f"{op.stride[0]} {op.stride[1]}{padding}"
     )
 
 

@@ -65,8 +65,7 @@ static const nn_line_t nn_lines[4] NN_FLASH = {
  * row, one for each sum in turn. If the sums are odd in number, every second input begins with the
  * last one's. Biases are in the order of the sums. */
 
-/* conv: (4, 4, 2) int8 -> (4, 4, 2) int8, 3x3 window, stride 1x1
- * output = ((sum << 1) + bias) / 32, rounded half to even, clipped to int8
+/* conv: convolution (4, 4, 2) -> (4, 4, 2), kernel 3x3, padding 1 1 1 1
  * Sum n is that of channel nn_channels_run_conv[n].
  */
 static const uint8_t nn_channels_run_conv[2] NN_FLASH NN_KEEP = {

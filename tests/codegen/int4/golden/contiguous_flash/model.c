@@ -145,8 +145,7 @@ static const nn_line_t nn_lines[10] NN_FLASH = {
  * (S - L) / 16; the sum of all activations takes the 8s off again. Few weights that are used often are
  * instructions instead: sums take over small multiples of the activation. */
 
-/* conv: (6, 6, 1) uint4 -> (4, 4, 3) uint4, 3x3 window, stride 1x1
- * output = ((sum << 1) + bias) / 32, rounded half to even, clipped to uint4
+/* conv: convolution (6, 6, 1) -> (4, 4, 3), kernel 3x3
  * row, column: what a step down or to the right adds to the position of an input pixel.
  */
 #if defined(__AVR__) && !defined(NN_PORTABLE)
@@ -782,8 +781,7 @@ static NN_NOINLINE void run_conv(const nn_line_t *line, uint8_t lines, int16_t r
     }
 }
 
-/* pool: (4, 4, 3) uint4 -> (2, 2, 3) uint4, maximum of 2x2, stride 2x2
- * output = maximum
+/* pool: maximum (4, 4, 3) -> (2, 2, 3), kernel 2x2, stride 2 2
  */
 #if defined(__AVR__) && !defined(NN_PORTABLE)
 static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, uint16_t out) {
@@ -961,8 +959,7 @@ static NN_NOINLINE void run_pool(const nn_line_t *line, uint8_t lines) {
     }
 }
 
-/* logits: (2, 2, 3) uint4 -> (2) int16, 2x2 window, stride 1x1
- * output = (sum << 2) + bias, clipped to int16
+/* logits: dense (2, 2, 3) -> (2)
  */
 static const int8_t nn_bias_logits[2] NN_FLASH NN_KEEP = {
     78, 123,

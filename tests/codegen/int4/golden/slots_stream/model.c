@@ -96,8 +96,7 @@ nn_status_t nn_loaded(void) {
     return nn_parameters.ready ? NN_OK : NN_NO_PARAMETERS;
 }
 
-/* conv: (6, 6, 1) uint4 -> (4, 4, 3) uint4, 3x3 window, stride 1x1
- * output = ((sum << 1) + bias) / 32, rounded half to even, clipped to uint4
+/* conv: convolution (6, 6, 1) -> (4, 4, 3), kernel 3x3
  */
 #if defined(__AVR__) && !defined(NN_PORTABLE)
 static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, uint16_t out) {
@@ -740,8 +739,7 @@ static NN_NOINLINE void run_conv(const nn_line_t *line, uint8_t lines) {
     }
 }
 
-/* pool: (4, 4, 3) uint4 -> (2, 2, 3) uint4, maximum of 2x2, stride 2x2
- * output = maximum
+/* pool: maximum (4, 4, 3) -> (2, 2, 3), kernel 2x2, stride 2 2
  */
 #if defined(__AVR__) && !defined(NN_PORTABLE)
 static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, uint16_t out) {
@@ -916,8 +914,7 @@ static NN_NOINLINE void run_pool(const nn_line_t *line, uint8_t lines) {
     }
 }
 
-/* logits: (2, 2, 3) uint4 -> (2) int16, 2x2 window, stride 1x1
- * output = (sum << 2) + bias, clipped to int16
+/* logits: dense (2, 2, 3) -> (2)
  */
 #if defined(__AVR__) && !defined(NN_PORTABLE)
 static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, uint16_t out) {
