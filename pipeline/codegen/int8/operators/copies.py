@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -29,26 +29,30 @@ def concat(job: Job) -> None:
     op = job.operator(Concat)
     if op.axis == 2 and stretches(job):
         return _in_blocks(job, op)
-    base = 0
+    firsts = [0] * len(job.box)
     for name in op.inputs:
-        shape = job.tensor(name).shape
-        here = Span(Value(base), Value(base + shape[op.axis]))
-        base += shape[op.axis]
-        box = list(job.box)
-        box[op.axis] = box[op.axis].within(here)
-        if box[op.axis].most == 0:
-            continue
-        read = list(box)
-        read[op.axis] = Span(box[op.axis].start - here.start, box[op.axis].stop - here.start)
-        view = job.view("in", job.given(name), read, 3)
-        out = job.out(box, 3)
-        apart = job.program.parts_apart(job.step.out, job.given(name))
-        if not (apart or same_place(view, out)):
-            raise ThimbleError(
-                f"{op.name}: code for this core joins tensors that are in their place or apart "
-                f"from it; the plan has {name} overlap it elsewhere"
-            )
-        _copy(job.program, op.name, f"{op.name}: {name} into its place", view, out, True)
+        _into(job, name, firsts)
+        firsts[op.axis] += job.tensor(name).shape[op.axis]
+
+
+def _into(job: Job, name: str, firsts: Sequence[int]) -> None:
+    """Copy what the step makes of an input, whose first element is number ``firsts`` of the output,
+    into its place."""
+    box, read = [], []
+    for part, extent, first in zip(job.box, job.tensor(name).shape, firsts, strict=True):
+        inside = part.within(Span(Value(first), Value(first + extent)))
+        box.append(inside)
+        read.append(Span(inside.start - first, inside.stop - first))
+    if not all(part.most for part in box):
+        return
+    view, out = job.view("in", job.given(name), read, 3), job.out(box, 3)
+    apart = job.program.parts_apart(job.step.out, job.given(name))
+    if not (apart or same_place(view, out)):
+        raise ThimbleError(
+            f"{job.op.name}: code for this core joins tensors that are in their place or apart "
+            f"from it; the plan has {name} overlap it elsewhere"
+        )
+    _copy(job.program, job.op.name, f"{job.op.name}: {name} into its place", view, out, True)
 
 
 def _in_blocks(job: Job, op: Concat) -> None:
@@ -77,17 +81,9 @@ def _in_blocks(job: Job, op: Concat) -> None:
 def pad(job: Job) -> None:
     """The border is filled, then the inside is copied."""
     op = job.operator(Pad)
-    source, target = job.tensor(op.inputs[0]), job.target
-    fill(job.program, op.name, f"{op.name}: padding", job.out(), target.zero_point, "border")
-    box, read = [], []
-    for part, extent, (before, _) in zip(job.box, source.shape, op.padding, strict=True):
-        inside = part.within(Span(Value(before), Value(before + extent)))
-        box.append(inside)
-        read.append(Span(inside.start - before, inside.stop - before))
-    if all(part.most for part in box):
-        about = f"{op.name}: {shape_text(source.shape)} inside {shape_text(target.shape)}"
-        view = job.view("in", job.given(source.name), read)
-        _copy(job.program, op.name, about, view, job.out(box), True)
+    about, zero = f"{op.name}: padding", job.target.zero_point
+    fill(job.program, op.name, about, job.out(), zero, "border")
+    _into(job, op.inputs[0], [before for before, _ in op.padding])
 
 
 def reshape(job: Job) -> None:
