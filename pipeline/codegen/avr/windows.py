@@ -18,8 +18,7 @@ from pipeline.codegen.int8.rows import row_view
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.avr import Convolution, Depthwise
 from pipeline.kernels.avr.convolution import UNROLL
-from pipeline.kernels.avr.depthwise import columns_read
-from pipeline.kernels.avr.rows import AvrRows
+from pipeline.kernels.avr.rows import AvrRows, columns_read
 from pipeline.kernels.cortex_m.by_row.parts import Part
 
 

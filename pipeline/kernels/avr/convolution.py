@@ -5,12 +5,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.avr.rows import AvrKernel, AvrRows, ends_in_24_bits
-from pipeline.kernels.cortex_m.by_row.base import Turns
-from pipeline.kernels.cortex_m.fast import FastDense, convolution
+from pipeline.kernels.cortex_m.fast import FastDense
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, made, positions
 
@@ -63,19 +60,6 @@ class Convolution(AvrRows):
     def scratch_bytes(self, form: Form) -> int:
         """The windows of some pixels, what is taken from their sums, and the sums."""
         return (elements(form) + SUM_BYTES) * max(part.pixels for part in self.parts(form))
-
-    def turns(self, form: Form) -> Turns:
-        """All windows of a part are copied before any of it is written."""
-        op, (source, target) = convolution(form), self.known(form)
-        read, written = np.full(source.bytes, -1), np.zeros(target.bytes, dtype=np.int64)
-        taps = np.arange(positions(form)[1]) * op.dilation[1] - op.padding[2]
-        for turn, part in enumerate(self.parts(form)):
-            for pixel in range(part.first, part.stop):
-                written[target.places(pixel)] = turn
-                for column in pixel * op.stride[1] + taps:
-                    if 0 <= column < source.columns:
-                        read[source.places(int(column))] = turn
-        return Turns(read, written)
 
 
 def elements(form: Form) -> int:

@@ -5,13 +5,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.avr.rows import AvrRows, ends_in_24_bits
-from pipeline.kernels.cortex_m.by_row.base import Turns
-from pipeline.kernels.cortex_m.by_row.parts import Part
-from pipeline.kernels.cortex_m.fast import convolution
+from pipeline.kernels.avr.rows import AvrRows, columns_read, ends_in_24_bits
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, made, positions
 
@@ -30,6 +25,7 @@ class Depthwise(AvrRows):
         "the least value, or without padding, and whose sums fit 24 bits"
     )
     most_pixels = 5
+    by_channel = True
     costs: ClassVar[Counts] = {
         "product": 6.2, "pixel": 5.0, "row": 12.0, "output": 80.0, "channel of some pixels": 70.0,
         "call": 600.0,
@@ -63,27 +59,3 @@ class Depthwise(AvrRows):
             "channel of some pixels": each * len(parts),
             "call": form.out.extents[0] * len(parts),
         }
-
-    def turns(self, form: Form) -> Turns:
-        """Part by part, in each channel by channel."""
-        source, target = self.known(form)
-        read, written = np.full(source.bytes, -1), np.zeros(target.bytes, dtype=np.int64)
-        for number, part in enumerate(self.parts(form)):
-            turns = number * source.channels + np.arange(source.channels)
-            for column in columns_read(form, part):
-                read[source.places(column)] = turns
-            for column in range(part.first, part.stop):
-                written[target.places(column)] = turns
-        return Turns(read, written)
-
-
-def columns_read(form: Form, part: Part) -> dict[int, list[tuple[int, int]]]:
-    """Map each input column, in order, that is inside of the image and that ``part`` is made of to
-    the part's pixels and the taps that it is multiplied for."""
-    op, found = convolution(form), dict[int, list[tuple[int, int]]]()
-    for pixel in range(part.pixels):
-        for tap in range(positions(form)[1]):
-            column = (part.first + pixel) * op.stride[1] + tap * op.dilation[1] - op.padding[2]
-            if 0 <= column < form.source.shape[1]:
-                found.setdefault(column, []).append((pixel, tap))
-    return dict(sorted(found.items()))

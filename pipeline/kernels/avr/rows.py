@@ -5,14 +5,17 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import ClassVar
 
+import numpy as np
+
 from pipeline.graph.families import Weighted
-from pipeline.kernels.cortex_m.by_row.base import RowKernel
+from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
 from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 from pipeline.kernels.cortex_m.by_row.parts import Part
-from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.cortex_m.fast import Fast, convolution
 from pipeline.kernels.cortex_m.quick import channel_sums, quick_end
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap
+from pipeline.kernels.work import positions
 
 REACH = 1 << 23
 """Bound that a sum of 24 bits stays below, sign and all."""
@@ -32,9 +35,11 @@ class AvrRows(AvrKernel, RowKernel):
 
     Attributes:
         most_pixels: of a row that are made together: their sums fill the registers.
+        by_channel: each channel of them is written before the next one is read.
     """
 
     most_pixels: ClassVar[int]
+    by_channel: ClassVar[bool] = False
 
     def rows(self, form: Form) -> tuple[RowLayout, RowLayout] | None:
         """As one row's; several are only made apart from what they are made of."""
@@ -59,6 +64,30 @@ class AvrRows(AvrKernel, RowKernel):
         count = -(-columns // self.most_pixels)
         ends = [columns * n // count for n in range(count + 1)]
         return [Part(low, high - low) for low, high in pairwise(ends)]
+
+    def turns(self, form: Form) -> Turns:
+        """Part by part, in each channel by channel or all of its windows first."""
+        source, target = self.known(form)
+        read, written = np.full(source.bytes, -1), np.zeros(target.bytes, dtype=np.int64)
+        each = np.arange(source.channels if self.by_channel else 1)
+        for number, part in enumerate(self.parts(form)):
+            for column in columns_read(form, part):
+                read[source.places(column)] = number * len(each) + each
+            for column in range(part.first, part.stop):
+                written[target.places(column)] = number * len(each) + each
+        return Turns(read, written)
+
+
+def columns_read(form: Form, part: Part) -> dict[int, list[tuple[int, int]]]:
+    """Map each input column, in order, that is inside of the image and that ``part`` is made of to
+    the part's pixels and the taps that it is multiplied for."""
+    op, found = convolution(form), dict[int, list[tuple[int, int]]]()
+    for pixel in range(part.pixels):
+        for tap in range(positions(form)[1]):
+            column = (part.first + pixel) * op.stride[1] + tap * op.dilation[1] - op.padding[2]
+            if 0 <= column < form.source.shape[1]:
+                found.setdefault(column, []).append((pixel, tap))
+    return dict(sorted(found.items()))
 
 
 def ends_in_24_bits(form: Form) -> bool:
