@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 
 from pipeline.codegen import pooled, streamed
 from pipeline.codegen.bound import bound
+from pipeline.codegen.card.tracks import inside
 from pipeline.codegen.int4.views import grid
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import Tensor
-from pipeline.plan.steps import touched
+from pipeline.kernels.feeding import feeds
 from pipeline.plan.vocabulary import Buffer, Loop, Move, Step, packed
 
 ARRIVAL = "input"
@@ -55,7 +56,8 @@ def split(program: Program, steps: Sequence[Step]) -> tuple[Arrival, Sequence[St
     if program.plan.memory[resident.memory].kind != "stream":
         return _held(program, image, resident, fillable=True), steps
     _check_order(image, resident)
-    last = max((n for n, step in enumerate(steps) if _streams(program, step)), default=-1)
+    reads = [any(feeds(each, program.plan) for each in inside((step,))) for step in steps]
+    last = max((n for n, streams in enumerate(reads) if streams), default=-1)
     events = [event for step in steps[: last + 1] for event in _unrolled(step)]
     for way in (_moved, _pooled):
         found = way(program, image, resident, events)
@@ -79,13 +81,6 @@ def _check_order(image: Tensor, buffer: Buffer) -> None:
             f"generated code takes {image.name} row by row as it arrives; the plan's buffer "
             f"{buffer.name} expects another order"
         )
-
-
-def _streams(program: Program, step: Step) -> bool:
-    if isinstance(step, Loop):
-        return any(_streams(program, inner) for inner in step.body)
-    memories = (program.plan.buffer[piece.buffer].memory for piece in touched(step))
-    return any(program.plan.memory[name].kind == "stream" for name in memories)
 
 
 def _unrolled(step: Step) -> list[Step]:

@@ -63,7 +63,7 @@ def write(program: Program, step: Working) -> None:
                 raise ThimbleError(f"{step.op}: no code for {kernel}; have {known}")
             _writers()[kernel](Job(program, program.operators[step.op], step))
         case Move() if kernel.startswith(INT4):
-            _permute(program, step)
+            copies.permute(program, step)
         case Move():
             copies.move(program, step)
         case Finish() if not kernel.startswith(INT4):
@@ -82,16 +82,6 @@ def write(program: Program, step: Working) -> None:
 def _writers() -> dict[str, Callable[[Job], None]]:
     own = {**avr.WRITERS, **cortex_m.WRITERS, **thumb.WRITERS}
     return {**writers(), **window.WRITERS, **stretches.WRITERS, **own}
-
-
-def _permute(program: Program, step: Move) -> None:
-    """Move elements of any kind; no loop is around it."""
-    source, target = program.buffer(step.src), program.buffer(step.dst)
-    box = step.src.box(source.shape, {})
-    if step.dst.box(target.shape, {}) != box:
-        raise ThimbleError(f"a move of {source.tensor} writes other elements than it reads")
-    taken, given = (buffer.addresses(box) for buffer in (source, target))
-    program.permute(taken, given, source.nibbles)
 
 
 def row_by_row(program: Program, step: Working) -> tuple[str, Compute] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.codegen.int4.views import as_pixels
 from pipeline.codegen.program import Program
 from pipeline.plan.steps import written
 from pipeline.plan.well_formed import statements
@@ -18,15 +17,13 @@ def place(program: Program) -> int:
     is put together at byte 0, in place: nothing else lives in the arena once it is computed."""
     buffer = program.plan.buffer[program.plan.output]
     width, first = buffer.bits // 8, buffer.run(buffer.box)
-    if first is None:
-        elements = buffer.addresses(buffer.box).reshape(-1)
-        whole = (elements - elements[0] == np.arange(elements.size) * buffer.nibbles).all()
-        first = int(elements[0]) if whole else None
+    elements = buffer.addresses(buffer.box).reshape(1, -1)
+    packed = np.arange(elements.size).reshape(1, -1) * buffer.nibbles
+    if first is None and (elements - elements[0, 0] == packed).all():
+        first = int(elements[0, 0])
     if first is not None and first // 2 % min(width, MOST_ALIGNED) == 0:
         return first // 2
-    torn = as_pixels(buffer).reshape(1, -1)
-    packed = np.arange(torn.size).reshape(1, -1) * buffer.nibbles
-    program.permute(torn, packed, buffer.nibbles)
+    program.permute(elements, packed, buffer.nibbles)
     return 0
 
 

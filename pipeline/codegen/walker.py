@@ -5,13 +5,14 @@ A loop stays one where kernels take addresses that count with it; else it is unr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 
 from pipeline.codegen import kernel_sets, streamed
 from pipeline.codegen.bound import bound
 from pipeline.codegen.c import values
+from pipeline.codegen.card.tracks import inside
 from pipeline.codegen.checks import arena_memory
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
@@ -41,7 +42,7 @@ def emit(program: Program, steps: Iterable[Step]) -> None:
     for step in steps:
         match step:
             case Loop() if _counts(program, step):
-                rests = any(streamed.waits(inner, program) for inner in _inside(step))
+                rests = any(streamed.waits(inner, program) for inner in inside(step.body))
                 with program.loop(step.var, step.count, rests):
                     emit(program, step.body)
             case Loop(var=var, count=count, body=body):
@@ -67,17 +68,6 @@ def _in_step(program: Program, step: Signal | Wait) -> None:
         program.line(f"if (!nn_await({counter}, {least})) {{")
         program.line("    return nn_card.status;")
         program.line("}")
-
-
-def _inside(loop: Loop) -> Iterator[Working]:
-    for step in loop.body:
-        match step:
-            case Loop():
-                yield from _inside(step)
-            case Signal() | Wait():
-                pass
-            case _:
-                yield step
 
 
 def _counts(program: Program, step: Step) -> bool:

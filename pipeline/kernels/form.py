@@ -240,12 +240,9 @@ class Form:
         """Check whether all of an image's rows follow each other as pixels do, and the channels
         that are taken of a pixel lie side by side."""
         part, shape = self.parts[tensor], self.graph.tensors[tensor].shape
-        if part.spread != "strides" or len(shape) != 3 or any(part.rings[:2]) or part.around[2]:
+        if not self.in_rows(tensor) or part.spread != "strides" or part.rings[0]:
             return False
-        (rows, columns, _), (row, pixel, channel) = shape, part.strides
-        return (rows == 1 or row == columns * pixel) and (
-            part.extents[2] == 1 or channel == part.bits // 4
-        )
+        return shape[0] == 1 or part.strides[0] == shape[1] * part.strides[1]
 
 
 def _clipped(low: Index, size: int, extent: int) -> tuple[Index, int]:

@@ -89,17 +89,11 @@ def _recipe(counts: tuple[tuple[int, int], ...], registers: int) -> Recipe:
 
 
 def _order(chosen: Iterable[int]) -> tuple[tuple[int, Parts], ...] | None:
-    """Order all chosen multiples so that each is formed from 1 and those before it, or None."""
-    formed: list[tuple[int, Parts]] = []
-    left, at_hand = set(chosen), {1}
-    while left:
-        found = next(((w, _sum(w, at_hand)) for w in sorted(left) if _sum(w, at_hand)), None)
-        if found is None:
-            return None
-        formed.append(found)
-        left.remove(found[0])
-        at_hand.add(found[0])
-    return tuple(formed)
+    """Form all chosen multiples, which rise, each from 1 and those before it; None: some can't."""
+    formed = dict[int, Parts]()
+    for multiple in chosen:
+        formed[multiple] = _sum(multiple, {1, *formed})
+    return tuple(formed.items()) if all(formed.values()) else None
 
 
 def _sum(number: int, at_hand: set[int]) -> Parts:

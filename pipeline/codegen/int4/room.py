@@ -52,12 +52,6 @@ def make(windows: Windows) -> None:
         left -= more if kernel.written_out else 0
 
 
-def estimated_bytes(windows: Windows) -> int:
-    """Estimate the whole program's flash."""
-    kernels = windows.kernels.values()
-    return rest_bytes(windows) + sum(kernel_bytes(kernel, windows) for kernel in kernels)
-
-
 def rest_bytes(windows: Windows) -> int:
     """Estimate the flash of what is no window."""
     tables, moved = windows.tables, windows.permutations.cycles

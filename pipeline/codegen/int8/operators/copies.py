@@ -169,11 +169,17 @@ def move(program: Program, step: Move) -> None:
     fixed = all(part.start.known and part.extent.known for part in out.box)
     fixed = fixed and source.copies == target.copies == 1
     if fixed and not (apart or _in_one_piece(view, out)):
-        box = tuple((part.start.const, part.stop.const) for part in out.box)
-        taken, given = (buffer.addresses(box) for buffer in (source, target))
-        program.permute(taken, given, source.nibbles, name)
-        return
+        return permute(program, step, name)
     _copy(program, name, name, view, out, apart)
+
+
+def permute(program: Program, step: Move, about: str = "") -> None:
+    """The same, of elements of any kind; no loop is around it."""
+    source, target = program.buffer(step.src), program.buffer(step.dst)
+    box = step.src.box(source.shape, {})
+    if step.dst.box(target.shape, {}) != box:
+        raise ThimbleError(f"a move of {source.tensor} writes other elements than it reads")
+    program.permute(source.addresses(box), target.addresses(box), source.nibbles, about)
 
 
 def _piece(program: Program, name: str, piece: Slice) -> View:
