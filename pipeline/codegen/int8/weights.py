@@ -4,7 +4,7 @@ a window of the arena, whose elements are in the tensor's order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
@@ -32,14 +32,6 @@ class Weights:
     @property
     def window(self) -> View | None:
         return self.views.get(NAME)
-
-    @property
-    def row(self) -> View | None:
-        """View the weights of one output channel in the window."""
-        held = self.window
-        return held and replace(
-            held, strides=held.strides[1:], rings=held.rings[1:], box=held.box[1:]
-        )
 
 
 OF_WINDOWS = ("c_out", "kh", "kw", "c_in")
