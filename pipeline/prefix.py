@@ -64,9 +64,7 @@ class Prefix:
             return word
         if word.startswith("NN_"):
             return f"{self.text.upper()}{word[2:]}"
-        if word.startswith("nn_"):
-            return f"{self.text}{word[2:]}"
-        return f"{self.text}_{word}" if word.startswith("run_") else word
+        return f"{self.text}{word[2:]}" if word.startswith("nn_") else word
 
     def files(self, files: Mapping[str, str]) -> dict[str, str]:
         """``files``, text by name, with this prefix. They include one another.

@@ -66,10 +66,10 @@ def test_of_four_bits(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="all layers whose tensors are whole in memory are"):
         equal(native(given), expected, **native.about)
     source = tmp_path / "model.c"
-    before, call = source.read_text().split("    run_b(", 1)
+    before, call = source.read_text().split("    nn_b(", 1)
     spoilt = "for (unsigned n = 0; n < NN_ARENA_BYTES; n++) nn_arena[n] ^= 0x11;"
-    source.write_text(f"{before}{spoilt}\n    run_b({call}")
-    with pytest.raises(AssertionError, match="begins in layer b, C function run_b, "):
+    source.write_text(f"{before}{spoilt}\n    nn_b({call}")
+    with pytest.raises(AssertionError, match="begins in layer b, C function nn_b, "):
         equal(native(given), expected, **native.about)
 
 

@@ -19,8 +19,6 @@ from pipeline.hardware import LARGEST_ON_AVR
 T = TypeVar("T")
 
 LONGEST = 48
-OF_WINDOWS = ("nn_weights_", "nn_bias_", "nn_channels_")
-"""Prefixes of the names of the constants of 4-bit kernels."""
 FAR = "nn_far_"
 """Prefix of the names of constants that need not be in the first 64 KiB of an AVR's flash."""
 LONGEST_LIST = 1 << 16
@@ -131,7 +129,8 @@ class Table:
 
 @dataclass
 class Names:
-    """C identifiers, each given once."""
+    """C identifiers, each given once; what a function has besides is called after it, behind "__",
+    which none of them has."""
 
     given: dict[str, str] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
@@ -145,9 +144,9 @@ class Names:
 
     def fresh(self, name: str, kind: str = "") -> str:
         """An identifier like ``name`` that is not given yet."""
-        plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")[:LONGEST].rstrip("_")
+        plain = re.sub(r"[\W_]+", "_", name, flags=re.ASCII).strip("_")[:LONGEST].rstrip("_")
         stem = "_".join(part for part in ("nn", plain.lower(), kind) if part)
-        if stem.startswith((*OF_WINDOWS, FAR)):
+        if stem.startswith(FAR):
             stem = f"nn_of_{stem.removeprefix('nn_')}"
         chosen, number = stem, 2
         while chosen in self.used:

@@ -39,9 +39,6 @@ MOVES = "permutations"
 HEADERS = {"avr": "nn_avr.h", "cortex_m": "nn_dsp.h", "thumb": "nn_thumb.h"}
 """Headers that the kernels of a core's own include."""
 
-NAMING = ("feed_", "lines.", "load.", "model.", "permute.", "places.", "sum.")
-"""Prefixes of the templates that give names of their own."""
-
 
 @dataclass(frozen=True)
 class Take:
@@ -272,8 +269,6 @@ def strides(views: Mapping[str, View]) -> dict[str, Value]:
 
 @cache
 def _reserved() -> frozenset[str]:
-    """Names that no operator's function or table may take: those of the frame and of headers."""
-    folders = ("frame", "int4", "int8", "cortex_m", "avr/int8")
-    files = (file for folder in folders for file in (KERNELS / folder).iterdir())
-    texts = (f.read_text() for f in files if f.suffix == ".h" or f.name.startswith(NAMING))
+    """Names that no operator's function or table may take: those of headers and templates."""
+    texts = (file.read_text() for file in KERNELS.rglob("*.*") if file.is_file())
     return frozenset(name for text in texts for name in re.findall(r"\bnn_\w+", text))

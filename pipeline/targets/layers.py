@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.codegen.constants import Names
-from pipeline.codegen.names import identifier
 from pipeline.errors import ThimbleError
 
 REST = "rest"
@@ -60,7 +59,6 @@ class Layers:
 SHARED = "dot"
 """The name, behind the prefix, of the function that several layers call: its cycles are theirs."""
 
-RUN = "run_"
 INVOKE = "invoke"
 """The end of nn_invoke's name, behind the prefix that all names have."""
 
@@ -74,11 +72,9 @@ def prefix_of(functions: Iterable[str]) -> str:
 def owners(functions: Iterable[str], names: Sequence[str]) -> dict[str, str]:
     """The layer of each function that is one layer's; arguments as of ``of_functions``."""
     prefix, found = prefix_of(functions), dict[str, str]()
-    layers = {f"{RUN}{identifier(name)}": name for name in names}  # of 4-bit kernels
-    layers |= {f"{prefix}{Names()(name).removeprefix('nn_')}": name for name in names}
+    layers = {f"{prefix}{Names()(name).removeprefix('nn_')}": name for name in names}
     for function in functions if prefix else ():
-        calls = (f"{function}_", f"{RUN}{function.partition(RUN)[2]}_")
-        able = [each for each in layers if any(call.startswith(f"{each}_") for call in calls)]
+        able = [each for each in layers if f"{function}_".startswith(f"{each}_")]
         if able:
             found[function] = layers[max(able, key=len)]
     return found

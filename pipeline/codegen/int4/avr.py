@@ -15,7 +15,6 @@ from pipeline.codegen.int4.taps import (
     run_begins,
     taps_of,
 )
-from pipeline.codegen.names import identifier
 from pipeline.kernels.avr.window import MOST_CODE, MOST_COUNTED, MOST_RUNS, MOST_SUMS, MOST_TAPS
 
 MAX_REDUCED_LANES = 20
@@ -93,11 +92,11 @@ class Assembly:
 
     @property
     def weights(self) -> str:
-        return f"nn_weights_{identifier(self.kernel.window.op.name)}"
+        return self.kernel.array("weights")
 
     @property
     def bias(self) -> str:
-        return f"nn_bias_{identifier(self.kernel.window.op.name)}"
+        return self.kernel.array("bias")
 
     @property
     def shift(self) -> int:
@@ -233,7 +232,7 @@ class Assembly:
         """Arrays that only portable C reads. Another kernel of the same operator may read the
         weights even if this one does not: ``weights_are_code`` speaks for all of them."""
         of_weights = (self.weights, *([self.bias] if self.starts else []))
-        return (f"nn_channels_{self.kernel.name}", *(of_weights if weights_are_code else ()))
+        return (f"{self.kernel.name}__channels", *(of_weights if weights_are_code else ()))
 
     @property
     def clobbered(self) -> tuple[int, ...]:

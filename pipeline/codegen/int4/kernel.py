@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Literal
 
 from pipeline.codegen.c.values import Value
+from pipeline.codegen.constants import Names
 from pipeline.codegen.int4.packing import Lanes, assign, bounds
 from pipeline.codegen.int4.views import SCATTERED, grid
 from pipeline.codegen.statements import PLACE, Argument, Call
@@ -110,7 +111,8 @@ class WindowKernel:
     C on the stack, where the build counts them (``stack_bound_bytes``).
 
     Attributes:
-        about: what is said of it; ``in_pitch``, ``out_pitch``: of ``rows`` views.
+        names: of all that is in C; ``about``: what is said of it.
+        in_pitch, out_pitch: of ``rows`` views.
         in_rows: of every input the pixels of a row lie side by side.
         of: how many weights (or channels) the whole window has, where this computes a part of its
             channels; the results of a part go to bytes that the caller has.
@@ -121,6 +123,7 @@ class WindowKernel:
         parted: it is assembly in parts where C takes less code.
     """
 
+    names: Names
     name: str
     window: Window
     in_kind: str
@@ -148,6 +151,10 @@ class WindowKernel:
         if weights is not None and window.weight_bits == 4 and not window.depthwise:
             flat = weights.reshape(len(weights), -1)
             self.lanes = assign(*bounds(flat, window.source.dtype))
+
+    def array(self, kind: str) -> str:
+        """Name the array of its operator's ``weights`` or ``bias``."""
+        return self.names(self.window.op.name, f"window_{kind}")
 
     @property
     def accumulator(self) -> str:
@@ -206,7 +213,7 @@ class WindowKernel:
             )
             found.append(
                 replace(
-                    self, name=f"{self.name}_part{n}", window=some, out_kind="bytes",
+                    self, name=f"{self.name}__part{n}", window=some, out_kind="bytes",
                     out_addresses=set(), of=count if weights is None else weights.size,
                     first=begin if weights is None else 0,
                 )

@@ -11,7 +11,7 @@ from pipeline.codegen.int4.kernel import WindowKernel
 from pipeline.codegen.int4.packing import pack_bytes, pack_nibbles
 from pipeline.codegen.int4.views import cell_at, element
 from pipeline.codegen.int4.windows import Windows
-from pipeline.codegen.names import comment, identifier
+from pipeline.codegen.names import comment
 from pipeline.graph.tensor import IntArray
 
 
@@ -70,7 +70,7 @@ class Portable:
         if kernel.of:
             self.to = f"{self.result} *results"
             self.write = f"results[channel] = ({self.result})sum[n]"
-        mapped = f"nn_flash{c_bits(kernel.lanes.channels)}(&nn_channels_{kernel.name}[n])"
+        mapped = f"nn_flash{c_bits(kernel.lanes.channels)}(&{kernel.name}__channels[n])"
         self.channel = "n" if kernel.lanes.identity else mapped
 
     def _weights(self, kernel: WindowKernel, windows: Windows) -> None:
@@ -81,16 +81,16 @@ class Portable:
         self.scaled = f"sum[n] * {1 << shift}" if shift else "sum[n]"
         if not lanes.identity:
             kind = f"uint{c_bits(lanes.channels)}_t"
-            self.arrays.append(_array(f"nn_channels_{kernel.name}", kind, lanes.channels))
+            self.arrays.append(_array(f"{kernel.name}__channels", kind, lanes.channels))
         if window.weights is None:
             return
-        flash, name = kernel.constants_in_flash, identifier(window.op.name)
+        flash = kernel.constants_in_flash
         flat = window.weights.reshape(len(window.weights), -1)
         packed = window.weight_bits == 4
         apart = window.depthwise
         values = pack_nibbles(flat, lanes, apart) if packed else pack_bytes(flat, lanes)
         kind = "uint8_t" if packed else "int8_t"
-        weights = _array(f"nn_weights_{name}", kind, values, flash)
+        weights = _array(kernel.array("weights"), kind, values, flash)
         at = "weight >> 1" if packed else "weight"
         byte = f"nn_flash8(&{weights.name}[{at}])" if flash else f"{weights.name}[{at}]"
         acc = self.acc
@@ -99,7 +99,7 @@ class Portable:
         if window.bias is not None:
             ordered = window.bias[list(lanes.channels)]
             bits = 8 if abs(ordered + 0.5).max() < 128 else 32
-            bias = _array(f"nn_bias_{name}", f"int{bits}_t", ordered, flash)
+            bias = _array(kernel.array("bias"), f"int{bits}_t", ordered, flash)
             value = f"{bias.name}[n]"
             if flash:
                 value = f"(int{bits}_t)nn_flash{bits}(&{value})"

@@ -17,7 +17,6 @@ from pipeline.codegen.int4.views import View, as_pixels, grid
 from pipeline.codegen.int4.windows import Windows
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.names import identifier
 from pipeline.codegen.render import render
 from pipeline.kernels.avr.window import MOST_COUNTED, MOST_SUMS, suits
 from pipeline.kernels.int4 import values
@@ -129,9 +128,9 @@ def _kernel(job: Job, window: Window, in_view: View, out_view: View) -> WindowKe
     windows, op = job.program.windows, job.op
     key = f"{op.name}/{in_view.kind}{in_view.pitch}/{out_view.kind}{out_view.pitch}"
     if key not in windows.kernels:
-        known = sum(other.startswith(f"{op.name}/") for other in windows.kernels)
         windows.kernels[key] = WindowKernel(
-            f"run_{identifier(op.name)}" + (f"__{known + 1}" if known else ""),
+            job.program.names,
+            job.program.names.fresh(op.name),
             window,
             in_view.kind,
             out_view.kind,

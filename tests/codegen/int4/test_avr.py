@@ -54,8 +54,8 @@ def c_of(make: Make, strategy: Strategy = SLOTS, **board: object) -> str:
 def uses_assembly(folder: Path, kernel: str) -> bool:
     """Check whether the kernel, or each of its parts, has assembly beside its portable twin."""
     code = (folder / "generated" / "model.c").read_text()
-    parts = set(re.findall(rf"void (run_{kernel}_part\d+)_pixel\(", code))
-    return all(code.count(f"void {name}_pixel(") == 2 for name in parts or {f"run_{kernel}"})
+    parts = set(re.findall(rf"void (nn_{kernel}__part\d+)__pixel\(", code))
+    return all(code.count(f"void {name}__pixel(") == 2 for name in parts or {f"nn_{kernel}"})
 
 
 WHOLE = (SLOTS, Herringbone("contiguous"), SingleTranspose("slots"))
@@ -77,8 +77,8 @@ def test_mnist(strategy: Herringbone, weights_in: str, tmp_path: Path) -> None:
     plan = strategy.plan(graph, hardware)
     size, runs = on_board(tmp_path, graph, hardware, plan, frames(graph, 2))
     assert runs.stack_bytes is not None and runs.stack_bytes <= STACK_BYTES
-    kept = ("nn_weights_", "nn_bias_", "nn_parameters")
-    weights = sum(n for name, n in size.ram_objects.items() if name.startswith(kept))
+    kept = ("_window_weights", "_window_bias", "nn_parameters")
+    weights = sum(n for name, n in size.ram_objects.items() if name.endswith(kept))
     assert weights == {"flash": 0, "sram": 1513, "stream": 1 + 1513}[weights_in]
     budget_ms = 60 if strategy.layout == "slots" else 110
     assert runs.compute_cycles.max() <= budget_ms * hardware.clock_hz // 1000
@@ -271,7 +271,7 @@ def test_lanes_share_their_end_where_flash_is_short() -> None:
     """Four parts of ten channels: biases are added once, or ten times, in the code of each."""
     for weights_in, each in (("flash", 1), ("sram", 10)):
         source = c_of(SHAPES["40 lanes"], weights_in=weights_in)
-        parts = source[source.index("a_part0_pixel(") : source.index("run_a_pixel(")]
+        parts = source[source.index("a__part0__pixel(") : source.index("nn_a__pixel(")]
         assert parts.count("sbrc r0, 7") == 4 * each
 
 
@@ -357,8 +357,8 @@ def test_two_kernels_share_weights_that_only_one_reads(tmp_path: Path) -> None:
     verify(roomy(plan), graph)
     on_board(tmp_path, graph, hardware, plan)
     code = (tmp_path / "generated" / "model.c").read_text()
-    assert uses_assembly(tmp_path, "a") and uses_assembly(tmp_path, "a__2")
-    arrays, assembly = code.index("nn_weights_a["), code.index("void run_a_pixel(")
+    assert uses_assembly(tmp_path, "a") and uses_assembly(tmp_path, "a_2")
+    arrays, assembly = code.index("nn_a_window_weights["), code.index("void nn_a__pixel(")
     assert arrays < assembly and "ldi r30, lo8(%[weights])" in code
 
 

@@ -59,7 +59,7 @@ def test_all_constant_tables_are_in_flash() -> None:
         source = generate(graph, strategy.plan(graph, hardware), hardware, {})["model.c"]
         tables = re.findall(r"^static const .*\[.*\].*=", source, re.MULTILINE)
         assert tables and all("NN_FLASH" in line for line in tables)
-        kept = len(re.findall(r"^static uint8_t nn_weights_", source, re.MULTILINE))
+        kept = len(re.findall(r"^static uint8_t nn_\w+_window_weights", source, re.MULTILINE))
         assert kept == (4 if weights_in == "sram" else 0)
 
 
@@ -264,18 +264,18 @@ def shuffled(plan: Plan) -> Plan:
 
 
 CASES: list[tuple[Chain, Callable[[Plan], Plan] | None, tuple[str, ...], str]] = [
-    (lines(258), None, ("run_a(&nn_lines[0], 256)", "_line_t *line, uint16_t lines"), "none"),
+    (lines(258), None, ("nn_a(&nn_lines[0], 256)", "_line_t *line, uint16_t lines"), "none"),
     (Chain((3, 255, 1)).conv("a", 1, padding=(1, 1, 1, 1)).dense("d", 2), None,
      ("    int8_t y_step, x_step;",), "none"),
     (dense(1, 64), moved, ("nn_permute_bytes_128(&nn_cycles[0], 0, 1, ",), "nn_take"),
-    (dense(12, 256), None, ("static const uint8_t nn_channels_run_d[256]",), "none"),
-    (dense(12, 257), None, ("static const uint16_t nn_channels_run_d[257]",), "none"),
+    (dense(12, 256), None, ("static const uint8_t nn_d__channels[256]",), "none"),
+    (dense(12, 257), None, ("static const uint16_t nn_d__channels[257]",), "none"),
     (shifted(4), None, ("int16_t value = *bytes;",), "none"),
     (shifted(6), None, ("int32_t value = *bytes;",), "none"),
     (Chain((2, 2, 2)).conv("a", 3, 1).dense("d", 2), shuffled, ("nn_pixels[position]",),
      "nn_scatter["),
-    (lines(257), None, ("run_a(&nn_lines[0], 255)", "_line_t *line, uint8_t lines"), "none"),
-    (lines(300), None, ("run_a(&nn_lines[0], 298)", "_line_t *line, uint16_t lines"), "none"),
+    (lines(257), None, ("nn_a(&nn_lines[0], 255)", "_line_t *line, uint8_t lines"), "none"),
+    (lines(300), None, ("nn_a(&nn_lines[0], 298)", "_line_t *line, uint16_t lines"), "none"),
 ]  # fmt: skip
 """A network, what becomes of its plan, what its C says, and what not."""
 

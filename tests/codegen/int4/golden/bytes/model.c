@@ -66,18 +66,18 @@ static const nn_line_t nn_lines[4] NN_FLASH = {
  * last one's. Biases are in the order of the sums. */
 
 /* conv: convolution (4, 4, 2) -> (4, 4, 2), kernel 3x3, padding 1 1 1 1
- * Sum n is that of channel nn_channels_run_conv[n].
+ * Sum n is that of channel nn_conv__channels[n].
  */
-static const uint8_t nn_channels_run_conv[2] NN_FLASH NN_KEEP = {
+static const uint8_t nn_conv__channels[2] NN_FLASH NN_KEEP = {
     1, 0,
 };
-static int8_t nn_bias_conv[2] NN_KEEP = {
+static int8_t nn_conv_window_bias[2] NN_KEEP = {
     -52, -108,
 };
-static uint8_t nn_weights_conv[18] NN_KEEP = {
+static uint8_t nn_conv_window_weights[18] NN_KEEP = {
     216, 174, 132, 77, 74, 0, 22, 13, 40, 208, 172, 235, 141, 146, 241, 189, 160, 136,
 };
-static void run_conv_pixel(uint16_t in, uint16_t out, int16_t y, int16_t x) {
+static void nn_conv__pixel(uint16_t in, uint16_t out, int16_t y, int16_t x) {
     int16_t sum[2];
     uint16_t weight = 0;
     for (uint16_t n = 0; n < 2; n++) {
@@ -95,13 +95,13 @@ static void run_conv_pixel(uint16_t in, uint16_t out, int16_t y, int16_t x) {
             for (uint16_t tap = 0; tap < 2; tap++) {
                 const int16_t a = (int16_t)((int8_t)nn_get8(nn_arena, (uint16_t)(pixel + 2 * tap)));
                 for (uint16_t n = 0; n < 2; n++, weight++) {
-                    sum[n] = (int16_t)(sum[n] + a * (int16_t)(nn_nibble(nn_weights_conv[weight >> 1], weight) - 8));
+                    sum[n] = (int16_t)(sum[n] + a * (int16_t)(nn_nibble(nn_conv_window_weights[weight >> 1], weight) - 8));
                 }
             }
         }
     }
     for (uint16_t n = 0; n < 2; n++) {
-        int16_t value = (int16_t)(sum[n] * 2 + nn_bias_conv[n]);
+        int16_t value = (int16_t)(sum[n] * 2 + nn_conv_window_bias[n]);
         const int16_t rest = value & 31; /* round half to even */
         value >>= 5;
         value = (int16_t)(value + (rest > 16 || (rest == 16 && (value & 1))));
@@ -110,15 +110,15 @@ static void run_conv_pixel(uint16_t in, uint16_t out, int16_t y, int16_t x) {
         sum[n] = value;
     }
     for (uint16_t n = 0; n < 2; n++) {
-        const uint16_t channel = nn_flash8(&nn_channels_run_conv[n]);
+        const uint16_t channel = nn_flash8(&nn_conv__channels[n]);
         nn_put8(nn_arena, (uint16_t)(out + 2 * channel), (uint8_t)sum[n]);
     }
 }
 
-static NN_NOINLINE void run_conv_line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
+static NN_NOINLINE void nn_conv__line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
                         uint8_t count, int16_t y, int16_t x, int8_t y_step, int8_t x_step) {
     do {
-        run_conv_pixel(in, nn_flash16(&nn_pixels[out]), y, x);
+        nn_conv__pixel(in, nn_flash16(&nn_pixels[out]), y, x);
         in = (uint16_t)(in + in_step);
         out = (uint16_t)(out + out_step);
         y = (int16_t)(y + y_step);
@@ -126,9 +126,9 @@ static NN_NOINLINE void run_conv_line(uint16_t in, uint16_t out, int16_t in_step
     } while (--count);
 }
 
-static NN_NOINLINE void run_conv(const nn_line_t *line, uint8_t lines) {
+static NN_NOINLINE void nn_conv(const nn_line_t *line, uint8_t lines) {
     for (; lines > 0; lines--, line++) {
-        run_conv_line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
+        nn_conv__line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
             (int16_t)nn_flash16(&line->out_step), nn_flash8(&line->count), (int16_t)nn_flash16(&line->y), (int16_t)nn_flash16(&line->x), (int8_t)nn_flash8(&line->y_step), (int8_t)nn_flash8(&line->x_step));
     }
 }
@@ -155,7 +155,7 @@ nn_status_t nn_invoke(void) {
         return NN_INCOMPLETE;
     }
     nn_fed = 0;
-    run_conv(&nn_lines[0], 4);
+    nn_conv(&nn_lines[0], 4);
     nn_permute_bytes_1(&nn_cycles[0], 0, 10, &nn_arena[0]);
     return nn_canary == NN_CANARY ? NN_OK : NN_CORRUPT;
 }

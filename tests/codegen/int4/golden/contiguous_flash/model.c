@@ -149,7 +149,7 @@ static const nn_line_t nn_lines[10] NN_FLASH = {
  * row, column: what a step down or to the right adds to the position of an input pixel.
  */
 #if defined(__AVR__) && !defined(NN_PORTABLE)
-static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, uint16_t out, int16_t row, int16_t column) {
+static inline __attribute__((always_inline)) void nn_conv__pixel(uint16_t in, uint16_t out, int16_t row, int16_t column) {
     (void)row; /* in nn_step and nn_jump */
     (void)column;
     uint16_t cursor = in;
@@ -718,13 +718,13 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7");
 }
 #else
-static const int8_t nn_bias_conv[3] NN_FLASH NN_KEEP = {
+static const int8_t nn_conv_window_bias[3] NN_FLASH NN_KEEP = {
     -120, 67, 58,
 };
-static const uint8_t nn_weights_conv[14] NN_FLASH NN_KEEP = {
+static const uint8_t nn_conv_window_weights[14] NN_FLASH NN_KEEP = {
     221, 232, 170, 232, 212, 132, 148, 10, 240, 177, 214, 160, 130, 8,
 };
-static void run_conv_pixel(uint16_t in, uint16_t out, int16_t row, int16_t column) {
+static void nn_conv__pixel(uint16_t in, uint16_t out, int16_t row, int16_t column) {
     int16_t sum[3];
     uint16_t weight = 0;
     for (uint16_t n = 0; n < 3; n++) {
@@ -738,14 +738,14 @@ static void run_conv_pixel(uint16_t in, uint16_t out, int16_t row, int16_t colum
                 const int16_t a = (int16_t)(nn_get4(nn_arena, (uint16_t)(pixel + tap)));
                 uint16_t n = weight & 1 ? 2 : 0; /* odd taps begin with the last lane */
                 for (uint16_t left = 3; left > 0; left--, weight++) {
-                    sum[n] = (int16_t)(sum[n] + a * (int16_t)(nn_nibble(nn_flash8(&nn_weights_conv[weight >> 1]), weight) - 8));
+                    sum[n] = (int16_t)(sum[n] + a * (int16_t)(nn_nibble(nn_flash8(&nn_conv_window_weights[weight >> 1]), weight) - 8));
                     n = (uint16_t)(n + 1 == 3 ? 0 : n + 1);
                 }
             }
         }
     }
     for (uint16_t n = 0; n < 3; n++) {
-        int16_t value = (int16_t)(sum[n] * 2 + (int8_t)nn_flash8(&nn_bias_conv[n]));
+        int16_t value = (int16_t)(sum[n] * 2 + (int8_t)nn_flash8(&nn_conv_window_bias[n]));
         const int16_t rest = value & 31; /* round half to even */
         value >>= 5;
         value = (int16_t)(value + (rest > 16 || (rest == 16 && (value & 1))));
@@ -761,22 +761,22 @@ static void run_conv_pixel(uint16_t in, uint16_t out, int16_t row, int16_t colum
 
 #endif
 
-static NN_NOINLINE void run_conv_line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
+static NN_NOINLINE void nn_conv__line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
                         uint8_t count, int16_t row, int16_t column) {
     do {
-        run_conv_pixel(in, nn_flash16(&nn_pixels[out]), row, column);
+        nn_conv__pixel(in, nn_flash16(&nn_pixels[out]), row, column);
         in = (uint16_t)(in + in_step);
         out = (uint16_t)(out + out_step);
     } while (--count);
 }
 
-static NN_NOINLINE void run_conv(const nn_line_t *line, uint8_t lines, int16_t row, int16_t column) {
+static NN_NOINLINE void nn_conv(const nn_line_t *line, uint8_t lines, int16_t row, int16_t column) {
 #if defined(__AVR__) && !defined(NN_PORTABLE)
     nn_step = 1 * column;
     nn_jump = 1 * row - 3 * (1 * column);
 #endif
     for (; lines > 0; lines--, line++) {
-        run_conv_line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
+        nn_conv__line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
             (int16_t)nn_flash16(&line->out_step), nn_flash8(&line->count), row, column);
     }
 }
@@ -784,7 +784,7 @@ static NN_NOINLINE void run_conv(const nn_line_t *line, uint8_t lines, int16_t r
 /* pool: maximum (4, 4, 3) -> (2, 2, 3), kernel 2x2, stride 2 2
  */
 #if defined(__AVR__) && !defined(NN_PORTABLE)
-static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, uint16_t out) {
+static inline __attribute__((always_inline)) void nn_pool__pixel(uint16_t in, uint16_t out) {
     uint16_t cursor = in;
     __asm__ volatile(
         "    push r23\n"
@@ -914,7 +914,7 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         : "memory", "r0", "r2", "r3", "r4", "r5");
 }
 #else
-static void run_pool_pixel(uint16_t in, uint16_t out) {
+static void nn_pool__pixel(uint16_t in, uint16_t out) {
     int16_t sum[3];
     for (uint16_t n = 0; n < 3; n++) {
         sum[n] = 0;
@@ -943,32 +943,32 @@ static void run_pool_pixel(uint16_t in, uint16_t out) {
 
 #endif
 
-static NN_NOINLINE void run_pool_line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
+static NN_NOINLINE void nn_pool__line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
                         uint8_t count) {
     do {
-        run_pool_pixel(in, out);
+        nn_pool__pixel(in, out);
         in = (uint16_t)(in + in_step);
         out = (uint16_t)(out + out_step);
     } while (--count);
 }
 
-static NN_NOINLINE void run_pool(const nn_line_t *line, uint8_t lines) {
+static NN_NOINLINE void nn_pool(const nn_line_t *line, uint8_t lines) {
     for (; lines > 0; lines--, line++) {
-        run_pool_line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
+        nn_pool__line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
             (int16_t)nn_flash16(&line->out_step), nn_flash8(&line->count));
     }
 }
 
 /* logits: dense (2, 2, 3) -> (2)
  */
-static const int8_t nn_bias_logits[2] NN_FLASH NN_KEEP = {
+static const int8_t nn_logits_window_bias[2] NN_FLASH NN_KEEP = {
     78, 123,
 };
-static const uint8_t nn_weights_logits[12] NN_FLASH NN_KEEP = {
+static const uint8_t nn_logits_window_weights[12] NN_FLASH NN_KEEP = {
     13, 18, 1, 173, 128, 168, 65, 148, 199, 102, 118, 240,
 };
 #if defined(__AVR__) && !defined(NN_PORTABLE)
-static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, uint16_t out) {
+static inline __attribute__((always_inline)) void nn_logits__pixel(uint16_t in, uint16_t out) {
     uint16_t cursor = in;
     __asm__ volatile(
         "    push r24\n"
@@ -1293,11 +1293,11 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    pop r24\n"
         "    clr r1\n"
         : "+x"(out), "+z"(cursor)
-        : [arena] "i"(nn_arena), [weights] "i"(nn_weights_logits), [bias] "i"(nn_bias_logits)
+        : [arena] "i"(nn_arena), [weights] "i"(nn_logits_window_weights), [bias] "i"(nn_logits_window_bias)
         : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7", "r16");
 }
 #else
-static void run_logits_pixel(uint16_t in, uint16_t out) {
+static void nn_logits__pixel(uint16_t in, uint16_t out) {
     int16_t sum[2];
     uint16_t weight = 0;
     for (uint16_t n = 0; n < 2; n++) {
@@ -1310,13 +1310,13 @@ static void run_logits_pixel(uint16_t in, uint16_t out) {
             for (uint16_t tap = 0; tap < 3; tap++) {
                 const int16_t a = (int16_t)(nn_get4(nn_arena, (uint16_t)(pixel + tap)));
                 for (uint16_t n = 0; n < 2; n++, weight++) {
-                    sum[n] = (int16_t)(sum[n] + a * (int16_t)(nn_nibble(nn_flash8(&nn_weights_logits[weight >> 1]), weight) - 8));
+                    sum[n] = (int16_t)(sum[n] + a * (int16_t)(nn_nibble(nn_flash8(&nn_logits_window_weights[weight >> 1]), weight) - 8));
                 }
             }
         }
     }
     for (uint16_t n = 0; n < 2; n++) {
-        int16_t value = (int16_t)(sum[n] * 4 + (int8_t)nn_flash8(&nn_bias_logits[n]));
+        int16_t value = (int16_t)(sum[n] * 4 + (int8_t)nn_flash8(&nn_logits_window_bias[n]));
         sum[n] = value;
     }
     for (uint16_t n = 0; n < 2; n++) {
@@ -1327,18 +1327,18 @@ static void run_logits_pixel(uint16_t in, uint16_t out) {
 
 #endif
 
-static NN_NOINLINE void run_logits_line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
+static NN_NOINLINE void nn_logits__line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
                         uint8_t count) {
     do {
-        run_logits_pixel(in, out);
+        nn_logits__pixel(in, out);
         in = (uint16_t)(in + in_step);
         out = (uint16_t)(out + out_step);
     } while (--count);
 }
 
-static NN_NOINLINE void run_logits(const nn_line_t *line, uint8_t lines) {
+static NN_NOINLINE void nn_logits(const nn_line_t *line, uint8_t lines) {
     for (; lines > 0; lines--, line++) {
-        run_logits_line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
+        nn_logits__line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
             (int16_t)nn_flash16(&line->out_step), nn_flash8(&line->count));
     }
 }
@@ -1391,22 +1391,22 @@ nn_status_t nn_invoke(void) {
     }
     nn_fed_rows = 0;
     nn_fed_column = 0;
-    run_conv(&nn_lines[0], 1, 6, 1);
+    nn_conv(&nn_lines[0], 1, 6, 1);
     nn_permute_1(&nn_cycles[0], 2, 0, 30);
-    run_conv(&nn_lines[1], 1, 1, 5);
+    nn_conv(&nn_lines[1], 1, 1, 5);
     nn_permute_1(&nn_cycles[30], 10, 0, 35);
-    run_conv(&nn_lines[2], 1, 5, 1);
+    nn_conv(&nn_lines[2], 1, 5, 1);
     nn_permute_1(&nn_cycles[60], 2, 0, 40);
-    run_conv(&nn_lines[3], 1, 1, 4);
+    nn_conv(&nn_lines[3], 1, 1, 4);
     nn_permute_1(&nn_cycles[80], 6, 0, 44);
-    run_conv(&nn_lines[4], 1, 4, 1);
+    nn_conv(&nn_lines[4], 1, 4, 1);
     nn_permute_1(&nn_cycles[98], 2, 0, 48);
-    run_conv(&nn_lines[5], 1, 1, 3);
+    nn_conv(&nn_lines[5], 1, 1, 3);
     nn_permute_1(&nn_cycles[110], 3, 0, 51);
-    run_conv(&nn_lines[6], 1, 3, 1);
+    nn_conv(&nn_lines[6], 1, 3, 1);
     nn_permute_3(&nn_cycles[119], 2, 0, 0);
-    run_pool(&nn_lines[7], 2);
-    run_logits(&nn_lines[9], 1);
+    nn_pool(&nn_lines[7], 2);
+    nn_logits(&nn_lines[9], 1);
     return nn_canary == NN_CANARY ? NN_OK : NN_CORRUPT;
 }
 

@@ -62,15 +62,15 @@ static const nn_line_t nn_lines[9] NN_FLASH = {
 /* The parameters, side by side in the order they are sent; parameters.hex has their bytes. */
 static struct {
     uint8_t ready; /* all of them are there and have been checked */
-    int8_t bias_conv[3];
-    uint8_t weights_conv[14];
-    int8_t bias_logits[2];
-    uint8_t weights_logits[12];
+    int8_t conv_window_bias[3];
+    uint8_t conv_window_weights[14];
+    int8_t logits_window_bias[2];
+    uint8_t logits_window_weights[12];
 } __attribute__((packed)) nn_parameters NN_KEEP;
-#define nn_bias_conv nn_parameters.bias_conv
-#define nn_weights_conv nn_parameters.weights_conv
-#define nn_bias_logits nn_parameters.bias_logits
-#define nn_weights_logits nn_parameters.weights_logits
+#define nn_conv_window_bias nn_parameters.conv_window_bias
+#define nn_conv_window_weights nn_parameters.conv_window_weights
+#define nn_logits_window_bias nn_parameters.logits_window_bias
+#define nn_logits_window_weights nn_parameters.logits_window_weights
 
 nn_status_t nn_load(uint16_t at, const uint8_t *bytes, uint16_t count) {
     nn_parameters.ready = 0;
@@ -99,7 +99,7 @@ nn_status_t nn_loaded(void) {
 /* conv: convolution (6, 6, 1) -> (4, 4, 3), kernel 3x3
  */
 #if defined(__AVR__) && !defined(NN_PORTABLE)
-static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, uint16_t out) {
+static inline __attribute__((always_inline)) void nn_conv__pixel(uint16_t in, uint16_t out) {
     uint16_t cursor = in;
     __asm__ volatile(
         "    push r24\n"
@@ -682,11 +682,11 @@ static inline __attribute__((always_inline)) void run_conv_pixel(uint16_t in, ui
         "    pop r24\n"
         "    clr r1\n"
         : "+x"(out), "+z"(cursor)
-        : [arena] "i"(nn_arena), [weights] "i"(nn_weights_conv), [bias] "i"(nn_bias_conv)
+        : [arena] "i"(nn_arena), [weights] "i"(nn_conv_window_weights), [bias] "i"(nn_conv_window_bias)
         : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r16");
 }
 #else
-static void run_conv_pixel(uint16_t in, uint16_t out) {
+static void nn_conv__pixel(uint16_t in, uint16_t out) {
     int16_t sum[3];
     uint16_t weight = 0;
     for (uint16_t n = 0; n < 3; n++) {
@@ -700,14 +700,14 @@ static void run_conv_pixel(uint16_t in, uint16_t out) {
                 const int16_t a = (int16_t)(nn_get4(nn_arena, (uint16_t)(pixel + tap)));
                 uint16_t n = weight & 1 ? 2 : 0; /* odd taps begin with the last lane */
                 for (uint16_t left = 3; left > 0; left--, weight++) {
-                    sum[n] = (int16_t)(sum[n] + a * (int16_t)(nn_nibble(nn_weights_conv[weight >> 1], weight) - 8));
+                    sum[n] = (int16_t)(sum[n] + a * (int16_t)(nn_nibble(nn_conv_window_weights[weight >> 1], weight) - 8));
                     n = (uint16_t)(n + 1 == 3 ? 0 : n + 1);
                 }
             }
         }
     }
     for (uint16_t n = 0; n < 3; n++) {
-        int16_t value = (int16_t)(sum[n] * 2 + nn_bias_conv[n]);
+        int16_t value = (int16_t)(sum[n] * 2 + nn_conv_window_bias[n]);
         const int16_t rest = value & 31; /* round half to even */
         value >>= 5;
         value = (int16_t)(value + (rest > 16 || (rest == 16 && (value & 1))));
@@ -723,18 +723,18 @@ static void run_conv_pixel(uint16_t in, uint16_t out) {
 
 #endif
 
-static NN_NOINLINE void run_conv_line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
+static NN_NOINLINE void nn_conv__line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
                         uint8_t count) {
     do {
-        run_conv_pixel(in, nn_flash16(&nn_pixels[out]));
+        nn_conv__pixel(in, nn_flash16(&nn_pixels[out]));
         in = (uint16_t)(in + in_step);
         out = (uint16_t)(out + out_step);
     } while (--count);
 }
 
-static NN_NOINLINE void run_conv(const nn_line_t *line, uint8_t lines) {
+static NN_NOINLINE void nn_conv(const nn_line_t *line, uint8_t lines) {
     for (; lines > 0; lines--, line++) {
-        run_conv_line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
+        nn_conv__line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
             (int16_t)nn_flash16(&line->out_step), nn_flash8(&line->count));
     }
 }
@@ -742,7 +742,7 @@ static NN_NOINLINE void run_conv(const nn_line_t *line, uint8_t lines) {
 /* pool: maximum (4, 4, 3) -> (2, 2, 3), kernel 2x2, stride 2 2
  */
 #if defined(__AVR__) && !defined(NN_PORTABLE)
-static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, uint16_t out) {
+static inline __attribute__((always_inline)) void nn_pool__pixel(uint16_t in, uint16_t out) {
     const uint16_t *cursor = &nn_places[in];
     __asm__ volatile(
         "    push r23\n"
@@ -869,7 +869,7 @@ static inline __attribute__((always_inline)) void run_pool_pixel(uint16_t in, ui
         : "memory", "r0", "r2", "r3", "r4", "r5");
 }
 #else
-static void run_pool_pixel(uint16_t in, uint16_t out) {
+static void nn_pool__pixel(uint16_t in, uint16_t out) {
     int16_t sum[3];
     for (uint16_t n = 0; n < 3; n++) {
         sum[n] = 0;
@@ -898,18 +898,18 @@ static void run_pool_pixel(uint16_t in, uint16_t out) {
 
 #endif
 
-static NN_NOINLINE void run_pool_line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
+static NN_NOINLINE void nn_pool__line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
                         uint8_t count) {
     do {
-        run_pool_pixel(in, out);
+        nn_pool__pixel(in, out);
         in = (uint16_t)(in + in_step);
         out = (uint16_t)(out + out_step);
     } while (--count);
 }
 
-static NN_NOINLINE void run_pool(const nn_line_t *line, uint8_t lines) {
+static NN_NOINLINE void nn_pool(const nn_line_t *line, uint8_t lines) {
     for (; lines > 0; lines--, line++) {
-        run_pool_line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
+        nn_pool__line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
             (int16_t)nn_flash16(&line->out_step), nn_flash8(&line->count));
     }
 }
@@ -917,7 +917,7 @@ static NN_NOINLINE void run_pool(const nn_line_t *line, uint8_t lines) {
 /* logits: dense (2, 2, 3) -> (2)
  */
 #if defined(__AVR__) && !defined(NN_PORTABLE)
-static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, uint16_t out) {
+static inline __attribute__((always_inline)) void nn_logits__pixel(uint16_t in, uint16_t out) {
     uint16_t cursor = in;
     __asm__ volatile(
         "    push r24\n"
@@ -1207,11 +1207,11 @@ static inline __attribute__((always_inline)) void run_logits_pixel(uint16_t in, 
         "    pop r24\n"
         "    clr r1\n"
         : "+x"(out), "+z"(cursor)
-        : [arena] "i"(nn_arena), [weights] "i"(nn_weights_logits), [bias] "i"(nn_bias_logits)
+        : [arena] "i"(nn_arena), [weights] "i"(nn_logits_window_weights), [bias] "i"(nn_logits_window_bias)
         : "memory", "r0", "r2", "r3", "r4", "r5", "r6", "r7", "r16");
 }
 #else
-static void run_logits_pixel(uint16_t in, uint16_t out) {
+static void nn_logits__pixel(uint16_t in, uint16_t out) {
     int16_t sum[2];
     uint16_t weight = 0;
     for (uint16_t n = 0; n < 2; n++) {
@@ -1224,13 +1224,13 @@ static void run_logits_pixel(uint16_t in, uint16_t out) {
             for (uint16_t tap = 0; tap < 3; tap++) {
                 const int16_t a = (int16_t)(nn_get4(nn_arena, (uint16_t)(pixel + tap)));
                 for (uint16_t n = 0; n < 2; n++, weight++) {
-                    sum[n] = (int16_t)(sum[n] + a * (int16_t)(nn_nibble(nn_weights_logits[weight >> 1], weight) - 8));
+                    sum[n] = (int16_t)(sum[n] + a * (int16_t)(nn_nibble(nn_logits_window_weights[weight >> 1], weight) - 8));
                 }
             }
         }
     }
     for (uint16_t n = 0; n < 2; n++) {
-        int16_t value = (int16_t)(sum[n] * 4 + nn_bias_logits[n]);
+        int16_t value = (int16_t)(sum[n] * 4 + nn_logits_window_bias[n]);
         sum[n] = value;
     }
     for (uint16_t n = 0; n < 2; n++) {
@@ -1241,18 +1241,18 @@ static void run_logits_pixel(uint16_t in, uint16_t out) {
 
 #endif
 
-static NN_NOINLINE void run_logits_line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
+static NN_NOINLINE void nn_logits__line(uint16_t in, uint16_t out, int16_t in_step, int16_t out_step,
                         uint8_t count) {
     do {
-        run_logits_pixel(in, out);
+        nn_logits__pixel(in, out);
         in = (uint16_t)(in + in_step);
         out = (uint16_t)(out + out_step);
     } while (--count);
 }
 
-static NN_NOINLINE void run_logits(const nn_line_t *line, uint8_t lines) {
+static NN_NOINLINE void nn_logits(const nn_line_t *line, uint8_t lines) {
     for (; lines > 0; lines--, line++) {
-        run_logits_line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
+        nn_logits__line(nn_flash16(&line->in), nn_flash16(&line->out), (int16_t)nn_flash16(&line->in_step),
             (int16_t)nn_flash16(&line->out_step), nn_flash8(&line->count));
     }
 }
@@ -1308,9 +1308,9 @@ nn_status_t nn_invoke(void) {
     }
     nn_fed_rows = 0;
     nn_fed_column = 0;
-    run_conv(&nn_lines[0], 6);
-    run_pool(&nn_lines[6], 2);
-    run_logits(&nn_lines[8], 1);
+    nn_conv(&nn_lines[0], 6);
+    nn_pool(&nn_lines[6], 2);
+    nn_logits(&nn_lines[8], 1);
     return nn_canary == NN_CANARY ? NN_OK : NN_CORRUPT;
 }
 
