@@ -1,4 +1,5 @@
-"""The taps of a run in assembly: which nibble each reads, and where its weights are."""
+"""A window's taps in assembly: how runs divide them, which nibble each reads, and where its weights
+are."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from pipeline.codegen.int4.kernel import WindowKernel
 from pipeline.codegen.int4.multiples import TapCode, tap_code
-from pipeline.kernels.avr.window import MOST_SUMS
+from pipeline.kernels.avr.window import MOST_SUMS, run_taps
 
 MAX_DISPLACEMENT = 63
 """Bytes that ``ldd`` reaches."""
@@ -144,3 +145,42 @@ def taps_of(
     words = 8 * kernel.lanes.pairs + 3 * len(kernel.lanes.exact) + 6 * (lanes % 2)
     tests = not (mac and (copy or kernel.constants_in_flash or words > MOST_SKIPPED))
     return _in_pairs(found, copy, tests)
+
+
+def rows_in_one_piece(kernel: WindowKernel) -> bool:
+    """Pixels of a window's row lie side by side, and a row is short."""
+    spec = kernel.window
+    return spec.combine == "mac" and spec.depth * spec.kernel[1] <= 8 and side_by_side(kernel)
+
+
+def divided(kernel: WindowKernel) -> int:
+    """Taps of equal runs that deep pixels' rows are divided into, so that the code of one is short;
+    0 where pixels do not lie side by side."""
+    spec = kernel.window
+    row = spec.depth * spec.kernel[1]
+    if spec.combine != "mac" or spec.depth % 2 or kernel.in_kind != "affine":
+        return 0
+    if not side_by_side(kernel):
+        return 0
+    return run_taps(row, kernel.most_taps)
+
+
+def pieces(kernel: WindowKernel) -> int:
+    """Into how many equal pieces a deep pixel is divided whose address a table has; weights in
+    flash, which Z follows by itself."""
+    depth = kernel.window.depth
+    if kernel.in_kind == "affine" or kernel.scattered or not kernel.constants_in_flash:
+        return 1
+    if kernel.window.combine != "mac" or depth <= kernel.most_taps:
+        return 1
+    return depth // (run_taps(depth, kernel.most_taps) or depth)
+
+
+def side_by_side(kernel: WindowKernel) -> bool:
+    return kernel.in_rows and kernel.window.dilation[1] == 1 and not kernel.varies
+
+
+def finds(kernel: WindowKernel, columns: int) -> str:
+    """C that puts the addresses of the window at ``in`` into ``nn_window``, ``columns`` a row."""
+    rows, (down, right), pitch = kernel.window.kernel[0], kernel.window.dilation, kernel.in_pitch
+    return f"nn_find(in, {rows}, {columns}, {down}, {right * pitch}, {pitch})"

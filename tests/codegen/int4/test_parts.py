@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from pipeline.codegen.c.order import straight
 from pipeline.codegen.generate import HEADERS
+from pipeline.codegen.int4.avr import Start
 from pipeline.codegen.int4.multiples import recipe, tap_code
 from pipeline.codegen.int4.packing import NARROW, NIBBLE_OFFSET, assign, lane_order, pack_nibbles
-from pipeline.codegen.int4.starts import Start
 from pipeline.codegen.int4.stretches import stretches, table
 from pipeline.codegen.int4.views import ROW, SCATTERED, PixelTables, as_pixels
 from pipeline.codegen.permutations import Permutations, decompose
