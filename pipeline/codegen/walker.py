@@ -132,17 +132,9 @@ def _as_image(program: Program, step: Working) -> tuple[Program, Working]:
 def _check_memory(program: Program, step: Working) -> None:
     """Everything but constants lies in the arena."""
     arena = arena_memory(program.plan)
-    buffers = [program.buffer(piece) for piece in touched(step)]
-    for buffer in buffers:
-        if isinstance(step, Move):
-            if buffer.role == "constant":
-                raise ThimbleError(
-                    f"generated code does not move constants such as {buffer.tensor}"
-                )
-            if buffer.memory != arena:
-                raise ThimbleError(
-                    f"generated code moves data within SRAM only, not "
-                    f"{' -> '.join(b.memory for b in buffers)}"
-                )
-        elif buffer.role != "constant" and buffer.memory != arena:
-            raise ThimbleError(f"{step.op}: generated code computes from SRAM, not {buffer.name}")
+    for buffer in map(program.buffer, touched(step)):
+        if buffer.role == "constant" and isinstance(step, Move):
+            raise ThimbleError(f"generated code does not move constants such as {buffer.tensor}")
+        if buffer.role != "constant" and buffer.memory != arena:
+            what = "a move" if isinstance(step, Move) else step.op
+            raise ThimbleError(f"{what}: generated code computes from SRAM, not {buffer.name}")

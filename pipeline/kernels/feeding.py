@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels.waits import Waits
+from pipeline.plan.steps import touched
 from pipeline.plan.unrolled import repeated
 from pipeline.plan.vocabulary import Compute, Finish, Move, Plan, Step
 
@@ -61,10 +62,8 @@ def costs(hardware: Hardware) -> Costs:
 
 def feeds(step: Step, plan: Plan) -> bool:
     """Return whether ``step`` reads arriving input, so that nn_feed runs it."""
-    pieces = (
-        step.ins if isinstance(step, Compute) else (step.src,) if isinstance(step, Move) else ()
-    )
-    return any(plan.memory[plan.buffer[each.buffer].memory].kind == "stream" for each in pieces)
+    memories = (plan.buffer[each.buffer].memory for each in touched(step))
+    return any(plan.memory[name].kind == "stream" for name in memories)
 
 
 def feeding_cycles(plan: Plan, graph: Graph, hardware: Hardware) -> float:

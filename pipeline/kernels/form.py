@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import gcd
 from typing import Literal
@@ -143,9 +143,6 @@ class Form:
         }
         op = graph.operator(step.op)
         return cls(op, graph, parts, step.partial, frozenset(overlaps))
-
-    def with_shares(self, zeros: Mapping[str, float], torn: Mapping[str, float]) -> Form:
-        return replace(self, zeros=zeros, torn_pixels=torn)
 
     @property
     def source(self) -> Tensor:

@@ -4,6 +4,7 @@ steps and the feeding of the input included."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -64,7 +65,7 @@ def cycles_by_operator(
         edges = getattr(form.op, "padding", ())  # of a tile its own
         key = step.op, edges, step.kernel, step.partial, *form.parts.items()
         if key not in known:
-            form = form.with_shares(zeros or {}, torn)
+            form = replace(form, zeros=zeros or {}, torn_pixels=torn)
             known[key] = cycles_of_step(named(step.kernel, form, hardware), form, hardware)
         return known[key]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -55,24 +54,15 @@ def tables(op: Add, graph: Graph) -> tuple[IntArray, IntArray] | None:
         return None
     if not all(isinstance(each, FixedPoint) for each in (*op.operand_requants, op.requant)):
         return None
-    return _searched(op, _Scale.of(operands[0]), _Scale.of(operands[1]), target)
-
-
-class _Scale(NamedTuple):
-    least: int
-    zero_point: int
-
-    @classmethod
-    def of(cls, tensor: Tensor) -> _Scale:
-        return cls(tensor.dtype.minimum, tensor.zero_point)
+    return _searched(op, *operands, target)
 
 
 @lru_cache(maxsize=64)
 def _searched(
-    op: Add, left: _Scale, right: _Scale, target: Tensor
+    op: Add, left: Tensor, right: Tensor, target: Tensor
 ) -> tuple[IntArray, IntArray] | None:
     scaled = [
-        requant.apply((np.arange(256) + side.least - side.zero_point) << op.left_shift)
+        requant.apply((np.arange(256) + side.dtype.minimum - side.zero_point) << op.left_shift)
         for side, requant in zip((left, right), op.operand_requants, strict=True)
     ]
     expected = clipped_to(target, op.clip, op.requant.apply(np.add.outer(*scaled)))

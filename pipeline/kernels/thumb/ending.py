@@ -17,10 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
@@ -111,7 +109,8 @@ def narrow_end(op: Weighted, graph: Graph) -> Narrow | None:
     if np.abs(sums).max() >= REACH // 2:
         return None
     levels = np.arange(low + 1, high + 1)
-    scales = _scales(requant, len(sums))
+    scales = np.ldexp(requant.multipliers, np.array(requant.shifts) - 31)
+    scales = np.maximum(np.broadcast_to(scales, len(sums)), LEAST)  # 0 is as good as nothing
     near = np.clip((levels[:, None] - target.zero_point - 0.5) / scales, -REACH, REACH)
     rises = _rises(stored, levels, sums, near.astype(np.int64))  # (levels, channels)
     reached = (levels[:, None] > first) & (levels[:, None] <= last)
@@ -120,17 +119,15 @@ def narrow_end(op: Weighted, graph: Graph) -> Narrow | None:
     ends = np.where(reached, rises, -REACH).max(axis=0, initial=-REACH)
     base = np.where(flat | (first != low), sums[:, 0], begins)
     most = np.where(flat | (last != high), sums[:, 1], ends) - base
+    units = np.where(flat, 0.0, scales * (1 << UNIT))
     channels = [
-        _Channel(
-            0.0 if flat[n] else scales[n] * (1 << UNIT), int(most[n]), int(first[n]),
-            rises[reached[:, n], n] - base[n],
-        )
+        (units[n], int(most[n]), int(first[n]), rises[reached[:, n], n] - base[n])
         for n in range(len(sums))
-    ]  # fmt: skip
+    ]
     long = int(most.max()).bit_length()
     for coarse in range(MOST_COARSE + 1):
         bits = min(MOST_BITS, 32 - max(long - coarse, 0))
-        every = (_offsets(channel, bits, coarse, target.zero_point) for channel in channels)
+        every = (_offsets(*each, bits, coarse, target.zero_point) for each in channels)
         rows = list(takewhile(bool, every))  # up to the first that has none
         if len(rows) == len(channels):
             found = np.array(rows, dtype=np.int64)
@@ -158,29 +155,17 @@ def _rises(
     return high
 
 
-class _Channel(NamedTuple):
-    """
-    Attributes:
-        scale: 2 ** UNIT times the real one.
-        most: r; ``first``: what is stored of r = 0; ``rises``: r of which one more is, two, …
-    """
-
-    scale: float
-    most: int
-    first: int
-    rises: IntArray
-
-
 def _offsets(
-    channel: _Channel, bits: int, coarse: int, centre: int
+    scale: float, most: int, first: int, rises: IntArray, bits: int, coarse: int, centre: int
 ) -> tuple[int, int, int, int, int] | None:
     """``part``, ``whole``, offset, and the first ``r`` that a step is added for and that; None
     where there are none.
 
     Args:
+        scale: 2 ** UNIT times the real one.
+        most: r; ``first``: what is stored of r = 0; ``rises``: r of which one more is, two, …
         centre: the zero point.
     """
-    scale, most, first, rises = channel
     levels = first + 1 + np.arange(len(rises))  # of which the rises are the least
     below = int((levels <= centre).sum())
     for more in NEAR:
@@ -221,11 +206,3 @@ def _offset(
         int((not_yet - line(rises - 1)).min(initial=1 << 62)),
     )
     return (least + most) // 2 if least <= most else None
-
-
-def _scales(requant: FixedPoint, channels: int) -> NDArray[np.float64]:
-    """(channels,): real ones; what is 0 is as good as nothing."""
-    multipliers = np.array(requant.multipliers, dtype=np.float64)
-    scales = np.ldexp(multipliers, np.array(requant.shifts) - 31)
-    found: NDArray[np.float64] = np.maximum(np.broadcast_to(scales, channels), LEAST)
-    return found
