@@ -12,6 +12,7 @@ from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.cortex_m import step
 from pipeline.codegen.cortex_m.by_row.rows import layouts
+from pipeline.codegen.cortex_m.windows import Windows
 from pipeline.codegen.int8.convolution import about, of_dense
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import row_view
@@ -82,9 +83,7 @@ def _windows(job: Job, kernel: AvrRows, unsigned: bool, more: dict[str, Any]) ->
         numbers = range(given.start.const, given.stop.const)
         layouts(job, kernel, [row_view(job, "in", piece, n) for n in numbers])
     assert kernel.rows(form_of(job)) is not None
-    source = job.tensor(op.inputs[0])
-    _, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape
-    view = step.rows_view(job)
+    source, view = job.tensor(op.inputs[0]), step.rows_view(job)
     views = {"in": view, "out": job.out(ring_axes=1)}
     if job.step.scratch:
         views["scratch"] = step.scratch(job)
@@ -94,13 +93,7 @@ def _windows(job: Job, kernel: AvrRows, unsigned: bool, more: dict[str, Any]) ->
         views,
         {**window.named("y", job.box[0]), "in_y": view.box[0].start},
         kind="assembly",
-        kernel=(kernel_h, kernel_w),
-        stride=op.stride,
-        pad=(op.padding[0], op.padding[2]),
-        dilation=op.dilation,
-        height=source.shape[0],
-        columns=source.shape[1],
-        depth=source.shape[2],
+        window=Windows.of(job, view),
         channels=job.target.shape[2],
         stream=stream(job, unsigned),
         zero=from_least(source),

@@ -116,8 +116,9 @@ class Phase(NamedTuple):
     number: int
 
     @classmethod
-    def of(cls, number: int, strip: Strip, width: int, stride: int, left: int) -> Phase:
+    def of(cls, number: int, strip: Strip, window: Windows) -> Phase:
         """Select the columns whose numbers, padding counted, are ``number`` modulo the stride."""
+        (_, stride), (_, left), width = window.stride, window.pad, window.width
         first = max(0, -(-(left - number) // stride))
         stop = min(strip.columns, -(-(width + left - number) // stride))
         column = first * stride + number - left
@@ -127,42 +128,31 @@ class Phase(NamedTuple):
 def depthwise(job: Job) -> None:
     """Channel by channel: rows of one widened beside each other."""
     op = job.operator(Conv2d)
-    source, name = job.tensor(op.inputs[0]), op.parameters[0]
-    height, width, channels = source.shape
-    _, kernel_h, kernel_w, _ = job.tensor(name).shape
-    rows, columns, _ = job.target.shape
-    top, _, left, _ = op.padding
+    source, name, view = job.tensor(op.inputs[0]), op.parameters[0], step.rows_view(job)
+    window, columns = Windows.of(job, view), job.target.shape[1]
     strip, outputs = strip_of(form_of(job)), together(columns)
     taps = [
         ky * strip.pitch + kx % op.stride[1] * strip.columns + kx // op.stride[1]
-        for ky in range(kernel_h)
-        for kx in range(kernel_w)
+        for ky, kx in np.ndindex(window.kernel)
     ]
     order = np.argsort(taps, kind="stable")
-    weights = job.program.graph.constants[name].reshape(channels, -1)[:, order]
+    weights = job.program.graph.constants[name].reshape(window.channels, -1)[:, order]
     end, starts = ends(job, source.zero_point)
     table = np.concatenate([starts[:, None], weights, end.words], axis=1)
-    view = step.rows_view(job)
     job.call(
         "thumb/depthwise",
         about(job, op),
         {"in": view, "out": job.out(ring_axes=1), "scratch": step.scratch(job)},
         {"y_start": job.box[0].start, "y_count": job.box[0].extent, "in_y": view.box[0].start},
         strip=strip,
-        phases=[Phase.of(n, strip, width, op.stride[1], left) for n in range(strip.phases)],
+        phases=[Phase.of(n, strip, window) for n in range(strip.phases)],
         places=sorted(taps),
-        kernel=(kernel_h, kernel_w),
-        stride=op.stride,
-        pad=(top, left),
-        height=height,
-        channels=channels,
+        window=window,
         columns=columns,
         outputs=outputs,
         blocks=columns // outputs,
         rest=columns % outputs,
         words=table.shape[1],
-        edges=top > 0 or (rows - 1) * op.stride[0] - top + kernel_h > height,
-        padded=left > 0 or (columns - 1) * op.stride[1] - left + kernel_w > width,
         ends=end,
         table=job.program.constants.add(
             op.name, "table", "int32_t", wrapped(table),
