@@ -10,8 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from pipeline.codegen.names import comment
-from pipeline.codegen.render import rows
+from pipeline.codegen.render import comment, rows
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import LARGEST_ON_AVR

@@ -8,13 +8,14 @@ from dataclasses import replace
 from hashlib import sha256
 from math import ceil, prod
 
+from pipeline import ihex
 from pipeline.codegen import arrival, checks, result
 from pipeline.codegen import tape as tapes
 from pipeline.codegen.arrival import Arrival
 from pipeline.codegen.card import tracks
 from pipeline.codegen.card.code import Card
 from pipeline.codegen.cortex_m.woven import woven
-from pipeline.codegen.int4 import code, parameters
+from pipeline.codegen.int4 import code
 from pipeline.codegen.options import Options
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import KERNELS, render, static_source, without_idle
@@ -106,7 +107,9 @@ def generate(
     if program.steps is not None and not tape.stretches and hardware.core == "avr":
         said = {"feed": coming.step, "invoke": program.steps}
         files["steps.json"] = json.dumps(said, indent=1) + "\n"
-    return files | parameters.file(program.windows)
+    if image := program.windows.image:
+        files["parameters.hex"] = ihex.dump(image.content)
+    return files
 
 
 def _source(
@@ -152,7 +155,7 @@ def _little_endian(program: Program, card: Card | None) -> bool:
     read as the core's own."""
     graph, buffers = program.graph, card.image.weights if card else ()
     numbers = [graph.tensors[graph.input].dtype.bits, *(buffer.bits for buffer in buffers)]
-    return max(numbers) > 8 or parameters.Image.of(program.windows) is not None
+    return max(numbers) > 8 or program.windows.image is not None
 
 
 def _header(
@@ -193,7 +196,7 @@ def _header(
         weight_bytes=sum(ceil(graph.tensors[name].bytes) for name in graph.constants),
         weights_in_ram=in_ram,
         macs=graph.macs,
-        parameters=parameters.Image.of(program.windows),
+        parameters=program.windows.image,
         card=card,
         sound=sound,
     )

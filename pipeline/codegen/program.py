@@ -21,9 +21,8 @@ from pipeline.codegen.c.values import Span, Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.constants import Constants, Names, variable
 from pipeline.codegen.int4.windows import Windows
-from pipeline.codegen.names import comment
 from pipeline.codegen.permutations import Permutations
-from pipeline.codegen.render import KERNELS
+from pipeline.codegen.render import KERNELS, comment
 from pipeline.codegen.statements import Call, Line
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph

@@ -11,11 +11,11 @@ from typing import Any
 import jinja2
 
 from pipeline.codegen.c.expressions import centred, minus, offset, product, times, total
-from pipeline.codegen.names import comment
 
 FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
 KERNELS = FIRMWARE / "kernels"
 WIDTH = 100
+LONGEST_COMMENT = 200
 
 CONSTANT = re.compile(r"^ *const \w+ \*?(?:const )?(\w+) = [^,;]*;.*\n", re.MULTILINE)
 """A line that declares one."""
@@ -76,6 +76,23 @@ def asm(block: str) -> str:
         elif comment:
             lines.append(f"       {comment}")
     return "\n".join(lines)
+
+
+def comment(text: str) -> str:
+    """``text`` as it may stand within a C comment: one line of printable ASCII that neither ends
+    it, nor begins another, nor continues a line. The names of boards, graphs, operators and tensors
+    come from files, and other people's may name things ``*/`` or worse: nothing else puts one into
+    C, but ``Names``."""
+    plain = "".join(map(_plain, text)).replace("\\", "/")
+    if len(plain) > LONGEST_COMMENT:
+        plain = f"{plain[: LONGEST_COMMENT - 3]}..."
+    return re.sub(r"(?<=\*)(?=/)|(?<=/)(?=\*)|(?<=\?)(?=\?)", " ", plain)
+
+
+def _plain(character: str) -> str:
+    if " " <= character <= "~":
+        return character
+    return " " if character.isspace() else f"<U+{ord(character):04X}>"
 
 
 @cache

@@ -18,7 +18,7 @@ from pipeline import verdict
 from pipeline.artifacts import write_json, write_npz, write_text
 from pipeline.codegen import generate
 from pipeline.codegen.constants import Names
-from pipeline.codegen.names import comment
+from pipeline.codegen.render import comment
 from pipeline.graph.graph import Graph
 from pipeline.plan.cost import cost
 from pipeline.report import page

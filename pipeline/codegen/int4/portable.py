@@ -11,7 +11,7 @@ from pipeline.codegen.int4.kernel import WindowKernel
 from pipeline.codegen.int4.packing import pack_bytes, pack_nibbles
 from pipeline.codegen.int4.views import cell_at, element
 from pipeline.codegen.int4.windows import Windows
-from pipeline.codegen.names import comment
+from pipeline.codegen.render import comment
 from pipeline.graph.tensor import IntArray
 
 

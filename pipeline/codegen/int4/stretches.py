@@ -10,8 +10,8 @@ import numpy as np
 
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.constants import stored
-from pipeline.codegen.int4.lines import pixels
 from pipeline.codegen.int4.views import as_pixels
+from pipeline.codegen.int4.window import pixels
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.program import Program

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, groupby, product
+from math import prod
 
 import numpy as np
 
@@ -11,16 +12,18 @@ from pipeline.codegen.c.order import Line, straight
 from pipeline.codegen.constants import stored
 from pipeline.codegen.int4 import avr
 from pipeline.codegen.int4.kernel import Use, Window, WindowKernel
-from pipeline.codegen.int4.lines import Pixel, pixels
 from pipeline.codegen.int4.portable import Portable
 from pipeline.codegen.int4.views import View, as_pixels, grid
 from pipeline.codegen.int4.windows import Windows
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.render import render
+from pipeline.errors import ThimbleError
 from pipeline.kernels.avr.window import MOST_COUNTED, MOST_SUMS, suits
 from pipeline.kernels.int4 import values
 from pipeline.plan.vocabulary import Buffer
+
+Pixel = tuple[int, int]
 
 MOST_PIXELS = 255
 """Most pixels of a line."""
@@ -49,6 +52,42 @@ def compute(job: Job) -> None:
     for y, x in _inputs(window, order):
         kernel.in_addresses.add(windows.tables.address(in_view, y, x))
     program.run(window.op.name, lambda: kernel.call(use))
+
+
+def pixels(job: Job) -> tuple[Pixel, ...]:
+    """The pixels that a step makes, in its order; a vector is one pixel (0, 0).
+
+    The generated kernels read all inputs of a pixel before they write any of it. A step whose unit
+    is smaller is carried out as well by that: reading earlier and writing later within a step
+    changes nothing, because no step reads what it writes. A larger unit needs inputs
+    and outputs that are apart.
+
+    Raises:
+        ThimbleError: for an order or a unit that one pixel at a time cannot follow.
+    """
+    step = job.step
+    out = step.out.box(job.target.shape, {})
+    if len(out) == 1:
+        return ((0, 0),)
+    extents = tuple(stop - start for start, stop in out)
+    unit = step.unit or (1,) * len(out)
+    if prod(unit[:2]) > 1 and not job.apart:
+        raise ThimbleError(
+            f"generated code reads and writes {step.op} pixel by pixel, but the plan reads "
+            f"{'x'.join(map(str, unit))} blocks whole before it writes over them"
+        )
+    sides = [range(0, extent, size) for extent, size in zip(extents, unit, strict=True)]
+    origins = step.order or product(*sides)
+    every = (
+        (out[0][0] + y, out[1][0] + x)
+        for origin in origins
+        for y in range(origin[0], min(origin[0] + unit[0], extents[0]))
+        for x in range(origin[1], min(origin[1] + unit[1], extents[1]))
+    )
+    order = [pixel for pixel, _ in groupby(every)]  # units may be of some channels
+    if len(set(order)) < len(order) and not job.apart:
+        raise ThimbleError(f"generated code computes a pixel of {step.op} in one go, not twice")
+    return tuple(dict.fromkeys(order))
 
 
 def code(kernel: WindowKernel, windows: Windows) -> str:
@@ -129,17 +168,17 @@ def _kernel(job: Job, window: Window, in_view: View, out_view: View) -> WindowKe
     key = f"{op.name}/{in_view.kind}{in_view.pitch}/{out_view.kind}{out_view.pitch}"
     if key not in windows.kernels:
         windows.kernels[key] = WindowKernel(
-            job.program.names,
-            job.program.names.fresh(op.name),
-            window,
-            in_view.kind,
-            out_view.kind,
-            windows.constants_in_flash(op),
-            values(op, windows.graph),
-            suits(op, windows.graph),
-            about(job, op),
-            in_view.pitch,
-            out_view.pitch,
+            names=job.program.names,
+            name=job.program.names.fresh(op.name),
+            window=window,
+            in_kind=in_view.kind,
+            out_kind=out_view.kind,
+            constants_in_flash=windows.constants_in_flash(op),
+            values=values(op, windows.graph),
+            suits=suits(op, windows.graph),
+            about=about(job, op),
+            in_pitch=in_view.pitch,
+            out_pitch=out_view.pitch,
         )
     return windows.kernels[key]
 

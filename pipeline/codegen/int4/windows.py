@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field
 
 from pipeline.codegen.c.order import Line
@@ -14,6 +15,32 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
+
+
+@dataclass(frozen=True)
+class Image:
+    """Parameters that are not in the program but sent over the line before the first frame.
+
+    They lie in SRAM side by side in the order they are sent. The program knows their CRC-32: its
+    arithmetic relies on the range of their sums (``packing``), so other parameters are as wrong as
+    damaged ones.
+    """
+
+    content: bytes
+
+    @property
+    def bytes(self) -> int:
+        return len(self.content)
+
+    @property
+    def crc(self) -> int:
+        """CRC-32 of IEEE 802.3, as zlib has it."""
+        return zlib.crc32(self.content)
+
+    @property
+    def count_type(self) -> str:
+        """The C type of a number of these bytes."""
+        return f"uint{max(16, c_bits([self.bytes]))}_t"
 
 
 @dataclass
@@ -73,6 +100,12 @@ class Windows:
                 f"plan has {names}"
             )
         return kinds == {"rom"}
+
+    @property
+    def image(self) -> Image | None:
+        """None for a program that holds its parameters itself. All kernels have to be known."""
+        content = b"".join(array.content for array in self.parameters)
+        return Image(content) if content else None
 
     @property
     def streams_parameters(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pipeline.codegen import generate
-from pipeline.codegen.int4 import code, room
+from pipeline.codegen.int4 import code
 from pipeline.codegen.int4.windows import Windows
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.kernels import cycles_by_operator
@@ -324,7 +324,7 @@ def test_programs_are_no_larger_than_estimated(
     plan = Herringbone("slots", convolve_arriving=convolving).plan(graph, hardware)
     size, _ = on_board(tmp_path, graph, hardware, plan, frames(graph, 2))
     kernels = known[0].kernels.values()
-    estimated = room.rest_bytes(known[0]) + sum(room.kernel_bytes(k, known[0]) for k in kernels)
+    estimated = code.rest_bytes(known[0]) + sum(code.kernel_bytes(k, known[0]) for k in kernels)
     assert size.flash_bytes <= estimated <= hardware.flash_bytes
     assert estimated < 1.1 * size.flash_bytes
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from pipeline.codegen.c import expressions, nest, values
 from pipeline.codegen.c.values import Value, greatest, least, span
 from pipeline.codegen.constants import Names, variable
-from pipeline.codegen.names import comment
-from pipeline.codegen.render import static_source
+from pipeline.codegen.render import comment, static_source
 from pipeline.graph.exponential import reciprocal
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo, doubled_high, rounded_shift
 from pipeline.graph.tensor import IntArray
