@@ -92,7 +92,7 @@ def stream(job: Job, unsigned: bool) -> Stream:
         shifts="both" if len(kinds) > 1 else kinds.pop(),
         low=low,
         high=high,
-        flip=flip(target),
+        flip=-target.dtype.minimum,
     )
     columns = [
         _bytes(starts, START_BYTES),
@@ -115,11 +115,6 @@ def stream(job: Job, unsigned: bool) -> Stream:
 def from_least(tensor: Tensor) -> int:
     """The zero point, counted from the type's least value."""
     return tensor.zero_point - tensor.dtype.minimum
-
-
-def flip(tensor: Tensor) -> int:
-    """Return what a stored byte is exclusively or'ed with to count from the type's least value."""
-    return 128 if tensor.dtype.signed else 0
 
 
 def _bytes(values: IntArray, count: int) -> IntArray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from pipeline.codegen.avr.stream import flip, from_least, stream
+from pipeline.codegen.avr.stream import from_least, stream
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.cortex_m import step
@@ -97,7 +97,7 @@ def _windows(job: Job, kernel: AvrRows, unsigned: bool, more: dict[str, Any]) ->
         channels=job.target.shape[2],
         stream=stream(job, unsigned),
         zero=from_least(source),
-        flip=flip(source),
+        flip=-source.dtype.minimum,
         **more,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import gcd
 
@@ -104,21 +104,20 @@ def of(index: Index, loops: Loops) -> Value:
 
 
 def least(a: Value, b: Value) -> Value:
-    difference = a - b
-    if difference.high <= 0:
-        return a
-    if difference.low >= 0:
-        return b
-    return atom(f"nn_min({a}, {b})", min(a.low, b.low), min(a.high, b.high))
+    return _end(a - b, a, b, min)
 
 
 def greatest(a: Value, b: Value) -> Value:
-    difference = a - b
-    if difference.low >= 0:
+    return _end(b - a, a, b, max)
+
+
+def _end(over: Value, a: Value, b: Value, end: Callable[[int, int], int]) -> Value:
+    """``a`` where ``over`` is surely not above 0, ``b`` where it is surely not below."""
+    if over.high <= 0:
         return a
-    if difference.high <= 0:
+    if over.low >= 0:
         return b
-    return atom(f"nn_max({a}, {b})", max(a.low, b.low), max(a.high, b.high))
+    return atom(f"nn_{end.__name__}({a}, {b})", end(a.low, b.low), end(a.high, b.high))
 
 
 @dataclass(frozen=True)
