@@ -124,7 +124,7 @@ def test_weights_are_where_the_package_says(
         first = written.read_bytes()
     with zipfile.ZipFile(written) as archive:
         source = archive.read("two_digits/src/kws.c").decode()
-    assert ("static uint8_t kws_weights_conv1" in source) == bool(more)
+    assert ("static uint8_t kws_conv1_window_weights" in source) == bool(more)
 
 
 def test_a_network_that_swaps_is_one_line() -> None:
