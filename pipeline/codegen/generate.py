@@ -23,7 +23,7 @@ from pipeline.codegen.sound import Sound
 from pipeline.codegen.tape import Tape
 from pipeline.codegen.walker import emit
 from pipeline.errors import ThimbleError
-from pipeline.frontends.frontend import Frontend
+from pipeline.frontends.frontend import RATE_HZ, Frontend
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels.cortex_m import WEAVES
@@ -199,4 +199,5 @@ def _header(
         parameters=program.windows.image,
         card=card,
         sound=sound,
+        rate_hz=RATE_HZ,
     )

@@ -9,10 +9,8 @@ import numpy as np
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
 from pipeline.frames import RAW_ZERO, integers
-from pipeline.frontends.frontend import RATE_HZ, Frontend
+from pipeline.frontends.frontend import Frontend
 from pipeline.graph.tensor import Tensor
-
-SAMPLE_BYTES = 2
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,6 @@ class Sound:
     flips: bool
 
     rewind = "memset(&nn_ear, 0, sizeof nn_ear);"
-    rate_hz = RATE_HZ
 
     @classmethod
     def of(cls, frontend: Frontend, image: Tensor) -> Sound:
@@ -41,15 +38,3 @@ class Sound:
     def source(self, count: str) -> str:
         """``count``: the C type of a number of bytes in one call."""
         return render(self.frontend.template, count=count, flips=self.flips, **self.frontend.values)
-
-    @property
-    def samples(self) -> int:
-        return self.frontend.samples
-
-    @property
-    def bytes(self) -> int:
-        return SAMPLE_BYTES * self.samples
-
-    @property
-    def state_bytes(self) -> int:
-        return self.frontend.state_bytes

@@ -88,15 +88,12 @@ class Places:
                 held = _corners(cells, axes)
                 if not axes:
                     return Layout(int(held), steps, (0,) * rank)
-                lookup = self._lookup(buffer.shape[:axes], held.reshape(-1).tolist())
+                lookup = Lookup(buffer.shape[:axes], tuple(held.reshape(-1).tolist()), False, self)
                 return Layout(0, steps, (0,) * rank, lookup)
             if rank == 3 and axes == 2:
                 break
-        lookup = self._lookup(buffer.shape[:2], self._torn(cells, width), True)
+        lookup = Lookup(buffer.shape[:2], tuple(self._torn(cells, width)), True, self)
         return Layout(0, (0, 0, width), (0,) * rank, lookup)
-
-    def _lookup(self, extents: tuple[int, ...], cells: list[int], torn: bool = False) -> Lookup:
-        return Lookup(extents, tuple(cells), torn, self)
 
     def _torn(self, cells: IntArray, width: int) -> list[int]:
         """Entries of pixels, (h, w, c)."""

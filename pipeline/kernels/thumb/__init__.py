@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from pipeline.hardware import Hardware
-from pipeline.kernels.thumb.base import ThumbKernel
 from pipeline.kernels.thumb.conv2d import Convolution
 from pipeline.kernels.thumb.dense import DenseLayer
 from pipeline.kernels.thumb.depthwise import Depthwise
+from pipeline.kernels.thumb.ending import ThumbKernel
 
 __all__ = ["KERNELS", "RATE", "Convolution", "DenseLayer", "Depthwise", "ThumbKernel", "has_thumb"]
 

@@ -11,7 +11,7 @@ from pipeline.kernels.cortex_m.conv2d import Widened, cheapest, evenly_spaced, r
 from pipeline.kernels.cortex_m.fast import in_rows
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, pixel_gap
-from pipeline.kernels.thumb.base import SUMS, ThumbKernel, ends, stepped
+from pipeline.kernels.thumb.ending import SUMS, ThumbKernel, ends, stepped
 from pipeline.kernels.work import Counts
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pipeline.kernels.cortex_m.fast import FastDense
 from pipeline.kernels.form import Form
-from pipeline.kernels.thumb.base import SUMS, ThumbKernel, ends
+from pipeline.kernels.thumb.ending import SUMS, ThumbKernel, ends
 from pipeline.kernels.work import Counts
 
 UNROLL = 4

@@ -11,7 +11,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.fast import convolution, in_rows
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, channel_gap
-from pipeline.kernels.thumb.base import SUMS, ThumbKernel, ends, stepped
+from pipeline.kernels.thumb.ending import SUMS, ThumbKernel, ends, stepped
 from pipeline.kernels.work import Counts
 
 MOST_TAPS = 24

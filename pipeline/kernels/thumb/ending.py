@@ -25,7 +25,12 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import clipped_to, limits
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import IntArray
+from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.cortex_m.quick import REACH, channel_sums, once_a_layer
+from pipeline.kernels.form import Form
+
+SUMS = 4
+"""Registers that they are in, r8 to r11: of pixels, or of channels."""
 
 UNIT = 24
 """Bits below the byte that is stored."""
@@ -206,3 +211,21 @@ def _offset(
         int((not_yet - line(rises - 1)).min(initial=1 << 62)),
     )
     return (least + most) // 2 if least <= most else None
+
+
+class ThumbKernel(Fast):
+    """``costs`` are those of a Cortex-M0+."""
+
+    core = "thumb"
+
+
+def ends(form: Form) -> bool:
+    """Check whether all channels are made, and sums end by products of 32 bits."""
+    whole = form.out.extents[-1] == form.target.shape[-1]
+    return whole and isinstance(form.op, Weighted) and narrow_end(form.op, form.graph) is not None
+
+
+def stepped(form: Form) -> bool:
+    """See ``Narrow``."""
+    end = narrow_end(form.op, form.graph) if isinstance(form.op, Weighted) else None
+    return end is not None and end.stepped

@@ -12,9 +12,8 @@ from pipeline.codegen.c.nest import Nest
 from pipeline.codegen.c.values import Span, Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.constants import narrowest
-from pipeline.codegen.int8.ending import ending
+from pipeline.codegen.int8.ending import ending, scaling
 from pipeline.codegen.int8.job import Job, shape_text
-from pipeline.codegen.int8.requantize import scaling
 from pipeline.codegen.int8.rows import Stretch, made_row, row_view, stretches
 from pipeline.errors import ThimbleError
 from pipeline.graph import broadcast

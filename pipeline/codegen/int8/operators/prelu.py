@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.codegen.c import expressions
+from pipeline.codegen.int8.ending import scaling, stored
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.operators import elements
-from pipeline.codegen.int8.requantize import scaling, stored
 from pipeline.graph import broadcast
 from pipeline.graph.operator import limits
 from pipeline.graph.operators.prelu import Prelu
