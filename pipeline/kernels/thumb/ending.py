@@ -30,7 +30,7 @@ from pipeline.kernels.cortex_m.quick import REACH, channel_sums, once_a_layer
 from pipeline.kernels.form import Form
 
 SUMS = 4
-"""Registers that they are in, r8 to r11: of pixels, or of channels."""
+"""Registers that sums are in, r8 to r11: of pixels, or of channels."""
 
 UNIT = 24
 """Bits below the byte that is stored."""
