@@ -10,7 +10,7 @@
 
 static uint8_t nn_arena[NN_ARENA_BYTES] NN_ALIGNED;
 
-/* conv0: two channels by two elements */
+/* conv0: 2 channels by two elements */
 static const __attribute__((aligned(4))) int8_t nn_conv0_weights[112] = {
     3, -96, -91, 121, -119, -13, 82, -93, 114, -30, -48, 102, -64, -26, 94, -76, -58, -62, -62, 63,
     84, -122, -23, -113, 37, -56, -106, -5, 13, 0, -120, -99, 65, 64, 10, -104, 86, 118, 81, 57,
@@ -26,7 +26,7 @@ static const int32_t nn_conv0_ends[16] = {
     1134965100, -2432, 8,
 };
 
-/* conv1: two channels by two elements */
+/* conv1: 2 channels by two elements */
 static const __attribute__((aligned(4))) int8_t nn_conv1_weights[144] = {
     56, 68, -56, -75, 127, 99, -8, 94, -73, 83, 36, -112, 49, -47, 88, 69, 78, 83, 118, -86, 122,
     -10, 101, -90, -89, -33, -5, -48, -117, 65, -40, -120, 101, 49, -20, -83, 76, 62, 19, 15, 23,
@@ -50,7 +50,7 @@ static const int32_t nn_conv3_weights[40] = {
     -3473590, 14680164, 15466720, -15663256, 16318224,
 };
 
-/* conv4: two channels by two elements */
+/* conv4: 2 channels by two elements */
 static const __attribute__((aligned(4))) int8_t nn_conv4_weights[24] = {
     120, -15, 63, -74, 4, 55, 98, -10, 103, -50, -123, 126, -30, -17, 74, -29, -61, 26, 89, 78, -68,
     -68, -73, 55,
@@ -101,13 +101,14 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv0(const int8_t *restrict 
     static const int8_t outside[9] = { [0 ... 8] = -2 };
     static const uint16_t halves[3] = { 0, 8, 1 }; /* of words */
     nn_word_t *const windows = (nn_word_t *)scratch; /* widened, pixel beside pixel */
+    int8_t line[9]; /* a row of the kernel, or a torn pixel */
     for (int32_t block = 0; block < 16; block += 4) {
-        const int32_t first = block;
+        const int32_t first = block; /* of a whole block */
+        int8_t *const to = &out[first * 4];
         int32_t y = first / 4, x_out = first % 4;
         for (int32_t p = 0; p < 4; p++) {
             const int32_t top = y * 2 - 1;
             const int32_t left = x_out * 2 - 1;
-            int8_t line[9];
             nn_word_t *to = &windows[p];
             nn_half_t *const rest = (nn_half_t *)(to + 48);
             const uint16_t *half = halves;
@@ -128,12 +129,11 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv0(const int8_t *restrict 
                 to = nn_widen_s8(to, from, 2, 4);
                 rest[*half++] = from[8];
             }
-            if (++x_out == 4) {
-                x_out = 0;
-                y++;
-            }
+                if (++x_out == 4) {
+                    x_out = 0;
+                    y++;
+                }
         }
-        int8_t *const to = &out[first * 4];
         const int8_t *w = nn_conv0_weights;
         const int32_t *q = nn_conv0_ends;
         for (int32_t begin = 0; begin < 4; begin += 2) {
@@ -439,7 +439,8 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv1(const int8_t *restrict 
     static const int8_t outside[12] = { [0 ... 11] = -10 };
     nn_word_t *const windows = (nn_word_t *)scratch; /* widened, pixel beside pixel */
     for (int32_t block = 0; block < 16; block += 4) {
-        const int32_t first = block;
+        const int32_t first = block; /* of a whole block */
+        int8_t *const to = &out[first * 4];
         int32_t y = first / 4, x_out = first % 4;
         for (int32_t p = 0; p < 4; p++) {
             const int32_t top = y - 1;
@@ -464,12 +465,11 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv1(const int8_t *restrict 
                 }
             }
             }
-            if (++x_out == 4) {
-                x_out = 0;
-                y++;
-            }
+                if (++x_out == 4) {
+                    x_out = 0;
+                    y++;
+                }
         }
-        int8_t *const to = &out[first * 4];
         const int8_t *w = nn_conv1_weights;
         const int32_t *q = nn_conv1_ends;
         for (int32_t begin = 0; begin < 4; begin += 2) {
@@ -1023,14 +1023,13 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv3(const int8_t *restrict 
 static __attribute__((noinline)) NN_KERNEL void nn_conv4(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
     nn_word_t *const windows = (nn_word_t *)scratch; /* widened, pixel beside pixel */
     for (int32_t block = 0; block < 16; block += 4) {
-        const int32_t first = block;
+        const int32_t first = block; /* of a whole block */
+        int8_t *const to = &out[first * 6];
         const int8_t *from = &in[first * 4];
-        for (int32_t p = 0; p < 4; p++) {
+        for (int32_t p = 0; p < 4; p++, from += 4) {
             nn_word_t *to = &windows[p];
             to = nn_widen_s8(to, from, 1, 4);
-            from += 4;
         }
-        int8_t *const to = &out[first * 6];
         const int8_t *w = nn_conv4_weights;
         const int32_t *q = nn_conv4_ends;
         for (int32_t begin = 0; begin < 6; begin += 2) {
@@ -1206,9 +1205,8 @@ static __attribute__((noinline)) NN_KERNEL void nn_average5(const int8_t *restri
 static __attribute__((noinline)) NN_KERNEL void nn_dense6(const int8_t *restrict in, int8_t *restrict out, uint8_t *restrict scratch) {
     nn_word_t *const windows = (nn_word_t *)scratch; /* the input, widened */
     nn_word_t *const to = nn_widen_s8(windows, in, 1, 1);
-    nn_half_t *const rest = (nn_half_t *)to;
-    rest[0] = in[4];
-    rest[2] = in[5];
+    ((nn_half_t *)to)[0] = in[4];
+    ((nn_half_t *)to)[2] = in[5];
         const int8_t *w = nn_dense6_weights;
         const int32_t *q = nn_dense6_ends;
         for (int32_t begin = 0; begin < 3; begin += 2) {
