@@ -207,7 +207,7 @@ Code = tuple[int, int]
 ADD, LOAD = (0x1840, 0), (0x6808, 0)
 ROWS: tuple[tuple[str, tuple[Code, ...], bool], ...] = (
     ("addition, logic, shift, move (`adds r0, r0, r1`)", (ADD,), True),
-    ("the same, beside one that it needs nothing of", (ADD, (0x1892, 0)), True),
+    ("the same, beside an instruction that it doesn't depend on", (ADD, (0x1892, 0)), True),
     ("multiplication (`muls r0, r1`)", ((0x4348, 0),), True),
     ("two products added (`smlad`), long ones (`smlal`, `smmlar`)", ((0xFB21, 0x0302),), False),
     ("packing, widening, saturation (`sxtb16`, `pkhbt`, `ssat`)", ((0xFA2F, 0xF081),), False),
