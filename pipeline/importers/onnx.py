@@ -8,14 +8,12 @@ that differs from onnxruntime by one unit at most, where the real number is near
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.importers import (
-    float_nodes,
     onnx_arithmetic,
     onnx_functions,
     onnx_integers,
@@ -27,17 +25,18 @@ from pipeline.importers import (
 )
 from pipeline.importers.base import LARGEST_BYTES, Imported, increasing
 from pipeline.importers.builder import Builder
-from pipeline.importers.float_graph import Affine, FloatGraph
+from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.float_passes import simplified
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Moves, Value
-from pipeline.importers.lower import PIXEL, PROBABILITY, lower
+from pipeline.importers.lower import PIXEL, lower
 from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table
 from pipeline.importers.onnx_constants import FOLDS, folded, given
 from pipeline.importers.onnx_external import Beside
 from pipeline.importers.onnx_file import FileNode, OnnxFile, read
 from pipeline.importers.onnx_front import checked, without_idle
 from pipeline.importers.onnx_names import shown
+from pipeline.importers.quantizations import completed, quantizations
 from pipeline.importers.unsupported import unsupported
 
 INPUT = "input"
@@ -192,36 +191,3 @@ def _take(builder: Builder, node: FileNode, items: dict[str, Item], opset: int) 
         if name in items:
             raise builder.refuse(f"makes {shown(name)}, which is there already")
         items[name] = made
-
-
-def completed(graph: FloatGraph) -> Mapping[str, Affine]:
-    """All quantizations.
-
-    Raises:
-        ThimbleError: an activation that nothing quantizes.
-    """
-    found = quantizations(graph)
-    for name in graph.shapes:
-        if name not in found:
-            made = next((node.where for node in graph.nodes if node.output == name), "the input")
-            raise ThimbleError(
-                f"{made}: no QuantizeLinear follows it: quantize the whole network, or export it "
-                "as float, and it is quantized here"
-            )
-    return found
-
-
-def quantizations(graph: FloatGraph) -> dict[str, Affine]:
-    """The file's, and those that follow from them: pools, padding and reshaping keep theirs;
-    probabilities have 1/256."""
-    found = dict(graph.given)
-    for node in reversed(graph.nodes):
-        if isinstance(node, float_nodes.SoftmaxOver):
-            found.setdefault(node.output, PROBABILITY)
-        if node.keeps and node.output in found:
-            for name in node.inputs:
-                found.setdefault(name, found[node.output])
-    for node in graph.nodes:
-        if node.keeps and node.inputs[0] in found:
-            found.setdefault(node.output, found[node.inputs[0]])
-    return found

@@ -14,6 +14,14 @@ from pipeline.importers.float_nodes import Floats
 from pipeline.importers.layout import Value
 
 
+@dataclass(frozen=True, eq=False)
+class Stepped:
+    """A constant of integers times ``steps``, one or one for each index of the first axis."""
+
+    values: torch.Tensor
+    steps: Floats
+
+
 @dataclass(frozen=True)
 class Call:
     """One call of an operator; ``shape`` is its result's."""
@@ -41,8 +49,14 @@ class Call:
             raise self.builder.refuse(f"{name} is computed from the input, a constant is expected")
         return None if found is None else floats(found)
 
+    def steps(self, index: int, name: str) -> Floats | None:
+        """What a parameter's values are integer multiples of, where that is known."""
+        found = self.get(index, name)
+        return found.steps if isinstance(found, Stepped) else None
+
 
 def floats(item: Any) -> Floats:
+    item = item.values if isinstance(item, Stepped) else item
     return array(item.detach().cpu().double().numpy() if isinstance(item, torch.Tensor) else item)
 
 

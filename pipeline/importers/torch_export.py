@@ -21,9 +21,11 @@ from pipeline.errors import ThimbleError, said
 from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.layout import Moves, Value
-from pipeline.importers.torch_call import Call
+from pipeline.importers.lower import PIXEL
+from pipeline.importers.torch_call import Call, Stepped
 from pipeline.importers.torch_nodes import is_part, label, unable, where
 from pipeline.importers.torch_operators import KEPT, OPERATORS
+from pipeline.importers.torch_quantized import stepped
 
 INPUT = "input"
 
@@ -130,6 +132,8 @@ def _imported(
             result = values.get(results[0])
             if not isinstance(result, Value):
                 raise ThimbleError(f"{name}: its output does not depend on its input")
+            if builder.given:
+                builder.given.setdefault(INPUT, PIXEL)
             return builder.graph(INPUT, result)
     raise ThimbleError(f"{name}: has no output")
 
@@ -163,8 +167,12 @@ def _called(builder: Builder, node: FxNode, values: dict[str, Any]) -> Any:
     args = torch.fx.node.map_aggregate(node.args, known)
     kwargs = torch.fx.node.map_aggregate(dict(node.kwargs), known)
     if not any(isinstance(each, Value) for each in _flat([args, list(kwargs.values())])):
+        plain = torch.fx.node.map_aggregate(
+            args, lambda each: each.values if isinstance(each, Stepped) else each
+        )
         with torch.no_grad():
-            return node.target(*args, **kwargs)  # type: ignore[operator]
+            made = node.target(*plain, **kwargs)  # type: ignore[operator]
+        return stepped(str(node.target), made, args)
     rule = OPERATORS.get(str(node.target))
     if rule is None:
         raise builder.refuse(unable(node))

@@ -6,9 +6,10 @@ import importlib
 import sys
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from pipeline.errors import ThimbleError, said
 from pipeline.importers.base import increasing
 from pipeline.importers.torch_chain import chain
 from pipeline.importers.torch_export import exported
+from pipeline.importers.torch_quantized import is_quantized
 from pipeline.models.network import Model, loaded
 
 
@@ -31,6 +33,12 @@ class Ranged(nn.Module):
         super().__init__()
         self.network, self.signals = network, signals
         self.low, self.step = low, (high - low) / 255
+
+    def train(self, mode: bool = True) -> Self:
+        """As any module; what ``torch.export`` made has one mode, and says so."""
+        with suppress(NotImplementedError):
+            super().train(mode)
+        return self
 
     def forward(self, raw: torch.Tensor) -> torch.Tensor:
         real = raw * self.step + self.low
@@ -58,7 +66,7 @@ class TorchModel(Model):
 
     @property
     def trained(self) -> bool:
-        return bool(self.state_dict)
+        return bool(self.state_dict) or is_quantized(self._made())
 
     @property
     def takes(self) -> tuple[float, float]:
@@ -69,7 +77,7 @@ class TorchModel(Model):
         network = self._made().float()
         if self.state_dict:
             loaded(network, state_of(Path(self.state_dict)))
-        image = Ranged(network.eval(), *self.takes)
+        image = Ranged(network, *self.takes).eval()
         signal = Ranged(network, *self.takes, signals=self.input_shape[0] == 1)
         return signal if signal.signals and not self._runs(image) and self._runs(signal) else image
 

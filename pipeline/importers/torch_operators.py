@@ -10,6 +10,7 @@ from pipeline.importers import (
     torch_arithmetic,
     torch_functions,
     torch_pooling,
+    torch_quantized,
     torch_shapes,
     torch_weighted,
 )
@@ -21,6 +22,7 @@ OPERATORS: Table = {
     **torch_arithmetic.OPERATORS,
     **torch_shapes.OPERATORS,
     **torch_functions.OPERATORS,
+    **torch_quantized.OPERATORS,
 }
 
 

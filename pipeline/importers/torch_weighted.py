@@ -54,7 +54,7 @@ def _convolved(
     call: Call, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Value:
     weights, bias = required(call, 1, "weight"), call.constant(2, "bias")
-    x, spatial = call.x, weights.ndim - 2
+    x, spatial, steps = call.x, weights.ndim - 2, call.steps(1, "weight")
     if spatial not in (1, 2) or len(x.shape) != spatial + 2:
         raise call.builder.refuse(
             f"a convolution of {list(x.shape)} with weights {list(weights.shape)}: one or two "
@@ -65,12 +65,13 @@ def _convolved(
         result = call.builder.convolution(
             x.reshape((*x.shape[:2], 1, x.shape[2])), weights[:, :, None], bias,
             (*call.shape[:2], 1, call.shape[2]), stride=(1, stride[0]), padding=sides,
-            dilation=(1, dilation[0]), groups=groups,
+            dilation=(1, dilation[0]), groups=groups, steps=steps,
         )  # fmt: skip
         return result.reshape(call.shape)
     return call.builder.convolution(
         x, weights, bias, call.shape,
         stride=pair(stride), padding=four(padding), dilation=pair(dilation), groups=groups,
+        steps=steps,
     )  # fmt: skip
 
 
@@ -83,7 +84,8 @@ def four(padding: Sequence[int]) -> Padding:
 
 
 def linear(call: Call) -> Value:
-    return call.builder.linear(call.x, required(call, 1, "weight"), call.constant(2, "bias"))
+    weights, bias = required(call, 1, "weight"), call.constant(2, "bias")
+    return call.builder.linear(call.x, weights, bias, call.steps(1, "weight"))
 
 
 def addmm(call: Call) -> Value:

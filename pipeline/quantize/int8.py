@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -19,6 +21,8 @@ from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
 from pipeline.importers.float_passes import rebuilt, simplified, without
 from pipeline.importers.lower import ABOVE, PIXEL, lower, weight_steps
+from pipeline.importers.onnx_front import without_idle
+from pipeline.importers.quantizations import quantizations
 from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, loaded
 from pipeline.quantize.base import Quantizer
@@ -70,7 +74,13 @@ class Int8(Quantizer):
         return self.from_float(replace(floats, limits=model.takes), data)
 
     def from_float(self, network: FloatGraph, data: Arrays | None = None) -> Graph:
-        return lower(*self.calibration(network, data))
+        if not network.given:
+            return lower(*self.calibration(network, data))
+        graph = without_idle(simplified(network))
+        known = quantizations(graph)
+        if known.keys() < graph.shapes.keys():
+            known = {**self.observed(graph, self.frames(graph, data), known[graph.input]), **known}
+        return lower(graph, known)
 
     def float_labels(
         self,
@@ -94,24 +104,29 @@ class Int8(Quantizer):
         graph = simplified(network)
         frames = self.frames(graph, data)
         graph, entry = absorbed(graph)
-        size = max(1, BATCH_ELEMENTS // frames[0].size)
+        affines = self.observed(graph, frames, entry)
+        if has_images(data):
+            with self.threaded():
+                graph = corrected(graph, affines, partial(batches, frames, entry))
+        return graph, affines
 
-        def batches() -> Iterator[torch.Tensor]:
-            for start in range(0, len(frames), size):
-                raw = torch.from_numpy(frames[start : start + size].astype(np.float32))
-                # what the stored integers stand for
-                yield entry.scale * (raw - 128 - entry.zero_point)
+    def observed(
+        self, graph: FloatGraph, frames: npt.NDArray[np.uint8], entry: Affine
+    ) -> dict[str, Affine]:
+        """Return a quantization for each activation, of ``frames`` that are stored by ``entry``."""
+        given = partial(batches, frames, entry)
+        with self.threaded():
+            found = calibrated(graph, given, entry, self.observer, self.percentile)
+        return resolvable(graph, found)
 
+    @contextmanager
+    def threaded(self) -> Iterator[None]:
         before = torch.get_num_threads()
         torch.set_num_threads(self.threads)
         try:
-            affines = calibrated(graph, batches, entry, self.observer, self.percentile)
-            affines = resolvable(graph, affines)
-            if has_images(data):
-                graph = corrected(graph, affines, batches)
+            yield
         finally:
             torch.set_num_threads(before)
-        return graph, affines
 
     def frames(self, graph: FloatGraph, data: Arrays | None) -> npt.NDArray[np.uint8]:
         """(n, *input shape) u8, evenly spaced over the training images."""
@@ -123,6 +138,14 @@ class Int8(Quantizer):
             found = pictures(count, (image[0], image[1], image[2]), self.seed)
         chosen = np.unique(np.linspace(0, len(found) - 1, self.images).astype(np.int64))
         return as_input(np.asarray(found[chosen], np.uint8), graph)
+
+
+def batches(frames: npt.NDArray[np.uint8], entry: Affine) -> Iterator[torch.Tensor]:
+    """Yield what the stored integers of ``frames`` stand for."""
+    size = max(1, BATCH_ELEMENTS // frames[0].size)
+    for start in range(0, len(frames), size):
+        raw = torch.from_numpy(frames[start : start + size].astype(np.float32))
+        yield entry.scale * (raw - 128 - entry.zero_point)
 
 
 def as_input(images: npt.NDArray[np.uint8], graph: FloatGraph) -> npt.NDArray[np.uint8]:

@@ -29,9 +29,10 @@ from onnx import TensorProto, helper
 from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
 from pipeline.importers.lower import lower
-from pipeline.importers.onnx import OPERATORS, completed
+from pipeline.importers.onnx import OPERATORS
 from pipeline.importers.onnx_constants import FOLDS
 from pipeline.importers.onnx_external import files
+from pipeline.importers.quantizations import completed
 from pipeline.importers.tflite import TFLite
 from pipeline.quantize.int8 import Int8
 from tests.importers import test_onnx_front, test_onnx_quantized
