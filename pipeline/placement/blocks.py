@@ -1,10 +1,10 @@
 """Blocks to place: profiles of cells over their live intervals, and which of them may overlap
 where."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate, chain
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,31 +23,17 @@ class Block(NamedTuple):
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(NamedTuple):
     """Blocks that move together: ``parts`` begin at one address, a multiple of ``align``, or
     ``offsets`` above it, and end ``size`` above it at most. No two share a cell while both live."""
 
     parts: tuple[Block, ...]
     align: int = 1
     offsets: tuple[int, ...] = ()
-    size: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        size = max(offset + part.size for offset, part in self.placed)
-        object.__setattr__(self, "size", size)
 
     @property
-    def first(self) -> int:
-        return min(part.first for part in self.parts)
-
-    @property
-    def last(self) -> int:
-        return max(part.last for part in self.parts)
-
-    @property
-    def area(self) -> int:
-        return sum(part.size * (part.last - part.first + 1) for part in self.parts)
+    def size(self) -> int:
+        return max(offset + part.size for offset, part in self.placed)
 
     @property
     def placed(self) -> list[tuple[int, Block]]:
@@ -56,48 +42,93 @@ class Profile:
         return list(zip(offsets, self.parts, strict=True))
 
 
-Place = tuple[int, int]
-"""The number of a profile, and of a part of it."""
+class Profiles:
+    """Profiles as columns of numbers: of a large network there are a hundred thousand.
+
+    Attributes:
+        cells, begin, end, offset, owner: of each part its size, first and last step, offset, and
+            the number of its profile.
+        begins: the number of each profile's first part, and that of all parts.
+        size, align, first, last, area: of each profile; ``area``: cells times steps.
+    """
+
+    def __init__(self, profiles: Iterable[Profile]) -> None:
+        begins, size, align = array("q", [0]), array("q"), array("q")
+
+        def parts() -> Iterator[tuple[int, ...]]:
+            for n, each in enumerate(profiles):
+                begins.append(begins[-1] + len(each.parts))
+                size.append(each.size)
+                align.append(each.align)
+                yield from ((*part, offset, n) for offset, part in each.placed)
+
+        table = np.fromiter(parts(), np.dtype((np.int64, 5)))
+        self.cells, self.begin, self.end, self.offset, self.owner = table.T
+        self.begins, self.size, self.align = map(np.array, (begins, size, align))
+        self.first = np.minimum.reduceat(self.begin, self.begins[:-1])
+        self.last = np.maximum.reduceat(self.end, self.begins[:-1])
+        areas = self.cells * (self.end - self.begin + 1)
+        self.area = np.add.reduceat(areas, self.begins[:-1])
+
+    @classmethod
+    def of(cls, profiles: Profiles | Iterable[Profile]) -> Profiles:
+        return profiles if isinstance(profiles, Profiles) else cls(profiles)
+
+    def __len__(self) -> int:
+        return len(self.size)
 
 
 class Overlap(NamedTuple):
     """Part ``over`` may share cells with part ``under`` while both live: anywhere but where
-    ``low`` < its address - the other's < ``high``.
+    ``low`` < its address - the other's < ``high``. Parts are numbered through all profiles.
 
     An output that is written forwards over a dying input may begin ``gap`` cells after it, or
     lower: low = gap, high = the input's size.
     """
 
-    over: Place
-    under: Place
+    over: int
+    under: int
     low: int
     high: int
 
-    def shared(self, profiles: Sequence[Profile]) -> int:
-        """The most cells that both can have in common."""
-        over, under = (profiles[n].parts[part].size for n, part in (self.over, self.under))
-        # one lies in the other from ``least`` to ``most``; as near to that as is allowed
-        least, most = sorted((0, under - over))
-        apart = min(self.low, most), max(self.high, least)
-        return max(0, over + under - min(max(d + over, under) - min(d, 0) for d in apart))
+
+Overlaps = Sequence[Overlap] | IntArray
+"""As an array: (overlaps, 4)."""
 
 
-def load(profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> int:
+def load(profiles: Profiles | Iterable[Profile], overlaps: Overlaps = ()) -> int:
     """The most cells held at once, what may be shared counted once: no arena is smaller."""
-    parts = ((part.first, part.last, part.size) for each in profiles for part in each.parts)
-    shares: dict[tuple[Place, int, int], int] = {}
-    for each in overlaps:
-        over, under = (profiles[n].parts[part] for n, part in (each.over, each.under))
-        first, last = max(over.first, under.first), min(over.last, under.last)
-        if first <= last:  # over one of several, whichever saves most
-            key = each.over, first, last
-            shares[key] = max(shares.get(key, 0), each.shared(profiles))
-    saved = ((first, last, -share) for (_, first, last), share in shares.items())
-    change = Counter[int]()
-    for first, last, cells in chain(parts, saved):
-        change[first] += cells
-        change[last + 1] -= cells
-    return max(accumulate(change[step] for step in sorted(change)), default=0)
+    of = Profiles.of(profiles)
+    first, last, cells = of.begin, of.end, of.cells
+    if len(overlaps):
+        saved = _saved(of, *_columns(overlaps))
+        first, last, cells = np.concatenate([[first, last, cells], saved], axis=1)
+    change = np.zeros(last.max(initial=0) + 2, dtype=np.int64)
+    np.add.at(change, first, cells)
+    np.subtract.at(change, last + 1, cells)
+    return int(change.cumsum().max())
+
+
+def _saved(
+    of: Profiles, over: IntArray, under: IntArray, low: IntArray, high: IntArray
+) -> IntArray:
+    """Return from when to when, and by how many cells less than none, what lies over another saves
+    its own: (3, overlaps); over one of several, whichever saves most."""
+    first = np.maximum(of.begin[over], of.begin[under])
+    last = np.minimum(of.end[over], of.end[under])
+    above, below = of.cells[over], of.cells[under]
+    # one lies in the other from ``least`` to ``most``; as near to that as is allowed
+    least, most = np.minimum(0, below - above), np.maximum(0, below - above)
+    apart = np.stack([np.minimum(low, most), np.maximum(high, least)])
+    together = (np.maximum(apart + above, below) - np.minimum(apart, 0)).min(axis=0)
+    less = np.minimum(0, together - above - below)
+    every = np.stack([over, first, last, less])[:, np.lexsort((less, last, first, over))]
+    best = np.append(True, (every[:3, 1:] != every[:3, :-1]).any(axis=0))
+    return every[1:, best & (every[1] <= every[2])]
+
+
+def _columns(overlaps: Overlaps) -> IntArray:
+    return np.asarray(overlaps, dtype=np.int64).reshape(-1, 4).T
 
 
 KNOWN = 1 << 18
@@ -138,29 +169,21 @@ class Interference:
 
     work: int = 0
 
-    def __init__(self, profiles: Sequence[Profile], overlaps: Sequence[Overlap] = ()) -> None:
-        parts = (
-            (part.first, part.last, part.size, offset, n)
-            for n, profile in enumerate(profiles)
-            for offset, part in profile.placed
-        )
-        table = np.fromiter(parts, np.dtype((np.int64, 5))).T
-        order = np.lexsort(table[::-1])
-        self.first, self.last, self.size, self.offset, self.owner = table[:, order]
+    def __init__(self, profiles: Profiles | Iterable[Profile], overlaps: Overlaps = ()) -> None:
+        of = Profiles.of(profiles)
+        columns = of.begin, of.end, of.cells, of.offset, of.owner
+        order = np.lexsort(columns[::-1])
+        self.first, self.last, self.size, self.offset, self.owner = (c[order] for c in columns)
         self.latest = np.maximum.accumulate(self.last)
-        counts = [len(profile.parts) for profile in profiles]
-        self.several, self.begins = np.array(counts) > 1, np.cumsum([0, *counts])
-        self.rows = order.argsort()  # profile by profile
-        pairs = ((*over, *under, low, high) for over, under, low, high in overlaps)
-        over, part, under, other, low, high = np.fromiter(pairs, np.dtype((np.int64, 6))).T
-        one, two = self.rows[self.begins[over] + part], self.rows[self.begins[under] + other]
-        offset = self.offset[two] - self.offset[one]
-        there = np.column_stack([one, two, over, under, offset + low, offset + high])
-        back = np.column_stack([two, one, under, over, -offset - high, -offset - low])
-        both = np.concatenate([there, back])
-        self.relaxed = both[both[:, 0].argsort(kind="stable"), :2]
-        told = both[(both[:, 2] != both[:, 3]) & (both[:, 4] < both[:, 5]), 2:]
-        self.told = told[told[:, 0].argsort(kind="stable")]
+        self.profiles, self.several = of, np.diff(of.begins) > 1
+        self.rows = order.argsort()  # part by part
+        over, under, low, high = _columns(overlaps)
+        offset = of.offset[under] - of.offset[over]
+        self.relaxed = _sorted(self.rows[[[over, under], [under, over]]])
+        there = [of.owner[over], of.owner[under], offset + low, offset + high]
+        back = [there[1], there[0], -there[3], -there[2]]
+        told = _sorted(np.array([there, back]))
+        self.told = told[(told[:, 0] != told[:, 1]) & (told[:, 2] < told[:, 3])]
         self.known: dict[int, Conflicts] = {}
         self.kept = 0
 
@@ -171,7 +194,7 @@ class Interference:
         self.work += WORKED_OUT
         several = self.several[n]
         found = _of(self.told, n)
-        for row in self.rows[self.begins[n] : self.begins[n + 1]]:
+        for row in self.rows[slice(*self.profiles.begins[n : n + 2])]:
             found = np.concatenate([found, self._of_part(row)])
             if several:
                 found = _merged(found)
@@ -183,10 +206,9 @@ class Interference:
             self.known[n] = conflicts
         return conflicts
 
-    def met(self, addresses: Mapping[int, int]) -> bool:
-        """Check whether any profile at its address in ``addresses`` conflicts with another."""
-        at = np.array([addresses[n] for n in range(len(addresses))])
-        for n, address in addresses.items():
+    def met(self, at: IntArray) -> bool:
+        """Check whether any profile conflicts with another, each ``at`` its address."""
+        for n, address in enumerate(at):
             lows, highs = self[n].beside(at)
             if ((lows < address) & (address < highs)).any():
                 return True
@@ -209,6 +231,12 @@ class Interference:
 def _of(rows: IntArray, number: int) -> IntArray:
     """Return what stands beside ``number`` in sorted ``rows``."""
     return rows[slice(*np.searchsorted(rows[:, 0], (number, number + 1))), 1:]
+
+
+def _sorted(both: IntArray) -> IntArray:
+    """Rows of ``both`` ways, (2, columns, rows), by their first numbers: (2 * rows, columns)."""
+    rows = both.transpose(0, 2, 1).reshape(-1, both.shape[1])
+    return rows[rows[:, 0].argsort(kind="stable")]
 
 
 def _merged(conflicts: IntArray) -> IntArray:

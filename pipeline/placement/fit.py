@@ -6,19 +6,19 @@ turn. What has been taken out often is put first, and others rather go elsewhere
 (as in "breakout": P. Morris 1993, and with ejections: Glover 1996).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.graph.tensor import IntArray
-from pipeline.placement.blocks import Conflicts, Interference, Profile
+from pipeline.placement.blocks import Conflicts, Interference, Profiles
 
 NOWHERE = -(1 << 30)
 """The address of what is not placed: it is in nobody's way."""
 
-Rank = Callable[[Profile], tuple[int, int]]
+Rank = Callable[[Profiles], tuple[IntArray, IntArray]]
 
 RANKS: tuple[Rank, ...] = (
     lambda p: (-p.size, p.first),
@@ -48,23 +48,16 @@ class Fitted(NamedTuple):
     """The end of the highest profile, and the address of each."""
 
     top: int
-    addresses: dict[int, int]
+    addresses: IntArray
 
 
-def first_fit(
-    profiles: Sequence[Profile],
-    interference: Interference,
-    served: Sequence[int],
-    fixed: Mapping[int, int],
-) -> dict[int, int]:
-    """Those ``served``, in this order, each at the lowest address at which it meets none, beside
-    those that are ``fixed``."""
-    at, addresses = np.full(len(profiles), NOWHERE), dict(fixed)
-    for n, address in fixed.items():
-        at[n] = address
+def first_fit(interference: Interference, served: Iterable[int], fixed: IntArray) -> IntArray:
+    """The addresses of profiles: of those ``served``, in this order, each the lowest at which it
+    meets none; of others those that are ``fixed``."""
+    at = fixed.copy()
     for n in served:
-        at[n] = addresses[n] = _lowest(*interference[n].beside(at), profiles[n].align)
-    return addresses
+        at[n] = _lowest(*interference[n].beside(at), int(interference.profiles.align[n]))
+    return at
 
 
 def _lowest(starts: IntArray, ends: IntArray, align: int) -> int:
@@ -76,47 +69,41 @@ def _lowest(starts: IntArray, ends: IntArray, align: int) -> int:
     return int(bases[free.argmax()])
 
 
-def fitted(
-    profiles: Sequence[Profile], interference: Interference, bound: int, moves: int
-) -> Fitted:
+def fitted(interference: Interference, bound: int, moves: int) -> Fitted:
     """The lowest top found in so many ``moves``; ``bound`` is low enough. Deterministic."""
-    ways = list[tuple[int, int, dict[int, int]]]()
+    ways, profiles = list[tuple[int, int, IntArray]](), interference.profiles
+    nowhere = np.full(len(profiles), NOWHERE)
     for number, rank in enumerate(RANKS[: max(1, FITS // max(1, len(profiles)))]):
-        served = sorted(range(len(profiles)), key=lambda n: rank(profiles[n]))
-        addresses = first_fit(profiles, interference, served, {})
-        tops = (at + profiles[n].size for n, at in addresses.items())
-        ways.append((max(tops, default=0), number, addresses))
+        served = np.lexsort(rank(profiles)[::-1]).tolist()
+        at = first_fit(interference, served, nowhere)
+        ways.append((int((at + profiles.size).max(initial=0)), number, at))
         if ways[-1][0] <= bound:
             break
     found, each = list[Fitted](), moves // len(ways)
-    for top, number, addresses in sorted(ways, key=lambda way: way[:2]):
+    for top, number, at in sorted(ways, key=lambda way: way[:2]):
         if not found or found[-1].top > bound:
-            start = Fitted(top, addresses)
-            found.append(_mended(profiles, interference, start, bound, each, Random(number)))
+            chance = Random(number)
+            found.append(_mended(interference, Fitted(top, at), bound, each, chance))
     return min(found, key=lambda way: way.top)
 
 
 def _mended(
-    profiles: Sequence[Profile],
-    interference: Interference,
-    start: Fitted,
-    bound: int,
-    moves: int,
-    chance: Random,
+    interference: Interference, start: Fitted, bound: int, moves: int, chance: Random
 ) -> Fitted:
-    sizes = np.array([profile.size for profile in profiles])
-    weights, heavier = np.full(len(profiles), HEAVIER), HEAVIER
+    sizes, aligns = interference.profiles.size, interference.profiles.align
+    weights, heavier = np.full(len(sizes), HEAVIER), HEAVIER
     best, part = start, 2
     while best.top > bound and moves > 0:
         limit = best.top - max(1, (best.top - bound) // part if part < NEAREST else 1)
-        at = np.array([best.addresses[n] for n in range(len(profiles))])
+        at = best.addresses.copy()
         out = np.flatnonzero(at + sizes > limit).tolist()
         at[out] = NOWHERE
         patience, before = min(moves, PATIENCE), interference.work
         while out and patience:
             n = max(out, key=lambda n: (weights[n], sizes[n]))
             out.remove(n)
-            at[n], met = _least(profiles[n], interference[n], at, weights, limit, chance)
+            most, align = limit - int(sizes[n]), int(aligns[n])
+            at[n], met = _least(most, align, interference[n], at, weights, chance)
             at[met] = NOWHERE
             weights[met] += heavier
             heavier = min(heavier + heavier // HEAVIER, HEAVIEST)
@@ -126,24 +113,24 @@ def _mended(
         if out:
             part = min(2 * part, NEAREST)
         else:
-            best = Fitted(int((at + sizes).max()), dict(enumerate(at.tolist())))
+            best = Fitted(int((at + sizes).max()), at)
             part = max(2, part // 2)
     return best
 
 
 def _least(
-    profile: Profile,
+    most: int,
+    align: int,
     conflicts: Conflicts,
     at: IntArray,
     weights: IntArray,
-    limit: int,
     chance: Random,
 ) -> tuple[int, list[int]]:
-    """The address up to ``limit`` at which ``profile`` meets the least weight, one of several, and
-    what it meets."""
+    """The multiple of ``align`` up to ``most`` at which a profile of these ``conflicts`` meets the
+    least weight, one of several, and what it meets."""
     others, (lows, highs) = conflicts.others, conflicts.beside(at)
-    ups, downs = lows // profile.align, -(-highs // profile.align)
-    highest = (limit - profile.size) // profile.align
+    ups, downs = lows // align, -(-highs // align)
+    highest = most // align
     ends = np.append(downs, ups)
     places = np.append(ends[(ends > 0) & (ends < highest)], [0, highest])
     steps = np.append(downs, ups + 1)  # from there on there is less, or more, in its way
@@ -151,5 +138,5 @@ def _least(
     total = np.append(0, np.cumsum(np.append(-weights[others], weights[others])[order]))
     weight = total[steps[order].searchsorted(places, "right")]
     least = chance.choice(np.flatnonzero(weight == weight.min()).tolist())
-    place = int(places[least]) * profile.align
+    place = int(places[least]) * align
     return place, np.unique(others[(lows < place) & (place < highs)]).tolist()

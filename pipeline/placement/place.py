@@ -5,10 +5,13 @@ First fits, mended move by move. Where each profile is one block and none may ov
 exact search goes on where they miss the bound.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipeline.placement.blocks import Interference, Overlap, Profile, load
+import numpy as np
+
+from pipeline.graph.tensor import IntArray
+from pipeline.placement.blocks import Interference, Overlaps, Profile, Profiles, load
 from pipeline.placement.fit import RANKS, Fitted, fitted
 from pipeline.placement.skyline import fill
 
@@ -33,7 +36,7 @@ class Placed:
         effort: steps of about a microsecond that the exact search took.
     """
 
-    addresses: tuple[int, ...]
+    addresses: IntArray
     cells: int
     bound: int
     proved: bool = False
@@ -41,9 +44,7 @@ class Placed:
 
 
 def place(
-    profiles: Sequence[Profile],
-    overlaps: Sequence[Overlap] = (),
-    effort: int = EFFORT,
+    profiles: Profiles | Iterable[Profile], overlaps: Overlaps = (), effort: int = EFFORT
 ) -> Placed:
     """Find addresses in an arena as small as can be.
 
@@ -51,25 +52,24 @@ def place(
         effort: of the exact search, steps of about a microsecond; where it cannot be, of moves in
             proportion.
     """
-    bound, conflicts = load(profiles, overlaps), Interference(profiles, overlaps)
+    of = Profiles.of(profiles)
+    bound, conflicts = load(of, overlaps), Interference(of, overlaps)
     proved, spent = False, 0
-    if not overlaps and all(len(profile.parts) == 1 for profile in profiles):
-        best, proved, spent = _exact(profiles, conflicts, bound, effort)
+    if len(overlaps) or conflicts.several.any():
+        moves = min(MOVES, EACH * len(of))
+        best = fitted(conflicts, bound, moves * effort // EFFORT)
     else:
-        moves = min(MOVES, EACH * len(profiles))
-        best = fitted(profiles, conflicts, bound, moves * effort // EFFORT)
-    addresses = tuple(best.addresses[n] for n in range(len(profiles)))
-    return Placed(addresses, best.top, bound, proved, spent)
+        best, proved, spent = _exact(conflicts, bound, effort)
+    return Placed(best.addresses, best.top, bound, proved, spent)
 
 
-def _exact(
-    profiles: Sequence[Profile], conflicts: Interference, bound: int, effort: int
-) -> tuple[Fitted, bool, int]:
+def _exact(conflicts: Interference, bound: int, effort: int) -> tuple[Fitted, bool, int]:
     """The best, whether that is proved, and the effort: first fits and a quick look at the bound,
     then many moves and all that is left."""
-    node, spent, moves, best = 5 * len(profiles), 0, 0, None
+    profiles, spent, moves, best = conflicts.profiles, 0, 0, None
+    node = 5 * len(profiles)
     for share in (effort // 10, effort):
-        found = fitted(profiles, conflicts, bound, moves)
+        found = fitted(conflicts, bound, moves)
         spent += MOVE * (len(RANKS) * len(profiles) + moves)
         best = found if best is None or found.top < best.top else best
         limit, certain = bound, True
@@ -77,8 +77,7 @@ def _exact(
             filled, nodes, certain = fill(profiles, limit, max(1, (share - spent) // node))
             spent += node * nodes
             if filled is not None:
-                tops = (at + profile.size for at, profile in zip(filled, profiles, strict=True))
-                best = Fitted(max(tops), dict(enumerate(filled)))
+                best = Fitted(int((filled + profiles.size).max()), np.array(filled))
             elif not certain or limit == best.top - 1:
                 break
             limit = best.top - 1

@@ -7,10 +7,10 @@ heuristic for the orthogonal stock-cutting problem, 2004, made exhaustive). A st
 lives as the limit allows cannot waste a cell, which prunes most.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pipeline.placement.blocks import Profile, round_up
+from pipeline.placement.blocks import Profile, Profiles, round_up
 
 
 class _Node(NamedTuple):
@@ -25,20 +25,22 @@ class _Node(NamedTuple):
 
 
 def fill(
-    blocks: Sequence[Profile], limit: int, nodes: int
+    blocks: Profiles | Iterable[Profile], limit: int, nodes: int
 ) -> tuple[tuple[int, ...] | None, int, bool]:
     """Addresses of ``blocks``, profiles of one part, within ``limit`` cells or None, the nodes
     looked at, and whether the answer is certain: ``nodes`` sufficed."""
-    crowds = _crowds(blocks)
+    of = Profiles.of(blocks)
+    sizes, aligns = of.size.tolist(), of.align.tolist()
+    crowds = _crowds(list(zip(of.first.tolist(), of.last.tolist(), strict=True)))
     over = [sum(1 << at for at, crowd in enumerate(crowds) if crowd >> n & 1)
-            for n in range(len(blocks))]  # fmt: skip
+            for n in range(len(of))]  # fmt: skip
     spans = [[at for at in range(len(crowds)) if mask >> at & 1] for mask in over]
-    by_size = sorted(range(len(blocks)), key=lambda n: blocks[n].size * len(spans[n]))
+    by_size = sorted(range(len(of)), key=lambda n: sizes[n] * len(spans[n]))
     here = [[n for n in by_size if at in spans[n]] for at in range(len(crowds))]
-    slack = tuple(limit - sum(blocks[n].size for n in each) for each in here)
+    slack = tuple(limit - sum(sizes[n] for n in each) for each in here)
     if min(slack) < 0:
         return None, 0, True
-    stack = [_Node((0,) * len(crowds), slack, 0, (1 << len(blocks)) - 1, ())]
+    stack = [_Node((0,) * len(crowds), slack, 0, (1 << len(of)) - 1, ())]
     seen: set[tuple[tuple[int, ...], int, int]] = set()
     for used in range(nodes):
         if not stack:
@@ -46,7 +48,7 @@ def fill(
         node = stack.pop()
         if not node.left:
             addresses = dict(node.placed)
-            return tuple(addresses[n] for n in range(len(blocks))), used, True
+            return tuple(addresses[n] for n in range(len(of))), used, True
         key = node.heights, node.closed, node.left
         if key in seen:
             continue
@@ -65,7 +67,7 @@ def fill(
             stack.append(node._replace(closed=node.closed | 1 << at))
         blocked = node.closed | sum(1 << s for s in unfinished if node.heights[s] > low)
         for n in here[at]:
-            base, size = round_up(low, blocks[n].align), blocks[n].size
+            base, size = round_up(low, aligns[n]), sizes[n]
             fits = node.left >> n & 1 and not over[n] & blocked and base + size <= limit
             if fits and (put := _raised(node, spans[n], base, size)):
                 placed = (*node.placed, (n, base))
@@ -73,15 +75,15 @@ def fill(
     return None, nodes, False
 
 
-def _crowds(blocks: Sequence[Profile]) -> list[int]:
+def _crowds(lives: Sequence[tuple[int, int]]) -> list[int]:
     """The sets of blocks that live together, as masks, without those that are part of another."""
     sets = {
-        sum(1 << n for n, b in enumerate(blocks) if b.first <= at <= b.last)
-        for at in {b.first for b in blocks}
+        sum(1 << n for n, (first, last) in enumerate(lives) if first <= at <= last)
+        for at in {first for first, _ in lives}
     }
     largest = [a for a in sets if not any(a != b and a & b == a for b in sets)]
     return sorted(largest, key=lambda crowd: min(
-        b.last for n, b in enumerate(blocks) if crowd >> n & 1))  # fmt: skip
+        last for n, (_, last) in enumerate(lives) if crowd >> n & 1))  # fmt: skip
 
 
 def _raised(node: _Node, steps: list[int], base: int, size: int) -> _Node | None:

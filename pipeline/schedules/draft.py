@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import inf
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -40,22 +39,34 @@ from pipeline.plan.vocabulary import (
 from pipeline.schedules.bounds import Box, Needs, all_of, part
 from pipeline.schedules.overwriting import Begins, bears, begins
 
-Key = tuple[str, int]
-"""A buffer's name and a row, or 0 where all of it lies in one piece."""
-
 
 class MayOverlap(NamedTuple):
-    """``over`` may share cells with ``under``, which it overwrites as that dies."""
+    """``over`` may share cells with ``under``, which it overwrites as that dies: numbers, as in
+    ``Held``."""
 
-    over: Key
-    under: Key
+    over: int
+    under: int
     gap: Gap
 
 
-@dataclass(frozen=True)
+class Numbers(dict[str, int]):
+    """The number of the first row of a buffer, or of all of it, by its name; of ``count``."""
+
+    count = 0
+
+    def of(self, buffer: Buffer, rows: bool) -> int:
+        """Return that of ``buffer``, whose ``rows`` have numbers of their own."""
+        if buffer.name not in self:
+            self[buffer.name] = self.count
+            self.count += buffer.shape[0] if rows else 1
+        return self[buffer.name]
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """
     Attributes:
+        first: the number of all of it, or of the first of its rows.
         within: the variable of a loop; nothing of the buffer is needed from one pass to the next.
         over: the buffer whose place it takes, from its beginning on.
         placed: its map has addresses already.
@@ -64,17 +75,17 @@ class Held:
     """
 
     buffer: Buffer
+    first: int = 0
     within: str = ""
     over: str = ""
     placed: bool = False
     rows: bool = False
     in_one_piece: bool = False
 
-    @cached_property
-    def keys(self) -> tuple[Key, ...]:
-        """Return the keys of what has to be placed: all of the buffer, or each of its rows."""
-        name = self.buffer.name
-        return tuple((name, row) for row in range(self.buffer.shape[0] if self.rows else 1))
+    @property
+    def numbers(self) -> range:
+        """Of what has to be placed: all of the buffer, or each of its rows."""
+        return range(self.first, self.first + (self.buffer.shape[0] if self.rows else 1))
 
 
 class _Chosen(NamedTuple):
@@ -120,6 +131,7 @@ class Draft:
         elsewhere: buffers that need no place, by name: the input where it comes in element by
             element, tensors on a card; ``memories``: those of them that the board does not have.
         reads, chosen: what is known of operators and kernels; drafts of one graph may share them.
+        numbers: of what is held, the same in drafts that share them.
         beside: the steps of other tracks than the processor's, by the name of the track.
     """
 
@@ -127,11 +139,12 @@ class Draft:
     hardware: Hardware
     accumulator_bits: int = 32
     frames: int = 1
-    apart: frozenset[tuple[Key, Key]] = frozenset()
+    apart: frozenset[tuple[int, int]] = frozenset()
     most_scratch: Mapping[str, int] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)
     reads: dict[str, Needs] = field(default_factory=dict, repr=False)
     chosen: dict[Hashable, _Chosen] = field(default_factory=dict, repr=False)
+    numbers: Numbers = field(default_factory=Numbers, repr=False)
 
     def __post_init__(self) -> None:
         self.held: dict[str, Held] = {}
@@ -193,7 +206,7 @@ class Draft:
             self.graph.beside(tensor, "sums"), tensor, self.hardware.activation_memory, shape, bits,
             place, role="accumulator", step=step_before_calibration(tensor, self.graph, bits),
         )  # fmt: skip
-        self.held[buffer.name] = Held(buffer)
+        self._put(buffer)
         return buffer
 
     def _hold(self, tensor: str, place: Map, kind: str = "", **how: Any) -> Buffer:
@@ -201,12 +214,18 @@ class Draft:
         of, name = self.graph.tensors[tensor], self.graph.beside(tensor, kind) if kind else tensor
         memory = self.hardware.activation_memory
         buffer = Buffer(name, tensor, memory, of.shape, of.dtype.bits, place)
-        self.held[name], self.home[tensor] = Held(buffer, **how), name
+        self.home[tensor] = name
+        self._put(buffer, **how)
         return buffer
+
+    def _put(self, buffer: Buffer, **how: Any) -> None:
+        """``how``: see ``Held``."""
+        first = self.numbers.of(buffer, how.get("rows", False))
+        self.held[buffer.name] = Held(buffer, first, **how)
 
     def put(self, buffer: Buffer) -> None:
         """``buffer`` has its address."""
-        self.held[buffer.name] = Held(buffer, placed=True)
+        self._put(buffer, placed=True)
         self.home.setdefault(buffer.tensor, buffer.name)
 
     def store(self, tensors: Iterable[str], memory: Memory) -> None:
@@ -319,8 +338,8 @@ class Draft:
         name, shape = self.graph.beside(tensor, role + part), (size,)
         if name not in self.held or self.held[name].buffer.shape < shape:
             memory = self.hardware.activation_memory
-            self.held[name] = Held(Buffer(name, "", memory, shape, 8, packed(shape, 8), role))
-        return name
+            self._put(Buffer(name, "", memory, shape, 8, packed(shape, 8), role))
+        return self.held[name].buffer.name  # the one name for all steps
 
 
 def step_before_calibration(tensor: str, graph: Graph, bits: int) -> int:

@@ -5,16 +5,26 @@ What is needed within a pass alone lives as in a program without the loop; all e
 touches lives through all of it. Scratch is destroyed by each step that has it: it lives as often.
 """
 
-from collections import Counter
+from __future__ import annotations
+
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 from typing import NamedTuple
 
+import numpy as np
+
+from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
-from pipeline.placement.blocks import WORD, Block, Overlap, Place, Profile, round_up
-from pipeline.plan.steps import Statement, touched
+from pipeline.placement.blocks import WORD, Block, Profile, Profiles, round_up
+from pipeline.placement.fit import NOWHERE
+from pipeline.plan.steps import touched
 from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Loop, Step
-from pipeline.schedules.draft import Draft, Held, Key
+from pipeline.schedules.draft import Draft, Held
+
+NEVER = 1 << 30
+"""The first step of what no step names."""
 
 
 class Life(NamedTuple):
@@ -24,48 +34,68 @@ class Life(NamedTuple):
     last: int
 
 
-def lifetimes(
-    steps: Iterable[Step],
-    held: Mapping[str, Held],
-    resident: Iterable[Key],
-    last: Iterable[Key],
-) -> dict[Key, Life]:
-    """Return the live interval of each held buffer, or row of one, that a step names; of scratch,
-    one for each step that has it, by the step's number.
+class Lives:
+    """The live interval of each buffer, or row of one, by its number.
 
-    Args:
-        resident: what is there before the first step, number 1.
-        last: what is needed to the end.
+    Attributes:
+        first, last: numbers of steps.
+        often: the steps that have it, for the number of each buffer of scratch.
     """
-    found = dict.fromkeys(resident, Life(0, 0))
 
-    def lives(key: Key, life: Life) -> None:
-        known = found.get(key, life)
-        found[key] = Life(min(known.first, life.first), max(known.last, life.last))
+    def __init__(self) -> None:
+        self.first, self.last = array("i"), array("i")
+        self.often = dict[int, list[int]]()
 
-    def walk(steps: Iterable[Step], now: int, around: Mapping[str, Life]) -> int:
+    def __contains__(self, number: int) -> bool:
+        return number < len(self.last) and self.last[number] >= 0
+
+    def __getitem__(self, number: int) -> Life:
+        return Life(self.first[number], self.last[number])
+
+    def add(self, some: Iterable[int], life: Life) -> None:
+        """Say that ``some`` are needed through ``life``."""
+        for number in some:
+            if (more := number + 1 - len(self.last)) > 0:
+                self.first.extend([NEVER] * more)
+                self.last.extend([-1] * more)
+            self.first[number] = min(self.first[number], life.first)
+            self.last[number] = max(self.last[number], life.last)
+
+    def walk(
+        self,
+        steps: Iterable[Step],
+        held: Mapping[str, Held],
+        now: int = 0,
+        around: Mapping[str, Life] = MappingProxyType({}),
+    ) -> int:
+        """Add what each of the ``steps`` after number ``now`` names of what is ``held``; return the
+        last one's number."""
         for step in steps:
             now += 1
             if isinstance(step, Loop):
                 loop = Life(now, now + numbers([step]) - 1)
-                walk(step.body, now, {**around, step.var: loop})
+                self.walk(step.body, held, now, {**around, step.var: loop})
                 now = loop.last
                 continue
-            for key in _keys(step, now, held):
-                lives(key, _through(held[key[0]], around) or Life(now, now))
+            for name in step.scratch if isinstance(step, Compute) else ():
+                if held[name].buffer.role == "scratch":
+                    self.often.setdefault(held[name].first, []).append(now)
+                else:
+                    self.add(held[name].numbers, _through(held[name], around) or Life(now, now))
+            for piece in touched(step):
+                if each := held.get(piece.buffer):
+                    some, (first, size) = each.numbers, (piece.lo[0], piece.size[0])
+                    if each.rows and isinstance(first, int):
+                        some = some[max(0, first) : max(0, first + size)]
+                    self.add(some, _through(each, around) or Life(now, now))
         return now
-
-    end = walk(steps, 0, {})
-    for key in last:
-        lives(key, Life(end, end))
-    return found
 
 
 def _through(held: Held, around: Mapping[str, Life]) -> Life | None:
     """The outermost of the loops ``around`` a step from pass to pass of which ``held`` lives."""
     loops = list(around)
     inner = loops[loops.index(held.within) + 1 :] if held.within in around else loops
-    return around[inner[0]] if inner and held.buffer.role != "scratch" else None
+    return around[inner[0]] if inner else None
 
 
 def numbers(steps: Iterable[Step]) -> int:
@@ -73,77 +103,87 @@ def numbers(steps: Iterable[Step]) -> int:
     return sum(numbers(step.body) + 2 if isinstance(step, Loop) else 1 for step in steps)
 
 
-def _keys(step: Statement, now: int, held: Mapping[str, Held]) -> Iterator[Key]:
-    """Yield the keys of held buffers and rows that the step touches."""
-    if isinstance(step, Compute):
-        for name in step.scratch:
-            yield name, now if held[name].buffer.role == "scratch" else 0
-    for piece in touched(step):
-        each = held.get(piece.buffer)
-        if each is None:
-            continue
-        first, size = piece.lo[0], piece.size[0]
-        if not each.rows:
-            yield piece.buffer, 0
-        elif isinstance(first, int):
-            yield from each.keys[max(0, first) : max(0, first + size)]
-        else:
-            yield from each.keys
-
-
 class ToPlace(NamedTuple):
-    """Profiles to place, the profile's number and the part's for each buffer (or row) – what begins
-    in one place is one profile –, and which may overlap."""
+    """Profiles to place – what begins in one place is one profile –, ``at`` the number of each
+    buffer (or row) that of its part, -1 for none, and ``overlaps`` as in ``Interference``."""
 
-    profiles: list[Profile]
-    at: dict[Key, Place]
-    overlaps: list[Overlap]
+    profiles: Profiles
+    at: IntArray
+    overlaps: IntArray
+
+    def begins(self, addresses: IntArray) -> IntArray:
+        """Where each buffer or row of one begins, given the profiles' addresses."""
+        begins = addresses[self.profiles.owner] + self.profiles.offset
+        return np.where(self.at < 0, NOWHERE, begins[self.at])
+
+    def addresses(self, begins: IntArray) -> IntArray:
+        """The reverse; of profiles of none of those that are known NOWHERE."""
+        found, at = np.full(len(self.profiles), NOWHERE), self.at[: len(begins)]
+        known = np.flatnonzero((at >= 0) & (begins >= 0))
+        parts = at[known]
+        found[self.profiles.owner[parts]] = begins[known] - self.profiles.offset[parts]
+        return found
 
 
-def to_place(draft: Draft, body: Sequence[Step], keep_input: bool, but: bool = False) -> ToPlace:
-    """``but``: without scratch."""
-    graph, held = draft.graph, draft.held
-    outside = any(each.tensor == graph.input for each in draft.elsewhere.values())
-    given = (each.keys for each in held.values() if each.buffer.tensor == graph.input)
-    resident = () if outside else next(given)
-    last = [*held[draft.home[graph.output]].keys, *(resident if keep_input else ())]
-    lives, often = lifetimes(body, held, resident, last), dict[str, list[Life]]()
-    for key, life in lives.items():
-        if held[key[0]].buffer.role == "scratch":
-            often.setdefault(key[0], []).append(life)
-    at: dict[Key, Place] = {}
-    profiles: list[Profile] = []
-    for name, each in held.items():
-        align = alignment(each.buffer, draft.hardware)
-        keys = [key for key in each.keys if key in lives]
+def to_place(draft: Draft, body: Iterable[Step], keep_input: bool, but: bool = False) -> ToPlace:
+    """``body``: may add to the draft as it goes on; ``but``: without scratch where something may
+    overlap."""
+    graph, held, lives = draft.graph, draft.held, Lives()
+    end = lives.walk(body, held)
+    image = [each for each in held.values() if each.buffer.tensor == graph.input]
+    if not any(each.tensor == graph.input for each in draft.elsewhere.values()):
+        lives.add(image[0].numbers, Life(0, end if keep_input else 0))
+    lives.add(held[draft.home[graph.output]].numbers, Life(end, end))
+    at = array("i", [-1]) * draft.numbers.count
+    profiles = Profiles(_profiles(draft, lives, not (but and draft.overlaps), at))
+    dying = [each for each in draft.overlaps if lives.last[each.under] == lives.first[each.over]]
+    times = np.bincount(np.fromiter((each.over for each in dying), np.int64))
+    sizes = array("q", profiles.cells.tolist())
+    walls = (
+        (at[over], at[under], *wall)
+        for over, under, gap in dying
+        # two could ask for different orders
+        for wall in gap.apart(sizes[at[over]], sizes[at[under]], bool(times[over] == 1)) or [(0, 0)]
+    )
+    return ToPlace(profiles, np.array(at), np.fromiter(walls, np.dtype((np.int64, 4))))
+
+
+def _profiles(draft: Draft, lives: Lives, scratch: bool, at: array[int]) -> Iterator[Profile]:
+    """Yield what is to be placed, with scratch or without, and note the numbers of its parts."""
+    base, above, parts = dict[str, str](), dict[str, list[Held]](), 0
+    for name, each in draft.held.items():
+        if each.over and draft.held[each.over].first in lives:  # or nothing needs what is there
+            base[name] = base.get(each.over, each.over)
+            above.setdefault(base[name], []).append(each)
+    for name, each in draft.held.items():
+        size, align = _to_place(each, draft.hardware)
+        together = [n for n in each.numbers if n in lives] * (name not in base)
+        if each.buffer.role == "scratch" and scratch:
+            at[each.first] = parts
+            profile = Profile(tuple(Block(size, n, n) for n in lives.often[each.first]), align)
+            parts += len(profile.parts)
+            yield profile
         apart = each.rows and not each.in_one_piece
-        size = row_nibbles(each.buffer) if each.rows else nibbles(each.buffer)
-        size = size if each.in_one_piece else round_up(size, align)
-        if each.buffer.role == "scratch":
-            if not but:
-                at[name, 0] = len(profiles), 0
-                blocks = tuple(Block(size, *life) for life in often[name])
-                profiles.append(Profile(blocks, align))
-        elif (each.over, 0) in at:  # or nothing needs what it lies over
-            for key in keys:
-                n, _ = at[key] = at[each.over, 0]
-                parts = _over(profiles[n].parts, Block(size, *lives[key]))
-                profiles[n] = Profile(parts, max(profiles[n].align, align))
-        else:
+        for some in ([n] for n in together) if apart else [together] * bool(together):
+            for part, number in enumerate(some, parts):
+                at[number] = part
+            blocks = tuple(Block(size, *lives[number]) for number in some)
             step = to_next_row(each.buffer, draft.hardware) if each.in_one_piece else 0
-            for some in ([key] for key in keys) if apart else [keys] * bool(keys):
-                at |= {key: (len(profiles), n) for n, key in enumerate(some)}
-                parts = tuple(Block(size, *lives[key]) for key in some)
-                profiles.append(Profile(parts, align, tuple(row * step for _, row in some)))
-    dying = [each for each in draft.overlaps if lives[each.under].last == lives[each.over].first]
-    times = Counter(each.over for each in dying)
-    overlaps = list[Overlap]()
-    for over, under, gap in dying:
-        above, below = (profiles[n].parts[part].size for n, part in (at[over], at[under]))
-        backwards = times[over] == 1  # two could ask for different orders
-        walls = gap.apart(above, below, backwards) or ((0, 0),)
-        overlaps += (Overlap(at[over], at[under], *wall) for wall in walls)
-    return ToPlace(profiles, at, overlaps)
+            offsets = tuple(step * (number - each.first) for number in some if step)
+            for more in above.get(name, ()):
+                if more.first in lives:
+                    at[more.first] = parts
+                    higher, least = _to_place(more, draft.hardware)
+                    blocks = _over(blocks, Block(higher, *lives[more.first]))
+                    align = max(align, least)
+            parts += len(blocks)
+            yield Profile(blocks, align, offsets)
+
+
+def _to_place(held: Held, hardware: Hardware) -> tuple[int, int]:
+    """Nibbles of all of it, or of a row, with what is lost to alignment, and that."""
+    size, align = cells_of(held), alignment(held.buffer, hardware)
+    return size if held.in_one_piece else round_up(size, align), align
 
 
 def _over(below: Sequence[Block], block: Block) -> tuple[Block, ...]:
@@ -156,21 +196,20 @@ def _over(below: Sequence[Block], block: Block) -> tuple[Block, ...]:
     return *rest, last._replace(last=turn - 1), *more
 
 
-def row_nibbles(buffer: Buffer) -> int:
-    """Return the nibbles of one row, its elements side by side."""
-    return buffer.nibbles * prod(buffer.shape[1:])
+def cells_of(held: Held) -> int:
+    """Return the nibbles of all of it, or of one row, its elements side by side."""
+    buffer = held.buffer
+    if held.rows:
+        return buffer.nibbles * prod(buffer.shape[1:])
+    low, high = buffer.map.extent(buffer.shape, buffer.nibbles)
+    return high - low
 
 
 def to_next_row(buffer: Buffer, hardware: Hardware) -> int:
     """Return the nibbles from one row to the next; rows in blocks are aligned for kernels."""
-    size = row_nibbles(buffer)
+    size = buffer.nibbles * prod(buffer.shape[1:])
     blocks = isinstance(buffer.map, Blocks)
     return round_up(size, alignment(buffer, hardware)) if blocks else size
-
-
-def nibbles(buffer: Buffer) -> int:
-    low, high = buffer.map.extent(buffer.shape, buffer.nibbles)
-    return high - low
 
 
 def alignment(buffer: Buffer, hardware: Hardware) -> int:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Protocol
 
+import numpy as np
+
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
+from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
 from pipeline.placement.blocks import WORD, Interference, load, round_up
 from pipeline.placement.constants import constants
-from pipeline.placement.fit import first_fit
+from pipeline.placement.fit import NOWHERE, first_fit
 from pipeline.placement.place import EFFORT, place
-from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Index, Plan, Rows, Step, Track
-from pipeline.schedules.draft import Draft, Held, Key
-from pipeline.schedules.lifetimes import nibbles, row_nibbles, to_next_row, to_place
+from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Plan, Rows, Step, Track
+from pipeline.schedules.draft import Draft, Held
+from pipeline.schedules.lifetimes import cells_of, to_next_row, to_place
 
 PROCESSOR = "cpu"
 """The track of what computes."""
@@ -29,7 +32,7 @@ Notes = tuple[tuple[str, bool | int | float | str], ...]
 class Region(Protocol):
     """A part of a network, in one form: each form is one file of this package."""
 
-    def steps(self, draft: Draft) -> list[Step]:
+    def steps(self, draft: Draft) -> Iterable[Step]:
         """Return the steps that run it; add what it holds to ``draft``."""
 
 
@@ -39,29 +42,28 @@ class Laid:
 
     Attributes:
         cells: nibbles of the arena; ``bound``: the most that is held at once, no arena is smaller.
+        begins: the address of each buffer, or row of one, by its number; below 0 for none.
     """
 
     draft: Draft
     body: tuple[Step, ...]
     cells: int
     bound: int
-    addresses: dict[Key, int]
+    begins: IntArray
+
+    @cached_property
+    def ends(self) -> IntArray:
+        """One past the last nibble of each."""
+        ends = self.begins.copy()
+        for held in self.draft.held.values():
+            ends[held.first : held.numbers.stop] += cells_of(held)
+        return ends
 
     @property
     def rows(self) -> int:
         """Nibbles without scratch."""
-        held = self.draft.held
-        keys = (key for key in self.addresses if held[key[0]].buffer.role != "scratch")
-        return max(self.taken(key).stop for key in keys)
-
-    def taken(self, key: Key) -> range:
-        """The nibbles of a buffer or a row of it."""
-        held, first = self.draft.held[key[0]], self.addresses[key]
-        if not held.rows:
-            return range(first, first + nibbles(held.buffer))
-        if held.in_one_piece:
-            first += key[1] * to_next_row(held.buffer, self.draft.hardware)
-        return range(first, first + row_nibbles(held.buffer))
+        held = (each for each in self.draft.held.values() if each.buffer.role != "scratch")
+        return max(int(self.ends[each.first : each.numbers.stop].max()) for each in held)
 
     def plan(self, strategy: str, notes: Notes = ()) -> Plan:
         draft, graph, hardware = self.draft, self.draft.graph, self.draft.hardware
@@ -89,30 +91,32 @@ class Laid:
         """From the last pixel on, where it overwrites an input that it begins above."""
         if not isinstance(step, Compute):
             return step
-        held, row = self.draft.held.get(step.out.buffer), step.out.lo[0]
-        if (step.out.buffer, row if held and held.rows else 0) not in self._backwards:
+        held = self.draft.held.get(step.out.buffer)
+        row = step.out.lo[0] if held and held.rows else 0
+        if not held or not isinstance(row, int) or held.numbers[row] not in self._backwards:
             return step
         columns = range(0, step.out.size[1], step.unit[1])
         return replace(step, order=tuple((0, x, 0) for x in reversed(columns)))
 
     @cached_property
-    def _backwards(self) -> set[tuple[str, Index]]:
-        """Find outputs that begin above an input that they overwrite."""
-        found = set[tuple[str, Index]]()
+    def _backwards(self) -> set[int]:
+        """Find the numbers of outputs that begin above an input that they overwrite."""
+        found = set[int]()
         for over, under, gap in self.draft.overlaps:
-            below = self.taken(under)
-            begin = self.taken(over).start - below.start
-            if gap.forwards < begin < len(below) and begin not in gap.at:
+            begin = self.begins[over] - self.begins[under]
+            size = self.ends[under] - self.begins[under]
+            if gap.forwards < begin < size and begin not in gap.at:
                 found.add(over)
         return found
 
     def _placed(self, held: Held) -> Buffer:
         """Place what is held, at 0 if nothing needs it: its readers' windows lie in padding."""
-        place, known = held.buffer.map, self.addresses
+        place, begins = held.buffer.map, self.begins[held.first : held.numbers.stop]
         if isinstance(place, Rows | Blocks):
-            cells = (self.taken(key).start if key in known else 0 for key in held.keys)
-            return replace(held.buffer, map=replace(place, cells=tuple(cells)))
-        by = next((known[key] for key in held.keys if key in known), 0)
+            cells = tuple(np.maximum(begins, 0).tolist())
+            return replace(held.buffer, map=replace(place, cells=cells))
+        step = to_next_row(held.buffer, self.draft.hardware) if held.in_one_piece else 0
+        by = next((int(at) - n * step for n, at in enumerate(begins) if at >= 0), 0)
         return replace(held.buffer, map=place.moved(by)) if by else held.buffer
 
 
@@ -149,7 +153,7 @@ def lay(
     found = _laid(replace(draft), regions, keep_input, effort)
     last = bool(found.draft.overlaps or found.draft.apart)
     while found.cells > limit and (crowded := _crowded(found, limit, last)):
-        known, begun = found.addresses, _anew(found, {**found.draft.most_scratch, **crowded})
+        known, begun = found.begins, _anew(found, {**found.draft.most_scratch, **crowded})
         draft = replace(draft, most_scratch=begun.most_scratch)
         same = _settled(begun, known, found.bound, regions, keep_input, True) if last else None
         found = same or _laid(replace(draft), regions, keep_input, effort)
@@ -157,59 +161,64 @@ def lay(
 
 
 def _laid(draft: Draft, regions: Sequence[Region], keep_input: bool, effort: int) -> Laid:
-    body = _body(regions, draft)
-    blocks = to_place(draft, body, keep_input, but=bool(draft.overlaps))
+    body = list[Step]()  # as long as nothing may overlap; then the steps are made again
+    blocks = to_place(draft, _kept(_steps(regions, draft), draft, body), keep_input, but=True)
     placed = place(blocks.profiles, blocks.overlaps, effort)
-    addresses = {key: placed.addresses[n] for key, (n, _) in blocks.at.items()}
-    found = Laid(draft, body, placed.cells, placed.bound, addresses)
+    begins = blocks.begins(placed.addresses)
+    found = Laid(draft, tuple(body), placed.cells, placed.bound, begins)
     if not draft.overlaps:
         return found
     begun = _anew(found, draft.most_scratch)
-    del draft, body, blocks, found  # of a large network half of what is held
-    settled = _settled(begun, addresses, placed.bound, regions, keep_input)
+    del draft, blocks, found  # of a large network much of what is held
+    settled = _settled(begun, begins, placed.bound, regions, keep_input)
     assert settled, "kernels write over what dies as they were said to"
     return settled
 
 
-def _body(regions: Iterable[Region], draft: Draft) -> tuple[Step, ...]:
-    found = tuple(step for region in regions for step in region.steps(draft))
+def _steps(regions: Iterable[Region], draft: Draft) -> Iterator[Step]:
+    for region in regions:
+        yield from region.steps(draft)
     draft.reads.clear()  # of many layers much of what is held
-    return found
+
+
+def _kept(steps: Iterable[Step], draft: Draft, kept: list[Step]) -> Iterator[Step]:
+    for step in steps:
+        kept.append(step)
+        if draft.overlaps:
+            kept.clear()
+        yield step
 
 
 def _anew(found: Laid, most_scratch: Mapping[str, int]) -> Draft:
     """A draft of the same, in which what lies apart does not overlap."""
-    before = found.draft
-    pairs = ((found.taken(each.over), found.taken(each.under), each) for each in before.overlaps)
+    before, begins, ends = found.draft, found.begins, found.ends
     apart = frozenset(
-        (each.over, each.under)
-        for over, under, each in pairs
-        if over.stop <= under.start or under.stop <= over.start
+        (over, under)
+        for over, under, _ in before.overlaps
+        if ends[over] <= begins[under] or ends[under] <= begins[over]
     )
     return replace(before, apart=before.apart | apart, most_scratch=most_scratch)
 
 
 def _settled(
     draft: Draft,
-    known: Mapping[Key, int],
+    known: IntArray,
     bound: int,
     regions: Sequence[Region],
     keep_input: bool,
     slower: bool = False,
 ) -> Laid | None:
-    """The ``known`` addresses, but for scratch, with kernels for what does lie over what it is made
-    of; None where ``slower`` ones may not."""
-    body = _body(regions, draft)
+    """The addresses that are ``known``, but for scratch, with kernels for what does lie over what
+    it is made of; None where ``slower`` ones may not."""
+    body = tuple(_steps(regions, draft))
     blocks = to_place(draft, body, keep_input)
-    fixed = {n: known[key] for key, (n, _) in blocks.at.items() if key in known}
-    left = [n for n in range(len(blocks.profiles)) if n not in fixed]
+    fixed = blocks.addresses(known)
     conflicts = Interference(blocks.profiles, blocks.overlaps)
-    placed = first_fit(blocks.profiles, conflicts, left, fixed)
+    placed = first_fit(conflicts, np.flatnonzero(fixed == NOWHERE).tolist(), fixed)
     if slower and conflicts.met(placed):
         return None
-    cells = max(at + blocks.profiles[n].size for n, at in placed.items())
-    addresses = {key: placed[n] for key, (n, _) in blocks.at.items()}
-    return Laid(draft, body, cells, bound, addresses)
+    cells = int((placed + blocks.profiles.size).max())
+    return Laid(draft, body, cells, bound, blocks.begins(placed))
 
 
 def _crowded(laid: Laid, cells: float, last: bool = True) -> dict[str, int]:
@@ -217,9 +226,10 @@ def _crowded(laid: Laid, cells: float, last: bool = True) -> dict[str, int]:
     where it was placed ``last``; else none, for all of them."""
     draft, found = laid.draft, dict[str, int]()
     for op in draft.graph.operators:
-        key = draft.graph.beside(op.output, "scratch"), 0
-        if key[0] in draft.held and (not last or laid.taken(key).stop > cells):
-            found[op.output] = max(0, int(cells) - laid.addresses[key]) // 2 if last else 0
+        scratch = draft.held.get(draft.graph.beside(op.output, "scratch"))
+        if scratch and (not last or laid.ends[scratch.first] > cells):
+            left = int(cells) - int(laid.begins[scratch.first]) if last else 0
+            found[op.output] = max(0, left) // 2
     return found
 
 
@@ -238,14 +248,14 @@ def laid_at(
     limit, most = max(cells, room(graph, hardware) - kept), dict[str, int]()
     while True:
         draft = Draft(graph, hardware, frames=frames, most_scratch=most)
-        body = _body(regions, draft)
-        top, size, addresses = round_up(cells, WORD), cells, dict[Key, int]()
+        body = tuple(_steps(regions, draft))
+        top, size, begins = round_up(cells, WORD), cells, np.zeros(draft.numbers.count, dtype=int)
         for name, held in draft.held.items():
             if held.buffer.role == "scratch":
-                addresses[name, 0], size = top, max(size, top + nibbles(held.buffer))
-            else:
-                addresses[name, 0] = 0 if held.placed else at[name]
-        found = Laid(draft, body, size, cells, addresses)
+                begins[held.first], size = top, max(size, top + cells_of(held))
+            elif not held.placed:
+                begins[held.first] = at[name]
+        found = Laid(draft, body, size, cells, begins)
         if size <= limit:
             return found
         most |= _crowded(found, limit)
@@ -254,7 +264,7 @@ def laid_at(
 def load_of(regions: Sequence[Region], graph: Graph, hardware: Hardware) -> int:
     """Nibbles that ``regions`` hold at most; no scratch."""
     draft = Draft(graph, hardware, most_scratch={op.output: 0 for op in graph.operators})
-    blocks = to_place(draft, _body(regions, draft), keep_input=False)
+    blocks = to_place(draft, _steps(regions, draft), keep_input=False)
     return load(blocks.profiles, blocks.overlaps)
 
 

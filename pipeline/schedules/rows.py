@@ -6,7 +6,7 @@ reads all that a pixel needs before it writes that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -73,7 +73,7 @@ class Rows:
     whole: frozenset[str] = frozenset()
     pixels: Mapping[str, int] = field(default_factory=dict)
 
-    def steps(self, draft: Draft) -> list[Step]:
+    def steps(self, draft: Draft) -> Iterator[Step]:
         made = [step for step in self.order if not isinstance(step, Arrive)]
         alone = [s.op for s in made if isinstance(s, RowStep) and s.kind == "all"]
         plain = self.whole.union(*({*op.inputs, op.output} for op in alone))
@@ -91,18 +91,16 @@ class Rows:
                 last.setdefault(name, {}).update(dict.fromkeys(rows, number))
         for name in sorted(last.keys() - set(draft.home)):
             draft.hold_rows(name, name in plain)  # nothing but what is around it is read
-        found = list[Step]()
         for number, step in enumerate(self.order):
             if isinstance(step, Patches):
-                found += step.steps(draft)
+                yield from step.steps(draft)
                 continue
             dying = {
                 name: [row for row in rows if last[name][row] == number]
                 for name, rows in reads(step, draft.graph, draft.needs).items()
                 if name not in plain
             }
-            found.append(_step(draft, step, dying))
-        return found
+            yield _step(draft, step, dying)
 
 
 def _step(draft: Draft, step: RowStep | Arrive, dying: Mapping[str, Sequence[int]]) -> Step:
@@ -176,8 +174,8 @@ def _made(draft: Draft, op: Operator, row: int, dying: Mapping[str, Sequence[int
     out, over = draft.buffer(draft.home[op.output]), list[str]()
     for name, gap in over_dying(draft, op, row).items():
         source = draft.held[draft.home[name]]
-        under = [source.keys[each] for each in dying.get(name, ())]
-        made = draft.held[out.name].keys[row if draft.held[out.name].rows else 0]
+        under = [source.numbers[each] for each in dying.get(name, ())]
+        made = draft.held[out.name].numbers[row if draft.held[out.name].rows else 0]
         may = [MayOverlap(made, key, gap) for key in under if (made, key) not in draft.apart]
         draft.overlaps += may
         over += [name] if may else []

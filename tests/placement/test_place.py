@@ -2,12 +2,14 @@
 than the smallest there is.
 """
 
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import pytest
 
-from pipeline.placement.blocks import Block, Overlap, Place, Profile, load
+from pipeline.graph.tensor import IntArray
+from pipeline.placement.blocks import Block, Overlap, Profile, load
 from pipeline.placement.place import place
 from pipeline.placement.skyline import fill
 
@@ -33,28 +35,28 @@ def random_profile(rng: Rng, steps: int) -> Profile:
 
 def random_overlaps(rng: Rng, profiles: list[Profile]) -> list[Overlap]:
     """Draw overlaps of pairs where one part begins as another ends."""
-    every = [((n, m), part) for n, p in enumerate(profiles) for m, part in enumerate(p.parts)]
+    every = enumerate((n, part) for n, profile in enumerate(profiles) for part in profile.parts)
     return [
         Overlap(over, under, int(rng.integers(-4, 4)), below.size)
-        for (over, above), (under, below) in product(every, every)
-        if over[0] != under[0] and above.first == below.last and rng.random() < 0.6
+        for (over, (one, above)), (under, (other, below)) in product(every, repeat=2)
+        if one != other and above.first == below.last and rng.random() < 0.6
         if above.first < above.last or below.first < below.last  # not both ways
     ]
 
 
 def met(
-    profiles: list[Profile], overlaps: list[Overlap], addresses: tuple[int, ...]
-) -> list[Place]:
-    """Pairs of parts that share a cell at a time and may not, counted cell by cell."""
+    profiles: list[Profile], overlaps: list[Overlap], addresses: Sequence[int] | IntArray
+) -> list[int]:
+    """Parts that share a cell at a time and may not, counted cell by cell."""
     allowed = {(each.over, each.under): each for each in overlaps}
     wrong = []
-    every = [
-        ((n, m), addresses[n] + offset, part)
-        for n, p in enumerate(profiles)
-        for m, (offset, part) in enumerate(p.placed)
-    ]
-    for (one, a, x), (other, b, y) in product(every, every):
-        if one[0] >= other[0] or x.first > y.last or y.first > x.last:
+    every = enumerate(
+        (n, addresses[n] + offset, part)
+        for n, profile in enumerate(profiles)
+        for offset, part in profile.placed
+    )
+    for (one, (n, a, x)), (other, (m, b, y)) in product(every, repeat=2):
+        if n >= m or x.first > y.last or y.first > x.last:
             continue
         if (one, other) in allowed:
             low, high = allowed[one, other][2:]
@@ -63,8 +65,8 @@ def met(
             low, high = allowed[other, one][2:]
             bad = low < b - a < high
         else:
-            bad = bool(set(range(a, a + x.size)) & set(range(b, b + y.size)))
-        wrong += [one] * bad
+            bad = set(range(a, a + x.size)) & set(range(b, b + y.size))
+        wrong += [one] * bool(bad)
     return wrong
 
 
@@ -148,10 +150,10 @@ def test_no_more_effort_is_made_than_is_asked_for() -> None:
 def test_an_output_over_a_dying_input() -> None:
     """As large as the input, forwards: at its place; half as wide pixels: a little above, too."""
     both = [Profile((Block(8, 0, 1),)), Profile((Block(8, 1, 2),))]
-    assert place(both, [Overlap((1, 0), (0, 0), 0, 8)]).cells == 8
+    assert place(both, [Overlap(1, 0, 0, 8)]).cells == 8
     assert place(both).cells == 16
-    assert load(both, [Overlap((1, 0), (0, 0), -3, 8)]) == 11
-    assert place(both, [Overlap((1, 0), (0, 0), -3, 8)]).cells == 11
+    assert load(both, [Overlap(1, 0, -3, 8)]) == 11
+    assert place(both, [Overlap(1, 0, -3, 8)]).cells == 11
 
 
 def test_rows_in_one_piece_die_one_by_one() -> None:
@@ -177,6 +179,5 @@ def test_what_may_be_shared_lies_as_near_as_is_allowed() -> None:
     """An output of 3 cells may begin up to 2 after an input of 4: wholly in its place."""
     both = [Profile((Block(4, 0, 1),)), Profile((Block(3, 1, 2),))]
     for gap, shared in ((0, 3), (1, 3), (2, 3), (-2, 1), (-3, 0)):
-        overlap = Overlap((1, 0), (0, 0), gap, 4)
-        assert overlap.shared(both) == shared
+        overlap = Overlap(1, 0, gap, 4)
         assert place(both, [overlap]).cells == load(both, [overlap]) == 7 - shared

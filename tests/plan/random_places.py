@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.placement.blocks import Block, Interference, Profile
-from pipeline.placement.fit import first_fit
+from pipeline.placement.fit import NOWHERE, first_fit
 from pipeline.plan.vocabulary import Affine, Blocks, Buffer, Compute, Rows, Table, packed
 from tests.plan.mutations import Dice
 from tests.plan.reference import Footprint
@@ -88,9 +88,9 @@ def placed(draft: Draft, row: list[Action], feet: list[Footprint]) -> list[Actio
             size = each.extent[1] + loose * draft.pick(0, 0, 2, 4)
             blocks.append(Profile((Block(size, first, last),), min(each.bits // 4, 2)))
         served = draft.shuffled([*range(len(held))]) if draft.chance(0.7) else range(len(held))
-        bases = first_fit(blocks, Interference(blocks), served, {})
+        bases = first_fit(Interference(blocks), served, np.full(len(held), NOWHERE))
         for n, buffer in enumerate(held):
-            draft.buffers[buffer.name] = _moved(buffer, bases[n])
+            draft.buffers[buffer.name] = _moved(buffer, int(bases[n]))
     if draft.frames == 1 and draft.chance(0.4):
         _over_an_input(draft, row, lives)
     return row

@@ -12,7 +12,7 @@ from pipeline.plan.steps import touched
 from pipeline.plan.unrolled import unroll
 from pipeline.plan.vocabulary import Buffer, Compute, Loop, Move, Rows, Step, packed, whole
 from pipeline.schedules.draft import Held
-from pipeline.schedules.lifetimes import Life, lifetimes
+from pipeline.schedules.lifetimes import Life, Lives
 
 NAMES = "abcdef"
 
@@ -53,7 +53,7 @@ def within(rng: np.random.Generator, steps: tuple[Step, ...]) -> dict[str, Held]
     for name in NAMES:
         choice = sorted(around.get(name, ())) if name not in "ab" else []
         var = str(rng.choice(choice)) if choice and rng.random() < 0.6 else ""
-        found[name] = Held(buffer(name), var)
+        found[name] = Held(buffer(name), NAMES.index(name), var)
     return found
 
 
@@ -83,14 +83,17 @@ def test_what_is_needed_together_lives_together(seed: int) -> None:
     rng = np.random.default_rng(seed)
     steps = steps_of(rng, 2 if seed % 3 else 0, iter(f"i{n}" for n in range(99)))
     held = within(rng, steps)
-    lives = lifetimes(steps, held, [("a", 0)], [("b", 0)])
+    lives = Lives()
+    end = lives.walk(steps, held)
+    lives.add([0], Life(0, 0))
+    lives.add([1], Life(end, end))
     needed = intervals(steps, held)
     needed["a"] = needed["a"] or [(0, 0)]
     plain = not any(isinstance(step, Loop) for step in steps)
     for one, other in combinations(sorted(needed), 2):
-        if (other, 0) not in lives or not needed[one] or not needed[other]:
+        if not needed[one] or not needed[other]:
             continue
-        a, b = lives[one, 0], lives[other, 0]
+        a, b = lives[held[one].first], lives[held[other].first]
         together = a.first <= b.last and b.first <= a.last
         assert together or not meet(needed[one], needed[other])
         if plain and "b" not in (one, other):
@@ -102,13 +105,11 @@ def test_what_a_pass_alone_needs_dies_in_it() -> None:
         return Move(whole(buffer(one)), whole(buffer(other)))
 
     steps = (move("a", "b"), Loop("n", 3, (move("b", "c"), move("c", "d"), move("d", "e"))))
-    held = {name: Held(buffer(name)) for name in NAMES} | {"c": Held(buffer("c"), "n")}
-    lives = lifetimes(steps, held, [("a", 0)], [("e", 0)])
-    assert lives["a", 0] == Life(0, 1)
-    assert lives["b", 0] == Life(1, 6)  # all of the loop, which begins at 2 and ends at 6
-    assert lives["c", 0] == Life(3, 4)
-    assert lives["d", 0] == Life(2, 6)
-    assert lives["e", 0] == Life(2, 6)
+    held = {name: Held(buffer(name), n, "n" * (name == "c")) for n, name in enumerate(NAMES)}
+    lives = Lives()
+    assert lives.walk(steps, held) == 6 and 5 not in lives
+    # of b all of the loop, which begins at 2 and ends at 6
+    assert [*map(lives.__getitem__, range(5))] == [(1, 1), (1, 6), (3, 4), (2, 6), (2, 6)]
 
 
 def test_each_row_has_a_life_of_its_own() -> None:
@@ -116,10 +117,9 @@ def test_each_row_has_a_life_of_its_own() -> None:
     piece = whole(buffer("a"))
     first, second = (type(piece)("r", (low, 0), (size, 2)) for low, size in ((0, 1), (1, 2)))
     steps = (Move(piece, first), Move(piece, second), Move(second, piece))
-    held = {"r": Held(rows, rows=True), "a": Held(buffer("a"))}
-    lives = lifetimes(steps, held, [], [])
-    assert lives["r", 0] == Life(1, 1)
-    assert lives["r", 1] == lives["r", 2] == Life(2, 3)
+    held, lives = {"r": Held(rows, rows=True), "a": Held(buffer("a"), 3)}, Lives()
+    lives.walk(steps, held)
+    assert [*map(lives.__getitem__, range(3))] == [(1, 1), (2, 3), (2, 3)]
 
 
 def test_scratch_is_there_for_each_step_that_has_it() -> None:
@@ -128,9 +128,7 @@ def test_scratch_is_there_for_each_step_that_has_it() -> None:
     moves = Move(piece, whole(buffer("b")))
     with_scratch = Compute("op", whole(buffer("b")), (piece,), scratch=("s",))
     steps = (with_scratch, moves, with_scratch, Loop("n", 3, (moves, with_scratch)))
-    held = {name: Held(buffer(name)) for name in "ab"}
-    held["s"] = Held(replace(buffer("s"), tensor="", role="scratch"))
-    lives = lifetimes(steps, held, [], [])
-    assert {key: life for key, life in lives.items() if key[0] == "s"} == {
-        ("s", now): Life(now, now) for now in (1, 3, 6)
-    }
+    held, lives = {name: Held(buffer(name), n) for n, name in enumerate("ab")}, Lives()
+    held["s"] = Held(replace(buffer("s"), tensor="", role="scratch"), 2)
+    lives.walk(steps, held)
+    assert lives.often == {2: [1, 3, 6]} and 2 not in lives

@@ -166,12 +166,14 @@ def test_a_row_lies_no_further_up_than_its_kernel_bears(seed: int) -> None:
     draft = Draft(graph, hardware)
     regions = (rows.Given(graph.input), rows.Rows(order, whole, pixels))
     steps = [step for region in regions for step in region.steps(draft)]
-    made = {(s.out.buffer, s.out.lo[0]): s for s in steps if isinstance(s, Compute)}
+    made = {
+        draft.held[s.out.buffer].numbers[s.out.lo[0]]: s for s in steps if isinstance(s, Compute)
+    }
     assert draft.overlaps
     for over, under, gap in draft.overlaps:
         step = made[over]
         buffers = {piece.buffer: draft.buffer(piece.buffer) for piece in (step.out, *step.ins)}
-        tensor = draft.buffer(under[0]).tensor
+        (tensor,) = (h.buffer.tensor for h in draft.held.values() if under in h.numbers)
         form = replace(Form.of(step, buffers, graph), aside=True)
         bears = named(step.kernel, form, hardware).overlap(form, tensor)
         assert bears is not None and gap == bears, (step.op, step.kernel)

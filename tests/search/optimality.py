@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from ortools.sat.python import cp_model
 
-from pipeline.placement.blocks import Overlap, Profile, load
+from pipeline.graph.tensor import IntArray
+from pipeline.placement.blocks import Profiles, load
 from pipeline.placement.place import place
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lifetimes import to_place
@@ -107,24 +108,22 @@ def whole(view: View, most: int, placed: bool) -> int:
     return solver.least()
 
 
-def arena(profiles: Sequence[Profile], overlaps: Sequence[Overlap], most: int) -> int:
+def arena(profiles: Profiles, overlaps: IntArray, most: int) -> int:
     """The smallest for all profiles; nibbles."""
     solver = Solver(most)
-    at = [solver.address(profile.size, profile.align) for profile in profiles]
+    pairs = zip(profiles.size.tolist(), profiles.align.tolist(), strict=True)
+    at = [solver.address(size, align) for size, align in pairs]
     walls: dict[object, list[tuple[int, int]]] = {}
-    for over, under, low, high in overlaps:
+    for over, under, low, high in overlaps.tolist():
         walls.setdefault((over, under), []).append((low, high))
         walls.setdefault((under, over), []).append((-high, -low))
-    parts = [
-        ((n, m), offset, part)
-        for n, profile in enumerate(profiles)
-        for m, (offset, part) in enumerate(profile.placed)
-    ]
-    for (one, a, x), (other, b, y) in combinations(parts, 2):
-        if one[0] == other[0] or x.first > y.last or y.first > x.last:
+    columns = (profiles.owner, profiles.offset, profiles.cells, profiles.begin, profiles.end)
+    parts = enumerate(np.stack(columns, axis=1).tolist())
+    for (one, (n, a, x, begin, end)), (other, (m, b, y, first, last)) in combinations(parts, 2):
+        if n == m or begin > last or first > end:
             continue
-        above = at[one[0]] + a - at[other[0]] - b
-        for low, high in walls.get((one, other), [(-x.size, y.size)]):
+        above = at[n] + a - at[m] - b
+        for low, high in walls.get((one, other), [(-x, y)]):
             if low < high:
                 below = solver.model.new_bool_var("")
                 solver.model.add(above <= low).only_enforce_if(below)
@@ -148,8 +147,8 @@ def place_of(number: int) -> Gap:
     view = view_of(number)
     aligns = [1] * len(view.sizes)
     found = ordered(view, aligns)
-    profiles = profiles_of(view, aligns, found.order.tasks, found.over)
-    return Gap(found.cells, arena(profiles, (), found.cells))
+    profiles = Profiles(profiles_of(view, aligns, found.order.tasks, found.over))
+    return Gap(found.cells, arena(profiles, np.zeros((0, 4), np.int64), found.cells))
 
 
 def both_of(number: int) -> Gap:

@@ -1,7 +1,7 @@
 """Ordinary execution of any graph: against brute force, and against published peaks to the byte;
 and on abstract tasks the order with the least peak, and addresses: proofs, bounds and budgets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
@@ -11,9 +11,10 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
 from pipeline.placement.blocks import Block, Interference, Profile, load
-from pipeline.placement.fit import first_fit
+from pipeline.placement.fit import NOWHERE, first_fit
 from pipeline.placement.place import place
 from pipeline.placement.skyline import fill
 from pipeline.plan.cost import Cost, cost
@@ -219,10 +220,11 @@ def random_blocks(seed: int, number: int) -> list[Profile]:
     return [block(*map(int, each)) for each in zip(sizes, first, last, strict=True)]
 
 
-def apart(blocks: list[Profile], addresses: tuple[int, ...]) -> bool:
+def apart(blocks: list[Profile], addresses: Sequence[int] | IntArray) -> bool:
+    every = [(at, *each.parts[0]) for at, each in zip(addresses, blocks, strict=True)]
     return all(
-        a.first > b.last or b.first > a.last or x + a.size <= y or y + b.size <= x
-        for (a, x), (b, y) in combinations(list(zip(blocks, addresses, strict=True)), 2)
+        a > d or c > b or x + size <= y or y + other <= x
+        for (x, size, a, b), (y, other, c, d) in combinations(every, 2)
     )
 
 
@@ -230,7 +232,7 @@ def apart(blocks: list[Profile], addresses: tuple[int, ...]) -> bool:
 def test_packings_are_as_small_as_exhaustive_search_finds(seed: int) -> None:
     """By the skyline search also below the bound and where the bound cannot be met."""
     blocks = random_blocks(seed, 3 + seed % 7)
-    lives = [(b.size, b.first, b.last) for b in blocks]
+    lives = [b.parts[0] for b in blocks]
     found = place(blocks, effort=1_000_000)
     assert apart(blocks, found.addresses) and found.proved
     assert found.cells == max(a + b.size for a, b in zip(found.addresses, blocks, strict=True))
@@ -248,8 +250,7 @@ def test_where_first_fit_misses_the_bound_the_search_does_not() -> None:
     for seed in range(200):
         blocks = random_blocks(seed, 14)
         by_size = sorted(range(len(blocks)), key=lambda n: -blocks[n].size)
-        found = first_fit(blocks, Interference(blocks), by_size, {})
-        addresses = tuple(found[n] for n in range(len(blocks)))
+        addresses = first_fit(Interference(blocks), by_size, np.full(len(blocks), NOWHERE))
         assert apart(blocks, addresses)
         missed += max(a + b.size for a, b in zip(addresses, blocks, strict=True)) > load(blocks)
         assert place(blocks, effort=1_000_000).cells == load(blocks)

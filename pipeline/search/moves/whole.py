@@ -16,7 +16,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, scratch_bytes
-from pipeline.placement.blocks import WORD, Block, Profile, load, round_up
+from pipeline.placement.blocks import WORD, Block, Profile, Profiles, load, round_up
 from pipeline.placement.place import place
 from pipeline.plan.vocabulary import KEPT, Plan
 from pipeline.schedules.arriving import Arriving
@@ -113,7 +113,7 @@ def ordered(view: View, aligns: Sequence[int], extra: Sequence[Profile] = ()) ->
         if effort <= 0:
             complete = False
             break
-        profiles = [*profiles_of(view, aligns, tasks, over), *extra]
+        profiles = Profiles([*profiles_of(view, aligns, tasks, over), *extra])
         if load(profiles) > peak:
             continue
         placed = place(profiles, effort=effort // 2)
