@@ -23,19 +23,24 @@ from pipeline.kernels.work import END_BYTES, Counts, made, positions
 TAIL = 0.05
 """Share of a step's products that code for a last block of fewer pixels has to save."""
 
-CONVOLUTION_BYTES, DEPTHWISE_BYTES = 950, 1370
-"""Bytes of code that gathers and then multiplies some pixels, more than a cache of 1 KiB holds of
-it: means of keyword spotting's and visual wake words' layers."""
-
 MOST_TAPS_UNROLLED = 25
 """Most taps of a depthwise convolution whose sums stay in registers from tap to tap."""
 
 
 class Gathered(Fast):
-    """Kernel for pixels all of whose channels are made, side by side or each anywhere."""
+    """Kernel for pixels all of whose channels are made, side by side or each anywhere.
+
+    Attributes:
+        latest: pixels by which some of a row may be written later.
+        code: bytes that gather and then multiply some pixels, more than a cache of 1 KiB holds of
+            it: means of keyword spotting's and visual wake words' layers.
+    """
 
     latest: ClassVar[int] = 0
-    """Pixels by which some of a row may be written later."""
+    code: ClassVar[int] = 0
+
+    def loop_bytes(self, form: Form) -> int:
+        return int(self.code * self.table_passes(form))
 
     def overlap(self, form: Form, tensor: str) -> Gap | None:
         """As portable code: each pixel is written once its inputs are read, or later."""
@@ -56,7 +61,7 @@ class Gathered(Fast):
 
 class GatheredConvolution(Gathered, Widened):
     word = "gathered_conv2d"
-    latest = 3
+    latest, code = 3, 950
     takes = "convolutions of one group, two or more channels at once, over their input or anywhere"
 
     def can(self, form: Form) -> bool:
@@ -69,9 +74,6 @@ class GatheredConvolution(Gathered, Widened):
             and in_any_order(replace(form, aside=False))
             and (not form.aside or form.out.extents[0] == 1)
         )
-
-    def loop_bytes(self, form: Form) -> int:
-        return CONVOLUTION_BYTES * self.table_passes(form)
 
     def together(self, form: Form) -> int:
         return pixels_together(self.pixels(form))
@@ -105,6 +107,7 @@ class GatheredDepthwise(Gathered):
     """Four channels of a pixel at a time, whose sums lie beside until all of them are there."""
 
     word = "gathered_depthwise"
+    code = 1370
     takes = (
         f"depthwise convolutions, {LANES} or more channels at once, over their input or anywhere"
     )
@@ -134,9 +137,6 @@ class GatheredDepthwise(Gathered):
     def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
         """Once for two pixels."""
         return -(-self.pixels(form) // 2)
-
-    def loop_bytes(self, form: Form) -> int:
-        return DEPTHWISE_BYTES * self.table_passes(form)
 
     def scratch_bytes(self, form: Form) -> int:
         """Outputs of two pixels, and their inputs where they may be torn."""
@@ -183,12 +183,8 @@ def torn(form: Form, tensor: str) -> bool:
 def in_any_order(form: Form) -> bool:
     """All channels of some pixels, side by side or anywhere, where these lie over what they are
     made of, or anywhere: other kernels are a little faster, but take none of that."""
-    return not form.aside and (anywhere(form) or (bool(form.overlaps) and whole_pixels(form)))
-
-
-def anywhere(form: Form) -> bool:
-    """All channels of some pixels, side by side or anywhere, some of which no strides lead to."""
-    return any(part.spread == "table" for part in form.parts.values()) and whole_pixels(form)
+    anywhere = any(part.spread == "table" for part in form.parts.values())
+    return not form.aside and (anywhere or bool(form.overlaps)) and whole_pixels(form)
 
 
 def whole_pixels(form: Form) -> bool:
