@@ -37,7 +37,7 @@ from pipeline.importers.onnx_file import FileNode, OnnxFile, read
 from pipeline.importers.onnx_front import checked, without_idle
 from pipeline.importers.onnx_names import shown
 from pipeline.importers.quantizations import completed, quantizations
-from pipeline.importers.unsupported import unsupported
+from pipeline.importers.unsupported import lacking, unsupported
 
 INPUT = "input"
 
@@ -145,6 +145,10 @@ def _walked(
             builder.given[source.tensor] = PIXEL
         builder.label = "range"
         items[file.input] = builder.function(source, Composed.of("affine", (high - low) / 255, low))
+    known = {"Constant", *OPERATORS, *FOLDS}
+    others = [(shown(n.operator), n.where) for n in file.nodes if n.operator not in known]
+    if others:
+        raise lacking([(name, f"{where}: the operator {name} is") for name, where in others])
     for node in file.nodes:
         builder.here, builder.label = node.where, node.label
         _take(builder, node, items, file.opset)

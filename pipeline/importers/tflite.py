@@ -27,7 +27,6 @@ from pipeline.importers.base import Imported, increasing
 from pipeline.importers.tflite_builder import Builder
 from pipeline.importers.tflite_model import FileModel, printable
 from pipeline.importers.tflite_operator import Entry
-from pipeline.importers.unsupported import unsupported
 
 if TYPE_CHECKING:  # it needs PyTorch, whose import takes seconds
     from pipeline.importers.float_graph import FloatGraph
@@ -98,7 +97,9 @@ def _graph(name: str, model: FileModel) -> Graph:
             build.input = build.target(given, ("INT8", "UINT8")).name
         except ThimbleError as error:
             raise ThimbleError(f"the model's input: {error}") from None
-    for index in _needed(model, result.index):
+    needed = list(_needed(model, result.index))
+    model.known(needed, ENTRIES)
+    for index in needed:
         _add(build, model, index)
     if not build.output:
         build.output = build.source(result, ("INT8", "UINT8")).name
@@ -125,8 +126,6 @@ def _add(build: Builder, model: FileModel, index: int) -> None:
     kind = model.operator(index)[0]
     where = f"operator {index}, {kind}"
     try:
-        if kind not in ENTRIES:
-            raise ThimbleError(unsupported(kind))
         node = model.node(index)
         where += f" (makes {', '.join(tensor.name for tensor in node.outputs[:2])})"
         ENTRIES[kind].build(build, node, ENTRIES[kind].values(node))

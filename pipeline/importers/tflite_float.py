@@ -7,7 +7,7 @@ rename elements. Weights of 8 bits and of float16 keep their values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -23,7 +23,6 @@ from pipeline.importers.tflite_model import FileModel, FileTensor, Node
 from pipeline.importers.tflite_operator import Entry, Options, axis_of
 from pipeline.importers.tflite_pooling import reduced_axes
 from pipeline.importers.tflite_slices import numbers, parts, sliced
-from pipeline.importers.unsupported import unsupported
 
 OPSET = 13
 
@@ -364,7 +363,7 @@ FIELDS = {
 """Options of operators that have other ones, or none, where integers are computed."""
 
 
-def translated(model: FileModel, needed: Iterable[int], entries: Mapping[str, Entry]) -> OnnxFile:
+def translated(model: FileModel, needed: Sequence[int], entries: Mapping[str, Entry]) -> OnnxFile:
     """Tell the operators ``needed`` in ONNX's; ``entries`` know their options.
 
     Raises:
@@ -377,12 +376,11 @@ def translated(model: FileModel, needed: Iterable[int], entries: Mapping[str, En
             f"the input {source.name} is {source.type.lower()} of {list(source.dims)}: float32, a "
             "batch of 1 and up to four axes are supported"
         )
+    model.known(needed, OPERATORS)
     for index in needed:
         kind = model.operator(index)[0]
         to.where = f"operator {index}, {kind}"
         try:
-            if kind not in OPERATORS:
-                raise ThimbleError(unsupported(kind))
             node = model.node(index)
             to.label = node.outputs[0].name
             entry = Entry(lambda *_: None, *FIELDS[kind]) if kind in FIELDS else entries.get(kind)

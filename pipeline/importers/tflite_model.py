@@ -5,7 +5,7 @@ Field numbers follow TensorFlow's schema.fbs; tensors are read when an operator 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from math import isfinite, prod
@@ -18,6 +18,7 @@ from tflite.TensorType import TensorType
 from pipeline.errors import ThimbleError
 from pipeline.importers import tflite_flatbuffer as flatbuffer
 from pipeline.importers.tflite_flatbuffer import Table
+from pipeline.importers.unsupported import lacking
 
 MOST_ELEMENTS = 1 << 26
 """Most elements of one tensor; no microcontroller's network has more."""
@@ -156,6 +157,12 @@ class FileModel:
         if name == "CUSTOM":
             name = f"custom operator {printable(code.text(1))}"
         return name, table.numbers(1, "i4", 1024), table.numbers(2, "i4", 1024)
+
+    def known(self, needed: Iterable[int], kinds: Container[str]) -> None:
+        """Raises ThimbleError: operators among those ``needed`` are of other ``kinds``."""
+        named = ((self.operator(index)[0], index) for index in needed)
+        if found := [(kind, f"operator {n}, {kind}:") for kind, n in named if kind not in kinds]:
+            raise lacking(found)
 
     def node(self, index: int) -> Node:
         kind, inputs, outputs = self.operator(index)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
+from pipeline.errors import ThimbleError
+
 DOCS = "docs/importing.md"
 
 LABELS = "end the network with what it is taken of: the label is the same"
@@ -55,3 +60,26 @@ def instead(name: str) -> str:
 def unsupported(name: str) -> str:
     """Say ``not supported``, and what to do instead, or where all that is supported is listed."""
     return f"not supported; {instead(name) or f'{DOCS} lists what is'}"
+
+
+def lacking(found: Sequence[tuple[str, str]]) -> ThimbleError:
+    """Refuse a network for all operators that nothing here knows.
+
+    Args:
+        found: each one's name, and where it is, ending in a colon or a few words, in order.
+    """
+    first, kinds = dict(reversed(found)), Counter(name for name, _ in found)
+    if len(kinds) == 1:
+        ((name, count),) = kinds.items()
+        times = f" ({count} times)" if count > 1 else ""
+        return ThimbleError(f"{first[name]} {unsupported(name)}{times}")
+    places = {
+        name: where.partition(":")[0].removesuffix(f", {name}") for name, where in found[::-1]
+    }
+    each = (
+        f"{name} ({f'{count} times, first ' if count > 1 else ''}{places[name]})"
+        for name, count in kinds.items()
+    )
+    advice = dict.fromkeys([*filter(None, map(instead, kinds)), f"{DOCS} lists what is"])
+    listed = f"{', '.join(each)}; {'; '.join(advice)}"
+    return ThimbleError(f"operators that are not supported: {listed}")

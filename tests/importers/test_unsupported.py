@@ -3,6 +3,7 @@ docs/importing.md does."""
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ from torch.nn import functional as F
 
 from pipeline.errors import ThimbleError
 from pipeline.importers import onnx, torch_operators
+from pipeline.importers.tflite import TFLite
 from pipeline.importers.torch_export import exported
 from pipeline.importers.unsupported import DOCS, INSTEAD
 from tests.importers.docs import ONNX, PAGE, TORCH, current, names
 from tests.importers.onnx_models import N, imported, model, parsed, weights
+from tests.importers.tflite_writer import Writer
 from tests.importers.torch_modules import Of
 from tests.tiers import quick
 
@@ -142,6 +145,21 @@ ATTRIBUTES: dict[str, dict[str, Any]] = {
     "LSTM": {"activations": ["Tanh", "Sigmoid"]}, "If": BODY, "Loop": BODY
 }  # fmt: skip
 OPERATORS = ["LSTM", "GRU", "RNN", "Attention", "If", "Loop", "ConvTranspose"]
+
+
+def test_all_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
+    net = Writer()
+    x, *more = (net.tensor((1, 4), 0.1, 0) for _ in range(5))
+    for kind, one, two in zip(["GELU", "ARG_MAX", "GELU"], [x, *more], more, strict=False):
+        net.operator(kind, [one], [two])
+    (tmp_path / "net.tflite").write_bytes(net.content([x], [more[2]]))
+    with pytest.raises(ThimbleError) as caught:
+        TFLite(str(tmp_path / "net.tflite")).graph()
+    said = str(caught.value).partition(": ")[2]
+    assert said == (
+        "operators that are not supported: GELU (2 times, first operator 0), ARG_MAX (operator 1); "
+        f"{INSTEAD['argmax']}; docs/importing.md lists what is"
+    )
 
 
 @pytest.mark.parametrize("source", ["a", "w"])
