@@ -161,7 +161,7 @@ def references(graph: Graph, plan: Plan, images: Array) -> IntArray:
 
 
 def difference(found: Mapping[str, Any]) -> str:
-    """In one line, how many of how many images have another answer than the reference; or ""."""
+    """Say in one line how many images of how many differ from the reference; "" for none."""
     said = [
         f"{found[f'mismatches_{where}']:,} of {found[f'images_{where}']:,} images {name}"
         for where, name in (("device", "on the device"), ("host", "in the native program"))

@@ -20,7 +20,7 @@ from pipeline.errors import ThimbleError
 Shape = tuple[int, ...]
 Interval = tuple[float, float]
 Evaluate = Callable[[int, list[torch.Tensor]], torch.Tensor]
-"""From a node's number and its inputs (n, *shape) to its output."""
+"""Function of a node's number and its inputs (n, *shape) that returns the node's output."""
 
 LARGEST = 1 << 22
 """Elements of an activation: VGG16 has 3,211,264 in its largest, a damaged file may claim more."""

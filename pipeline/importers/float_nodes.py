@@ -311,8 +311,10 @@ class Reshaped(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rearranged(Node):
-    """As the integer graph's ``Rearrange``: index ``o[axes[d]] // repeats[d] * steps[d] +
-    starts[d]`` along each input axis d; ``extents`` are the output's."""
+    """Elements in another order, as the integer graph's ``Rearrange`` has them.
+
+    The index along input axis d is ``o[axes[d]] // repeats[d] * steps[d] + starts[d]``;
+    ``extents`` are the output's."""
 
     extents: Shape
     axes: Shape

@@ -43,7 +43,7 @@ class Draft:
         return found
 
     def edited(self, edit: Mapping[str, list[Node]]) -> Draft:
-        """With other nodes in place of those with these outputs, and without what is dead then."""
+        """Replace the nodes with these outputs by others, and leave out what is dead then."""
         made = [each for node in self.nodes for each in edit.get(node.output, [node])]
         needed, alive = {self.output}, []
         for node in reversed(made):

@@ -46,7 +46,7 @@ FUNCTIONS: Mapping[str, Callable[..., Real]] = {
     "maximum": torch.maximum,
     "minimum": torch.minimum,
 }
-"""By name; arguments are earlier results, then constants."""
+"""Functions by name; their arguments are earlier results, then constants."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ PROBABILITY = Affine(1 / 256, -128)
 """Quantization of the integer softmax's output."""
 WEIGHT_LIMIT = 127
 ABOVE = 1 + 2.0**-20
-"""By how much an output's scale is at least above the step of the sums that it is made from."""
+"""Least ratio of an output's scale to the step of the sums that it is made from."""
 ADD_SHIFT = 20
 
 
@@ -137,8 +137,8 @@ def stored_limits(clip: Interval | None, affine: Affine) -> tuple[int, int] | No
 
 
 def lookup_table(body: Composed, source: Affine, target: Affine) -> tuple[int, ...]:
-    """For q = -128 … 127: round(body(s (q - z)) / s') + z', clipped; halves to even, as ONNX has
-    it. NaN, such as a logarithm's, becomes the real value 0."""
+    """Return round(body(s (q - z)) / s') + z' for q = -128 … 127, clipped; halves go to even, as in
+    ONNX. NaN, such as a logarithm's, becomes the real value 0."""
     real = source.scale * (torch.arange(-128, 128, dtype=torch.float64) - source.zero_point)
     result = torch.nan_to_num(body(real), nan=0.0, posinf=1e30, neginf=-1e30)
     stored = torch.round(result / target.scale) + target.zero_point

@@ -43,7 +43,7 @@ def quantization(
 
 
 def quantize(call: Call) -> Item:
-    """To integers, of an activation; a weight quantized in the file is computed at once."""
+    """Quantize an activation; a weight that the file quantizes is computed at once."""
     named = call.integer("output_dtype", TensorProto.UINT8) or TensorProto.UINT8
     if named not in (TensorProto.UINT8, TensorProto.INT8):
         raise call.refuse(f"its output_dtype {named} is not int8 or uint8")

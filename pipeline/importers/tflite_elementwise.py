@@ -99,7 +99,7 @@ def extreme(choose: Rule) -> Callable[[Builder, Node, Options], None]:
 
 
 def _factors(node: Node) -> tuple[tuple[FixedPoint, FixedPoint], FixedPoint]:
-    """For both operands and their sum, all below 1."""
+    """Return the factors of both operands and of their sum, all below 1."""
     a, b, out = (tensor.scale for tensor in (node.input(0), node.input(1), node.output))
     twice = 2 * max(a, b)
     total = twice / ((1 << LEFT_SHIFT) * out)

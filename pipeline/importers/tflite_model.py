@@ -235,7 +235,7 @@ _SPECIAL = "\\\"'`*?<>&"
 
 
 def printable(text: str) -> str:
-    """For messages, reports and C: plain characters, at most 60 of them."""
+    """Return plain characters for messages, reports and C, at most 60 of them."""
     clean = "".join(
         c if c.isascii() and c.isprintable() and c not in _SPECIAL else "_" for c in text
     )

@@ -82,7 +82,7 @@ def stored(value: float, target: FileTensor) -> int:
 
 
 def rounded(value: float) -> int:
-    """To nearest, halves away from zero, of a value that fits 32 bits."""
+    """Round to nearest, halves away from zero, a value that fits 32 bits."""
     if not abs(value) < 1 << 31:
         raise ThimbleError(f"a bound of {value} steps of the scale does not fit 32 bits")
     return floor(value + 0.5) if value >= 0 else -floor(0.5 - value)

@@ -91,7 +91,7 @@ class TorchModel(Model):
 
     @property
     def outputs(self) -> int:
-        """As many as it gives for an input of zeros."""
+        """Return how many outputs the network has for an input of zeros."""
         return int(self._tried(self.build().eval())[0].numel())
 
     def as_chain(self, network: nn.Module) -> nn.Sequential:

@@ -53,7 +53,7 @@ def is_part(node: FxNode) -> bool:
 
 
 def operator_name(node: FxNode) -> str:
-    """As the user's program has it, before it was taken apart; ``relu`` of ``relu_``, too."""
+    """Return the name in the user's program, before it was taken apart; ``relu`` for ``relu_``."""
     target = str((node.meta.get("from_node") or [node])[0].target)
     return target.removeprefix("aten.").rpartition(".")[0].rstrip("_") or target
 

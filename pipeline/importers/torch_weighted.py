@@ -76,7 +76,7 @@ def _convolved(
 
 
 def four(padding: Sequence[int]) -> Padding:
-    """On all sides, from one or two numbers for both sides, or all four."""
+    """Return the padding of all sides from one or two numbers for both sides, or all four."""
     if len(padding) == 4:
         return padding[0], padding[1], padding[2], padding[3]
     rows, columns = pair(padding)

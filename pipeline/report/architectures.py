@@ -51,7 +51,7 @@ def figure(search: Mapping[str, Any]) -> Figure | None:
 
 
 def unbeaten(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """By memory, those with less error than all that take no more of it."""
+    """Select the points with less error than all that take no more memory, by memory."""
     found: list[tuple[float, float]] = []
     for memory, error in sorted(points):
         if not found or error < found[-1][1]:

@@ -94,7 +94,7 @@ def _figures(found: Mapping[str, Any], ran: bool, weights: Mapping[str, float]) 
 
 
 def _where(weights: Mapping[str, float]) -> str:
-    """In which memory; how much in each, where there are several."""
+    """Say in which memory weights are; how much in each, where there are several."""
     said = [
         (f"{number(size)} B " if len(weights) > 1 else "")
         + f"{'on' if name == 'card' else 'in'} {memory(name)}"

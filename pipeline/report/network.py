@@ -50,7 +50,7 @@ def layers(
     schedule: Mapping[str, Any],
     metrics: Mapping[str, Any],
 ) -> tuple[Layer, ...]:
-    """In the order of the graph. ``schedule``, ``metrics``: the content of these files."""
+    """Return the layers in the graph's order; ``schedule``, ``metrics``: content of these files."""
     cycles = {row["layer"]: row["cycles"] for row in metrics.get("layers", ())}
     whole = sum(cycles.values()) or graph.macs or 1
     largest = max(graph.tensors[op.output].bytes for op in graph.operators)

@@ -32,7 +32,7 @@ class Repeated:
 
 
 def repeated(jobs: Sequence[Job]) -> list[Repeated]:
-    """In the order that they were asked for; none where no two jobs differ by their seed alone."""
+    """Return jobs that differ by their seed alone, in the order in which they were asked for."""
     found: dict[tuple[str, ...], list[Job]] = {}
     for job in jobs:
         words = (str(word) for word in job.get("overrides", ()))

@@ -20,7 +20,7 @@ INK, LINE, PAPER, PEAK = (
 SERIES = tuple(palette.ALL[name].light for name in palette.SERIES)
 """Colours of things that are compared, in order."""
 TIME = tuple(palette.TIME[name].light for name in ("compute", "read", "write"))
-"""By the kinds of ``timing.bars``."""
+"""Colours of the kinds of ``timing.bars``."""
 
 matplotlib.rcParams.update(
     {

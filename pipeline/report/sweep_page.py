@@ -101,7 +101,7 @@ def why(job: Job) -> str:
 
 
 def link(folder: Path, run: Path) -> str:
-    """From the sweep's page to the job's own, if there is one."""
+    """Return the link from the sweep's page to the job's own; "" if there is none."""
     pages = (run / name for name in ("report.html", "plan.html"))
     found = next((page for page in pages if page.is_file()), None)
     return Path(os.path.relpath(found, folder)).as_posix() if found else ""

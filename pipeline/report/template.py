@@ -48,5 +48,5 @@ def broken(name: str) -> Markup:
 
 
 def embedded(content: Mapping[str, Any]) -> str:
-    """As JSON that may stand in a page."""
+    """Return JSON that may stand in a page."""
     return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")

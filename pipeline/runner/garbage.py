@@ -9,7 +9,7 @@ import gc
 
 
 def collect() -> None:
-    """From now on, and not among what is there already."""
+    """Collect garbage from now on, and not among what is there already."""
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

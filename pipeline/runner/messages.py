@@ -15,7 +15,7 @@ from pipeline.errors import ThimbleError
 from pipeline.runner.schema import composed
 
 UNKNOWN_KEY = re.compile(r"Could not override '([^']+)'|full_key: (\S+)")
-"""In a message that says that a key is ``not in`` something, or that there is ``No match``."""
+"""Key in a message that it is ``not in`` something, or that there is ``No match``."""
 
 
 def explain(error: BaseException) -> str | None:

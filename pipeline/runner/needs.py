@@ -15,7 +15,7 @@ from pipeline.errors import ThimbleError
 from pipeline.home import STAGES, no_later
 
 HEADERS = {"avr": "avr/io.h", "cortex_m": "string.h", "host": "string.h"}
-"""By ``hardware.core``: what the C library's package has and the compiler's has not."""
+"""Header of the C library's package that the compiler's has not, by ``hardware.core``."""
 
 SIMAVR = ("libsimavr-dev libelf-dev", "runs AVR firmware")
 SIMULATORS = {

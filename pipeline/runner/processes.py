@@ -23,8 +23,8 @@ from pipeline.patience import ENOUGH, RUNNING
 from pipeline.runner.code import Code, edited
 
 TURN = "THIMBLE_TURN"
-"""In a stage's environment: its turn comes with a line on standard input, which says what else its
-environment has; without one it is not needed."""
+"""Variable in a stage's environment: its turn comes with a line on standard input, which says what
+else its environment has; without one it is not needed."""
 
 KEPT = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1099511627776:glibc.malloc.hugetlb=1"
 """Memory that is freed stays the process', in huge pages. By default the C library gives large

@@ -33,7 +33,7 @@ Hardware = structured(hardware.Hardware)
 
 @dataclass
 class Target:
-    """Where the firmware runs.
+    """Place where the firmware runs.
 
     Attributes:
         images: test images that run, the first ones.

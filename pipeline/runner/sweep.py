@@ -21,7 +21,7 @@ from pipeline.tracking.checkout import code_version
 from pipeline.tracking.entry import Entry
 
 ABOUT = "sweep.json"
-"""In the sweep's folder: what it was started with."""
+"""File in the sweep's folder: what it was started with."""
 
 NOT_STARTED = "not started"
 """The ``status`` of a job that the sweep ended before; the same command goes on with it."""

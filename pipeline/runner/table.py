@@ -38,9 +38,9 @@ FILE_WIDTH = 160
 """Columns of the table where there is no terminal to say how many it has."""
 
 SEARCH = "search.json"
-"""In the folder of a search: of each network drawn its ``overrides``, the ``bytes`` of activations
-of each strategy that fits, the ``validation`` after each of its ``rungs``, and whether it
-``survives``; the names of all ``strategies``."""
+"""File in the folder of a search: of each network drawn its ``overrides``, the ``bytes`` of
+activations of each strategy that fits, the ``validation`` after each of its ``rungs``, and whether
+it ``survives``; the names of all ``strategies``."""
 
 
 def keep(folder: Path, result: Mapping[str, Any], figure: Mapping[str, Any] | None) -> list[Path]:

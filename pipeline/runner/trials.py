@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # it takes half a second
     from optuna.samplers import BaseSampler
 
 RESULTS = "optimization_results.yaml"
-"""In the sweep's folder, in the form of Hydra's own plugin for Optuna: the best trials."""
+"""File in the sweep's folder with the best trials, as Hydra's own plugin for Optuna writes it."""
 
 STUBBORN = 20
 """Known trials in a row that a sampler may ask for; the next ones are drawn at random."""

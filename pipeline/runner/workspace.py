@@ -158,4 +158,4 @@ def forget(folder: Path) -> None:
 
 REPORTS = ("dvc.lock", "result.json", FILE, PATCH, "README.txt")
 LOG = ".stages"
-"""In a workspace: what each stage that really ran reported, and the logs."""
+"""Folder in a workspace: what each stage that really ran reported, and the logs."""

@@ -37,13 +37,13 @@ SBC_R29_R1, SBCI_R29_0 = 0x09D1, 0x40D0
 
 
 IN_SREG, CLI, OUT_SREG = 0xB60F, 0x94F8, 0xBE0F
-"""With r0."""
+"""Instructions that save, clear and restore interrupts, with r0."""
 
 
 @dataclass(frozen=True)
 class State:
-    """At an instruction: bytes pushed since entry; the depths Y's halves point at, if known; and
-    the halves that have been pushed, as (depth, what it points at)."""
+    """State at an instruction: bytes pushed since entry; the depths Y's halves point at, if known;
+    and the halves that have been pushed, as (depth, what it points at)."""
 
     depth: int = 0
     y_low: int | None = None
@@ -243,7 +243,7 @@ def _out(register: int, io: int) -> int:
 
 
 def _raised(low: int, first: int, second: int) -> tuple[int, int]:
-    """By how much the registers from ``low`` on grow, and in how many instructions; 0: not."""
+    """Return by how much the registers from ``low`` on grow, in how many instructions; 0: not."""
     if first & 0xFF00 == 0x9600 and 24 + (first >> 3 & 6) == low:  # adiw
         return first >> 2 & 0x30 | first & 0xF, 1
     subi, sbci = 0x5000 | (low & 0xF) << 4, 0x4000 | (low + 1 & 0xF) << 4

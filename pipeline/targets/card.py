@@ -53,9 +53,9 @@ def cycles(hardware: Hardware) -> tuple[int, ...]:
 
 
 def flags(hardware: Hardware, tick_ns: int) -> tuple[str, ...]:
-    """For the compiler: ticks of a simulated core's timer that a card's command and each of its
-    blocks take. The core counts an instruction a nanosecond, so that a cycle of the board's clock
-    is one: an instruction a cycle. And the lines of its data cache.
+    """Return the compiler's flags for a card: ticks of a simulated core's timer that a command and
+    each of its blocks take, and the lines of the data cache. The core counts an instruction a
+    nanosecond, so that a cycle of the board's clock is an instruction.
     """
     if not hardware.card.bytes:
         return ()

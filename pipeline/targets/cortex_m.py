@@ -1,4 +1,4 @@
-"""From generated C to a firmware for a simulated Cortex-M whose memory is known.
+"""Build firmware for a simulated Cortex-M, whose memory is known, from generated C.
 
 The program is placed as ``firmware/ports/cortex_m/link.ld`` says: code in flash; in RAM the stack
 lies below the statics, so that a stack too deep leaves the RAM instead of running into data. It is

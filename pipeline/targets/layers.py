@@ -29,7 +29,7 @@ class Layers:
 
     @classmethod
     def of(cls, steps: Mapping[str, Any]) -> Layers:
-        """From the content of ``steps.json``: what nn_feed does, and of nn_invoke each call."""
+        """Read the content of ``steps.json``: what nn_feed does, and of nn_invoke each call."""
         if not steps:
             return cls()
         names = tuple(dict.fromkeys((steps["feed"], *steps["invoke"], REST)))

@@ -56,7 +56,7 @@ MACHINES = {
     "cortex-m7": _plain("mps2-an500", 0x60000000),
     "cortex-m33": Machine("mps2-an505", 0x10000000, 0x38000000, 0x50000000, 50, 0x80000000),
 }
-"""By ``hardware.cpu``. The Cortex-M33 starts in its secure state, at secure addresses."""
+"""Machines by ``hardware.cpu``. The Cortex-M33 starts in secure state, at secure addresses."""
 
 
 def machine(hardware: Hardware) -> Machine:

@@ -66,13 +66,13 @@ class Predictor:
 
     @classmethod
     def build(cls, graph: Graph, plan: Plan, hardware: Hardware, threads: int = 1) -> Predictor:
-        """For a graph and a plan of it, generated for ``hardware``."""
+        """Build a predictor of a graph and a plan of it, generated for ``hardware``."""
         return cls(generate(graph, plan, hardware, {}), graph, threads)
 
     @classmethod
     def of(cls, run_dir: str | Path, threads: int = 1) -> Predictor:
-        """For what a run generated, whatever board it is for. ``run_dir`` is the folder that the
-        run printed (``run_dir`` in its JSON)."""
+        """Build a predictor of what a run generated, whatever board it is for. ``run_dir`` is the
+        folder that the run printed (``run_dir`` in its JSON)."""
         folder = Path(run_dir)
         return cls(generated(folder), Graph.load(folder), threads)
 

@@ -70,7 +70,7 @@ CORES = {
     "cortex-m33": Core("cortex_m33_timing.h", (1, 2, 3)),
     "cortex-m7": Core("cortex_m7_timing.h", (0, 1, 2), paired=(0, 0, 0.5), unaligned=0),
 }  # fmt: skip
-"""By ``hardware.cpu``."""
+"""Cores by ``hardware.cpu``."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ Functions = Mapping[str, tuple[int, int]]
 
 
 def ordered(functions: Functions) -> list[str]:
-    """By address, which the plugin wants; of those at one place one."""
+    """Sort functions by address, as the plugin wants them; of those at one place take one."""
     names = {place: name for name, place in functions.items() if place[1]}
     return [names[place] for place in sorted(names)]
 

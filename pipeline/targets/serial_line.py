@@ -23,7 +23,7 @@ ATTEMPTS = 30
 SILENCES = 7
 """Attempts without any answer; damaged ones come at once, and cost less."""
 PATIENCE_S = 5.0
-"""For an answer; after each silence twice as long."""
+"""Time to wait for an answer; after each silence twice as long."""
 
 READ_BYTES = 4096
 NOT_WHOLE = (Status.TRUNCATED, Status.OVERSIZED, Status.BAD_CRC, Status.UNKNOWN)

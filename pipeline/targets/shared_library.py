@@ -28,7 +28,7 @@ CALLS = "predict.c"
 """Source of many inferences in one call, in firmware/ports/library."""
 
 FEWEST_IMAGES = 16
-"""For a thread to be worth its start."""
+"""Fewest images for which a thread is worth its start."""
 
 
 def command(source: str, *flags: str) -> list[str]:

@@ -168,8 +168,8 @@ class Chip:
         return Exchange(reply, of_steps, of_functions, *values)
 
     def infer(self, payload: bytes, first_bytes: int = 0) -> tuple[protocol.Reply, Exchange, int]:
-        """As ``ask``; also the cycles until ``first_bytes`` of the payload have come, and what they
-        make possible is done."""
+        """Do as ``ask``, and count the cycles until ``first_bytes`` of the payload have come and
+        what they make possible is done."""
         waits = protocol.waits(len(payload), self._wait_bytes)
         ends = sorted({*waits, *([first_bytes] if first_bytes else [])})
         *begun, rest = protocol.pieces(Command.INFER, payload, ends)

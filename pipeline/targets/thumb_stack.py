@@ -48,7 +48,7 @@ class Listing:
 
     @classmethod
     def parse(cls, text: str) -> Listing:
-        """From ``objdump -d --no-show-raw-insn``."""
+        """Read the output of ``objdump -d --no-show-raw-insn``."""
         found = cls()
         lines = []
         for line in text.splitlines():

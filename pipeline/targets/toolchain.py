@@ -1,4 +1,4 @@
-"""From a folder of generated C to a firmware whose memory is known: compiled, linked, sized.
+"""Compile, link and size a folder of generated C: firmware whose memory is known.
 
 Equal sources, options and compiler give equal bytes: sources are compiled by relative name, each
 to an object of its own name, without debug information or build id.

@@ -14,7 +14,7 @@ from pipeline.timing.simulate import Timeline
 from pipeline.timing.unroll import Times
 
 MOST_BARS = 40_000
-"""In one page; a browser draws so many while one drags."""
+"""Bars in one page; a browser draws so many while one drags."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Bars:
     busy_us: Times
 
     def content(self) -> dict[str, Any]:
-        """As plain values, times in whole microseconds."""
+        """Return plain values, times in whole microseconds."""
         return {
             "name": self.track,
             "start": self.start_us.round().astype(int).tolist(),

@@ -27,7 +27,7 @@ def years_half(gb_a_day: float, card_gb: float, cycles: float) -> float | None:
 
 
 def energy_pct(wh: tuple[float, float], seconds: tuple[float, float]) -> float:
-    """By how much the second run's energy exceeds the first's."""
+    """Return by how many percent the second run's energy exceeds the first's."""
     return 100 * (wh[1] / wh[0] - 1)
 
 

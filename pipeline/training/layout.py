@@ -1,4 +1,4 @@
-"""In which order images lie in memory while a network is trained."""
+"""Order of images in memory while a network is trained."""
 
 from __future__ import annotations
 

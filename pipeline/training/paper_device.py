@@ -179,5 +179,5 @@ def _corrected(epoch: Epoch) -> F32:
 
 
 def engine(chain: Chain, device: str, threads: int) -> Engine:
-    """For ``cpu``, or a device of PyTorch's."""
+    """Return the engine for ``cpu``, or for a device of PyTorch's."""
     return Stacked(chain, device) if device != "cpu" else Cores(paper_kernel.build(chain), threads)

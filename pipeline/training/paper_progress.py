@@ -11,7 +11,7 @@ from pipeline.training.progress import PLAIN_LINES
 
 @dataclass(frozen=True)
 class Steps:
-    """To standard error: one line that changes on a terminal, some lines a phase elsewhere.
+    """Show progress on standard error: a line that changes on a terminal, else some lines a phase.
 
     None of it goes into results: these have no times.
     """

@@ -11,7 +11,7 @@ from pipeline.training.paper_kernel import F32
 
 
 def parameters(network: QuantizedNetwork) -> list[Tensor]:
-    """In the order of the kernel's rows."""
+    """Return the parameters in the order of the kernel's rows."""
     layers = list(network.quantized.values())
     weights = [tensor for each in layers for tensor in (each.layer.weight, each.bias)]
     thresholds = [(each.weight_log2, each.bias_log2, each.out_log2) for each in layers]

@@ -156,8 +156,8 @@ class Grids:
 
 
 class Constants(NamedTuple):
-    """On a device; ``part`` of each parameter, and its bounds; which of the grids are parameters'
-    and not outputs'; bits of the fraction of each grid."""
+    """Constants on a device: ``part`` of each parameter, and its bounds; which of the grids are
+    parameters' and not outputs'; bits of the fraction of each grid."""
 
     part: Tensor
     low: Tensor

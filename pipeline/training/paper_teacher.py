@@ -75,7 +75,7 @@ class Teacher:
     def train(
         self, train: Examples, classes: int, run: Run, checkpoint: Checkpoint, steps: Steps
     ) -> nn.Module:
-        """In evaluation mode. The last epoch is taken: there is no selection."""
+        """Train, and return the network after the last epoch, in evaluation mode."""
         network = self.build(train.pixels.shape[1:], classes).to(train.pixels.device)
         optimizer = torch.optim.Adam(network.parameters())
         begin = 0

@@ -34,7 +34,7 @@ they are. At 0, differences between inputs, and rounding errors with them, grow 
 would be noise."""
 
 RANDOM: Arrays = {"random_weights": np.array(True)}
-"""In ``weights.npz``: the network has learnt nothing, and its accuracy says nothing."""
+"""Mark in ``weights.npz``: the network has learnt nothing, and its accuracy says nothing."""
 
 MOST_VALUES = 1 << 20
 """Values of all pictures together, so that large images don't fill the memory."""

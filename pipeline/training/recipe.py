@@ -25,8 +25,8 @@ from pipeline.training.session import session
 
 CALIBRATION_IMAGES = 2_000
 ACCURACY_FLOAT = "accuracy_float"
-"""In ``weights.npz``: on the test set, of the network before it was quantized. Nothing is chosen
-by it."""
+"""Name in ``weights.npz`` of the accuracy on the test set before quantization. Nothing is chosen by
+it."""
 
 Judge = Callable[[Examples], float]
 

@@ -81,7 +81,7 @@ def release(run: Path, folder: Path = FOLDER, notes: Sequence[str] = ()) -> str:
 
 
 def _looks(before: Path) -> list[dict[str, Any]]:
-    """At weights that are replaced now."""
+    """Return the looks at the test set of weights that are replaced now."""
     told: dict[str, Any] = read_json(before) if before.is_file() else {}
     found: list[dict[str, Any]] = told.get("looks_at_test", [])
     return [look | {"at": look["at"].replace("released", "replaced")} for look in found]

@@ -1,4 +1,4 @@
-"""From when to when each cell of a memory holds something that is still needed.
+"""Live intervals of each cell of a memory.
 
 A cell is a nibble, or as many as make ``MOST_CELLS`` of a larger memory. Its content lives from the
 write to the last read; within a step that works in place both are known by the unit, as the

@@ -138,7 +138,7 @@ def _fewer(places: IntArray) -> IntArray:
 
 
 def packed(pieces: Pieces | None) -> dict[str, list[int]]:
-    """As columns, sorted, each the difference to the one before, which makes them short."""
+    """Return the pieces as sorted columns of differences to the one before, which are short."""
     if pieces is None or not len(pieces):
         return {name: [] for name in ("buffer", "low", "nibbles", "born", "lasts")}
     born, dies = pieces.born.round().astype(np.int64), pieces.dies.round().astype(np.int64)
