@@ -81,26 +81,22 @@ def streamed(
     }  # fmt: skip
 
 
-def of_windows(job: Job, some: Rows, groups: IntArray) -> dict[str, Any]:
-    """The same, of windows that are gathered from ``some`` taps; others lie outside for all pixels:
-    what the zero point has with them is in what sums begin with."""
-    flat, never = met(job, some)
-    finish = end(job)
-    finish = replace(finish, starts=finish.starts + never)
-    places = order(some.number, some.elements)
-    return streamed(job, flat, places, groups, finish, unroll=by_fours(len(places), MOST_WORDS))
-
-
-def of_passes(job: Job, some: Rows) -> dict[str, Any]:
-    """The same, of passes over as many input channels as ``some`` has."""
-    flat, places = met(job, some)[0], order(some.number, some.elements)
-    parts = flat.reshape(len(flat), some.size // some.channels, -1, some.channels)
-    groups = once(len(flat), 2, parts.shape[2])
-    sums = channel_sums(job.operator(Conv2d), job.program.graph)
-    return streamed(
-        job, parts.transpose(2, 0, 1, 3).reshape(-1, some.size), places, groups, sums,
-        unroll=by_fours(len(places), MOST_WORDS), name=f"passes_{some.channels}",
-    )  # fmt: skip
+def of_windows(job: Job, some: Rows, at_once: int) -> dict[str, Any]:
+    """The same, of windows that are gathered from ``some`` taps, ``at_once`` output channels in a
+    pass; others lie outside for all pixels: what the zero point has with them is in what sums begin
+    with. Of sums, passes are over as many input channels as ``some`` has."""
+    (flat, never), places, name = met(job, some), order(some.number, some.elements), "weights"
+    finish: End | IntArray
+    if job.partial:
+        parts = flat.reshape(len(flat), some.size // some.channels, -1, some.channels)
+        groups, name = once(len(flat), 2, parts.shape[2]), f"passes_{some.channels}"
+        flat = parts.transpose(2, 0, 1, 3).reshape(-1, some.size)
+        finish = channel_sums(job.operator(Conv2d), job.program.graph)
+    else:
+        groups, ends = passes(len(flat), at_once, 2), end(job)
+        finish = replace(ends, starts=ends.starts + never)
+    unroll = by_fours(len(places), MOST_WORDS)
+    return streamed(job, flat, places, groups, finish, unroll=unroll, name=name)
 
 
 def met(job: Job, some: Rows) -> tuple[IntArray, IntArray]:

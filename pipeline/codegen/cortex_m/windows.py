@@ -25,7 +25,7 @@ class Windows:
         out_columns: of the output.
         row_edges, column_edges: some windows reach beyond the input's rows, or columns.
         by_words: taps are widened one by one where they do not lie side by side.
-        number, piece: of pieces, and elements of each, see ``Rows``; ``by_tap``: it is a tap.
+        number, piece: of pieces, and elements of each, see ``Rows``.
         in_rows: a piece lies side by side where all of it is inside.
         halves: where what is left of all pieces goes, behind their words of four elements, in
             halves of words.
@@ -44,7 +44,6 @@ class Windows:
     by_words: bool
     number: int
     piece: int
-    by_tap: bool
     in_rows: bool
     halves: list[int]
 
@@ -72,7 +71,7 @@ class Windows:
             row_edges=top > 0 or down + (rows - 1) * dilation[0] >= height,
             column_edges=left > 0 or right + (columns - 1) * dilation[1] >= width,
             by_words=some.by_tap or some.channels % 4 == 0 or not pixels,
-            number=some.number, piece=some.elements, by_tap=some.by_tap,
+            number=some.number, piece=some.elements,
             in_rows=not some.by_tap and not view.torn and (columns == 1 or beside),
             halves=halves(some.number * (some.elements % 4), pixels) if pixels else [],
         )  # fmt: skip
