@@ -32,6 +32,7 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     if declares(hardware):
         cycles = PRODUCT_CYCLES * RATES[core]
     portable = Portable(word(form.op), cycles, OWN_COSTS.get(core, COSTS))
+    own: tuple[Kernel, ...]
     if hardware.core == "avr":
         own = (*avr.KERNELS, LookedUpAdd()) if avr.has_assembly(hardware) else ()
         nibbles = _of_nibbles(form, cycles, hardware.weight_memory)
@@ -39,16 +40,10 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
         if narrow and nibbles.accepts(form):  # portable C would hold a byte for each weight
             return *own, nibbles
         return *own, nibbles, portable
-    if thumb.has_thumb(hardware):
-        return *thumb.KERNELS, portable, _of_nibbles(form, 4 * cycles)
-    if not cortex_m.has_dsp(hardware):
-        return portable, _of_nibbles(form, 4 * cycles)
-    return (
-        *cortex_m.kernels(hardware.cpu),
-        *cortex_m.ordered(hardware.cpu),
-        portable,
-        _of_nibbles(form, 4 * cycles),
-    )
+    own = thumb.KERNELS if thumb.has_thumb(hardware) else ()
+    if cortex_m.has_dsp(hardware):
+        own = (*cortex_m.kernels(hardware.cpu), *cortex_m.ordered(hardware.cpu))
+    return *own, portable, _of_nibbles(form, 4 * cycles)
 
 
 def _of_nibbles(form: Form, work_cycles: float, weights_in: str = "") -> Kernel:

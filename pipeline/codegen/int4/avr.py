@@ -115,14 +115,6 @@ class Assembly:
         return self.pieces * self.taps * self.lanes // 2
 
     @property
-    def weights(self) -> str:
-        return self.kernel.array("weights")
-
-    @property
-    def bias(self) -> str:
-        return self.kernel.array("bias")
-
-    @property
     def shift(self) -> int:
         """To the right, of what ends a sum."""
         requant = self.kernel.window.requant
@@ -255,8 +247,8 @@ class Assembly:
     def twin_only(self, weights_are_code: bool) -> tuple[str, ...]:
         """Arrays that only portable C reads. Another kernel of the same operator may read the
         weights even if this one does not: ``weights_are_code`` speaks for all of them."""
-        of_weights = (self.weights, *([self.bias] if self.starts else []))
-        return (f"{self.kernel.name}__channels", *(of_weights if weights_are_code else ()))
+        kinds = ("weights", *(["bias"] if self.starts else [])) if weights_are_code else ()
+        return (f"{self.kernel.name}__channels", *map(self.kernel.array, kinds))
 
     @property
     def clobbered(self) -> tuple[int, ...]:
@@ -269,8 +261,8 @@ class Assembly:
         torn, reads = self.kernel.scattered or self.kernel.out_scattered, self.mac and not self.code
         known = {
             "arena": ("nn_arena", True),
-            "weights": (self.weights, reads),
-            "bias": (self.bias, self.mac and not self.starts),
+            "weights": (self.kernel.array("weights"), reads),
+            "bias": (self.kernel.array("bias"), self.mac and not self.starts),
             "scatter": ("nn_scatter", torn),
             "gather": ("nn_gather", self.kernel.scattered),
             "cursor": ("&nn_cursor", self.cursor_in_ram),
