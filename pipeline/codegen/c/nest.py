@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.codegen.c.expressions import offset, product, total
+from pipeline.codegen.c.expressions import product, total
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 
@@ -167,20 +167,12 @@ def _counted(view: View) -> list[int]:
 def _begins(view: View, axes: int, loops: Mapping[int, str]) -> str:
     if not _found(view):
         return ""
-    missing, indices = axes - len(view.strides), list[str]()
-    for axis, part in enumerate(view.box):
-        stays = part.extent.known and part.extent.const == 1
-        indices.append("0" if stays else loops.get(axis + missing, "0"))
-    starts = ["0"] * len(indices)
-    if view.torn:  # its elements are counted from the pixel's first one
-        indices[-1] = total(start(view, len(indices) - 1), indices[-1])
-        return view.at(indices, starts)
-    if view.lookup:
-        return view.entry(indices, starts)
-    return total(
-        *(
-            offset(total(start(view, axis), index), "0", ring, view.strides[axis])
-            for axis, (index, ring) in enumerate(zip(indices, view.rings, strict=True))
-            if ring
-        )
-    )
+    missing, counted = axes - len(view.strides), _counted(view)
+    followed = [*range(view.lookup.axes if view.lookup else 0), *counted]
+    indices = ["0"] * len(view.box)
+    for axis in followed:
+        extent = view.box[axis].extent
+        stays = extent.known and extent.const == 1
+        index = "0" if stays else loops.get(axis + missing, "0")
+        indices[axis] = total(start(view, axis), index) if axis in counted else index
+    return view.at(indices, ["0"] * len(indices))
