@@ -111,13 +111,12 @@ def nest(
     kept = max((len(extents) - len(v.strides) + _found(v) for v in views), default=0)
     forced = min(2, len(extents)) if ordered else 0
     kept = max(kept, forced)
-    straight = [_straight(view, len(extents)) for view in views]
+    rings = [(0,) * (len(extents) - len(view.rings)) + view.rings for view in views]
     merged: list[tuple[Value, tuple[int, ...]]] = []
     numbers, last = dict[int, int](), 0  # of each axis' loop; the axis of the last one
     for axis, extent in enumerate(extents):
         steps = tuple(
-            0 if n < len(views) and not straight[n][axis] else view[axis]
-            for n, view in enumerate(strides)
+            0 if n < len(views) and rings[n][axis] else view[axis] for n, view in enumerate(strides)
         )
         alone = pixels and axis == len(extents) - 1
         needed = axis < forced or alone
@@ -151,11 +150,6 @@ def _found(view: View) -> int:
     """Count the first axes that have loops of their own: to be looked up, or to go round."""
     rings = (axis + 1 for axis, ring in enumerate(view.rings) if ring)
     return max(view.lookup.axes if view.lookup else 0, *rings, 0)
-
-
-def _straight(view: View, axes: int) -> list[bool]:
-    """For each of ``axes`` whether the view goes along it by a stride."""
-    return [True] * (axes - len(view.rings)) + [not ring for ring in view.rings]
 
 
 def _counted(view: View) -> list[int]:
