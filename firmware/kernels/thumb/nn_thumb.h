@@ -13,33 +13,24 @@
 
 typedef int32_t __attribute__((may_alias)) nn_word_t;
 
-/* `count` bytes to every `step`-th word from `to` on; returns where the next one goes. */
+/* `count` bytes, `apart` from each other, to every `step`-th word from `to` on; returns where the next one goes. */
 #define NN_SPREAD(name, type)                                                                                 \
-    static inline nn_word_t *name(nn_word_t *to, const type *from, int32_t count, int32_t step) {             \
-        const type *const end = from + count, *const fours = from + (count & ~3);                             \
-        for (; from != fours; from += 4, to += 4 * step) {                                                    \
+    static inline nn_word_t *name(                                                                            \
+        nn_word_t *to, const type *from, int32_t count, int32_t step, int32_t apart) {                        \
+        const type *const end = from + count * apart, *const fours = from + (count & ~3) * apart;             \
+        for (; from != fours; from += 4 * apart, to += 4 * step) {                                            \
             to[0] = from[0];                                                                                  \
-            to[step] = from[1];                                                                               \
-            to[2 * step] = from[2];                                                                           \
-            to[3 * step] = from[3];                                                                           \
+            to[step] = from[apart];                                                                           \
+            to[2 * step] = from[2 * apart];                                                                   \
+            to[3 * step] = from[3 * apart];                                                                   \
         }                                                                                                     \
-        for (; from != end; from++, to += step) {                                                             \
+        for (; from != end; from += apart, to += step) {                                                      \
             *to = *from;                                                                                      \
         }                                                                                                     \
         return to;                                                                                            \
     }
 NN_SPREAD(nn_spread_s8, int8_t)
 NN_SPREAD(nn_spread_u8, uint8_t)
-
-/* `count` bytes, `apart` from each other, to words. */
-#define NN_COLUMNS(name, type)                                                                                \
-    static inline void name(nn_word_t *to, const type *from, int32_t count, int32_t apart) {                  \
-        for (nn_word_t *const end = to + count; to != end; from += apart) {                                   \
-            *to++ = *from;                                                                                    \
-        }                                                                                                     \
-    }
-NN_COLUMNS(nn_columns_s8, int8_t)
-NN_COLUMNS(nn_columns_u8, uint8_t)
 
 static inline void nn_fill(nn_word_t *to, int32_t value, int32_t count) {
     for (int32_t n = 0; n < count; n++) {

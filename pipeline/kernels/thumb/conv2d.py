@@ -22,8 +22,8 @@ class Convolution(ThumbKernel, Widened):
         "of 32 bits"
     )
     costs: ClassVar[Counts] = {
-        "product": 3.03, "weight": 3.28, "output": 6.38, "step": 5.38,
-        "channel of some pixels": 36.7, "element": 6.78, "row of a window": 42.6,
+        "product": 2.99, "weight": 3.38, "output": 7.93, "step": 5.81,
+        "channel of some pixels": 30.1, "element": 7.05, "row of a window": 36.2,
     }  # fmt: skip
 
     def can(self, form: Form) -> bool:
