@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,10 +27,13 @@ class Imported(ABC):
     Attributes:
         path: the file, relative to the folder in which the command is typed.
         enters: the first stage that has the network.
+        outputs: the name of the tensor at which the network ends, one of its outputs or any other;
+            empty: at its only output.
     """
 
     path: str
     enters: str = "quantize"
+    outputs: tuple[str, ...] = ()
 
     @abstractmethod
     def graph(self) -> Graph:
@@ -64,6 +69,31 @@ class Imported(ABC):
             raise ThimbleError(f"model.path={self.path} cannot be read: {error.strerror}") from None
         except ValueError as error:
             raise ThimbleError(f"model.path={self.path!r} is no path: {error}") from None
+
+
+def chosen(asked: Sequence[str], outputs: Sequence[str], every: Collection[str]) -> str:
+    """Choose where a network ends.
+
+    Args:
+        asked: ``model.outputs``.
+        outputs: the names of the file's outputs; ``every``: of all tensors.
+    """
+    if len(asked) > 1:
+        raise ThimbleError(f"model.outputs={list(asked)}: one output is supported: choose one")
+    if asked:
+        if asked[0] not in every:
+            near = get_close_matches(asked[0], every, 3, 0.3) or outputs[:3]
+            raise ThimbleError(
+                f"model.outputs=[{asked[0]}]: there is no such tensor; there are {', '.join(near)}"
+            )
+        return asked[0]
+    if len(outputs) != 1:
+        cut = f"; model.outputs=[{outputs[0]}] ends it there" if outputs else ""
+        raise ThimbleError(
+            f"the model has {len(outputs)} outputs{': ' * bool(outputs)}{', '.join(outputs[:5])}; "
+            f"networks of one input and one output are supported{cut}"
+        )
+    return outputs[0]
 
 
 def increasing(limits: tuple[float, ...]) -> tuple[float, float]:

@@ -82,7 +82,7 @@ class Onnx(Imported):
         """The network, and whether its input's integers have real units, of ``input_range``."""
         content, limits = self.content(), increasing(self.input_range)
         try:
-            file = read(content, Beside(Path(self.path).parent, LARGEST_BYTES))
+            file = read(content, Beside(Path(self.path).parent, LARGEST_BYTES), self.outputs)
             return entered(Path(self.path).stem, file, limits)
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None
@@ -146,9 +146,10 @@ def _walked(
         builder.label = "range"
         items[file.input] = builder.function(source, Composed.of("affine", (high - low) / 255, low))
     known = {"Constant", *OPERATORS, *FOLDS}
-    others = [(shown(n.operator), n.where) for n in file.nodes if n.operator not in known]
-    if others:
-        raise lacking([(name, f"{where}: the operator {name} is") for name, where in others])
+    if others := [node for node in file.nodes if node.operator not in known]:
+        before = shown(others[0].inputs[0]) if others[0].inputs else ""
+        named = [(shown(node.operator), node.where) for node in others]
+        raise lacking([(name, f"{where}: the operator {name} is") for name, where in named], before)
     for node in file.nodes:
         builder.here, builder.label = node.where, node.label
         _take(builder, node, items, file.opset)

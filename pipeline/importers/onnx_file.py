@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import AttributeProto, TensorProto, numpy_helper
 
 from pipeline.errors import ThimbleError
+from pipeline.importers.base import chosen
 from pipeline.importers.float_graph import Shape, checked_size
 from pipeline.importers.onnx_external import Beside, is_external
 from pipeline.importers.onnx_names import shown, text
@@ -68,8 +69,8 @@ class OnnxFile:
     channels_first: bool = False
 
 
-def read(content: bytes, beside: Beside) -> OnnxFile:
-    """Parse ``content``; ``beside`` is where its constants may be.
+def read(content: bytes, beside: Beside, outputs: Sequence[str] = ()) -> OnnxFile:
+    """Parse ``content``; ``beside`` is where its constants may be; ``outputs``: see ``Imported``.
 
     Raises:
         ThimbleError: it is no ONNX file, or holds what is not supported.
@@ -91,12 +92,15 @@ def read(content: bytes, beside: Beside) -> OnnxFile:
     if graph.sparse_initializer:
         raise ThimbleError("sparse constants are not supported")
     sources = [each for each in graph.input if text(each.name) not in constants]
-    for what, found in (("inputs", sources), ("outputs", graph.output)):
-        if len(found) != 1:
-            raise ThimbleError(
-                f"it has {len(found)} {what} ({', '.join(shown(e.name) for e in found[:5])}); "
-                "one is supported"
-            )
+    if len(sources) != 1:
+        raise ThimbleError(
+            f"it has {len(sources)} inputs ({', '.join(shown(e.name) for e in sources[:5])}); "
+            "one is supported"
+        )
+    every = {shown(name): text(name) for node in graph.node for name in node.output}
+    every |= {shown(each.name): text(each.name) for each in graph.output}
+    output = every[chosen(outputs, [shown(each.name) for each in graph.output], every)]
+    nodes = [_node(index, node, beside) for index, node in enumerate(graph.node)]
     opsets = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
     if max(opsets, default=1) > NEWEST_OPSET:
         raise ThimbleError(
@@ -105,14 +109,24 @@ def read(content: bytes, beside: Beside) -> OnnxFile:
             "or less"
         )
     return OnnxFile(
-        tuple(_node(index, node, beside) for index, node in enumerate(graph.node)),
+        _needed(nodes, output) if outputs else tuple(nodes),
         constants,
         text(sources[0].name),
         _shape(sources[0]),
         _kind(sources[0]),
-        text(graph.output[0].name),
+        output,
         int(opsets[0]) if opsets else 1,
     )
+
+
+def _needed(nodes: Sequence[FileNode], output: str) -> tuple[FileNode, ...]:
+    """Find the nodes that ``output`` depends on."""
+    wanted, found = {output}, list[FileNode]()
+    for node in reversed(nodes):
+        if wanted & set(node.outputs):
+            wanted |= set(node.inputs)
+            found.append(node)
+    return tuple(reversed(found))
 
 
 def values(tensor: TensorProto, what: str, beside: Beside) -> Array:

@@ -6,7 +6,7 @@ An operator is one function and one entry in the ``OPERATORS`` of a ``tflite_*``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import getdoc
 from pathlib import Path
@@ -57,7 +57,7 @@ class TFLite(Imported):
         """Raises ThimbleError: what in the file is not supported, and where it is."""
         content = self.content()
         try:
-            graph = _graph(printable(Path(self.path).stem), FileModel(content))
+            graph = _graph(printable(Path(self.path).stem), FileModel(content), self.outputs)
             return self.ranged(graph, self.input_range) if self.input_range else graph
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None
@@ -65,12 +65,13 @@ class TFLite(Imported):
     def float_graph(self) -> FloatGraph | None:
         try:
             model = FileModel(self.content())
-            needed = list(_needed(model, model.ends(2, "output").index))
+            result = model.output(self.outputs)
+            needed = list(_needed(model, result.index))
             if not _is_float(model, needed):
                 return None
             from pipeline.importers import onnx, tflite_float  # with them comes onnx
 
-            file = tflite_float.translated(model, needed, ENTRIES)
+            file = tflite_float.translated(model, result, needed, ENTRIES)
             name, limits = printable(Path(self.path).stem), increasing(self.input_range or (0, 1))
             return onnx.entered(name, file, limits)[0]
         except ThimbleError as error:
@@ -85,12 +86,12 @@ def supported() -> dict[str, str]:
 def _is_float(model: FileModel, needed: Iterable[int]) -> bool:
     """Check whether all that operators make is float."""
     made = [index for each in needed for index in model.operator(each)[2]]
-    kinds = {model.tensor(index).type for index in (model.ends(1, "input").index, *made)}
+    kinds = {model.tensor(index).type for index in (model.input.index, *made)}
     return "FLOAT32" in kinds and not kinds & {"INT8", "UINT8", "INT16"}
 
 
-def _graph(name: str, model: FileModel) -> Graph:
-    given, result = model.ends(1, "input"), model.ends(2, "output")
+def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
+    given, result = model.input, model.output(outputs)
     build = Builder(len(model.data), given.index, result.index)
     if given.type != "FLOAT32":  # else QUANTIZE makes the input
         try:

@@ -363,13 +363,15 @@ FIELDS = {
 """Options of operators that have other ones, or none, where integers are computed."""
 
 
-def translated(model: FileModel, needed: Sequence[int], entries: Mapping[str, Entry]) -> OnnxFile:
-    """Tell the operators ``needed`` in ONNX's; ``entries`` know their options.
+def translated(
+    model: FileModel, result: FileTensor, needed: Sequence[int], entries: Mapping[str, Entry]
+) -> OnnxFile:
+    """Tell the operators ``needed`` for ``result`` in ONNX's; ``entries`` know their options.
 
     Raises:
         ThimbleError: what is not supported, and where it is.
     """
-    source, result, to = model.ends(1, "input"), model.ends(2, "output"), Translation()
+    source, to = model.input, Translation()
     batches = source.dims[:1] if len(source.dims) > 1 else (1,)
     if source.type != "FLOAT32" or batches != (1,) or not 1 <= len(source.dims) <= 4:
         raise ThimbleError(

@@ -5,7 +5,7 @@ Field numbers follow TensorFlow's schema.fbs; tensors are read when an operator 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from math import isfinite, prod
@@ -17,6 +17,7 @@ from tflite.TensorType import TensorType
 
 from pipeline.errors import ThimbleError
 from pipeline.importers import tflite_flatbuffer as flatbuffer
+from pipeline.importers.base import chosen
 from pipeline.importers.tflite_flatbuffer import Table
 from pipeline.importers.unsupported import lacking
 
@@ -131,16 +132,28 @@ class FileModel:
     def subgraph(self) -> Table:
         return self.root.item(2, 0)
 
-    def ends(self, number: int, what: str) -> FileTensor:
-        """The model's only input (field 1) or output (field 2)."""
-        indices = self.subgraph.numbers(number, "i4", 1024)
+    @property
+    def input(self) -> FileTensor:
+        """Return the model's only input."""
+        indices = self.subgraph.numbers(1, "i4", 1024)
         if len(indices) != 1:
             listed = ", ".join(self.tensor(index).name for index in indices[:4])
             raise ThimbleError(
-                f"the model has {len(indices)} {what}s{': ' * bool(indices)}{listed}; "
+                f"the model has {len(indices)} inputs{': ' * bool(indices)}{listed}; "
                 "networks of one input and one output are supported"
             )
         return self.tensor(indices[0])
+
+    def output(self, asked: Sequence[str] = ()) -> FileTensor:
+        """Return the model's only output, or the tensor of the name ``asked``, one or none."""
+        indices = self.subgraph.numbers(2, "i4", 1024)
+        made = (self.operator(n)[2] for n in range(self.operators)) if asked else ()
+        every = {self.tensor(index).name: index for each in made for index in each}
+        every |= {self.tensor(index).name: index for index in indices}
+        names = [self.tensor(index).name for index in indices]
+        if len(indices) == 1 and not asked:
+            return self.tensor(indices[0])
+        return self.tensor(every[chosen(asked, names, every)])
 
     @cached_property
     def operators(self) -> int:
@@ -160,9 +173,12 @@ class FileModel:
 
     def known(self, needed: Iterable[int], kinds: Container[str]) -> None:
         """Raises ThimbleError: operators among those ``needed`` are of other ``kinds``."""
-        named = ((self.operator(index)[0], index) for index in needed)
-        if found := [(kind, f"operator {n}, {kind}:") for kind, n in named if kind not in kinds]:
-            raise lacking(found)
+        others = [index for index in needed if self.operator(index)[0] not in kinds]
+        if others:
+            reads = self.operator(others[0])[1][:1]
+            before = self.tensor(reads[0]).name if reads and reads[0] >= 0 else ""
+            named = [(self.operator(index)[0], index) for index in others]
+            raise lacking([(kind, f"operator {n}, {kind}:") for kind, n in named], before)
 
     def node(self, index: int) -> Node:
         kind, inputs, outputs = self.operator(index)

@@ -25,6 +25,8 @@ DYNAMIC = (
 RUN_TIME = (
     "the network has to be the same for every input: export it with what decides or counts fixed"
 )
+ENDS = ("argmax", "topk", "logsoftmax", "customoperator")
+"""Begin the names of operators before which a network may as well end."""
 INSTEAD = {
     "argmax": LABELS,
     "topk": LABELS,
@@ -54,7 +56,7 @@ INSTEAD = {
 
 def instead(name: str) -> str:
     """Look up what to do instead of the operator or module ``name``; "" where nothing is known."""
-    return INSTEAD.get(name.lower().replace("_", ""), "")
+    return INSTEAD.get(_plain(name), "")
 
 
 def unsupported(name: str) -> str:
@@ -62,17 +64,20 @@ def unsupported(name: str) -> str:
     return f"not supported; {instead(name) or f'{DOCS} lists what is'}"
 
 
-def lacking(found: Sequence[tuple[str, str]]) -> ThimbleError:
+def lacking(found: Sequence[tuple[str, str]], before: str = "") -> ThimbleError:
     """Refuse a network for all operators that nothing here knows.
 
     Args:
         found: each one's name, and where it is, ending in a colon or a few words, in order.
+        before: the name of the tensor that the first reads, "" for none.
     """
     first, kinds = dict(reversed(found)), Counter(name for name, _ in found)
+    ends = all(_plain(name).startswith(ENDS) for name in kinds)
+    cut = f"; model.outputs=[{before}] ends it before that" if before and ends else ""
     if len(kinds) == 1:
         ((name, count),) = kinds.items()
         times = f" ({count} times)" if count > 1 else ""
-        return ThimbleError(f"{first[name]} {unsupported(name)}{times}")
+        return ThimbleError(f"{first[name]} {unsupported(name)}{times}{cut}")
     places = {
         name: where.partition(":")[0].removesuffix(f", {name}") for name, where in found[::-1]
     }
@@ -82,4 +87,8 @@ def lacking(found: Sequence[tuple[str, str]]) -> ThimbleError:
     )
     advice = dict.fromkeys([*filter(None, map(instead, kinds)), f"{DOCS} lists what is"])
     listed = f"{', '.join(each)}; {'; '.join(advice)}"
-    return ThimbleError(f"operators that are not supported: {listed}")
+    return ThimbleError(f"operators that are not supported: {listed}{cut}")
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace(" ", "")

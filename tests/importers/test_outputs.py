@@ -1,0 +1,63 @@
+"""``model.outputs``: where a network ends, among several outputs or before an unknown operator."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from pipeline.errors import ThimbleError
+from pipeline.importers.onnx import Onnx
+from pipeline.importers.tflite import TFLite
+from tests.importers.onnx_models import IMAGE, model
+from tests.importers.tflite_writer import Writer
+
+
+def two_relus_and_a_label() -> bytes:
+    """x -> a -> b, both outputs; the label of b is the third."""
+    net = Writer()
+    x, a, b, label = (net.tensor((1, 4), 0.1, 0, name=f"net/{n}") for n in range(4))
+    net.operator("RELU", [x], [a])
+    net.operator("RELU6", [a], [b])
+    net.operator("ARG_MAX", [b], [label])
+    return net.content([x], [a, b, label])
+
+
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        ((), "3 outputs: net/1, net/2, net/3; .* model.outputs=.net/1. ends it there"),
+        (("net/3",), "ARG_MAX: not supported; .* model.outputs=.net/2. ends it before that"),
+        (("net/9",), "there is no such tensor; there are net/"),
+        (("net/1", "net/2"), "choose one"),
+    ],
+)
+def test_what_is_refused(outputs: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    (tmp_path / "net.tflite").write_bytes(two_relus_and_a_label())
+    with pytest.raises(ThimbleError, match=said):
+        TFLite(str(tmp_path / "net.tflite"), outputs=outputs).graph()
+
+
+def test_a_tflite_file_ends_at_the_chosen_tensor(tmp_path: Path) -> None:
+    (tmp_path / "net.tflite").write_bytes(two_relus_and_a_label())
+    for name, operators in (("net/1", 1), ("net/2", 2)):
+        graph = TFLite(str(tmp_path / "net.tflite"), outputs=(name,)).graph()
+        assert graph.output == name and len(graph.operators) == operators
+
+
+def test_an_onnx_file_ends_at_the_chosen_tensor(tmp_path: Path) -> None:
+    made = model("a = Relu(x); b = Neg(a); y = ArgMax(b)", IMAGE)
+    made.graph.output.add(name="b")
+    onnx.save(made, tmp_path / "net.onnx")
+    x = torch.tensor(np.random.default_rng(0).integers(0, 256, (2, *IMAGE[2:], IMAGE[1])) / 1.0)
+    for name, sign in (("a", 1), ("b", -1)):
+        graph = Onnx(str(tmp_path / "net.onnx"), outputs=(name,)).float_graph()
+        assert graph is not None
+        assert torch.allclose(graph.outputs(x), sign * x / 255)
+    with pytest.raises(ThimbleError, match=r"2 outputs: y, b; .* model.outputs=.y. ends it there"):
+        Onnx(str(tmp_path / "net.onnx")).float_graph()
+    with pytest.raises(
+        ThimbleError, match=r"ArgMax is not supp.* model.outputs=.b. ends it before"
+    ):
+        Onnx(str(tmp_path / "net.onnx"), outputs=("y",)).float_graph()
