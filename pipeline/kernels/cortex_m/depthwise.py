@@ -80,16 +80,12 @@ class Depthwise(Fast):
         computed = outputs if wide else outputs + rows * channels * (width % 2)
         return {
             "pair of taps": computed * kernel_h * (odd_kernel(kernel_w) // 2 + 1),
-            "row of taps": computed * kernel_h,
             "output": outputs,
             "output of stride 2": outputs * wide,
             "row of a channel": rows * channels,
-            "row": groups * rows,
-            "pair of pixels widened": groups * read * pairs,
             "pixel widened": groups * read * (lead + alone),
             "pair widened alone": groups * read * pairs * (at_once == 1),
             "word outside": groups * words * (kernel_h + passed - read),
-            "group of channels": groups,
             **endings(op, form.graph, outputs),
         }
 

@@ -48,7 +48,6 @@ class Elements(Fast):
             f"word, {kind}": sum(number * (length // 4) for number, length in runs),
             f"element left over, {kind}": sum(number * (length % 4) for number, length in runs),
             f"run, {kind}": sum(number for number, _ in runs),
-            "call": 1,
             **endings_of(element_end(form.op, form.graph), made(form)),
         }
 

@@ -60,7 +60,6 @@ class Single(Fast):
             "product left over": pieces * left + taps * (depth % 4),
             "row in one piece": pieces,
             "tap": taps,
-            "row of taps": several * (len(inside) - whole),
             "output": made(form),
         }
 

@@ -17,7 +17,6 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.fast import Fast, convolution
-from pipeline.kernels.cortex_m.inner import rounds
 from pipeline.kernels.cortex_m.quick import endings, once_a_layer, quick_end
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts
@@ -87,10 +86,8 @@ class Winograd(Fast):
         weighed = self.live * -(-tiles // self.span(form)) * pairs * steps
         return {
             "step": each * steps,
-            "round": each * rounds(steps, MOST_STEPS),
             "large tile of two pairs": tiles * steps // 2 * large,
             "small tile of two pairs": tiles * steps // 2 * (not large),
-            "the same, fewer than four channels": tiles * (form.source.shape[2] % 4 > 0),
             "tile": tiles,
             "large tile of an output": made * large,
             "small tile of an output": made * (not large),

@@ -85,7 +85,6 @@ class RowConvolution(RowKernel):
             "word of a pixel and a pair": form.target.shape[1] * two * window,
             "word of a pixel": window * loaded,
             "round": sum(groups) * (window // self.taps(form) // self.unroll(form)),
-            "pair of channels": sum(groups),
             "output": form.target.shape[1] * channels,
             "word of windows": self.gathered(form),
             "call": 1,
