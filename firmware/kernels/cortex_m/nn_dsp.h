@@ -129,6 +129,18 @@ static inline uint32_t nn_max_s8(uint32_t a, uint32_t b) {
 }
 static inline uint32_t nn_min_s8(uint32_t a, uint32_t b) { return ~nn_max_s8(~a, ~b); }
 
+/* Sums of the signed numbers of 8 or 16 bits in two words, as near as such numbers come. */
+static inline uint32_t nn_saturated_sums(uint32_t a, uint32_t b, int32_t bits) {
+    const int32_t most = (1 << (bits - 1)) - 1, rest = 32 - bits;
+    uint32_t result = 0;
+    for (int32_t above = rest; above >= 0; above -= bits) {
+        const int32_t sum = ((int32_t)(a << above) >> rest) + ((int32_t)(b << above) >> rest);
+        const int32_t near = sum < -most - 1 ? -most - 1 : sum > most ? most : sum;
+        result |= (uint32_t)near << rest >> above;
+    }
+    return result;
+}
+
 /* sum + a's low * b's low + a's high * b's high */
 static inline int32_t nn_add_pair(uint32_t a, uint32_t b, int32_t sum) {
     const uint32_t low = (uint32_t)(nn_low(a) * nn_low(b));

@@ -93,7 +93,7 @@ class Dot:
             made=made,
             scratch={name: "" for name in TEMPORARIES if f" %[{name}]," in text},
             before=[f"const int8_t *{'volatile' if full else 'const'} {end}"] * loops,
-            given=[f'[end] "{"m" if full else "r"}"(end)'] * loops,
+            given={"end": ("", "m" if full else "r")} if loops else {},
             stop=["ldr %[x0], %[end]", "cmp %[w], %[x0]"] if full else ["cmp %[w], %[end]"],
         ).code(12)
 

@@ -49,7 +49,7 @@ class Strip:
         rounds, left = divmod(pairs, unroll)
         sums = [f"a{n}" for n in range(len(self.outs))]
         weights = [f"w{tap}" for tap in self.weights]
-        end = f'const nn_word_t *const end_in __asm__("r2") = w + {kernel_w * unroll * rounds};'
+        end = f"const nn_word_t *const end = w + {kernel_w * unroll * rounds};"
         return Block(
             turn=step * unroll,
             rest=step * left,
@@ -60,8 +60,8 @@ class Strip:
                 "w": ("const nn_word_t *", "r0"),
             },
             scratch=dict(zip(("x", *weights), ("r3", *REGISTERS[len(sums) :]), strict=False)),
-            before=[f"register {end}"] * (rounds > 1),
-            given=['[end] "r"(end_in)'] * (rounds > 1),
+            before=[end] * (rounds > 1),
+            given={"end": ("const nn_word_t *", "r2")} if rounds > 1 else {},
             stop=["cmp %[w], %[end]"],
         ).code(20)
 

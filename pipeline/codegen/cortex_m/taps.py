@@ -93,11 +93,7 @@ class Row:
             turn=lines,
             held={f"a{n}": ("int32_t ", f"r{4 + n}") for n in range(self.outs)},
             scratch=dict.fromkeys([*weights, *inputs], ""),
-            before=[
-                'register const int32_t *q_in __asm__("r0") = q;',
-                'register const nn_word_t *x_in __asm__("r1") = x;',
-            ],
-            given=['[q] "r"(q_in)', '[x] "r"(x_in)'],
+            given={"q": ("const int32_t *", "r0"), "x": ("const nn_word_t *", "r1")},
         ).code(20)
 
     def instructions(self, rows: int) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
-from pipeline.codegen.cortex_m import step
+from pipeline.codegen.cortex_m import narrow, step
 from pipeline.codegen.cortex_m.windows import Windows
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
@@ -85,6 +85,7 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
             block=PIXELS,
             at_once=at_once,
             less=f"0x{(-source.zero_point & 0xFFFF) * 0x10001:08X}u",
+            code=narrow.of_pixels(out),
             multiplier=reciprocal(unit),
             scale=scale,
             weights=weights,
@@ -95,8 +96,8 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
         for kind in kinds(op, job.program.graph.tensors)
     ]
     words = [pairs(len(each)) for each in taps]
-    # four sums of 8 bits are added to four accumulators at once
-    quads = count // 4 if out.bits == 8 and 2 * reach < 255 * unit else 0
+    quads = count // 4 if out.bits == 8 and bytes_fit else 0
+    unroll = unrolled(quads or count, MOST_AT_ONCE)
     job.call(
         "cortex_m/rounded",
         f"{about(job, op)}, partial",
@@ -106,8 +107,7 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
         "part",
         kinds=list(zip(kinds(op, job.program.graph.tensors), taps, words, strict=True)),
         channels=count,
-        quads=quads,
-        unroll=unrolled(quads or count, MOST_AT_ONCE),
+        code={n: narrow.of_window(out, n, count, quads, unroll) for n in words if n},
         window=Windows.of(job, view),
         rows=job.target.shape[0],
         at_once=at_once,

@@ -831,12 +831,12 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv3(const int8_t *restrict 
                         uint32_t x0;
                         uint32_t x1;
                         uint32_t x2;
-                        register const int32_t *q_in __asm__("r0") = q;
-                        register const nn_word_t *x_in __asm__("r1") = x;
                         register int32_t a0_in __asm__("r4") = a0;
                         register int32_t a1_in __asm__("r5") = a1;
                         register int32_t a2_in __asm__("r6") = a2;
                         register int32_t a3_in __asm__("r7") = a3;
+                        register const int32_t *q_in __asm__("r0") = q;
+                        register const nn_word_t *x_in __asm__("r1") = x;
                         __asm__ volatile(
                         "ldr %[k0], [%[q], #16]\n"
                         "ldr %[k1], [%[q], #20]\n"
@@ -889,12 +889,12 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv3(const int8_t *restrict 
                         uint32_t x0;
                         uint32_t x1;
                         uint32_t x2;
-                        register const int32_t *q_in __asm__("r0") = q;
-                        register const nn_word_t *x_in __asm__("r1") = x;
                         register int32_t a0_in __asm__("r4") = a0;
                         register int32_t a1_in __asm__("r5") = a1;
                         register int32_t a2_in __asm__("r6") = a2;
                         register int32_t a3_in __asm__("r7") = a3;
+                        register const int32_t *q_in __asm__("r0") = q;
+                        register const nn_word_t *x_in __asm__("r1") = x;
                         __asm__ volatile(
                         "ldr %[k0], [%[q], #24]\n"
                         "ldr %[k1], [%[q], #28]\n"
@@ -947,12 +947,12 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv3(const int8_t *restrict 
                         uint32_t x0;
                         uint32_t x1;
                         uint32_t x2;
-                        register const int32_t *q_in __asm__("r0") = q;
-                        register const nn_word_t *x_in __asm__("r1") = x;
                         register int32_t a0_in __asm__("r4") = a0;
                         register int32_t a1_in __asm__("r5") = a1;
                         register int32_t a2_in __asm__("r6") = a2;
                         register int32_t a3_in __asm__("r7") = a3;
+                        register const int32_t *q_in __asm__("r0") = q;
+                        register const nn_word_t *x_in __asm__("r1") = x;
                         __asm__ volatile(
                         "ldr %[k0], [%[q], #32]\n"
                         "ldr %[k1], [%[q], #36]\n"
