@@ -29,7 +29,7 @@ FAST = "cortex_m."
 
 def costly(kernel: Fast) -> str:
     """Whose costs it has: some kernels share them."""
-    return f"{kernel.core}.{kernel.word}"
+    return f"{kernel.core}.{kernel.priced or kernel.word}"
 
 
 @cache

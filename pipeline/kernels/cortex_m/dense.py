@@ -9,7 +9,6 @@ from pipeline.graph.operators.dense import Dense
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.by_row.layout import added_row
 from pipeline.kernels.cortex_m.fast import Fast, FastDense, words
-from pipeline.kernels.cortex_m.inner import rounds
 from pipeline.kernels.cortex_m.quick import endings
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts
@@ -24,6 +23,8 @@ ENDS_APART = 48
 class WidenedDense(Fast):
     """The input is widened, of whole tensors all of it, then some channels at a time are made."""
 
+    priced = "dense"
+
     def inputs(self, form: Form) -> int:
         """Count the bytes that are widened."""
         return form.source.size
@@ -33,12 +34,9 @@ class WidenedDense(Fast):
         groups = -(-form.target.size // at_once)
         assert isinstance(op, Dense)
         return {
-            "word of a group": inputs * groups,
             "word of a channel": inputs * groups * at_once,
-            "round": groups * rounds(inputs, MOST_WORDS[at_once]),
-            "output": groups * at_once,
+            "group": groups,
             "word of the input": inputs,
-            "call": 1,
             **({} if form.partial else endings(op, form.graph, groups * at_once)),
         }
 

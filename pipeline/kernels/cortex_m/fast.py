@@ -21,6 +21,7 @@ class Fast(Kernel):
         core: its set's name; ``word``: its own in that.
         takes: what it is for, to say why it is not for something else.
         costs: its prices where it is for one core; None: those that were fitted for ``cpu``.
+        priced: as which kernel of the set it is priced, by its word; "": by its own.
         of_windows: weights lie in windows.
     """
 
@@ -28,6 +29,7 @@ class Fast(Kernel):
     word: ClassVar[str]
     takes: ClassVar[str]
     costs: ClassVar[Counts | None] = None
+    priced: ClassVar[str] = ""
     of_windows: ClassVar[bool] = False
 
     def __init__(self, cpu: str = "cortex-m4") -> None:
@@ -54,7 +56,7 @@ class Fast(Kernel):
 
     def prices(self) -> Counts:
         """Cycles of what it does, without flash waits."""
-        return self.costs or costs(self.cpu, self.word)
+        return self.costs or costs(self.cpu, self.priced or self.word)
 
     def cycles(self, form: Form) -> float:
         return priced(self.counts(form), self.prices())

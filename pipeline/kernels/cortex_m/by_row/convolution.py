@@ -163,6 +163,7 @@ class RowFused(RowPointwise):
     """
 
     word = "row_fused"
+    priced = "row_wide"
     takes = (
         "1x1 convolutions of one group that make one row, two or more channels, from rows in one "
         f"block of more than {BLOCK} pixels, on boards whose flash has waits"
@@ -200,6 +201,7 @@ class RowSpatial(RowConvolution):
     """Neighbouring windows share what is widened: a column is widened once for four pixels."""
 
     word = "row_conv2d"
+    priced = "row_wide"
     takes = (
         "convolutions of one group, 3 columns wide, strides 1 and 2 along rows, that make one row, "
         f"two or more channels, from rows in blocks of {BLOCK} pixels, all whole"
