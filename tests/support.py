@@ -25,9 +25,10 @@ PAGE = ROOT / "docs" / "support.md"
 HEAD = """\
 # What works with what
 
-Written by `python -m tests.support`, by trying: each strategy plans a small network of each kind
-for each board, the plan is verified and C is generated. Whether a network fits is another question,
-`python run.py until=schedule …` answers it.
+Each strategy plans a small network of each kind for each board; then the plan is verified and C
+is generated. *Yes*: all of this works. *No*: it is refused, with the numbered message below the
+table. `python -m tests.support` writes this page. Whether your network fits a board is another
+question: `python run.py until=schedule …` answers it.
 
 | strategy | boards | int4 chain | int8 chain | int8 with branches |
 | --- | --- | --- | --- | --- |
