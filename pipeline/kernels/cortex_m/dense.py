@@ -48,17 +48,10 @@ class WidenedDense(Fast):
 class DenseLayer(WidenedDense, FastDense):
     takes = "dense layers of two or more outputs, all at once, of tensors in one piece or anywhere"
 
+    anywhere = True
+
     def can(self, form: Form) -> bool:
-        return (
-            isinstance(form.op, Dense)
-            and not form.partial
-            and form.target.size > 1
-            and form.covers(form.op.output)
-            and all(
-                form.in_one_piece(name) or form.parts[name].spread == "table"
-                for name in (form.op.output, form.op.inputs[0])
-            )
-        )
+        return super().can(form) and form.target.size > 1
 
     def table_bytes(self, form: Form) -> float:
         """Count what ends a channel as read once, from arrays that share no line of a cache."""

@@ -64,14 +64,21 @@ class Fast(Kernel):
 
 class FastDense(Fast):
     """A whole dense layer, anywhere over its input: that is widened, or copied, before anything is
-    written."""
+    written. ``anywhere``: so may their elements lie."""
 
     word = "dense"
+    anywhere: ClassVar[bool] = False
 
     def can(self, form: Form) -> bool:
-        pieces = (form.op.output, form.op.inputs[0])
-        whole = isinstance(form.op, Dense) and not form.partial
-        return whole and all(form.covers(each) and form.in_one_piece(each) for each in pieces)
+        return (
+            isinstance(form.op, Dense)
+            and not form.partial
+            and all(
+                form.covers(name)
+                and (form.in_one_piece(name) or (self.anywhere and part.spread == "table"))
+                for name, part in form.parts.items()
+            )
+        )
 
     def unit(self, form: Form) -> tuple[int, ...]:
         return form.out.extents

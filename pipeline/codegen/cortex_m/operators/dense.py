@@ -12,7 +12,7 @@ from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step, weights
-from pipeline.codegen.cortex_m.ending import end
+from pipeline.codegen.cortex_m.ending import End, end
 from pipeline.codegen.cortex_m.windows import halves
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.rows import row_view
@@ -26,37 +26,26 @@ def compute(job: Job) -> None:
     op = job.operator(Dense)
     source, (channels,) = job.tensor(op.inputs[0]), job.target.shape
     values = job.program.graph.constants[op.parameters[0]].reshape(channels, -1)
-    order, at_once = weights.order(1, source.size), together(channels)
-    stream = weights.streamed(
-        job, values, order, weights.pairs(channels, at_once), end(job),
-        unroll=weights.by_fours(len(order), MOST_WORDS[at_once]),
-    )  # fmt: skip
+    groups = weights.pairs(channels, together(channels))
     places = [f"n / {prod(source.shape[k + 1 :])} % {n}" for k, n in enumerate(source.shape)]
     anywhere = [] if form_of(job).in_one_piece(source.name) else places
-    _call(job, step.source_view(job), source.size, Value(), anywhere=anywhere, less="", **stream)
+    view = step.source_view(job)
+    _call(job, view, values, groups, end(job), "weights", Value(), anywhere=anywhere, less="")
 
 
 def by_row(job: Job) -> None:
     op = job.operator(Dense)
-    source, name, piece = job.tensor(op.inputs[0]), op.parameters[0], job.given(op.inputs[0])
-    rows, every = job.program.box(piece)[0], job.program.graph.constants[name]
+    source, piece = job.tensor(op.inputs[0]), job.given(op.inputs[0])
+    rows, every = job.program.box(piece)[0], job.program.graph.constants[op.parameters[0]]
     assert rows.start.known, "loops around row kernels are unrolled"
-    given = RowLayout.in_buffer(job.program.buffer(piece))
-    places, at_once = weights.order(1, given.bytes), together(len(every))
-    groups, row = weights.once(len(every), at_once, len(every[0])), as_rows_lie(every, given)
-    stream = weights.streamed(
-        job, row.reshape(-1, given.bytes), places, groups, row_sums(every),
-        unroll=weights.by_fours(len(places), MOST_WORDS[at_once]), name="row_weights",
-    )  # fmt: skip
+    values = as_rows_lie(every, RowLayout.in_buffer(job.program.buffer(piece)))
+    view = row_view(job, "in", piece, rows.start.const)
+    groups = weights.once(len(every), together(len(every)), len(values))
+    first, less = rows.start * (len(groups) // len(values)), -source.zero_point & 0xFFFF
     _call(
-        job,
-        row_view(job, "in", piece, rows.start.const),
-        given.bytes,
-        rows.start * (groups.size // len(every[0]) // 2 * stream["dot"].pair_bytes),
-        anywhere=[],
-        less=f"0x{(-source.zero_point & 0xFFFF) * 0x10001:08X}u",
-        **stream,
-    )
+        job, view, values.reshape(-1, values.shape[2]), groups, row_sums(every), "row_weights",
+        first, anywhere=[], less=f"0x{less * 0x10001:08X}u",
+    )  # fmt: skip
 
 
 def as_rows_lie(weights: IntArray, row: RowLayout) -> IntArray:
@@ -67,22 +56,30 @@ def as_rows_lie(weights: IntArray, row: RowLayout) -> IntArray:
     return found
 
 
-def _call(job: Job, view: View, inputs: int, first: Value, **shared: Any) -> None:
+def _call(
+    job: Job, view: View, values: IntArray, groups: IntArray, finish: End | IntArray, name: str,
+    first: Value, **shared: Any,
+) -> None:  # fmt: skip
     """
     Args:
-        first: byte of the weights; ``shared``: what the template knows besides.
+        values, groups, finish, name: see ``weights.streamed``; ``first``: of the groups.
+        shared: what the template knows besides.
     """
-    source, (channels,) = job.tensor(job.op.inputs[0]), job.target.shape
+    source, (_, inputs), (_, at_once) = job.tensor(job.op.inputs[0]), values.shape, groups.shape
+    places = weights.order(1, inputs)
+    unroll = weights.by_fours(len(places), MOST_WORDS[at_once])
+    stream = weights.streamed(job, values, places, groups, finish, unroll=unroll, name=name)
     job.call(
         "cortex_m/dense",
-        f"{job.op.name}: dense {shape_text(source.shape)} -> {shape_text((channels,))}{job.words}",
+        f"{job.op.name}: dense {shape_text(source.shape)} -> {shape_text(job.target.shape)}"
+        + job.words,
         {"in": view, "out": job.out(), "scratch": step.scratch(job)},
-        {"first": first},
+        {"first": first * (at_once // 2 * stream["dot"].pair_bytes)},
         job.apart or job.partial,
         "row" * job.partial,
         inputs=inputs,
-        channels=channels,
-        pairs=together(channels) // 2,
+        channels=job.target.size,
+        pairs=at_once // 2,
         halves=halves(inputs % 4, 1),
-        **shared,
+        **shared | stream,
     )

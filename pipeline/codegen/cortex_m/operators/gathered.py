@@ -8,14 +8,14 @@ import numpy as np
 
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window as box
-from pipeline.codegen.c.kernel import ASIDE, SCRATCH
+from pipeline.codegen.c.kernel import SCRATCH
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import End, end, wrapped
 from pipeline.codegen.cortex_m.operators.pool import pooled
 from pipeline.codegen.cortex_m.windows import Windows
 from pipeline.codegen.int8.convolution import about
-from pipeline.codegen.int8.job import Job, scratch_view
+from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import IntArray
@@ -77,16 +77,14 @@ def pool(job: Job) -> None:
 def _call(job: Job, template: str, words: str, view: View, windows: Windows, **shared: Any) -> None:
     """``words``: of the comment above the code; ``shared``: what the template knows besides."""
     rows, columns, _ = job.box
-    aside = {ASIDE: scratch_view(job.kept, ASIDE)} if job.kept and job.step.delay else {}
     job.call(
         template,
         words,
-        {"in": view, "out": job.out(), SCRATCH: step.scratch(job), **aside},
+        {"in": view, "out": job.out(), SCRATCH: step.scratch(job)},
         {**box.named("y", rows), **box.named("x", columns)},
         job.apart,
         order=job.order,
         any_strides=True,
-        delay=job.step.delay,
         window=windows,
         channels=job.target.shape[2],
         **shared,
