@@ -66,7 +66,7 @@ def _figures(found: Mapping[str, Any], ran: bool, weights: Mapping[str, float]) 
     yield Figure(
         "pmu_bytes", "Peak memory", valued("pmu_bytes", found.get("pmu_bytes", 0)),
         f"arena {number(found.get('arena_bytes', 0))} B",
-        "Activations alive at once, the input with them"
+        "Activations live at once, with the input"
         + (", and weights while they are in SRAM" if "makespan_us" in found else "")
         + ", as planned and proved; the arena is what is linked, with scratch and alignment.",
     )  # fmt: skip

@@ -23,7 +23,7 @@ def explain(plan: Plan, cost: Cost) -> str:
         parts = [*parts[:MOST_NAMED], f"{len(parts) - MOST_NAMED} more"]
     said = f"The peak of {number(peak.live_bytes)} B is at {peak.label}: {listed(parts)}"
     if apart == peak.live_bytes:
-        return f"{said}, all alive at once."
+        return f"{said}, all live at once."
     return (
         f"{said} would take {number(apart)} B apart; {number(apart - peak.live_bytes)} B are "
         "shared, because elements are written over others whose last use is past."

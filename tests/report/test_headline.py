@@ -132,7 +132,7 @@ def test_the_peak_is_explained_and_how_to_lower_it() -> None:
     buffer = plan.resident[0]
     many = replace(result.peak, buffers=tuple((buffer, 10.0 - n) for n in range(9)), live_bytes=54)
     found = peak.explain(plan, replace(result, timeline=(many,)))
-    assert found.count(" B, ") == 3 and "7 B and 5 more, all alive at once." in found
+    assert found.count(" B, ") == 3 and "7 B and 5 more, all live at once." in found
     assert peak.listed(["a"]) == "a" and peak.listed(["a", "b", "c"]) == "a, b and c"
 
 
