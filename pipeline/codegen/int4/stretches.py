@@ -22,13 +22,11 @@ from pipeline.graph.operator import Tensors, clipped_to
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.graph.operators.rearrange import Rearrange
-from pipeline.graph.tensor import IntArray, Tensor
+from pipeline.graph.tensor import IntArray
 from pipeline.plan.vocabulary import Finish, Slice
 
 Stretch = tuple[int, ...]
 """First nibbles, of what is read and at last of what is written, and how many follow them."""
-
-STORED = np.arange(16)
 
 
 def add(job: Job) -> None:
@@ -124,18 +122,15 @@ def _check(name: str, cells: IntArray) -> None:
 def table(op: Add, tensors: Tensors) -> list[int]:
     """Tabulate for pairs (a, b) of stored values the sum as it is stored, two in a byte: 16 a + b
     is the number of a nibble."""
-    grids = np.meshgrid(*(_values(tensors[name]) for name in op.operands), indexing="ij")
+    operands = (tensors[name] for name in op.operands)
+    kinds = ((np.arange(t.dtype.minimum, t.dtype.maximum + 1), t) for t in operands)
+    numbers = (np.roll(each, t.dtype.minimum) - t.zero_point for each, t in kinds)  # by nibble
+    grids = np.meshgrid(*numbers, indexing="ij")
     shifted = (grid << op.left_shift for grid in grids)
     parts = [r.apply(x) for r, x in zip(op.operand_requants, shifted, strict=True)]
     made = clipped_to(tensors[op.output], op.clip, op.requant.apply(parts[0] + parts[1])) & 15
     nibbles = made.reshape(-1, 2)
     return [int(low | high << 4) for low, high in nibbles]
-
-
-def _values(tensor: Tensor) -> IntArray:
-    """Return what each of 16 nibbles stands for, in steps of the tensor's scale."""
-    signed = np.where(STORED > 7, STORED - 16, STORED) if tensor.dtype.signed else STORED
-    return np.asarray(signed - tensor.zero_point, dtype=np.int64)
 
 
 def _ending(program: Program, op: AveragePool2d, bits: int) -> str:
