@@ -31,7 +31,7 @@ class Scaling:
     text: str
     per_channel: bool
 
-    def __call__(self, total: str, channel: str) -> str:
+    def scaled(self, total: str, channel: str = "0") -> str:
         return self.text.format(sum=total, channel=channel)
 
 
@@ -110,28 +110,19 @@ def stored(value: str, limits: Range, zero_point: int, reached: Range = INT32) -
 
 
 @dataclass(frozen=True)
-class Ending:
+class Ending(Scaling):
     """A complete sum as its tensor stores it.
 
     Attributes:
-        scaling: a C expression with places for the sum and its channel.
         limits: stored integers let through; ``zero_point``: added last.
         counted: the sum is of stored integers and is divided by how many they are.
         reached: the least and greatest that ``scaled`` gives, as far as that is known.
     """
 
-    scaling: Scaling
     limits: Range
     zero_point: int = 0
     counted: bool = False
     reached: Range = INT32
-
-    @property
-    def per_channel(self) -> bool:
-        return self.scaling.per_channel
-
-    def scaled(self, total: str, channel: str = "0") -> str:
-        return self.scaling(total, channel)
 
     def stored(self, value: str) -> str:
         """Return C that stores what ``scaled`` gave, as the tensor has it."""
@@ -153,12 +144,11 @@ def ending(program: Program, op: Operator, held: Range = (0, 0)) -> Ending:
         case Weighted(requant=requant):
             bias = program.graph.constants[op.parameters[1]]
         case AveragePool2d(requant=Mean()):
-            mean = Scaling("nn_mean({sum}, count)", False)
-            return Ending(mean, limits(target, op.clip), counted=True)
+            return Ending("nn_mean({sum}, count)", False, limits(target, op.clip), counted=True)
         case MaxPool2d():
             ends = program.graph.tensors[op.inputs[0]].dtype
-            ends_of = Scaling("{sum}", False)
-            return Ending(ends_of, limits(target, op.clip), reached=(ends.minimum, ends.maximum))
+            reached = ends.minimum, ends.maximum
+            return Ending("{sum}", False, limits(target, op.clip), reached=reached)
         case AveragePool2d(requant=FixedPoint() | PowerOfTwo() as requant):
             least, most = map(int, requant.apply(np.array(sums)))
             reached = least, most
@@ -166,5 +156,6 @@ def ending(program: Program, op: Operator, held: Range = (0, 0)) -> Ending:
             pass
         case _:
             raise ThimbleError(f"{op.name}: {type(op).__name__} has no partial results")
-    scaled = scaling(program.constants, op.name, requant, sums, bias)
-    return Ending(scaled, limits(target, op.clip), target.zero_point, reached=reached)
+    found = scaling(program.constants, op.name, requant, sums, bias)
+    ends_at = limits(target, op.clip), target.zero_point
+    return Ending(found.text, found.per_channel, *ends_at, reached=reached)

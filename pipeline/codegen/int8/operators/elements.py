@@ -85,8 +85,8 @@ def _pairwise(
         if isinstance(op, Add):
             requant = op.operand_requants[KINDS.index(kind)]
             ends = (broadcast.extremes(name, graph.tensors) << op.left_shift).tolist()
-            scaled = scaling(job.program.constants, op.name, requant, (min(ends), max(ends)))
-            moved = scaled(f"(int32_t){texts[-1]} * {1 << op.left_shift}", "0")
+            scale = scaling(job.program.constants, op.name, requant, (min(ends), max(ends)))
+            moved = scale.scaled(f"(int32_t){texts[-1]} * {1 << op.left_shift}")
             texts[-1] = f"{kind}_scaled"
             lines.append(f"const int32_t {kind}_scaled = {moved};")
     _, formula = FORMULAS[type(op)]

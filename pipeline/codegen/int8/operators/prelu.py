@@ -29,7 +29,7 @@ def compute(job: Job) -> None:
     result = stored("value", limits(job.target, op.clip), job.target.zero_point)
     lines = (
         f"const int32_t x = {value};",
-        f"const int32_t value = x >= 0 ? {above('x', '0')} : {below(f'x * {factor}', '0')};",
+        f"const int32_t value = x >= 0 ? {above.scaled('x')} : {below.scaled(f'x * {factor}')};",
     )
     about = f"{op.name}: rectifier with slopes of {shape_text(tensors[names['in']].shape)}"
     elements.call(job, about, views, loops, counts, lines, result)
