@@ -106,10 +106,6 @@ class Table:
         kind = np.dtype(self.type.removesuffix("_t")).newbyteorder("<")
         return self.values.astype(kind).tobytes()
 
-    def holds(self, type_: str, values: IntArray) -> bool:
-        """Check whether these are its values."""
-        return self.type == type_ and np.array_equal(self.values, values)
-
     @property
     def is_text(self) -> bool:
         """Compilers take a string of a million bytes in no time, a million numbers in seconds and
@@ -200,7 +196,8 @@ class Constants:
         if far and len(flat) % 2:
             flat = np.append(flat, 0)  # code comes behind, in words
         found = self._name(name, kind, far)
-        if found in self.tables and not self.tables[found].holds(type_, flat):
+        held = self.tables.get(found)
+        if held and not (held.type == type_ and np.array_equal(held.values, flat)):
             # another kernel of the operator has its constants in another order
             digest = hashlib.sha256(flat.tobytes()).hexdigest()[:8]
             found = self._name(name, f"{kind}_{digest}", far)
