@@ -207,16 +207,13 @@ COSTS = {
         "shift": (1.02, 0.615, 0.925),
     },
     "single": {
-        "word of a piece": (10.2, 7.22, 10.0),
-        "product left over": (11.0, 6.85, 8.75),
-        "row in one piece": (15.5, 4.54, 15.6),
-        "tap": (15.4, 2.9, 11.2),
-        "output": (17.5, 7.98, 8.26),
-    },
-    "strips": {
-        "pair of products": (1.86, 1.22, 1.83),
-        "pair of an output": (5.59, 4.03, 5.5),
-        "output": (22.8, 12.1, 22.7),
+        "pair of products": (1.87, 1.22, 1.85),
+        "pair of an output": (5.84, 4.24, 6.22),
+        "output": (18.7, 8.71, 10.9),
+        "word of a piece": (10.0, 7.15, 9.79),
+        "product left over": (10.8, 6.75, 8.4),
+        "row in one piece": (15.7, 4.62, 16.0),
+        "tap": (15.5, 2.96, 11.5),
     },
     "winograd": {
         "step": (17.6, 9.19, 15.5),

@@ -87,23 +87,9 @@ class FastDense(Fast):
         return Gap(2 * form.source.size) if self.accepts(form) else None
 
 
-def in_passes(form: Form) -> bool:
-    """All pixels of an image, apart from what they are made of; all channels or, in each pass of a
-    loop, equally many from a multiple of that on: in a last pass there may be fewer."""
-    name = form.op.output
-    return (
-        len(form.target.shape) == 3
-        and not form.partial
-        and not form.overlaps
-        and form.covers(name, slice(0, 2))
-        and form.out.multiples[2]
-        and form.evenly_spaced(name)
-    )
-
-
 def in_rows(form: Form) -> bool:
-    """As ``in_passes``, of any number of rows, all pixels of each; it may lie over what it is made
-    of."""
+    """Rows of an image, all pixels of each; all channels or, in each pass of a loop, equally many
+    from a multiple of that on: in a last pass there may be fewer."""
     name = form.op.output
     return (
         len(form.target.shape) == 3

@@ -12,7 +12,7 @@ from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.columns import kinds
-from pipeline.kernels.cortex_m.fast import Fast, convolution, in_passes, pairs
+from pipeline.kernels.cortex_m.fast import Fast, convolution, in_rows, pairs
 from pipeline.kernels.cortex_m.quick import quick_end
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, made, positions
@@ -68,6 +68,7 @@ class Strips(Fast):
     """Several outputs of a row at once."""
 
     word = "strips"
+    priced = "single"
     takes = (
         f"convolutions of one group, one channel at a time, of {LEAST_CHANNELS} or more, up to "
         f"{MOST_COLUMNS} columns, kernels of up to {WIDEST}"
@@ -108,7 +109,10 @@ def _one_channel(form: Form) -> bool:
     return (
         isinstance(op, Conv2d)
         and op.groups == 1
-        and in_passes(form)
+        and in_rows(form)
+        and not form.overlaps
+        and form.covers(op.output, slice(0, 1))
+        and form.evenly_spaced(op.output)
         and form.out.extents[2] == 1
         and form.in_one_piece(op.inputs[0])
     )
