@@ -348,6 +348,6 @@ def test_what_kernels_say(kind: str) -> None:
         turns = kernel.turns(form)
         assert len(turns.written) == np.prod(graph.tensors[op.output].shape[1:])
         assert len(turns.read) == np.prod(graph.tensors[op.inputs[0]].shape[1:])
-        assert turns.written.min() == 0 and turns.written.max() >= turns.read.max()
+        assert turns.written.min() <= 1 and turns.written.max() >= turns.read.max()
         over = replace(form, overlaps=frozenset({op.inputs[0]}))
         assert kernel.accepts(over) == (kernel.overlap(form, op.inputs[0]) is not None)

@@ -16,7 +16,6 @@ from pipeline.kernels.cortex_m.by_row.convolution import (
     RowWide,
 )
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
-from pipeline.kernels.cortex_m.by_row.depthwise_wide import RowDepthwiseWide
 from pipeline.kernels.cortex_m.by_row.layout import best_pixels
 from pipeline.kernels.cortex_m.by_row.pool import RowPool
 from pipeline.kernels.cortex_m.conv2d import Convolution
@@ -47,7 +46,7 @@ __all__ = ["RATES", "WEAVES", "Fast", "best_pixels", "has_dsp", "kernels"]
 
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Elements, Pool, Single, Strips),
-    *(RowAdded, RowDense, RowDepthwise, RowDepthwiseWide, RowImage, RowPointwise, RowPool),
+    *(RowAdded, RowDense, RowDepthwise, RowImage, RowPointwise, RowPool),
     *(RowElements, RowFused, RowSpatial, RowWide),
     *(GatheredConvolution, GatheredDepthwise, GatheredElements, GatheredPool),
 )

@@ -214,25 +214,15 @@ def _sides(rng: np.random.Generator, most: int) -> tuple[int, int, int]:
 
 
 def row_depthwise(rng: np.random.Generator) -> Drawn:
+    """Draw windows of any size; half of them are the usual one."""
     rows, columns, channels = _sides(rng, 20)
-    left, right = (int(n) for n in rng.integers(0, 2, 2))
+    high, wide = (int(n) for n in rng.integers((1, 1), (7, 8))) if rng.random() < 0.5 else (3, 3)
+    left, right = (int(n) for n in rng.integers(0, wide, 2))
     down, across = (int(n) for n in rng.integers(1, 3, 2))
-    padding = (1, int(rng.integers(0, 2)), left, right)
-    shape = (rows, max(columns, 3 - left - right), channels)
+    padding = (high // 2, int(rng.integers(0, high)), left, right)
+    shape = (rows + high // 2, max(columns, wide - left - right), channels)
     options = {"stride": (down, across), "padding": padding}
-    return shape, "row_depthwise", lambda net: net.depthwise((3, 3), **options)
-
-
-def depthwise_wide(rng: np.random.Generator) -> Drawn:
-    """Also of more columns than 3 x 3 is taken by the other kernel for."""
-    rows, columns, channels = _sides(rng, 20)
-    kernel = int(rng.integers(1, 7)), (4, 5, 5, 6, 7, 7)[int(rng.integers(6))]
-    left, right = (int(n) for n in rng.integers(0, kernel[1], 2))
-    down, across = (int(n) for n in rng.integers(1, 3, 2))
-    padding = (kernel[0] // 2, int(rng.integers(0, 3)), left, right)
-    shape = (rows + 3, max(columns, kernel[1] - left - right), channels)
-    options = {"stride": (down, across), "padding": padding}
-    return shape, "row_depthwise_wide", lambda net: net.depthwise(kernel, **options)
+    return shape, "row_depthwise", lambda net: net.depthwise((high, wide), **options)
 
 
 def row_pointwise(rng: np.random.Generator) -> Drawn:
@@ -328,7 +318,7 @@ def row_dense(rng: np.random.Generator) -> Case:
     return net.graph(), pixels, "cortex_m.row_dense"
 
 
-DRAWN = (row_depthwise, depthwise_wide, row_pointwise, spatial, wide, image, added, pool)
+DRAWN = (row_depthwise, row_pointwise, spatial, wide, image, added, pool)
 ROWS: dict[str, Callable[[np.random.Generator], Case]] = {
     **{each.__name__.removeprefix("row_"): partial(_case, each) for each in DRAWN},
     "concat": concat,

@@ -1,22 +1,21 @@
-"""Depthwise 3x3 of a row in blocks, channel by channel."""
+"""Depthwise of a row in blocks, channel by channel."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
 
-import numpy as np
-
+from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.expressions import product, total
-from pipeline.codegen.cortex_m.by_row.depthwise_unit import ENDS, WORDS, Code
+from pipeline.codegen.cortex_m.by_row.depthwise_unit import Code, Layer
 from pipeline.codegen.cortex_m.by_row.rows import input_rows, layouts, out_row
-from pipeline.codegen.cortex_m.ending import End, end, wrapped
+from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise, units
+from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
 from pipeline.kernels.cortex_m.by_row.layout import RowLayout
+from pipeline.kernels.work import positions
 
 
 @dataclass(frozen=True)
@@ -51,16 +50,16 @@ class Run:
 
 
 def compute(job: Job) -> None:
-    op = job.operator(Conv2d)
-    source, target = layouts(job, RowDepthwise())
+    op, kernel, form = job.operator(Conv2d), RowDepthwise(), form_of(job)
+    source, target = layouts(job, kernel)
     tensor, name, finish = job.tensor(op.inputs[0]), op.parameters[0], end(job)
-    values = job.program.graph.constants[name].reshape(source.channels, 3, 3)
-    out = out_row(job)
-    codes = (
-        Code(unit, op, source, target, tensor.dtype.signed) for unit in units(op, source, target)
-    )
+    rows, columns = positions(form)
+    values = job.program.graph.constants[name].reshape(source.channels, rows, columns)
+    out, layer = out_row(job), Layer(op, rows, columns, source, target, f"{tensor.dtype}_t")
+    codes = (Code(unit, layer) for unit in kernel.units(form))
     kinds = groupby(codes, key=lambda code: (code.lines, code.stored))
     runs = [Run(tuple(same)) for _, same in kinds]
+    table = layer.table(values, finish, tensor.zero_point)
     job.call(
         "cortex_m/by_row/depthwise",
         about(job, op),
@@ -68,35 +67,21 @@ def compute(job: Job) -> None:
         {},
         job.apart,
         "row",
-        type=f"{tensor.dtype}_t",
+        type=layer.type,
         out_type=out.type,
+        rows=rows,
+        paired=layer.paired,
         runs=runs,
         carried=max(len(run.code.carried_on) for run in runs),
         given=source,
         made=target,
-        tail=Tail.of(source),
-        out_tail=Tail.of(target) if target.pixels > 1 else None,
-        words=WORDS,
+        tail=Tail.of(source) or Tail(0, 0),
+        out_tail=Tail.of(target) or Tail(0, 0),
+        words=table.shape[1],
         table=job.program.constants.add(
-            op.name, "row_weights", "int32_t", table(values, finish, tensor.zero_point),
+            op.name, "row_weights", "int32_t", table,
             f"{op.name}: for each channel what sums begin with, how they end, weights",
             job.in_flash(name),
         ),
         end=finish,
     )  # fmt: skip
-
-
-def table(values: IntArray, finish: End, zero: int) -> IntArray:
-    """(channels, 3, 3) -> (channels, words), see ``depthwise_unit``. Sums are had twice, as what
-    ends them wants them."""
-    assert finish.quick is not None
-    twice, start = 2 * values.astype(np.int64), 2 * finish.starts.astype(np.int64)
-    columns = zero * twice.sum(axis=1)  # what is missing where a column is outside
-    left, right = start + columns[:, 0], start + columns[:, 2]
-    pairs = twice[:, 1] * 65536 + (twice[:, 0] & 0xFFFF)
-    ends = twice[:, 2, 2] * 65536 + (twice[:, 2, 0] & 0xFFFF)
-    edges = np.stack([left, right, left + columns[:, 2]], axis=1)
-    head = [start[:, None], finish.quick.constants, pairs, ends[:, None], twice[:, 2, 1:2]]
-    found = np.concatenate([*head, edges], axis=1)
-    assert found.shape[1] == WORDS and ENDS == 7
-    return wrapped(found)

@@ -1,11 +1,11 @@
-"""C that adds some neighbouring pixels of a channel to all sums that they are in, depthwise 3x3, of
+"""C that adds some neighbouring pixels of a channel to all sums that they are in, for depthwise
 rows in blocks.
 
-Rows 0 and 1 are multiplied together: a word of each is four pixels, PKHBT and PKHTB put one pixel
-of either row side by side, and SMLAD multiplies that with weights one above the other. Row 2 is
-used as SXTB16 leaves it: pixels p and p + 2 in one word, which SMLAD multiplies with weights 0 and
-2, and SMLAxy with weight 1. Sums that the next unit adds to are carried on: no pixel is loaded
-twice, and the output may lie over the input.
+SXTB16 leaves pixels p and p + 2 of a word of four in one word: SMLAD multiplies that with weights k
+and k + 2, SMLAxy with one of them. The first two rows of 3x3 are multiplied together: PKHBT and
+PKHTB put one pixel of either row side by side, and SMLAD multiplies that with weights one above the
+other. Sums that the next unit adds to are carried on: no pixel is loaded twice, and the output may
+lie over the input.
 """
 
 from __future__ import annotations
@@ -15,47 +15,102 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+import numpy as np
+
+from pipeline.codegen.cortex_m.ending import End, wrapped
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.by_row.depthwise import TAPS, Unit
+from pipeline.graph.tensor import IntArray
+from pipeline.kernels.cortex_m.by_row.depthwise import PAIRED, Unit
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 
-PAIRS, ENDS, MIDDLE = 4, 7, 8
-"""Words of a channel's table: pairs of weights of rows 0 and 1, one a column; row 2's first and
-last weight; its second. Before them is what sums begin with, and how they end."""
-STARTS = {(): 0, (0,): 9, (2,): 10, (0, 2): 11}
-"""Word that a sum begins with, by the columns of its window that are outside of the image."""
-WORDS = 12
+HEAD = 4
+"""Words of a channel's table before its weights: what sums begin with, and how they end."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Kernel of ``rows`` and ``columns``; ``type``: of inputs.
+
+    Of a channel's table the weights are those of a pair of rows, one above the other, by column; of
+    every other row k and k + 2, for the first ``singles`` k; then there is what sums begin with
+    whose windows have columns outside of the image: one word for each of ``edges``.
+    """
+
+    op: Conv2d
+    rows: int
+    columns: int
+    source: RowLayout
+    target: RowLayout
+    type: str
+
+    @property
+    def paired(self) -> bool:
+        """Check whether the first two rows are multiplied together."""
+        return (self.rows, self.columns) == PAIRED
+
+    def window(self, out: int) -> range:
+        left = out * self.op.stride[1] - self.op.padding[2]
+        return range(left, left + self.columns)
+
+    def outside(self, out: int) -> tuple[int, ...]:
+        """Columns of the window that are outside of the image."""
+        inside = range(self.source.columns)
+        return tuple(k for k, pixel in enumerate(self.window(out)) if pixel not in inside)
+
+    @cached_property
+    def edges(self) -> list[tuple[int, ...]]:
+        return sorted({self.outside(out) for out in range(self.target.columns)} - {()})
+
+    @property
+    def singles(self) -> int:
+        return max(self.columns - 2, min(self.columns, 2))
+
+    @property
+    def first(self) -> int:
+        """The first of the rows by themselves."""
+        return 2 * self.paired
+
+    def start(self, out: int) -> str:
+        weights = HEAD + self.paired * self.columns + (self.rows - self.first) * self.singles
+        edge = self.outside(out)
+        return f"q[{weights + self.edges.index(edge) if edge else 0}]"
+
+    def table(self, values: IntArray, finish: End, zero: int) -> IntArray:
+        """(channels, rows, columns) -> (channels, words). Sums are had twice, as what ends them
+        wants them."""
+        assert finish.quick is not None
+        twice, start = 2 * values.astype(np.int64), 2 * finish.starts.astype(np.int64)
+        missing = zero * twice.sum(axis=1)  # where a column is outside
+        starts = [start + missing[:, edge].sum(axis=1) for edge in map(list, self.edges)]
+        pair = [_words(twice[:, 0], twice[:, 1])] * self.paired
+        rest = np.pad(twice[:, self.first :], ((0, 0), (0, 0), (0, 2)))
+        single = _words(rest, np.roll(rest, -2, axis=2))[:, :, : self.singles]
+        head = [start[:, None], finish.quick.constants, *pair, single.reshape(len(values), -1)]
+        return wrapped(np.concatenate([*head, *(s[:, None] for s in starts)], axis=1))
+
+
+def _words(low: IntArray, high: IntArray) -> IntArray:
+    return high * 65536 + (low & 0xFFFF)
 
 
 @dataclass(frozen=True)
 class Code:
-    """C for one unit.
-
-    Attributes:
-        signed: whether inputs are.
-    """
+    """C for one unit."""
 
     unit: Unit
-    op: Conv2d
-    source: RowLayout
-    target: RowLayout
-    signed: bool
-
-    def window(self, out: int) -> range:
-        left = out * self.op.stride[1] - self.op.padding[2]
-        return range(left, left + TAPS)
+    layer: Layer
 
     @cached_property
     def sums(self) -> list[int]:
         """Outputs that it adds to."""
         first, last = self.unit.pixels[0], self.unit.pixels[-1]
-        windows = ((out, self.window(out)) for out in range(self.target.columns))
-        return [out for out, (low, _, high) in windows if low <= last and high >= first]
+        windows = ((out, self.layer.window(out)) for out in range(self.layer.target.columns))
+        return [out for out, window in windows if window[0] <= last and window[-1] >= first]
 
     @property
     def carried_in(self) -> list[str]:
         first = self.unit.pixels[0]
-        return [self._sum(out) for out in self.sums if max(self.window(out)[0], 0) < first]
+        return [self._sum(out) for out in self.sums if max(self.layer.window(out)[0], 0) < first]
 
     @property
     def carried_on(self) -> list[str]:
@@ -64,44 +119,60 @@ class Code:
     @property
     def read_at(self) -> int:
         """Return where in channel 0 pointers into the input's rows point to."""
-        first = self.unit.pixels[0]
-        return self.source.at(first) if first < self.source.full else 0
+        first, source = self.unit.pixels[0], self.layer.source
+        return source.at(first) if first < source.full else 0
 
     @property
     def made_at(self) -> int:
-        return self.target.at(self.unit.outs.start)
+        return self.layer.target.at(self.unit.outs.start)
 
     @cached_property
     def lines(self) -> list[str]:
-        """Word by word what rows b0 and b1, side by side, give, then what b2 does: of stride 2, and
-        where pixels are loaded one by one, sum by sum. Beyond a stop a compiler moves nothing that
-        it has no register for."""
-        there, words = dict.fromkeys(self.carried_in), self._words
+        """What two rows give, word by word, then what one does, or each of all. Beyond a stop a
+        compiler moves nothing that it has no register for."""
+        layer, there = self.layer, dict.fromkeys(self.carried_in)
         lines = [f"int32_t {name} = c{n};" for n, name in enumerate(there)]
-        for first, pixels in words.items():
+        for first, pixels in self._words.items() if layer.paired else ():
             lines += self._load((0, 1), first, pixels)
             for pixel in pixels:
                 lines += self._paired(pixel, there)
             if first >= 0 or pixels[-1] == self.unit.pixels[-1]:
                 lines.append(_stop(there))
+        begun = {self._sum(out): layer.start(out) for out in self.sums}
+        lines += [f"int32_t {a} = {start};" for a, start in begun.items() if a not in there]
+        return [
+            *lines,
+            f"const int32_t *w = q + {HEAD + layer.paired * layer.columns};",
+            "#pragma GCC unroll 1",
+            f"for (int32_t y = {layer.first}; y < {layer.rows}; y++, w += {layer.singles}) {{",
+            f"    const {layer.type} *const b2 = rows[y] + begin, *const e2 = ends[y];",
+            "    (void)b2, (void)e2;",
+            *(f"    {line}" for line in self._singles(list(begun))),
+            "}",
+            *(f"c{n} = {name};" for n, name in enumerate(self.carried_on)),
+        ]
+
+    def _singles(self, sums: list[str]) -> list[str]:
+        """Write C for a row by itself: of stride 2, and where pixels are loaded one by one, sum by
+        sum, otherwise word by word."""
+        lines, words = list[str](), self._words
         turns = [
             (first, out, found)
             for first, pixels in words.items()
             for out in self.sums
-            if (found := [p for p in pixels if p in self.window(out)])
+            if (found := [p for p in pixels if p in self.layer.window(out)])
         ]
-        by_sum = self.op.stride[1] == 2 or max(words) < 0
+        by_sum = self.layer.op.stride[1] == 2 or max(words) < 0
         if by_sum:
             turns.sort(key=lambda turn: turn[1])
         loaded = set[int]()
         for first, out, found in turns:
             if first not in loaded:
-                lines += [] if by_sum or not loaded else [_stop(there)]
+                lines += [] if by_sum or not loaded else [_stop(sums)]
                 lines += self._load((2,), first, words[first])
             loaded.add(first)
             lines += self._single(out, found)
-        lines += [] if by_sum else [_stop(there)]
-        return [*lines, *(f"c{n} = {name};" for n, name in enumerate(self.carried_on))]
+        return lines if by_sum else [*lines, _stop(sums)]
 
     @property
     def stored(self) -> list[tuple[str, str]]:
@@ -109,7 +180,7 @@ class Code:
         return [(self._place(out), self._sum(out)) for out in self.unit.outs]
 
     def _place(self, out: int) -> str:
-        target = self.target
+        target = self.layer.target
         if not target.plane and target.pixels > 1 and out >= target.full:
             return f"last[{out - target.full}]"
         return f"t[{target.at(out) - self.made_at}]"
@@ -117,41 +188,37 @@ class Code:
     def _sum(self, out: int) -> str:
         return f"a{out - self.sums[0]}"
 
-    def _start(self, out: int) -> int:
-        window, inside = self.window(out), range(self.source.columns)
-        return STARTS[tuple(k for k, pixel in enumerate(window) if pixel not in inside)]
-
     @cached_property
     def _words(self) -> dict[int, list[int]]:
         """Pixels by the first one of the word to load for them; less than 0: of one by itself."""
-        found = groupby(self.unit.pixels, key=self._word)
-        return {first: list(same) for first, same in found}
+        windows = [self.layer.window(out) for out in self.sums]
+        used = (p for p in self.unit.pixels if any(p in window for window in windows))
+        return {first: list(same) for first, same in groupby(used, key=self._word)}
 
     def _paired(self, pixel: int, there: dict[str, None]) -> list[str]:
-        """Write C for rows 0 and 1 of a pixel."""
+        """Write C for two rows of a pixel."""
         (one, half), (two, _) = (self._half(row, pixel) for row in (0, 1))
         lines = [f"const uint32_t v{self._name(pixel)} = nn_{half}s({one}, {two});"]
         for out in self.sums:
-            if pixel in (window := self.window(out)):
-                weights = f"(uint32_t)q[{PAIRS + window.index(pixel)}]"
-                name = self._sum(out)
-                given = name if name in there else f"q[{self._start(out)}]"
-                to = name if name in there else f"int32_t {name}"
+            if pixel in (window := self.layer.window(out)):
+                name, weights = self._sum(out), f"(uint32_t)q[{HEAD + window.index(pixel)}]"
+                to, given = ("", name) if name in there else ("int32_t ", self.layer.start(out))
                 there[name] = None
-                lines.append(f"{to} = nn_add_pair(v{self._name(pixel)}, {weights}, {given});")
+                lines.append(f"{to}{name} = nn_add_pair(v{self._name(pixel)}, {weights}, {given});")
         return lines
 
     def _single(self, out: int, pixels: list[int]) -> list[str]:
-        """Write C for row 2."""
-        ends, middle, lines = f"(uint32_t)q[{ENDS}]", f"(uint32_t)q[{MIDDLE}]", list[str]()
-        name, window = self._sum(out), self.window(out)
-        found = [(window.index(p), *self._half(2, p)) for p in pixels]
-        if len(found) == TAPS and found[0][1:] == (found[2][1], "low"):
-            lines.append(f"{name} = nn_add_pair({found[0][1]}, {ends}, {name});")
-            found = found[1:2]
-        for k, word, half in found:
-            by, other = (middle, "low") if k == 1 else (ends, ("low", "", "high")[k])
-            lines.append(f"{name} = nn_add_{half}_{other}({word}, {by}, {name});")
+        """Write C for some pixels of a row by itself, which one sum has."""
+        lines, window, name = list[str](), self.layer.window(out), self._sum(out)
+        found = {window.index(p): self._half(2, p) for p in pixels}
+        for k, (word, half) in found.items():
+            low = k < self.layer.singles
+            weights = f"(uint32_t)w[{k if low else k - 2}]"
+            if half == "low" and found.get(k + 2) == (word, "high"):
+                lines.append(f"{name} = nn_add_pair({word}, {weights}, {name});")
+            elif half == "low" or found.get(k - 2) != (word, "low"):
+                function = f"nn_add_{half}_{'low' if low else 'high'}"
+                lines.append(f"{name} = {function}({word}, {weights}, {name});")
         return lines
 
     def _name(self, pixel: int) -> int:
@@ -159,17 +226,18 @@ class Code:
 
     def _load(self, rows: tuple[int, ...], first: int, pixels: list[int]) -> list[str]:
         """A word of each of some rows, and what is used of it, widened."""
-        kind, lines, used = "s8" if self.signed else "u8", [], {(p - first) % 2 for p in pixels}
+        kind, lines = "u8" if self.layer.type == "uint8_t" else "s8", list[str]()
+        used = sorted({(p - first) % 2 for p in pixels})
         for row in rows if first >= 0 else ():
             name = f"r{row}_{self._name(first)}"
-            parts = [f"{name}_{n} = nn_{('even', 'odd')[n]}_{kind}({name})" for n in sorted(used)]
-            word = f"{name} = nn_load_word(b{row} + {self.source.at(first) - self.read_at})"
+            parts = [f"{name}_{n} = nn_{('even', 'odd')[n]}_{kind}({name})" for n in used]
+            word = f"{name} = nn_load_word(b{row} + {self.layer.source.at(first) - self.read_at})"
             lines.append(f"const uint32_t {', '.join([word, *parts])};")
         return lines
 
     def _half(self, row: int, pixel: int) -> tuple[str, str]:
         """A word with a pixel, and the half which that is."""
-        source = self.source
+        source = self.layer.source
         if (first := self._word(pixel)) >= 0:
             place = pixel - first
             return f"r{row}_{self._name(first)}_{place % 2}", ("low", "high")[place // 2]
@@ -180,7 +248,7 @@ class Code:
     def _word(self, pixel: int) -> int:
         """The first pixel of the word to load for ``pixel``; less than 0: no other that is needed
         is in that."""
-        full, first = self.source.full, pixel - pixel % BLOCK
+        full, first = self.layer.source.full, pixel - pixel % BLOCK
         used = sum(p in self.unit.pixels for p in range(first, first + BLOCK))
         return min(first, full - BLOCK) if pixel < full >= BLOCK and used > 1 else -1 - pixel
 

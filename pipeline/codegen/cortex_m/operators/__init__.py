@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pipeline.codegen.cortex_m.by_row import added as row_added
 from pipeline.codegen.cortex_m.by_row import convolution as row_convolution
 from pipeline.codegen.cortex_m.by_row import depthwise as row_depthwise
-from pipeline.codegen.cortex_m.by_row import depthwise_wide as row_depthwise_wide
 from pipeline.codegen.cortex_m.by_row import pool as row_pool
 from pipeline.codegen.cortex_m.operators import (
     conv2d,
@@ -40,7 +39,6 @@ WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.row_conv2d": row_convolution.compute,
     "cortex_m.row_dense": dense.by_row,
     "cortex_m.row_depthwise": row_depthwise.compute,
-    "cortex_m.row_depthwise_wide": row_depthwise_wide.compute,
     "cortex_m.row_elements": elements.by_row,
     "cortex_m.row_fused": row_convolution.compute,
     "cortex_m.row_image": row_convolution.compute,

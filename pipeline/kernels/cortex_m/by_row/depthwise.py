@@ -1,4 +1,4 @@
-"""Depthwise 3x3 of a row in blocks, channel by channel: nothing is widened in memory."""
+"""Depthwise of a row in blocks, channel by channel: nothing is widened in memory."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ import numpy as np
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
-from pipeline.kernels.cortex_m.by_row.layout import BLOCK, MOST_PLANE, RowLayout
+from pipeline.kernels.cortex_m.by_row.layout import BLOCK, MOST_PLANE
 from pipeline.kernels.cortex_m.fast import convolution
 from pipeline.kernels.cortex_m.quick import endings, quick_end
 from pipeline.kernels.form import Form
-from pipeline.kernels.work import Counts, made
+from pipeline.kernels.work import Counts, made, positions
 
-TAPS = 3
-TABLE_BYTES = 48
-"""Bytes of the table for each channel."""
+PAIRED = (3, 3)
+"""A kernel whose first two rows are multiplied together, not row by row in a loop: of more weights
+a small cache does not hold the code of that."""
 
-FARTHEST = 4095
-"""Bytes from an address that a load reaches."""
+WIDEST = 7
+"""Columns of a kernel whose sums fit the registers."""
+
+SUMS = 6
+"""Sums that registers hold from row to row of a loop."""
+
+TABLE_BYTES = 24
+"""Bytes of a channel's table beside its weights."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +37,13 @@ class Unit:
 
 
 class RowDepthwise(RowKernel):
-    """Rows 0 and 1 are multiplied in pairs, one above the other; each pixel is loaded once, and
-    sums of windows that reach beyond a unit are carried on to the next."""
+    """Each pixel is loaded once, and sums of windows that reach beyond a unit are carried on to the
+    next."""
 
     word = "row_depthwise"
     takes = (
-        "depthwise 3x3 convolutions, strides 1 and 2 along rows, that make one row from rows in "
-        f"blocks of {BLOCK} pixels, or of all where those are {MOST_PLANE} or fewer"
+        f"depthwise convolutions, kernels of up to {WIDEST} columns, strides 1 and 2 along rows, "
+        "that make one row from rows in blocks"
     )
 
     def can(self, form: Form) -> bool:
@@ -47,43 +53,60 @@ class RowDepthwise(RowKernel):
         source, target = found
         return (
             op.groups == source.channels == target.channels
-            and form.graph.tensors[op.parameters[0]].shape[1:3] == (TAPS, TAPS)
-            and op.dilation == (1, 1)
+            and max(op.padding[2:]) < positions(form)[1] <= WIDEST
+            and op.dilation[1] == 1
             and op.stride[1] in (1, 2)
-            and op.padding[2] in (0, 1)
-            and (target.columns - 1) * op.stride[1] - op.padding[2] + 1 < source.columns
             and source.blocked
-            and (source.pixels == BLOCK or source.columns <= MOST_PLANE)
-            and BLOCK * source.channels < FARTHEST
             and quick_end(op, form.graph) is not None
         )
 
     def counts(self, form: Form) -> Counts:
         """Units between the first and the last share a loop; words hold two pixels or more."""
-        source, target = self.known(form)
-        found, channels = self.units(form), target.channels
-        words = alone = 0
+        (source, target), (rows, columns) = self.known(form), positions(form)
+        found, channels, op = self.units(form), target.channels, convolution(form)
+        lefts = [x * op.stride[1] - op.padding[2] for x in range(target.columns)]
+        words = alone = kept = 0
         for unit in found:
+            last, reach = unit.pixels[-1], unit.pixels[0] - columns
+            kept += max(0, sum(reach < left <= last for left in lefts) - SUMS)
             for first in range(unit.pixels.start, unit.pixels.stop, BLOCK):
                 used = min(unit.pixels.stop, first + BLOCK) - first
                 loaded = used > 1 and first < source.full >= BLOCK
                 words, alone = words + loaded, alone + used * (not loaded)
+        each, taps = (
+            channels * rows,
+            sum(min(x + columns, source.columns) - max(x, 0) for x in lefts),
+        )
+        in_loop = each * ((rows, columns) != PAIRED)
         return {
             "output": target.bytes,
-            "word": channels * words,
-            "pixel by itself": channels * alone,
+            "word": each * words,
+            "pixel by itself": each * alone,
             "unit in a loop": channels * (len(found) - 2) * (len(found) > 3),
             "channel in units": channels * (len(found) > 1),
-            **endings(convolution(form), form.graph, made(form)),
+            "product in a loop": in_loop * taps,
+            "pixel by itself in a loop": in_loop * alone,
+            "sum in memory": in_loop * kept,
+            **endings(op, form.graph, made(form)),
         }
 
     def units(self, form: Form) -> list[Unit]:
-        op, (source, target) = convolution(form), self.known(form)
-        return units(op, source, target)
+        """All of a row: blocks that give four outputs, or one of all pixels where these are few."""
+        (source, target), columns = self.known(form), positions(form)[1]
+        stride, pad = convolution(form).stride[1], convolution(form).padding[2]
+        step = BLOCK * stride if source.columns > MOST_PLANE or not source.plane else source.columns
+        ends = [min(x * stride - pad + columns, source.columns) for x in range(target.columns)]
+        found, made = list[Unit](), 0
+        for first in range(0, ends[-1], step):
+            whole = sum(end <= first + step for end in ends)
+            found.append(Unit(range(first, min(first + step, ends[-1])), range(made, whole)))
+            made = whole
+        return found
 
     def table_bytes(self, form: Form) -> float:
-        """In pairs of 16 bits, beside what sums begin with at either edge."""
-        return TABLE_BYTES * self.known(form)[1].channels
+        """In pairs of 16 bits, beside what sums begin with, at either edge, too."""
+        rows, columns = positions(form)
+        return (4 * rows * max(2, columns - 2) + TABLE_BYTES) * self.known(form)[1].channels
 
     def turns(self, form: Form) -> Turns:
         """Channel by channel all units."""
@@ -98,16 +121,3 @@ class RowDepthwise(RowKernel):
             for column in unit.outs:
                 written[target.places(column)] = channel + turn
         return Turns(read, written)
-
-
-def units(op: Conv2d, source: RowLayout, target: RowLayout) -> list[Unit]:
-    """All of a row: blocks that give four outputs, or one of all pixels."""
-    stride, pad = op.stride[1], op.padding[2]
-    step = source.columns if source.plane else BLOCK * stride
-    ends = [min(x * stride - pad + TAPS, source.columns) for x in range(target.columns)]
-    found, made = list[Unit](), 0
-    for first in range(0, ends[-1], step):
-        whole = sum(end <= first + step for end in ends)
-        found.append(Unit(range(first, min(first + step, ends[-1])), range(made, whole)))
-        made = whole
-    return found
