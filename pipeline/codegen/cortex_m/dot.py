@@ -188,7 +188,7 @@ def moving(lines: list[Line | Load], pointer: str, more: int, *, far: bool) -> l
     moves = iter(steps)
 
     found: list[Line | Load] = [
-        load(line.to, pointer, line.at, next(moves) if near else 0, size)
+        load(line.to, pointer, *((0, next(moves)) if near else (line.at, 0)), size)
         if isinstance(line, Load) and line.pointer == pointer
         else line
         for line in lines
