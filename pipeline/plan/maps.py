@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import prod
 from typing import ClassVar
@@ -260,6 +260,7 @@ def outer_sum(base: int, lines: list[IntArray]) -> IntArray:
     return total
 
 
+@lru_cache(1 << 8)
 def packed(shape: Shape, bits: int, base: int = 0) -> Affine:
     """Row-major, elements side by side; strides in nibbles."""
     width = max(1, bits // 4)

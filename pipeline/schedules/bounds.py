@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from pipeline.graph.access import Operand, Window
+from pipeline.graph.access import Window
 from pipeline.graph.operator import Operator, Tensors
 from pipeline.graph.tensor import Box as GraphBox
 from pipeline.plan.vocabulary import Buffer, Index, Lin, Slice
@@ -75,39 +75,46 @@ class Needs:
     weights most of all, is looked up."""
 
     def __init__(self, op: Operator, tensors: Tensors) -> None:
-        self.extents = tensors[op.output].shape
-        shapes = ((each, tensors[each.tensor].shape) for each in op.reads(tensors))
+        out = tensors[op.output].shape
         self.operands = [
-            (each, shape, *_known(each.windows, self.extents, shape)) for each, shape in shapes
+            (each.tensor, _Read.of(each.windows, out, tensors[each.tensor].shape))
+            for each in op.reads(tensors)
         ]
 
     def __call__(self, made: Box) -> dict[str, Box]:
         found: dict[str, Box] = {}
-        for operand, shape, axes, known in self.operands:
-            key = tuple(made[axis] for axis in axes)
-            if key not in known:
-                known[key] = _read(operand, made, self.extents, shape)
-            box, before = known[key], found.get(operand.tensor)
-            found[operand.tensor] = box if before is None else tuple(map(hull, before, box, shape))
+        for name, each in self.operands:
+            box, before = each(made), found.get(name)
+            found[name] = box if before is None else tuple(map(hull, before, box, each.shape))
         return found
 
 
-@lru_cache(1 << 8)
-def _known(windows: tuple[Window, ...], *shapes: Shape) -> tuple[list[int], dict[Box, Box]]:
-    """Return the axes on which boxes of operands alike depend, and those that are known by now."""
-    return [window.axis for window in windows if window.axis is not None], {}
+class _Read:
+    """What operands alike need of a tensor of ``shape``, and what of that is known by now."""
+
+    def __init__(self, windows: tuple[Window, ...], out: Shape, shape: Shape) -> None:
+        self.windows, self.out, self.shape = windows, out, shape
+        self.axes = [window.axis for window in windows if window.axis is not None]
+        self.known = dict[Box, Box]()
+
+    @classmethod
+    @lru_cache(1 << 8)
+    def of(cls, windows: tuple[Window, ...], out: Shape, shape: Shape) -> _Read:
+        return cls(windows, out, shape)
+
+    def __call__(self, made: Box) -> Box:
+        key = tuple(made[axis] for axis in self.axes)
+        if key not in self.known:
+            self.known[key] = tuple(
+                read(window, made, self.out, extent).clipped(extent)
+                for window, extent in zip(self.windows, self.shape, strict=True)
+            )
+        return self.known[key]
 
 
 def needs(op: Operator, tensors: Tensors, made: Box) -> dict[str, Box]:
     """For each tensor that ``op`` reads the box that the outputs ``made`` need of it."""
     return Needs(op, tensors)(made)
-
-
-def _read(operand: Operand, made: Box, extents: Sequence[int], shape: Sequence[int]) -> Box:
-    return tuple(
-        read(window, made, extents, extent).clipped(extent)
-        for window, extent in zip(operand.windows, shape, strict=True)
-    )
 
 
 def added(op: Operator, tensors: Tensors, made: Box, some: Range, axis: int = -1) -> dict[str, Box]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import Protocol
 
@@ -176,9 +177,7 @@ def _laid(draft: Draft, regions: Sequence[Region], keep_input: bool, effort: int
 
 
 def _steps(regions: Iterable[Region], draft: Draft) -> Iterator[Step]:
-    for region in regions:
-        yield from region.steps(draft)
-    draft.reads.clear()  # of many layers much of what is held
+    return chain.from_iterable(region.steps(draft) for region in regions)
 
 
 def _kept(steps: Iterable[Step], draft: Draft, kept: list[Step]) -> Iterator[Step]:

@@ -6,6 +6,7 @@ reads all that a pixel needs before it writes that.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -85,10 +86,12 @@ class Rows:
                 draft.hold_rows(op.output, op.output in plain, self.pixels.get(op.output, 0))
             else:
                 draft.hold(op.output)
-        last = dict[str, dict[int, int]]()
+        last: dict[str, array[int]] = {}
         for number, step in enumerate(self.order):
             for name, rows in reads(step, draft.graph, draft.needs).items():
-                last.setdefault(name, {}).update(dict.fromkeys(rows, number))
+                every = last.get(name) or array("i", [0]) * rows_of(draft.graph, name)
+                every[rows.start : rows.stop] = array("i", [number]) * len(rows)
+                last[name] = every
         for name in sorted(last.keys() - set(draft.home)):
             draft.hold_rows(name, name in plain)  # nothing but what is around it is read
         for number, step in enumerate(self.order):
