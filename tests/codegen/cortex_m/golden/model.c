@@ -446,12 +446,17 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv1(const int8_t *restrict 
             const int32_t top = y - 1;
             const int32_t left = x_out - 1;
             nn_word_t *to = &windows[p];
+            if (left >= 0 && left <= 1) {
             for (int32_t ky = 0; ky < 3; ky++) {
                 const int32_t row = top + ky;
-                if (left >= 0 && left <= 1) {
+                {
                     const int8_t *from = row < 0 || row >= 4 ? outside : &in[row * 16 + left * 4];
                     to = nn_widen_s8(to, from, 3, 4);
-                } else
+                }
+            }
+            } else {
+            for (int32_t ky = 0; ky < 3; ky++) {
+                const int32_t row = top + ky;
                 for (int32_t kx = 0; kx < 3; kx++) {
                     const int32_t column = left + kx;
                     const int8_t *from = outside;
@@ -460,6 +465,7 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv1(const int8_t *restrict 
                     }
                     to = nn_widen_s8(to, from, 1, 4);
                 }
+            }
             }
             if (++x_out == 4) {
                 x_out = 0;
