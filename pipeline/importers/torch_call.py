@@ -50,7 +50,7 @@ class Call:
         return None if found is None else floats(found)
 
     def steps(self, index: int, name: str) -> Floats | None:
-        """What a parameter's values are integer multiples of, where that is known."""
+        """Return the steps that a parameter's values are multiples of, where they are known."""
         found = self.get(index, name)
         return found.steps if isinstance(found, Stepped) else None
 

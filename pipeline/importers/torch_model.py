@@ -35,7 +35,7 @@ class Ranged(nn.Module):
         self.low, self.step = low, (high - low) / 255
 
     def train(self, mode: bool = True) -> Self:
-        """As any module; what ``torch.export`` made has one mode, and says so."""
+        """Set the mode as any module does; what ``torch.export`` made has one, and says so."""
         with suppress(NotImplementedError):
             super().train(mode)
         return self
