@@ -146,18 +146,15 @@ static inline int32_t nn_add_pair(uint32_t a, uint32_t b, int32_t sum) {
     const uint32_t low = (uint32_t)(nn_low(a) * nn_low(b));
     return (int32_t)((uint32_t)sum + low + (uint32_t)(nn_high(a) * nn_high(b)));
 }
-static inline int32_t nn_add_low_high(uint32_t a, uint32_t b, int32_t sum) {
-    return (int32_t)((uint32_t)sum + (uint32_t)(nn_low(a) * nn_high(b)));
-}
-static inline int32_t nn_add_high_low(uint32_t a, uint32_t b, int32_t sum) {
-    return nn_add_low_high(b, a, sum);
-}
-static inline int32_t nn_add_low_low(uint32_t a, uint32_t b, int32_t sum) {
-    return (int32_t)((uint32_t)sum + (uint32_t)(nn_low(a) * nn_low(b)));
-}
-static inline int32_t nn_add_high_high(uint32_t a, uint32_t b, int32_t sum) {
-    return (int32_t)((uint32_t)sum + (uint32_t)(nn_high(a) * nn_high(b)));
-}
+#define NN_ADD(of_a, of_b)                                                                          \
+    static inline int32_t nn_add_##of_a##_##of_b(uint32_t a, uint32_t b, int32_t sum) {             \
+        return (int32_t)((uint32_t)sum + (uint32_t)(nn_##of_a(a) * nn_##of_b(b)));                  \
+    }
+NN_ADD(low, high)
+NN_ADD(high, low)
+NN_ADD(low, low)
+NN_ADD(high, high)
+#undef NN_ADD
 
 /* sum + a * b / 2**32 to nearest, halves towards +infinity */
 static inline int32_t nn_add_product(uint32_t a, uint32_t b, int32_t sum) {

@@ -11,13 +11,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-MULTIPLIES = ("smla", "smua", "smml", "mul", "mla")
-WITH_TWO_RESULTS = "smlal"
-PREPARES = ("sxtb16", "uxtb16", "sxtab16", "uxtab16", "pkhbt", "pkhtb", "add", "sub", "mov")
+CODE = re.compile(
+    r"(?:(?P<load>ldr)|(?P<multiply>(?:smla(?!l)|smua|smml|mul|mla)\w*)"
+    r"|(?P<other>[su]xta?b16|pkhbt|pkhtb|add|sub|mov)) "
+)
+"""Instructions that may change places, by what works on them: all but those with two results."""
+
 MOST = 400
 """Instructions that are put in order together: more are several times as many."""
 
-LINE = re.compile(r'^ +"(.*)\\n"$')
+RUN = re.compile(rf'(?:^ +"{CODE.pattern}.*\\n"$\n?){{2,{MOST}}}', re.MULTILINE)
 REGISTER = re.compile(r"%\[\w+\]|%\d+|\b(?:r\d+|ip|lr|sp)\b")
 WRITTEN_BACK = re.compile(rf", *\[({REGISTER.pattern})(?:\], *\S|[^]]*\]!)")
 
@@ -38,18 +41,13 @@ class Instruction:
     @classmethod
     def of(cls, text: str) -> Instruction | None:
         """None: it has to stay where it is."""
-        code, _, operands = text.strip().partition(" ")
-        if code == "ldr":
-            unit = "load"
-        elif code.startswith(MULTIPLIES) and not code.startswith(WITH_TWO_RESULTS):
-            unit = "multiply"
-        elif code in PREPARES:
-            unit = "other"
-        else:
+        found = CODE.match(text.strip(' "'))
+        if found is None or found.lastgroup is None:
             return None
-        to, *rest = REGISTER.findall(operands)
-        back = WRITTEN_BACK.search(operands)
-        return cls(text, unit, frozenset({to, *([back[1]] if back else [])}), frozenset(rest))
+        to, *rest = REGISTER.findall(text)
+        back = WRITTEN_BACK.search(text)
+        writes = frozenset({to, *([back[1]] if back else [])})
+        return cls(text, found.lastgroup, writes, frozenset(rest))
 
     def after(self, other: Instruction) -> bool:
         """Check whether it has to stay behind ``other``."""
@@ -66,7 +64,12 @@ class Instruction:
 
 def woven(source: str) -> str:
     """C whose inline assembly has one instruction a line."""
-    return "\n".join(_ordered(source.split("\n")))
+
+    def ordered(run: re.Match[str]) -> str:
+        every = map(Instruction.of, run[0].splitlines(keepends=True))
+        return "".join(each.text for each in in_order([each for each in every if each]))
+
+    return RUN.sub(ordered, source)
 
 
 def in_order(given: list[Instruction]) -> list[Instruction]:
@@ -94,26 +97,4 @@ def in_order(given: list[Instruction]) -> list[Instruction]:
         joined = bool(found) and cycles(given[best]) == 0
         found.append(given[best])
         del left[best]
-    return found
-
-
-def _ordered(lines: list[str]) -> list[str]:
-    """Each run of instructions that may change places."""
-    found, run = list[str](), list[tuple[str, Instruction]]()
-
-    def close() -> None:
-        texts = {each.text: line for line, each in run}
-        found.extend(texts[each.text] for each in in_order([each for _, each in run]))
-        run.clear()
-
-    for line in lines:
-        inside = LINE.match(line)
-        each = Instruction.of(inside[1]) if inside else None
-        if each is None or len(run) == MOST:
-            close()
-        if each is None:
-            found.append(line)
-        else:
-            run.append((line, each))
-    close()
     return found

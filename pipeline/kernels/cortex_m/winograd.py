@@ -81,18 +81,15 @@ class Winograd(Fast):
         side = outputs_of_a_side(op, form.graph)
         tiles, steps, pairs = self.tiles(form), pairs_of(form), -(-channels // 2)
         made = tiles * 2 * pairs
-        large = side == 4
+        size = "large" if side == 4 else "small"
         each = tiles // TOGETHER * pairs * (side + 2) ** 2
         weighed = self.live * -(-tiles // self.span(form)) * pairs * steps
         return {
             "step": each * steps,
-            "large tile of two pairs": tiles * steps // 2 * large,
-            "small tile of two pairs": tiles * steps // 2 * (not large),
+            f"{size} tile of two pairs": tiles * steps // 2,
             "tile": tiles,
-            "large tile of an output": made * large,
-            "small tile of an output": made * (not large),
-            "four large pairs of weights": weighed * large,
-            "four small pairs of weights": weighed * (not large),
+            f"{size} tile of an output": made,
+            f"four {size} pairs of weights": weighed,
             **endings(op, form.graph, made * side * side),
         }
 

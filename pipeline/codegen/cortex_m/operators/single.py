@@ -1,10 +1,5 @@
-"""Convolution of one output channel: a pass of a loop that makes channels one by one.
-
-No other channel uses what is widened. Where rows are short, a row of the input is widened once for
-all rows of the kernel, and a pixel is loaded once for all its taps. Elsewhere elements are
-multiplied as they are stored, tap by tap or, where pixels have few channels, a row of the kernel at
-once. What the zero point adds is taken off for each tap, since taps may lie outside.
-"""
+"""Convolution of one output channel, see ``kernels/cortex_m/single.py``: what the zero point adds
+is taken off tap by tap, since taps may lie outside."""
 
 from __future__ import annotations
 
