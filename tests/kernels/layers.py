@@ -247,7 +247,7 @@ def plan_of_rows(kernel: str, graph: Graph, hardware: Hardware, *, runs: bool = 
     """The last operator but one runs row by row, its tensors in blocks; ``runs``: or all but
     that."""
     *before, op, _ = graph.operators
-    image = kernel == "cortex_m.row_image"
+    image = kernel == "cortex_m.row_conv2d" and graph.tensors[op.inputs[0]].shape[2] < 6
     names = [each.output for each in (op, *before[: 0 if image else None])]
     shapes = {name: graph.tensors[name].shape for name in names}
     pixels = {name: best_pixels(shape[1]) for name, shape in shapes.items() if len(shape) == 3}

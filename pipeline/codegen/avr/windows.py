@@ -20,7 +20,6 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.avr import Convolution, Depthwise
 from pipeline.kernels.avr.convolution import UNROLL
 from pipeline.kernels.avr.rows import AvrRows, columns_read
-from pipeline.kernels.cortex_m.by_row.parts import Part
 
 
 @dataclass(frozen=True)
@@ -37,21 +36,21 @@ class Run:
     code: int
 
 
-def runs(parts: Sequence[Part], alike: Callable[[Part], object]) -> tuple[list[Part], list[Run]]:
+def runs(parts: Sequence[range], alike: Callable[[range], object]) -> tuple[list[range], list[Run]]:
     """The first part of each kind, and all parts."""
-    kinds, found, codes = list[object](), list[Run](), list[Part]()
+    kinds, found, codes = list[object](), list[Run](), list[range]()
     for kind, group in groupby(parts, alike):
         same = list(group)
         if kind not in kinds:
             kinds.append(kind)
             codes.append(same[0])
-        found.append(Run(same[0].first, same[0].pixels, len(same), kinds.index(kind)))
+        found.append(Run(same[0].start, len(same[0]), len(same), kinds.index(kind)))
     return codes, found
 
 
 def convolution(job: Job) -> None:
-    codes, every = runs(Convolution().parts(form_of(job)), lambda part: part.pixels)
-    sizes = [part.pixels for part in codes]
+    codes, every = runs(Convolution().parts(form_of(job)), len)
+    sizes = [len(part) for part in codes]
     more = {"sizes": sizes, "runs": every, "unroll": UNROLL}
     _windows(job, Convolution(), True, more)
 
@@ -59,13 +58,15 @@ def convolution(job: Job) -> None:
 def depthwise(job: Job) -> None:
     form = form_of(job)
 
-    def alike(part: Part) -> object:
+    def alike(part: range) -> object:
         read = columns_read(form, part)
-        return part.pixels, [column - next(iter(read)) for column in read], list(read.values())
+        return len(part), [column - next(iter(read)) for column in read], list(read.values())
 
     codes, every = runs(Depthwise().parts(form), alike)
-    firsts = [next(iter(columns_read(form, Part(run.first, run.pixels)))) for run in every]
-    read = [(part.pixels, list(columns_read(form, part).items())) for part in codes]
+    firsts = [
+        next(iter(columns_read(form, range(run.first, run.first + run.pixels)))) for run in every
+    ]
+    read = [(len(part), list(columns_read(form, part).items())) for part in codes]
     more = {"codes": read, "runs": list(zip(every, firsts, strict=True))}
     _windows(job, Depthwise(), False, more)
 

@@ -44,6 +44,8 @@ class Dot:
         stride: columns from a pixel's taps to the next one's, where there are several.
         wide: columns of what is widened, if that is not a window's own; ``offsets``: of the taps,
             the first is 0.
+        far: loads from windows leave their pointer where it is until a round ends, so that a core
+            may weave them.
         apart: each pair's weights lie in one piece, not word by word beside other pairs'.
     """
 
@@ -55,6 +57,7 @@ class Dot:
     stride: int = 1
     wide: int = 0
     offsets: tuple[int, ...] = ()
+    far: bool = False
     apart: bool = False
 
     @property
@@ -122,7 +125,7 @@ class Steps:
         some = (words[n : n + at_once] for n in range(0, len(words), at_once))
         found = [line for each in some for line in self._step(each)]
         for pointer, more in (("w", self.weights * groups), ("x", self.beside * groups)):
-            found = moving(found, pointer, more, far=pointer == "x" and self.dot.wide > 0)
+            found = moving(found, pointer, more, far=pointer == "x" and self.dot.far)
         return [line for line in found if isinstance(line, Line)]
 
     def _weight(self, to: str, word: tuple[int, int], pair: int) -> Iterator[Load]:

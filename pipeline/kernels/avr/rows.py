@@ -10,7 +10,6 @@ import numpy as np
 from pipeline.graph.families import Weighted
 from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
 from pipeline.kernels.cortex_m.by_row.layout import RowLayout
-from pipeline.kernels.cortex_m.by_row.parts import Part
 from pipeline.kernels.cortex_m.fast import Fast, convolution
 from pipeline.kernels.cortex_m.quick import channel_sums, quick_end
 from pipeline.kernels.form import Form
@@ -58,12 +57,12 @@ class AvrRows(AvrKernel, RowKernel):
         """As ``turns`` say, of a step that makes one row."""
         return super().overlap(form, tensor) if form.out.extents[0] == 1 else None
 
-    def parts(self, form: Form) -> list[Part]:
+    def parts(self, form: Form) -> list[range]:
         """Split a row, from the first pixel on: into as few as possible, as alike as possible."""
         columns = form.target.shape[1]
         count = -(-columns // self.most_pixels)
         ends = [columns * n // count for n in range(count + 1)]
-        return [Part(low, high - low) for low, high in pairwise(ends)]
+        return [range(low, high) for low, high in pairwise(ends)]
 
     def turns(self, form: Form) -> Turns:
         """Part by part, in each channel by channel or all of its windows first."""
@@ -73,18 +72,18 @@ class AvrRows(AvrKernel, RowKernel):
         for number, part in enumerate(self.parts(form)):
             for column in columns_read(form, part):
                 read[source.places(column)] = number * len(each) + each
-            for column in range(part.first, part.stop):
+            for column in part:
                 written[target.places(column)] = number * len(each) + each
         return Turns(read, written)
 
 
-def columns_read(form: Form, part: Part) -> dict[int, list[tuple[int, int]]]:
+def columns_read(form: Form, part: range) -> dict[int, list[tuple[int, int]]]:
     """Map each input column, in order, that is inside of the image and that ``part`` is made of to
     the part's pixels and the taps that it is multiplied for."""
     op, found = convolution(form), dict[int, list[tuple[int, int]]]()
-    for pixel in range(part.pixels):
+    for pixel in range(len(part)):
         for tap in range(positions(form)[1]):
-            column = (part.first + pixel) * op.stride[1] + tap * op.dilation[1] - op.padding[2]
+            column = (part.start + pixel) * op.stride[1] + tap * op.dilation[1] - op.padding[2]
             if 0 <= column < form.source.shape[1]:
                 found.setdefault(column, []).append((pixel, tap))
     return dict(sorted(found.items()))

@@ -8,13 +8,7 @@ from functools import cache
 from pipeline.hardware import Hardware
 from pipeline.kernels.cortex_m.accumulate import Accumulate
 from pipeline.kernels.cortex_m.by_row.added import RowAdded
-from pipeline.kernels.cortex_m.by_row.convolution import (
-    RowFused,
-    RowImage,
-    RowPointwise,
-    RowSpatial,
-    RowWide,
-)
+from pipeline.kernels.cortex_m.by_row.convolution import RowConvolution, RowFused
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
 from pipeline.kernels.cortex_m.by_row.layout import best_pixels
 from pipeline.kernels.cortex_m.by_row.pool import RowPool
@@ -46,8 +40,7 @@ __all__ = ["RATES", "WEAVES", "Fast", "best_pixels", "has_dsp", "kernels"]
 
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Elements, Pool, Single, Strips),
-    *(RowAdded, RowDense, RowDepthwise, RowImage, RowPointwise, RowPool),
-    *(RowElements, RowFused, RowSpatial, RowWide),
+    *(RowAdded, RowConvolution, RowDense, RowDepthwise, RowElements, RowFused, RowPool),
     *(GatheredConvolution, GatheredDepthwise, GatheredElements, GatheredPool),
 )
 

@@ -202,7 +202,7 @@ def _case(draw: Callable[[np.random.Generator], Drawn], rng: np.random.Generator
     made = make(net)
     net.mean((1, 1), stride=(1, 1))
     graph = net.graph()
-    names = [made] if kernel == "row_image" else [given, made]
+    names = [made] if draw is image else [given, made]
     names = names[: len(names) - int(rng.random() < 0.2)]
     pixels = {name: best_pixels(graph.tensors[name].shape[1]) for name in names}
     return graph, pixels, f"cortex_m.{kernel}"
@@ -228,7 +228,7 @@ def row_depthwise(rng: np.random.Generator) -> Drawn:
 def row_pointwise(rng: np.random.Generator) -> Drawn:
     stride = (int(rng.integers(1, 3)), int(rng.integers(1, 3)))
     channels = int(rng.integers(2, 14))
-    return _sides(rng, 20), "row_pointwise", lambda net: net.conv(channels, (1, 1), stride=stride)
+    return _sides(rng, 20), "row_conv2d", lambda net: net.conv(channels, (1, 1), stride=stride)
 
 
 def spatial(rng: np.random.Generator) -> Drawn:
@@ -252,7 +252,7 @@ def wide(rng: np.random.Generator) -> Drawn:
     padding = (1, 1, int(rng.integers(0, across + 1)), across)
     options = {"stride": stride, "padding": padding, "dilation": apart}
     shape = (rows + 2, columns, channels)
-    return shape, "row_wide", lambda net: net.conv(count, kernel, **options)
+    return shape, "row_conv2d", lambda net: net.conv(count, kernel, **options)
 
 
 def image(rng: np.random.Generator) -> Drawn:
@@ -261,7 +261,7 @@ def image(rng: np.random.Generator) -> Drawn:
     stride, count = (int(rng.integers(1, 3)), int(rng.integers(1, 4))), int(rng.integers(2, 14))
     padding = (0, 1, int(rng.integers(0, 2)), 2)
     options, shape = {"stride": stride, "padding": padding}, (rows + 2, columns + 4, channels)
-    return shape, "row_image", lambda net: net.conv(count, kernel, **options)
+    return shape, "row_conv2d", lambda net: net.conv(count, kernel, **options)
 
 
 def added(rng: np.random.Generator) -> Drawn:

@@ -118,7 +118,7 @@ def test_constants_of_rows_are_in_reach(tmp_path: Path) -> None:
     net.mean((1, 1), stride=(1, 1))
     graph, hardware = net.graph(), board_named("nucleo_f446re")
     plan = by_rows(graph, hardware, {given: 4, made: 4})
-    assert kernels(plan)[graph.operators[1].name] == "cortex_m.row_wide"
+    assert kernels(plan)[graph.operators[1].name] == "cortex_m.row_conv2d"
     built(tmp_path, graph, hardware, plan)
 
 

@@ -95,7 +95,7 @@ CASES = {
         lambda: chain(3), M4, Herringbone("slots").plan, "cortex_m.gathered_conv2d"
     ),
     "rows": Case(lambda: by_row.network(0), M4, by_rows, "cortex_m.row_depthwise"),
-    "rows of a residual": Case(lambda: by_row.image_network(0), M4, by_rows, "cortex_m.row_image"),
+    "rows of a residual": Case(lambda: by_row.image_network(0), M4, by_rows, "cortex_m.row_conv2d"),
     # those of CI
     "an M7": Case(lambda: network(1), M7),
     "an M33": Case(lambda: network(2), M33),

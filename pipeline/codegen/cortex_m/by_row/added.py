@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pipeline.codegen.binding import form_of
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import row_view
 from pipeline.graph.operators.pool2d import AveragePool2d
-from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
+from pipeline.kernels.cortex_m.by_row.layout import BLOCK, added_row
 
 
 def compute(job: Job) -> None:
@@ -16,7 +17,8 @@ def compute(job: Job) -> None:
     assert rows.start.known, "loops around row kernels are unrolled"
     source = job.tensor(op.inputs[0])
     view = row_view(job, "row0", piece, rows.start.const)
-    given = RowLayout.in_buffer(job.program.buffer(piece))
+    given = added_row(form_of(job))
+    assert given is not None
     blocks, left = divmod(given.columns, min(given.pixels, given.columns))
     full, rest = divmod(min(given.pixels, given.columns), BLOCK)
     job.call(

@@ -3,14 +3,15 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pipeline.codegen.binding import form_of, kernel_of
+from pipeline.codegen.c.expressions import product, total
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.by_row.rows import input_rows, layouts, out_row
 from pipeline.codegen.cortex_m.ending import end
@@ -19,209 +20,180 @@ from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.by_row.convolution import (
-    RowConvolution,
-    RowFused,
-    RowImage,
-    RowPointwise,
-    RowSpatial,
-    RowWide,
-    columns_widened,
-)
-from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
+from pipeline.kernels.cortex_m import WEAVES
+from pipeline.kernels.cortex_m.by_row.convolution import RowConvolution, Source
+from pipeline.kernels.cortex_m.by_row.layout import BLOCK, MOST_PLANE, RowLayout
 from pipeline.kernels.cortex_m.conv2d import Rows
-from pipeline.kernels.form import Form
 
-HOW = {
-    RowFused: ", two channels of all its pixels at a time: weights that flash gives slowly are\n"
-    " * still in its cache for the last pixels",
-    RowWide: "; all columns of the rows under the kernel are widened first",
-}
+R = TypeVar("R", bound="Read")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """Reads of a channel's row, from ``begins`` on, and ``apart`` bytes on of the next one's.
+    """Code that reads some columns of a channel's row, ``count`` times, others each time.
 
     Attributes:
-        words: where words are, and for each of their bytes that is used where that goes.
-        bytes: single ones, in the same way.
+        begins: where in the row; of the next channel ``apart`` bytes on.
+        at: the column, counted from the first that is widened, that it is for.
+        words: where words are from there on, and for each of their bytes that is used where that
+            goes; ``bytes``: single ones, in the same way.
+        kept: whether the first column is one that was widened before.
+        follows: where the first column of what is read next goes; 0: it isn't read.
+        steps: what is added to another attribute each time.
     """
 
+    at: int
     begins: int = 0
     apart: int = 0
     words: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
     bytes: tuple[tuple[int, int], ...] = ()
+    kept: bool = False
+    follows: int = 0
+    count: int = 1
+    steps: Mapping[str, int] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, source: RowLayout, columns: Mapping[int, int]) -> Read:
-        """``columns``: numbers of some, all as far from the next channel, and where they go."""
-        words: dict[int, list[tuple[int, int]]] = {}
-        single, low = list[tuple[int, int]](), min(columns, default=0)
-        stop = source.columns if source.plane else source.full
-        for column, to in columns.items():
-            # a word of a plane must not end behind the row's
-            start = min(low, stop - BLOCK) if source.plane else column - column % BLOCK
-            if 0 <= start <= column < start + BLOCK <= stop:
-                words.setdefault(source.at(start), []).append((column - start, to))
-            else:
-                single.append((source.at(column), to))
-        begins = min([*words, *(at for at, _ in single)], default=0)
-        return cls(
-            begins=begins,
-            apart=source.apart(low),
-            words=tuple((at - begins, tuple(each)) for at, each in words.items()),
-            bytes=tuple((at - begins, to) for at, to in single),
-        )
+    def nth(self, name: str) -> str:
+        """C of what an attribute is the nth time."""
+        return total(getattr(self, name), product("n", self.steps[name]))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Read):
-    """Parts whose code is the same, one after the other, and what is read for the first of them.
+    """Code that makes some pixels of what it reads.
 
     Attributes:
-        first: pixel of the first part; ``pixels``, ``pairs``: of channels, made together.
-        to, goes, out_apart: in the output's row the first part, from there each of its pixels, and
+        pairs: of channels, made together.
+        to, goes, out_apart: in the output's row the first pixel, from there each of them, and
             bytes from a channel to the next.
-        count, shift, move: of parts, and bytes to the next one, in the output and in the input.
-        carried: whether a part's first column is one that the part before has widened.
-        follows: where the first column of what the next part reads goes; 0: it isn't read.
     """
 
-    first: int
     pixels: int
     pairs: int
     to: int
     goes: tuple[int, ...]
     out_apart: int
-    count: int = 1
-    shift: int = 0
-    move: int = 0
-    carried: bool = False
-    follows: int = 0
 
     def place(self, pixel: int, channel: int) -> str:
         """C of where channel ``o`` + ``channel`` of a pixel goes."""
         return f"to[o * {self.out_apart} + {channel * self.out_apart + self.goes[pixel]}]"
 
 
-def runs(form: Form, kernel: RowConvolution, stride: int, pad: int) -> list[Run]:
-    source, target = kernel.known(form)
-    found = list[Run]()
-    for part in kernel.parts(form):
-        first, columns, follows = part.first * stride, dict[int, int](), 0
-        if isinstance(kernel, RowPointwise):
-            columns = {first + n * stride: n for n in range(part.pixels)}
-        elif isinstance(kernel, RowSpatial):
-            all_columns, words = (BLOCK - 1) * stride + kernel.taps(form), BLOCK * stride
-            columns = {first + n: pad + n for n in range(words) if pad + n < all_columns}
-            follows = pad + words if pad + words < all_columns else 0
-        to = target.at(part.first)
+def merged(every: Iterable[R], *places: str) -> list[R]:
+    """One for neighbours that differ in ``places`` alone."""
+    nowhere: dict[str, Any] = dict.fromkeys(places, 0)
+    found = list[R]()
+    for _, same in groupby(every, lambda each: replace(each, **nowhere)):
+        first, *others = same
+        second = others[0] if others else first
+        steps = {name: getattr(second, name) - getattr(first, name) for name in places}
+        found.append(replace(first, count=1 + len(others), steps=steps))
+    return found
+
+
+def read(given: RowLayout, columns: Mapping[int, int]) -> dict[str, Any]:
+    """Return how columns, all as far from the next channel, are read that go to some places."""
+    words: dict[int, list[tuple[int, int]]] = {}
+    single, low = list[tuple[int, int]](), min(columns)
+    stop = given.columns if given.plane else given.full
+    for column, to in columns.items():
+        # a word of a plane must not end behind the row's
+        start = min(low, stop - BLOCK) if given.plane else column - column % BLOCK
+        if 0 <= start <= column < start + BLOCK <= stop:
+            words.setdefault(given.at(start), []).append((column - start, to))
+        else:
+            single.append((given.at(column), to))
+    begins = min([*words, *(at for at, _ in single)])
+    return {
+        "begins": begins,
+        "apart": given.apart(low),
+        "words": tuple((at - begins, tuple(each)) for at, each in words.items()),
+        "bytes": tuple((at - begins, to) for at, to in single),
+    }
+
+
+def runs(source: Source) -> list[Run]:
+    """What makes all parts, one after the other."""
+    (op, some, given, made), lead = source.layer, source.lead
+    stride, found = op.stride[1], list[Run]()
+    for part in source.parts:
+        to, how, follows = made.at(part.start), dict[str, Any](), lead + BLOCK * stride
+        if not (source.first or source.line):
+            columns = source.reads(part)[: BLOCK * stride]
+            how = read(given, {column: lead + n for n, column in enumerate(columns)})
+            how |= {"kept": lead > 0, "follows": follows if follows < source.columns else 0}
         run = Run(
-            first=part.first, pixels=part.pixels, pairs=kernel.at_once(part, form), to=to,
-            goes=tuple(target.at(part.first + n) - to for n in range(part.pixels)),
-            out_apart=target.apart(part.first), carried=bool(columns) and pad > 0, follows=follows,
-            **vars(Read.of(source, columns)),
+            at=lead + part.start * stride - op.padding[2] + some.columns.start * op.dilation[1],
+            pixels=len(part), pairs=source.at_once(part), to=to,
+            goes=tuple(made.at(n) - to for n in part), out_apart=made.apart(part.start), **how,
         )  # fmt: skip
         found.append(run)
-    if isinstance(kernel, RowFused):
-        return found
-    alike = groupby(found, lambda run: replace(run, first=0, to=0, begins=0))
-    return [_merged(list(same)) for _, same in alike]
+    return found if source.fused else merged(found, "at", "begins", "to")
 
 
-def _merged(same: list[Run]) -> Run:
-    first, second = same[0], same[min(1, len(same) - 1)]
-    shift, move = second.to - first.to, second.begins - first.begins
-    return replace(first, count=len(same), shift=shift, move=move)
+def whole(source: Source) -> list[Read]:
+    """What widens all columns before anything is made."""
+    given = source.layer.given
+    size = min(given.pixels, MOST_PLANE)
+    every = (range(given.columns)[n : n + size] for n in range(0, given.columns, size))
+    found = (
+        Read(at=source.lead + some.start, **read(given, {c: n for n, c in enumerate(some)}))
+        for some in every
+    )
+    return merged(found, "at", "begins")
 
 
 def compute(job: Job) -> None:
-    op, form, kernel = job.operator(Conv2d), form_of(job), kernel_of(job)
+    op, kernel = job.operator(Conv2d), kernel_of(job)
     assert isinstance(kernel, RowConvolution)
-    source, target = layouts(job, kernel)
-    tensor, some = job.tensor(op.inputs[0]), kernel.some(form)
-    rows, columns, depth = len(some.rows), some.columns, some.channels
+    layouts(job, kernel)
+    source, tensor = kernel.taken(form_of(job)), job.tensor(op.inputs[0])
+    _, some, given, made = source.layer
+    vacant = (0, source.lead), (source.lead + given.columns, source.columns)
     flat, never = weights.met(job, some)
     finish = end(job)
     finish = replace(finish, starts=finish.starts + never)
-    pixels = max(part.pixels for part in kernel.parts(form))
-    fours = (rows, len(columns)) == (1, 1) and depth % 4 == 0  # weights are those of whole images
-    in_order = fours or isinstance(kernel, RowImage)
+    fours = some.size == some.channels and some.size % 4 == 0  # weights are those of whole images
+    in_order = fours or source.line
     places = weights.order(some.number, some.elements) if in_order else in_blocks(some)
-    window, whole, dot = None, None, dict[str, Any]()
-    if isinstance(kernel, RowImage):
-        window = replace(Windows.of(job, step.rows_view(job), some, pixels), row_edges=False)
-    elif isinstance(kernel, RowWide):
-        left, wide = columns_widened(op, form.graph.tensors)
-        across = op.dilation[1]
-        whole = Whole.of(source, left, wide, left - op.padding[2] + columns.start * across)
-        dot = {"wide": wide, "offsets": tuple(n * across for n in range(len(columns)))}
+    window, dot = None, dict[str, Any]()
+    if source.line:
+        window = Windows.of(job, step.rows_view(job), some, source.columns)
+        window = replace(window, row_edges=False)
+    elif source.first:
+        taps = range(0, len(some.columns) * op.dilation[1], op.dilation[1])
+        dot = {"wide": source.columns, "offsets": tuple(taps)}
+    rows = {row.name: row for row in input_rows(job)}
     job.call(
         "cortex_m/by_row/conv2d",
         about(job, op),
-        {
-            "out": out_row(job),
-            **{row.name: row for row in input_rows(job)},
-            "scratch": step.scratch(job),
-        },
+        {"out": out_row(job), **rows, "scratch": step.scratch(job)},
         {},
         job.apart,
         "row",
-        runs=runs(form, kernel, op.stride[1], op.padding[2]),
-        how=HOW.get(type(kernel), ""),
-        given=source,
-        target=target,
-        kernel_h=rows,
-        pairs=-(-depth // 2),
-        uneven=len(flat) % 2 > 0,
-        type=f"{tensor.dtype}_t",
-        out_type=f"{job.target.dtype}_t",
+        runs=runs(source),
+        reads=whole(source) if source.first else [],
+        vacant=[(low, stop) for low, stop in vacant if low < stop and source.first],
+        how=source,
+        given=given,
+        made=made,
+        kernel_h=len(rows),
+        pairs=-(-given.channels // 2),
         outside=f"0x{(tensor.zero_point & 0xFFFF) * 0x10001:08X}u",
-        fused=isinstance(kernel, RowFused),
         fours=fours,
         window=window,
-        pixels=pixels if window else 0,
+        pixels=source.columns if window else 0,
         less="",
-        whole=whole,
         **weights.streamed(
-            job, flat, places, weights.pairs(len(flat), 2), finish, unroll=kernel.unroll(form),
-            stride=op.stride[1], taps=kernel.taps(form), apart=True, **dot,
+            job, flat, places, weights.pairs(len(flat), 2), finish, unroll=source.unroll,
+            stride=op.stride[1], taps=source.taps, apart=True,
+            far=source.first or job.program.hardware.cpu in WEAVES, **dot,
         ),
     )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class Whole:
-    """All columns of a row: ``words`` of four, ``move`` bytes apart, and the ``rest``, with
-    ``left`` and ``right`` that lie outside; windows begin at column ``first`` of all."""
-
-    words: int
-    move: int
-    word: Read
-    rest: Read
-    left: int
-    right: int
-    first: int
-
-    @classmethod
-    def of(cls, source: RowLayout, left: int, wide: int, first: int) -> Whole:
-        words, rest = divmod(source.columns, BLOCK)
-        return cls(
-            words=words,
-            move=source.at(BLOCK) if words > 1 else 0,
-            word=Read.of(source, {n: n for n in range(BLOCK * min(words, 1))}),
-            rest=Read.of(source, {BLOCK * words + n: n for n in range(rest)}),
-            left=left,
-            right=wide - left - source.columns,
-            first=first,
-        )
 
 
 def in_blocks(some: Rows) -> IntArray:
     """(pairs, 2): which elements of a window are side by side, two channels of a tap; -1: none."""
     taps, channels = (len(some.rows), len(some.columns)), some.channels
     at = np.arange(some.size).reshape(*taps, channels)
-    if channels % 2:
-        at = np.concatenate([at, np.full((*taps, 1), -1)], axis=2)
+    at = np.pad(at, ((0, 0), (0, 0), (0, channels % 2)), constant_values=-1)
     return at.reshape(*taps, -1, 2).transpose(0, 2, 1, 3).reshape(-1, 2)

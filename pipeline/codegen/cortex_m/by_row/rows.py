@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from pipeline.codegen.binding import form_of
-from pipeline.codegen.c.values import Value, whole
+from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import made_row, row_view
 from pipeline.errors import ThimbleError
-from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import Tensor
@@ -30,15 +30,15 @@ def input_rows(job: Job) -> list[View]:
     """Those under a convolution's kernel, ``row0`` and so on; one that is outside of the image is a
     row of zero points."""
     op = job.operator(Conv2d)
-    source = job.tensor(op.inputs[0])
-    top = made_row(job) * op.stride[0] - op.padding[0]
-    found = []
+    source, found = job.tensor(op.inputs[0]), list[View]()
+    top, piece = made_row(job) * op.stride[0] - op.padding[0], job.given(source.name)
     for ky in range(job.tensor(op.parameters[0]).shape[1]):
-        name, row = f"row{ky}", top + ky * op.dilation[0]
+        row = top + ky * op.dilation[0]
         inside = 0 <= row < source.shape[0]
-        found.append(
-            row_view(job, name, job.given(source.name), row) if inside else _outside(job, name)
-        )
+        view = row_view(job, f"row{ky}", piece, row if inside else 0)
+        if not inside:
+            view = replace(view, array=_outside(job, source), offset=Value(), constant=True)
+        found.append(view)
     return found
 
 
@@ -74,23 +74,14 @@ def layouts(
     return kernel.known(form)
 
 
-def _outside(job: Job, name: str) -> View:
-    tensor = job.tensor(job.op.inputs[0])
-    size, zero = _longest_outside(tensor, job.program.graph), tensor.zero_point
-    table = job.program.constants.add(
-        "outside", f"{size}_{zero & 255}", f"{tensor.dtype}_t", np.full(size, zero),
-        f"rows outside of images: {size} times the zero point {zero}", align=4,
-    )  # fmt: skip
-    box = (whole(1), *map(whole, tensor.shape[1:]))
-    return View(
-        name, table.name, Value(), (0, 1, 1), (0, 0, 0), box,
-        bits=8, signed=tensor.dtype.signed, constant=True,
-    )  # fmt: skip
-
-
-def _longest_outside(like: Tensor, graph: Graph) -> int:
-    """Bytes of the longest row that is read outside of an image of this type and zero point: all
-    of them have one table."""
+def _outside(job: Job, like: Tensor) -> str:
+    """Name a row of zero points, as long as the longest that is read outside of an image of this
+    type and zero point: all of them have one table."""
+    graph, kind = job.program.graph, (like.dtype, like.zero_point)
     read = (graph.tensors[op.inputs[0]] for op in graph.operators if isinstance(op, Conv2d))
-    alike = (t for t in read if (t.dtype, t.zero_point) == (like.dtype, like.zero_point))
-    return max(prod(tensor.shape[1:]) for tensor in alike)
+    size = max(prod(each.shape[1:]) for each in read if (each.dtype, each.zero_point) == kind)
+    return job.program.constants.add(
+        "outside", f"{size}_{like.zero_point & 255}", f"{like.dtype}_t",
+        np.full(size, like.zero_point),
+        f"rows outside of images: {size} times the zero point {like.zero_point}", align=4,
+    ).name  # fmt: skip

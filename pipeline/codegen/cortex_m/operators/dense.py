@@ -18,7 +18,7 @@ from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.rows import row_view
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.by_row.layout import RowLayout
+from pipeline.kernels.cortex_m.by_row.layout import RowLayout, added_row
 from pipeline.kernels.cortex_m.dense import MOST_WORDS, row_sums, together
 
 
@@ -38,7 +38,9 @@ def by_row(job: Job) -> None:
     source, piece = job.tensor(op.inputs[0]), job.given(op.inputs[0])
     rows, every = job.program.box(piece)[0], job.program.graph.constants[op.parameters[0]]
     assert rows.start.known, "loops around row kernels are unrolled"
-    values = as_rows_lie(every, RowLayout.in_buffer(job.program.buffer(piece)))
+    given = added_row(form_of(job))
+    assert given is not None
+    values = as_rows_lie(every, given)
     view = row_view(job, "in", piece, rows.start.const)
     groups = weights.once(len(every), together(len(every)), len(values))
     first, less = rows.start * (len(groups) // len(values)), -source.zero_point & 0xFFFF

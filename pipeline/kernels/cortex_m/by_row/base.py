@@ -29,12 +29,12 @@ class Turns:
     def latest(self) -> int:
         """Return where the output may begin at the latest, counted from an input row's beginning,
         if it ends before all that is still to be read."""
-        return int((self._unread(np.minimum, len(self.read)) - self._places).min()) - 1
+        return int(self._unread(np.minimum, len(self.read)).min()) - 1
 
     @property
     def earliest(self) -> int:
         """The same, if it begins after all that is still to be read."""
-        return int((self._unread(np.maximum, -1) - self._places).max()) + 1
+        return int(self._unread(np.maximum, -1).max()) + 1
 
     @property
     def exactly(self) -> bool:
@@ -46,18 +46,14 @@ class Turns:
         """Check whether the output may not begin so many bytes after an input row does."""
         return self.latest < apart < self.earliest and not (apart == 0 and self.exactly)
 
-    @property
-    def _places(self) -> IntArray:
-        return np.arange(len(self.written))
-
     def _unread(self, end: np.ufunc, none: int) -> IntArray:
-        """For each byte of the output the first or last one of the input that is still to be read
-        when it is written; ``none``: where there is none."""
+        """For each byte of the output how far from it the first or last one of the input is that is
+        still to be read when it is written; ``none``: where there is none."""
         later = np.full(max(self.read.max(), self.written.max()) + 2, none)
         read = np.flatnonzero(self.read >= 0)
         end.at(later, self.read[read], read)
         after = np.flip(end.accumulate(np.flip(later[1:])))
-        return np.asarray(after[self.written])
+        return np.asarray(after[self.written] - np.arange(len(self.written)))
 
 
 class RowKernel(Fast):
@@ -68,7 +64,8 @@ class RowKernel(Fast):
         name, out = form.op.inputs[0], form.out.extents
         if len(form.parts) != 2 or len(out) != 3 or out[0] != 1 or form.partial:
             return None
-        if not form.covers(form.op.output, slice(1, 3)):
+        rings = any(any(part.rings) for part in form.parts.values())  # a loop's, which is kept
+        if rings or not form.covers(form.op.output, slice(1, 3)):
             return None
         source, target = RowLayout.of(form, name), RowLayout.of(form, form.op.output)
         return (source, target) if source and target else None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.kernels.form import Form
-from pipeline.plan.buffers import Buffer
-from pipeline.plan.maps import Blocks
 
 BLOCK = 4
 """Pixels of one channel that a word holds."""
@@ -33,12 +31,6 @@ class RowLayout:
         if part.spread == "blocks":
             return cls(shape[1], shape[2], part.pixels)
         return cls(shape[1], shape[2], 1) if form.in_packed_rows(tensor) else None
-
-    @classmethod
-    def in_buffer(cls, buffer: Buffer) -> RowLayout:
-        """Return the layout of rows that a kernel takes."""
-        pixels = buffer.map.pixels if isinstance(buffer.map, Blocks) else 1
-        return cls(buffer.shape[1], buffer.shape[2], min(pixels, buffer.shape[1]))
 
     @property
     def bytes(self) -> int:
