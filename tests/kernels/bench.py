@@ -18,7 +18,7 @@ from pipeline.targets.toolchain import Size
 from tests.codegen.cortex_m.bench import without_waits
 from tests.codegen.cortex_m.support import core
 from tests.importers.tflite_reference import frames
-from tests.kernels.layers import RECORDED, Layer, cores, form_of, recorded, step_of
+from tests.kernels.layers import RECORDED, Layer, cores, form_of, recorded
 from tests.targets.cortex_m import board_named, built, simulated
 
 
@@ -30,7 +30,7 @@ def cycles(layer: Layer, hardware: Hardware) -> tuple[float, int]:
     taken, size = _cycles(graph, plan, hardware)
     if layer.adding or len(graph.operators) > 1:
         taken -= _cycles(graph, layer.plan(graph, hardware, runs=False), hardware)[0]
-    return taken / layer.passes(), code_bytes(size, step_of(plan, layer.kernel))
+    return taken / layer.passes(), code_bytes(size, layer.step(plan))
 
 
 def code_bytes(size: Size, step: Compute) -> int:

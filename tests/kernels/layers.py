@@ -64,6 +64,8 @@ class Layer:
         twice: sums are rounded twice, as TFLite's own are.
         dilation: of convolutions, both ways.
         scattered: pixels of its input lie by a table, as those of its output.
+        anywhere: pixels of its output lie by a table, in no order; ``rows``: it is made row by row,
+            as by kernels that say so.
         clip: of gates, counted from the zero point.
     """
 
@@ -80,6 +82,8 @@ class Layer:
     twice: bool = False
     dilation: int = 1
     scattered: bool = False
+    anywhere: bool = False
+    rows: bool = False
     clip: tuple[int, ...] = ()
 
     @classmethod
@@ -94,7 +98,7 @@ class Layer:
     @property
     def by_row(self) -> bool:
         """Check whether the kernel makes, or adds, one row: in blocks, unless of an image."""
-        return self.kernel.startswith("cortex_m.row_")
+        return self.rows or self.kernel.startswith("cortex_m.row_")
 
     def graph(self) -> Graph:
         net = Net(self.shape, np.random.default_rng(1), name="layer")
@@ -144,8 +148,12 @@ class Layer:
             return plan_of_rows(self.kernel, graph, hardware, runs=runs)
         return plan_by(
             self.kernel, graph, hardware, self.at_once, self.adding, self.bits,
-            scattered=self.scattered, runs=runs,
+            scattered=self.scattered, anywhere=self.anywhere, runs=runs,
         )  # fmt: skip
+
+    def step(self, plan: Plan) -> Compute:
+        """Return the one that is measured."""
+        return step_of(plan, self.kernel if self.by_row else "")
 
     def passes(self) -> int:
         if self.by_row:
@@ -178,7 +186,7 @@ def form_of(layer: Layer) -> Form:
     """Return the form that the kernel is asked for."""
     graph = layer.graph()
     plan = layer.plan(graph, core(cores(layer)[0]))
-    return Form.of(step_of(plan, layer.kernel), plan.buffer, graph)
+    return Form.of(layer.step(plan), plan.buffer, graph)
 
 
 def plan_by(
@@ -190,12 +198,13 @@ def plan_by(
     bits: int = 32,
     *,
     scattered: bool = False,
+    anywhere: bool = False,
     runs: bool = True,
 ) -> Plan:
     """The last operator of ``graph`` runs by ``kernel``, with scratch at the end of the arena.
 
     Args:
-        at_once, adding, bits, scattered: see ``Layer``: a loop runs passes.
+        at_once, adding, bits, scattered, anywhere: see ``Layer``: a loop runs passes.
         runs: or all but that.
     """
     plan = Ordinary(preserve_input=True).plan(graph, hardware)
@@ -203,8 +212,8 @@ def plan_by(
     assert isinstance(last, Compute)
     op, out = graph.operator(last.op), plan.buffer[last.out.buffer]
     buffers = {b.name: b for b in plan.buffers if b.name not in last.scratch}
-    if kernel.startswith("cortex_m.gathered"):
-        out = buffers[out.name] = _by_table(out)
+    if anywhere or kernel.startswith("cortex_m.gathered"):
+        out = buffers[out.name] = _by_table(out, mixed=anywhere)
         for name in (piece.buffer for piece in last.ins[:1] if scattered):
             buffers[name] = _by_table(buffers[name])
     steps, ends = list[Step](), list[Step]()
@@ -238,9 +247,11 @@ def plan_by(
     return replace(plan, buffers=tuple(buffers.values()), tracks=(track,))
 
 
-def _by_table(buffer: Buffer) -> Buffer:
-    """At the same place, element by element."""
-    return replace(buffer, map=Table(tuple(buffer.addresses(buffer.box).reshape(-1).tolist())))
+def _by_table(buffer: Buffer, mixed: bool = False) -> Buffer:
+    """At the same place, element by element; ``mixed``: pixels in no order."""
+    cells = buffer.addresses(buffer.box).reshape(-1, buffer.shape[-1])
+    cells = np.random.default_rng(1).permutation(cells) if mixed else cells
+    return replace(buffer, map=Table(tuple(cells.reshape(-1).tolist())))
 
 
 def plan_of_rows(kernel: str, graph: Graph, hardware: Hardware, *, runs: bool = True) -> Plan:
@@ -274,14 +285,14 @@ def _some(buffer: Buffer, channels: int) -> Slice:
 
 
 def step_of(plan: Plan, kernel: str = "") -> Compute:
-    """The one that is measured: the last, or of rows by ``kernel`` the one in the middle."""
+    """The last, or of rows by ``kernel`` the one in the middle."""
     steps = plan.tracks[0].steps
     found = [
         step.body[0] if isinstance(step, Loop) else step
         for step in steps
         if isinstance(step, Loop | Compute)
     ]
-    if kernel.startswith("cortex_m.row_"):
+    if kernel:
         found = [step for step in found if isinstance(step, Compute) and step.kernel == kernel]
         found = found[: len(found) // 2 + 1]
     assert isinstance(found[-1], Compute)

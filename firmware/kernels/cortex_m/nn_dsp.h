@@ -30,11 +30,14 @@ static inline uint32_t nn_load_word(const void *from) {
     return word;
 }
 
-/* The first of them; the others are 0. */
+/* The first one, two or three of them; the others are 0. */
 static inline uint32_t nn_load_some(const void *from, uint32_t bytes) {
-    uint32_t word = 0;
-    memcpy(&word, from, bytes);
-    return word;
+    const uint8_t *const byte = (const uint8_t *)from;
+    uint16_t two = byte[0];
+    if (bytes > 1) {
+        memcpy(&two, from, sizeof two);
+    }
+    return bytes > 2 ? two | (uint32_t)byte[2] << 16 : two;
 }
 
 static inline int32_t nn_low(uint32_t word) { return (int16_t)(word & 0xFFFF); }
@@ -76,6 +79,7 @@ NN_ADD(nn_add_high_low, "smlatb %0, %1, %2, %3")
 NN_ADD(nn_add_low_low, "smlabb %0, %1, %2, %3")
 NN_ADD(nn_add_high_high, "smlatt %0, %1, %2, %3")
 NN_ADD(nn_add_product, "smmlar %0, %1, %2, %3")
+NN_ADD(nn_add_apart, "usada8 %0, %1, %2, %3")
 NN_CODE(int32_t, nn_saturated_s8, (int32_t value), "ssat %0, #8, %1", "=r", "r"(value))
 NN_CODE(int32_t, nn_saturated_u8, (int32_t value), "usat %0, #8, %1", "=r", "r"(value))
 #undef NN_CODE
@@ -155,6 +159,15 @@ NN_ADD(high, low)
 NN_ADD(low, low)
 NN_ADD(high, high)
 #undef NN_ADD
+
+/* sum + how far the bytes of a and b are apart, all four together */
+static inline int32_t nn_add_apart(uint32_t a, uint32_t b, int32_t sum) {
+    for (int32_t shift = 0; shift < 32; shift += 8) {
+        const int32_t apart = (int32_t)(a >> shift & 255) - (int32_t)(b >> shift & 255);
+        sum += apart < 0 ? -apart : apart;
+    }
+    return sum;
+}
 
 /* sum + a * b / 2**32 to nearest, halves towards +infinity */
 static inline int32_t nn_add_product(uint32_t a, uint32_t b, int32_t sum) {

@@ -30,13 +30,13 @@ class Nest:
     """
     Attributes:
         begins: of each view what the looked-up axes add to an offset, "" for none.
-        torn: of each view whether that is all of it.
+        torn: of each view whose pixels' elements may be anywhere the number of one, and its width.
         ordered: how many of the first loops are in the order of ``lines`` instead.
     """
 
     axes: tuple[Axis, ...]
     begins: tuple[str, ...]
-    torn: tuple[bool, ...]
+    torn: tuple[str, ...]
     ordered: int = 0
 
     @property
@@ -87,7 +87,11 @@ class Nest:
     def at(self, view: int) -> str:
         """C expression of the current element's offset in a view, in bytes."""
         if self.torn[view]:
-            return self.begins[view]
+            return f"nn_element({self.begins[view]}, {self.torn[view]})"
+        return self.begin(view)
+
+    def begin(self, view: int) -> str:
+        """The same of elements that strides lead to."""
         steps = (product(axis.variable, axis.strides[view]) for axis in self.axes)
         return total(self.begins[view] or "0", *steps)
 
@@ -132,9 +136,10 @@ def nest(
     axes = tuple(Axis(name, steps) for name, (_, steps) in zip(VARIABLES, merged, strict=False))
     loops = {axis: VARIABLES[number] for axis, number in numbers.items()}
     begins = [_begins(view, len(extents), loops) for view in views]
-    torn = [view.torn for view in views]
-    rest = len(strides) - len(views)
-    found = Nest(axes, (*begins, *[""] * rest), (*torn, *[False] * rest), forced)
+    inner = loops.get(len(extents) - 1, "0")
+    torn = [f"{total(start(v, len(v.box) - 1), inner)}, {v.bytes}" if v.torn else "" for v in views]
+    rest = [""] * (len(strides) - len(views))
+    found = Nest(axes, (*begins, *rest), (*torn, *rest), forced)
     counts = {axis.count: extent for axis, (extent, _) in zip(axes, merged, strict=True)}
     firsts = {start(v, axis): v.box[axis].start for v in views for axis in _counted(v)}
     return found, counts | {name: value for name, value in firsts.items() if not value.known}
@@ -169,4 +174,5 @@ def _begins(view: View, axes: int, loops: Mapping[int, str]) -> str:
         stays = extent.known and extent.const == 1
         index = "0" if stays else loops.get(axis + missing, "0")
         indices[axis] = total(start(view, axis), index) if axis in counted else index
-    return view.at(indices, ["0"] * len(indices))
+    found = view.entry if view.torn else view.at
+    return found(indices, ["0"] * len(indices))

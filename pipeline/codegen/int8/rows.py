@@ -61,11 +61,14 @@ class Stretch:
 
 
 def stretches(job: Job) -> list[Stretch]:
-    """List stretches if the step makes a row in blocks from rows alike, and vectors; else none."""
+    """List stretches if the step makes a row in blocks from rows alike, and vectors; else none.
+    Element by element, without a vector, it is one."""
     form, start = form_of(job), job.box[0].start
     if not start.known or not form.alike_blocks():
         return []
-    _, columns, channels = job.target.shape
+    _, columns, channels = extents = job.target.shape
+    if job.op.element_wise and all(job.tensor(name).shape == extents for name in job.op.inputs):
+        return [Stretch(0, (1, 1, columns * channels))]
     blocks, rest = divmod(columns, form.out.pixels)
     found = [
         Stretch(0, (blocks, channels, form.out.pixels)),

@@ -7,7 +7,6 @@ from functools import cache
 
 from pipeline.hardware import Hardware
 from pipeline.kernels.cortex_m.accumulate import Accumulate
-from pipeline.kernels.cortex_m.by_row.added import RowAdded
 from pipeline.kernels.cortex_m.by_row.convolution import RowConvolution, RowFused
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
 from pipeline.kernels.cortex_m.by_row.layout import best_pixels
@@ -15,7 +14,7 @@ from pipeline.kernels.cortex_m.by_row.pool import RowPool
 from pipeline.kernels.cortex_m.conv2d import Convolution
 from pipeline.kernels.cortex_m.dense import DenseLayer, RowDense
 from pipeline.kernels.cortex_m.depthwise import Depthwise
-from pipeline.kernels.cortex_m.elements import Elements, GatheredElements, RowElements
+from pipeline.kernels.cortex_m.elements import Elements
 from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.cortex_m.gathered import (
     GatheredConvolution,
@@ -40,8 +39,8 @@ __all__ = ["RATES", "WEAVES", "Fast", "best_pixels", "has_dsp", "kernels"]
 
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Elements, Pool, Single, Strips),
-    *(RowAdded, RowConvolution, RowDense, RowDepthwise, RowElements, RowFused, RowPool),
-    *(GatheredConvolution, GatheredDepthwise, GatheredElements, GatheredPool),
+    *(RowConvolution, RowDense, RowDepthwise, RowFused, RowPool),
+    *(GatheredConvolution, GatheredDepthwise, GatheredPool),
 )
 
 

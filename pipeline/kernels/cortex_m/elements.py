@@ -8,109 +8,81 @@ from pipeline.graph.operators.add import Add
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.fast import Fast
-from pipeline.kernels.cortex_m.gathered import whole_pixels
 from pipeline.kernels.cortex_m.quick import REACH, element_end, endings_of
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap
 from pipeline.kernels.int8.costs import word
 from pipeline.kernels.work import Counts, made
 
-Runs = tuple[tuple[int, int], ...]
-"""Pairs: a number of loops, and the number of elements that each goes along."""
+LEAST = 4
+"""Elements of a word."""
 
 
 class Elements(Fast):
-    """Element-wise kernel, apart or over an operand: reads a word before writing it, ascending."""
+    """Element-wise kernel, apart or over an operand: reads a word before writing it, in the order
+    in which they lie."""
 
     word = "elements"
     takes = (
-        "functions of two tensors of one shape, or of one and a vector of its channels, that lie "
-        "in one piece each, or rows of which do"
+        f"functions of two tensors of one shape, or of one and a vector of its channels, {LEAST} "
+        "elements or more, some of them side by side, or rows in blocks alike"
     )
 
     def can(self, form: Form) -> bool:
         names = images(form)
-        return bool(names) and (in_pieces(form, names) or all(map(form.whole_rows, names)))
+        beside = all(run(form, name) > 1 for name in names) or form.alike_blocks()
+        return bool(names) and made(form) >= LEAST and beside
 
-    def each_row(self, form: Form) -> bool:
-        """Check whether images neither lie in one piece nor have rows that follow each other."""
-        names = images(form)
-        return not in_pieces(form, names) and not all(map(form.follow, names))
+    def unit(self, form: Form) -> tuple[int, ...]:
+        """In effect, a row in blocks."""
+        return form.out.extents if form.out.pixels else super().unit(form)
 
     def overlap(self, form: Form, tensor: str) -> Gap | None:
         return Gap(0) if tensor in images(form) and super().overlap(form, tensor) else None
 
     def counts(self, form: Form) -> Counts:
         assert isinstance(form.op, Pairwise)
-        kind, runs = word(form.op), self.runs(form)
-        kind = kind if f"word, {kind}" in self.prices() else "multiply"  # of one that wasn't timed
+        named, runs = word(form.op), self.runs(form)
+        kinds = (f"{named} by one" * self.by_one(form), named, "multiply")
+        kind = next(each for each in kinds if f"word, {each}" in self.prices())
+        number = sum(number for number, _ in runs)
         return {
             f"word, {kind}": sum(number * (length // 4) for number, length in runs),
             f"element left over, {kind}": sum(number * (length % 4) for number, length in runs),
-            f"run, {kind}": sum(number for number, _ in runs),
+            f"run, {kind}": number,
+            "pixel by a table": number * any(p.spread == "table" for p in form.parts.values()),
             **endings_of(element_end(form.op, form.graph), made(form)),
         }
 
-    def runs(self, form: Form) -> Runs:
-        channels = form.out.extents[-1] if vector(form) else made(form)
-        return ((made(form) // channels, channels),)
+    def by_one(self, form: Form) -> bool:
+        """Check whether neighbours in a block share what a vector has for their channel."""
+        return bool(form.out.pixels and vector(form))
 
-
-class RowElements(Elements):
-    """Kernel for a row in blocks, words in the order in which they lie; neighbours share what a
-    vector has for their channel."""
-
-    word = "row_elements"
-    takes = "functions of two rows in blocks, or of one and a vector of its channels"
-
-    def can(self, form: Form) -> bool:
-        return bool(images(form)) and form.alike_blocks()
-
-    def each_row(self, form: Form) -> bool:
-        return False
-
-    def unit(self, form: Form) -> tuple[int, ...]:
-        """In effect, the row."""
-        return form.out.extents
-
-    def runs(self, form: Form) -> Runs:
-        if not vector(form):
-            return super().runs(form)
-        _, columns, channels = form.out.extents
-        blocks, rest = divmod(columns, form.out.pixels)
-        return (blocks * channels, form.out.pixels), (channels * (rest > 0), rest)
-
-
-class GatheredElements(Elements):
-    """Kernel for pixels that lie anywhere, such as a tile's, one after the other; channels of a
-    pixel may do so, too."""
-
-    word = "gathered_elements"
-    takes = (
-        "functions of two images, or of one and a vector of its channels, all channels of pixels "
-        "that lie anywhere"
-    )
-
-    def can(self, form: Form) -> bool:
-        image = bool(images(form)) and len(form.target.shape) == 3
-        return image and whole_pixels(form) and not super().can(form)
-
-    def each_row(self, form: Form) -> bool:
-        return False
-
-    def counts(self, form: Form) -> Counts:
-        """Leave out what ends a value: that is a small part of what its place takes."""
-        found = super().counts(form)
-        return {word: n for word, n in found.items() if word not in ("clip", "shift")}
-
-    def runs(self, form: Form) -> Runs:
+    def runs(self, form: Form) -> tuple[tuple[int, int], ...]:
+        """Return pairs of a number of loops, and the number of elements that each goes along."""
         channels = form.out.extents[-1]
-        return ((made(form) // channels, channels),)
+        if self.by_one(form):
+            blocks, rest = divmod(form.out.extents[1], form.out.pixels)
+            return (blocks * channels, form.out.pixels), (channels * (rest > 0), rest)
+        if form.out.pixels:
+            return ((1, made(form)),)
+        length = min(run(form, name) for name in images(form))
+        length = min(length, channels) if vector(form) else length
+        return ((made(form) // length, length),)
 
 
-def in_pieces(form: Form, names: tuple[str, ...]) -> bool:
-    """Check whether all of the output is computed, and each of ``names`` lies in one piece."""
-    return form.covers(form.op.output) and all(map(form.in_one_piece, names))
+def run(form: Form, tensor: str) -> int:
+    """Count the elements that lie side by side: by a table those of a pixel, but for torn ones."""
+    part, length = form.parts[tensor], 1
+    if part.spread == "table":
+        pixels = len(part.extents) == 3 and form.covers(tensor, slice(2, 3))
+        return part.extents[2] if pixels else 0
+    axes = (part.extents, part.around, part.strides)
+    for extent, around, stride in zip(*map(reversed, axes), strict=False):
+        if extent > 1 and (around or stride != length * part.bits // 4):
+            break
+        length *= extent
+    return length
 
 
 def images(form: Form) -> tuple[str, ...]:
@@ -131,7 +103,7 @@ def vector(form: Form) -> str:
         tensor = tensors[name]
         if tensor.shape != form.target.shape and tensor.size == channels == tensor.shape[-1]:
             beside = form.in_one_piece(name) or form.whole_rows(name)
-            return name if beside and form.covers(name) and name not in form.overlaps else ""
+            return name if beside and name not in form.overlaps else ""
     return ""
 
 

@@ -265,7 +265,7 @@ def image(rng: np.random.Generator) -> Drawn:
 
 
 def added(rng: np.random.Generator) -> Drawn:
-    return _sides(rng, 20), "row_added", Net.rescaled_mean
+    return _sides(rng, 20), "row_pool", Net.rescaled_mean
 
 
 def pool(rng: np.random.Generator) -> Drawn:
@@ -289,7 +289,7 @@ def row_gate(rng: np.random.Generator) -> Drawn:
         return net.times(*rng.permutation([given, net.lookup()]).tolist())
 
     rows, columns, channels = _sides(rng, 20)
-    return (rows, columns + 2, channels + 3), "row_elements", make
+    return (rows, columns + 2, channels + 3), "elements", make
 
 
 def concat(rng: np.random.Generator) -> Case:

@@ -37,7 +37,7 @@ from tests.tiers import quick
 
 BOARDS = ("nucleo_f446re", "nucleo_f767zi", "nucleo_u575zi")
 STRATEGIES = (Herringbone, Replace, SingleTranspose)
-GATHERED = {f"cortex_m.gathered_{word}" for word in ("conv2d", "depthwise", "pool", "elements")}
+GATHERED = {f"cortex_m.gathered_{word}" for word in ("conv2d", "depthwise", "pool")}
 
 
 def chain(seed: int) -> Graph:
@@ -120,7 +120,7 @@ def test_blocks(strategy: Strategy, seed: int, tmp_path: Path) -> None:
     plan = strategy.plan(graph, core())
     check(graph, plan, seed, tmp_path)
     used = set(kernels(plan).values())
-    assert strategy == Joint() or {"cortex_m.gathered_elements", "cortex_m.gathered_conv2d"} <= used
+    assert strategy == Joint() or {"cortex_m.elements", "cortex_m.gathered_conv2d"} <= used
     assert not {"int8.add", "int8.conv2d"} & used
 
 

@@ -23,7 +23,7 @@ from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.support import by_rows, core, kernels
 from tests.codegen.int8.support import apart, host
 from tests.graphs import Net
-from tests.kernels.layers import Layer, step_of
+from tests.kernels.layers import Layer
 from tests.targets.cortex_m import board_named, built, needs_arm
 from tests.tiers import quick
 
@@ -103,7 +103,7 @@ LONGEST = [
 def test_constants_are_in_reach(tmp_path: Path, layer: Layer) -> None:
     board, graph = board_named("nucleo_l4r5zi"), layer.graph()
     plan = layer.plan(graph, board)
-    name = step_of(plan, layer.kernel).op
+    name = layer.step(plan).op
     size = built(tmp_path, graph, board, plan)
     found = sum(n for function, n in size.functions.items() if f"_{name}" in function)
     assert found > (REACH if layer == LONGEST[0] else 500)

@@ -223,7 +223,7 @@ def test_best_widths(columns: int, tmp_path: Path) -> None:
     net.depthwise((3, 3))
     net.conv(12, (1, 1))
     net.rescaled_mean()
-    graph, words = net.graph(), {"conv2d", "depthwise", "added"}
+    graph, words = net.graph(), {"conv2d", "depthwise", "pool"}
     for number, hardware in enumerate((core(), SLOW_FLASH)):
         plan = by_rows(graph, hardware, images(graph))
         used = {kernel.removeprefix("cortex_m.row_") for kernel in kernels(plan).values()}
@@ -244,7 +244,7 @@ def test_elements_are_walked_as_they_lie_in_blocks(columns: int, tmp_path: Path)
     graph = net.graph()
     plan = by_rows(graph, core(), dict.fromkeys((made, looked_up, gated), 4))
     native = checked(tmp_path, graph, plan, core())
-    _, first, rest = native.files["model.c"].partition("void nn_lookup1(")
+    _, first, rest = native.files["model.c"].partition("void nn_lookup1_row(")
     assert first and "nn_multiply" in rest and "nn_element(" not in rest
 
 

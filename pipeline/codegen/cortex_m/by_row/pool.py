@@ -1,50 +1,58 @@
-"""Pooling with windows, of a row in blocks, channel by channel."""
+"""Pooling of a row in blocks, channel by channel, or sums of it."""
 
 from __future__ import annotations
 
+from pipeline.codegen.c.expressions import product, total
 from pipeline.codegen.cortex_m import step
 from pipeline.codegen.cortex_m.by_row.depthwise import Tail
 from pipeline.codegen.cortex_m.by_row.rows import layouts, out_row, pooled_rows
+from pipeline.codegen.cortex_m.operators.pool import pooled, repeated
 from pipeline.codegen.int8.convolution import about
-from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
-from pipeline.graph.operator import limits
-from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
+from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK
-from pipeline.kernels.cortex_m.by_row.pool import RowPool
+from pipeline.kernels.cortex_m.by_row.pool import Along, RowPool
 
 
 def compute(job: Job) -> None:
-    op, rows = job.operator(Pool2d), pooled_rows(job)
+    op, rows, tensor = job.operator(Pool2d), pooled_rows(job), job.tensor(job.op.inputs[0])
     source, target = layouts(job, RowPool(), rows)
-    tensor, end, out = job.tensor(op.inputs[0]), ending(job.program, op), out_row(job)
-    words, pad, (kernel_h, kernel_w) = source.columns // BLOCK, op.padding[2], op.kernel
-    low, high = limits(job.target, op.clip)
-    last = (target.columns - 1) * op.stride[1] - pad + kernel_w
+    words, left = divmod(source.columns, BLOCK)
+    block, more = target.pixels, target.columns - target.full
+    # alike blocks of the output: how many, pixels of each; where they begin; bytes to the next
+    # block, channel and pixel
+    made = [(target.full // block, block, 0, target.at(block), block, 1)]
+    made += [(1, more, target.at(target.full), 1, more, 1)] if more else []
+    if block == 1:
+        made = [(1, target.columns, 0, 1, 1, target.channels)]
+    # where sums are of all columns, bytes from -128 on are counted from there
+    least = tensor.dtype.minimum * BLOCK * (words + (left > 0))
+    ends = -op.padding[2], op.kernel[1] - op.padding[2]
+    edges = ends[0] < 0 or (target.columns - 1) * op.stride[1] + ends[1] > source.columns
+    begin, end = (total(product("{x}", op.stride[1]), at) for at in ends)
+    inside = f"(nn_min({end}, {source.columns}) - nn_max({begin}, 0))" if edges else op.kernel[1]
+    views = {"out": job.out() if job.partial else out_row(job), **{row.name: row for row in rows}}
     job.call(
         "cortex_m/by_row/pool",
-        about(job, op),
-        {"out": out, **{row.name: row for row in rows}, "scratch": step.scratch(job)},
+        about(job, op) + job.words,
+        views if job.partial else {**views, "scratch": step.scratch(job)},
         {},
         job.apart,
         "row",
-        type=f"{tensor.dtype}_t",
-        widen="s8" if tensor.dtype.signed else "u8",
-        maximum=not isinstance(op, AveragePool2d),
         rows=len(rows),
+        type=rows[0].type,
         given=source,
-        made=target,
         words=words,
         word_step=source.at(BLOCK) if words > 1 else 0,
+        left=left,
         tail=Tail.of(source) or Tail(BLOCK * words, source.apart(0)),
-        kernel_w=kernel_w,
-        stride=op.stride[1],
-        pad=pad,
-        edges=pad > 0 or last > source.columns,
-        out_tail=Tail.of(target) if target.pixels > 1 else None,
-        low=low if low > tensor.dtype.minimum else None,
-        high=high if high < tensor.dtype.maximum else None,
-        # where sums are not counted, no tap is outside
-        zeros=0 if end.counted else kernel_h * kernel_w * tensor.zero_point,
-        ending=end,
+        start=tensor.zero_point * source.columns - least,
+        along=Along.of(op),
+        edges=edges,
+        line_words=Along.of(op).words(source.columns, target.columns),
+        count=f"{len(rows)} * {inside}",
+        made=made,
+        partial=job.partial,
+        vacant=repeated(tensor.dtype.minimum, left),
+        **pooled(job, op),
     )

@@ -43,11 +43,15 @@ def input_rows(job: Job) -> list[View]:
 
 
 def pooled_rows(job: Job) -> list[View]:
-    """Those under a pooling's window that are inside of the image, ``row0`` and so on."""
-    op = job.operator(Pool2d)
+    """Those under a pooling's window that are inside of the image, ``row0`` and so on, or the one
+    that is added."""
+    op, piece = job.operator(Pool2d), job.given(job.op.inputs[0])
     source, top = job.tensor(op.inputs[0]), made_row(job) * op.stride[0] - op.padding[0]
     inside = range(max(0, top), min(source.shape[0], top + op.kernel[0]))
-    piece = job.given(source.name)
+    if job.partial:
+        added = job.program.box(piece)[0]
+        assert added.start.known, "loops around row kernels are unrolled"
+        inside = range(added.start.const, added.start.const + 1)
     return [row_view(job, f"row{n}", piece, row) for n, row in enumerate(inside)]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipeline.codegen.cortex_m.by_row import added as row_added
 from pipeline.codegen.cortex_m.by_row import convolution as row_convolution
 from pipeline.codegen.cortex_m.by_row import depthwise as row_depthwise
 from pipeline.codegen.cortex_m.by_row import pool as row_pool
@@ -30,16 +29,13 @@ WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.elements": elements.compute,
     "cortex_m.gathered_conv2d": conv2d.gathered,
     "cortex_m.gathered_depthwise": gathered.depthwise,
-    "cortex_m.gathered_elements": elements.gathered,
     "cortex_m.gathered_pool": gathered.pool,
     "cortex_m.ordered_conv2d": ordered.compute,
     "cortex_m.ordered_dense": ordered.compute,
     "cortex_m.pool": pool.compute,
-    "cortex_m.row_added": row_added.compute,
     "cortex_m.row_conv2d": row_convolution.compute,
     "cortex_m.row_dense": dense.by_row,
     "cortex_m.row_depthwise": row_depthwise.compute,
-    "cortex_m.row_elements": elements.by_row,
     "cortex_m.row_fused": row_convolution.compute,
     "cortex_m.row_pool": row_pool.compute,
     "cortex_m.single": single.in_pieces,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -48,19 +48,34 @@ def looked_up_add(job: Job) -> None:
 
 def pairwise(job: Job) -> None:
     """A function of two operands; a partial result is that of those the step names."""
+    for views, loops, counts, part in ways(job, operands(job)):
+        _pairwise(job, views, loops, counts, part)
+
+
+def operands(job: Job) -> dict[str, str]:
+    """Names of a function's operands, by what C calls them: those that the step reads."""
+    pairs = zip(KINDS, job.operator(Pairwise).operands, strict=True)
+    return {kind: name for kind, name in pairs if job.slice(name) or not job.partial}
+
+
+Walk = tuple[dict[str, View], Nest, dict[str, Value]]
+"""Views, loops over their elements, in which the output is the first, and these loops' counts."""
+
+
+def ways(job: Job, named: Mapping[str, str]) -> Iterator[tuple[*Walk, str]]:
+    """All that a step makes of the tensors ``named`` by what C calls them, and a word for it: at
+    once, or as they lie in a row's blocks."""
     found = [] if job.partial else stretches(job)
     for stretch in found:
-        _pairwise(job, *_in_blocks(job, stretch), "rest" if stretch.offset else "")
+        yield *_in_blocks(job, stretch, named), "row"
     if not found:
-        pairs = zip(KINDS, job.operator(Pairwise).operands, strict=True)
-        _pairwise(job, *walked(job, {k: n for k, n in pairs if job.slice(n) or not job.partial}))
+        yield *walked(job, named), ""
 
 
-def _in_blocks(job: Job, stretch: Stretch) -> tuple[dict[str, View], Nest, dict[str, Value]]:
-    """As they lie; a vector's elements go with the channels."""
-    op, row = job.operator(Pairwise), made_row(job)
-    views, strides = dict[str, View](), [stretch.strides]
-    for kind, name in zip(KINDS, op.operands, strict=True):
+def _in_blocks(job: Job, stretch: Stretch, named: Mapping[str, str]) -> Walk:
+    """A vector's elements go with the channels."""
+    row, views, strides = made_row(job), dict[str, View](), [stretch.strides]
+    for kind, name in named.items():
         if job.tensor(name).shape == job.target.shape:
             views[kind] = stretch.of(row_view(job, kind, job.given(name), row))
             strides.append(stretch.strides)
@@ -120,9 +135,8 @@ RINGS = 3
 """Axes that may go round: all of an image."""
 
 
-def walked(job: Job, named: Mapping[str, str]) -> tuple[dict[str, View], Nest, dict[str, Value]]:
-    """Views of the tensors ``named`` by what C calls them, and of the output; loops over its
-    elements, in which it is the first."""
+def walked(job: Job, named: Mapping[str, str]) -> Walk:
+    """See ``ways``."""
     views = {kind: operand(job, name).named(kind) for kind, name in named.items()}
     steps = [
         broadcast_strides(views[kind], job.tensor(name).shape, job.target.shape)
@@ -176,15 +190,10 @@ def lookup(job: Job) -> None:
     else:
         kind = narrowest(turned)
     table = job.program.constants.add(op.name, "table", kind, turned, f"{op.name}: by input byte")
-    if stretches(job):
-        row, pieces = made_row(job), {"in": job.given(source.name), "out": job.step.out}
-        views = {name: row_view(job, name, piece, row) for name, piece in pieces.items()}
-        loops, counts = nest.nest([Value(prod(job.target.shape[1:]))], [(1,), (1,)])
-    else:
-        views, loops, counts = walked(job, {"in": source.name})
-    about = f"{op.name}: look-up, {shape_text(source.shape)}"
-    value = table.read(f"(uint8_t){views['in'].load(loops.at(1))}")
-    call(job, about, views, loops, counts, (), value)
+    for views, loops, counts, part in ways(job, {"in": source.name}):
+        value = table.read(f"(uint8_t){views['in'].load(loops.at(1))}")
+        about = f"{op.name}: look-up, {shape_text(source.shape)}"
+        call(job, about, views, loops, counts, lines=(), result=value, part=part)
 
 
 def operand(job: Job, name: str) -> View:

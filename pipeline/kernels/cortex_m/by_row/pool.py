@@ -1,48 +1,111 @@
-"""Pooling with windows, of a row in blocks, channel by channel: first down all columns, four at a
-time, then along them."""
+"""Pooling of a row in blocks, channel by channel, four columns at a time: first down all columns,
+then along them; or sums of a row, added to those of the rows before it."""
 
 from __future__ import annotations
 
-from pipeline.graph.operators.pool2d import Pool2d
-from pipeline.kernels.cortex_m.by_row.base import RowKernel
-from pipeline.kernels.cortex_m.by_row.layout import BLOCK
-from pipeline.kernels.cortex_m.pool import one_scale
-from pipeline.kernels.form import Form
-from pipeline.kernels.work import Counts, positions
+from math import ceil
+from typing import NamedTuple
 
-MOST_ROWS = 128
-"""Bytes whose sum 16 bits hold."""
+from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
+from pipeline.kernels.cortex_m.by_row.base import RowKernel
+from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout, added_row
+from pipeline.kernels.cortex_m.fast import words
+from pipeline.kernels.cortex_m.pool import MOST_TAPS, one_scale
+from pipeline.kernels.form import Form
+from pipeline.kernels.gap import Gap
+from pipeline.kernels.work import Counts
+
+
+class Along(NamedTuple):
+    """Windows along a line of positions, each what all rows have of ``folded`` columns.
+
+    Attributes:
+        word: positions in one.
+        size, stride, pad: of windows, in positions.
+    """
+
+    word: int
+    folded: int
+    size: int
+    stride: int
+    pad: int
+
+    @classmethod
+    def of(cls, op: Pool2d) -> Along:
+        size, stride, pad = op.kernel[1], op.stride[1], op.padding[2]
+        folded = 1 if size % 2 or stride % 2 or pad % 2 else 2
+        word = BLOCK // 2 if op.combine == "add" else BLOCK
+        return cls(word, folded, size // folded, stride // folded, pad // folded)
+
+    @property
+    def at_once(self) -> int:
+        """Outputs that a word of positions has."""
+        return ceil(self.word / self.stride)
+
+    @property
+    def left(self) -> int:
+        """Words of the line left of column 0."""
+        return ceil(self.pad / self.word)
+
+    def words(self, columns: int, made: int) -> int:
+        """Those of a line for ``made`` outputs from so many columns."""
+        reach = (made - 1) * self.stride - self.pad + self.size - 1 + self.word
+        return self.left + ceil(max(words(columns) * BLOCK // self.folded, reach) / self.word)
 
 
 class RowPool(RowKernel):
     """All that a channel's row is made of is read before it is written."""
 
     word = "row_pool"
-    takes = f"pooling with windows of up to {MOST_ROWS} rows that makes one row from rows in blocks"
+    takes = (
+        f"pooling with windows of up to {MOST_TAPS} pixels that makes one row from rows in blocks, "
+        "or averages of a whole image, without padding, that add one to exact sums"
+    )
 
     def can(self, form: Form) -> bool:
         op, found = form.op, self.rows(form)
         if not isinstance(op, Pool2d) or found is None:
             return False
         source, target = found
-        return (
-            source.blocked
-            and (target.blocked or target.pixels == 1)
-            and op.kernel[0] <= MOST_ROWS
-            and one_scale(op)
-        )
+        made = target.blocked or target.pixels == 1
+        few = form.partial or form.given.extents[0] * op.kernel[1] <= MOST_TAPS
+        return source.blocked and made and few and one_scale(op)
+
+    def rows(self, form: Form) -> tuple[RowLayout, RowLayout] | None:
+        """Of sums the output is a pixel."""
+        if not form.partial:
+            return super().rows(form)
+        op, source = form.op, added_row(form)
+        if source is None or not isinstance(op, AveragePool2d) or any(op.padding):
+            return None
+        whole = op.kernel == form.source.shape[:2]
+        return (source, RowLayout(1, source.channels, 1)) if whole else None
+
+    def overlap(self, form: Form, tensor: str) -> Gap | None:
+        return None if form.partial else super().overlap(form, tensor)
 
     def scratch_bytes(self, form: Form) -> int:
-        return -(-form.source.shape[1] // BLOCK) * BLOCK * 2
+        if form.partial:
+            return 0
+        assert isinstance(form.op, Pool2d)
+        return BLOCK * Along.of(form.op).words(form.source.shape[1], form.target.shape[1])
 
     def counts(self, form: Form) -> Counts:
+        """A word is four columns of a channel, or what is left over."""
         source, target = self.known(form)
-        words, left = divmod(source.columns, BLOCK)
-        each = source.channels * form.given.extents[0]
+        full, left = (source.channels * n for n in divmod(source.columns, BLOCK))
+        each = {"word": full, "shorter word": source.channels * (left > 0)}
+        if form.partial:
+            return {**{f"{word} added": n for word, n in each.items()}, "sum": source.channels}
+        assert isinstance(form.op, Pool2d)
+        along, averages = Along.of(form.op), form.op.combine == "add"
+        kind = "average" if averages else "maximum"
+        taken = source.channels * -(-target.columns // along.at_once)
         return {
-            "word": each * words,
-            "byte": each * left,
-            "tap": target.bytes * positions(form)[1],
-            "output of averages": target.bytes * (form.op.combine == "add"),
-            "output of an image with padding": target.bytes * any(getattr(form.op, "padding")[2:]),  # noqa: B009
+            **{f"{word} of a row": n * form.given.extents[0] for word, n in each.items()},
+            f"word of {along.folded} columns, {kind}": sum(each.values()),
+            f"word of a tap, {kind}": taken * along.size,
+            f"word of outputs, {kind}": taken,
+            f"output, {kind}": target.bytes * (averages or along.stride > 1),
+            "average of an image with padding": target.bytes * averages * any(form.op.padding[2:]),
         }
