@@ -82,7 +82,7 @@ class Layer:
         twice, start = 2 * values.astype(np.int64), 2 * finish.starts.astype(np.int64)
         missing = zero * twice.sum(axis=1)  # where a column is outside
         starts = [start + missing[:, edge].sum(axis=1) for edge in map(list, self.edges)]
-        pair = [_words(twice[:, 0], twice[:, 1])] * self.paired
+        pair = [_words(twice[:, 0], twice[:, 1])] if self.paired else []
         rest = np.pad(twice[:, self.first :], ((0, 0), (0, 0), (0, 2)))
         single = _words(rest, np.roll(rest, -2, axis=2))[:, :, : self.singles]
         head = [start[:, None], finish.quick.constants, *pair, single.reshape(len(values), -1)]
