@@ -67,14 +67,11 @@ class AvrRows(AvrKernel, RowKernel):
     def turns(self, form: Form) -> Turns:
         """Part by part, in each channel by channel or all of its windows first."""
         source, target = self.known(form)
-        read, written = np.full(source.bytes, -1), np.zeros(target.bytes, dtype=np.int64)
         each = np.arange(source.channels if self.by_channel else 1)
-        for number, part in enumerate(self.parts(form)):
-            for column in columns_read(form, part):
-                read[source.places(column)] = number * len(each) + each
-            for column in part:
-                written[target.places(column)] = number * len(each) + each
-        return Turns(read, written)
+        return Turns.of(source, target, (
+            (number * len(each) + each, columns_read(form, part), part)
+            for number, part in enumerate(self.parts(form))
+        ))  # fmt: skip
 
 
 def columns_read(form: Form, part: range) -> dict[int, list[tuple[int, int]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,9 @@ from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap
+
+Stage = tuple[int | IntArray, Iterable[int], Iterable[int]]
+"""A turn, or each channel's, and the columns that are read and written in it."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,15 @@ class Turns:
 
     read: IntArray
     written: IntArray
+
+    @classmethod
+    def of(cls, source: RowLayout, target: RowLayout, stages: Iterable[Stage]) -> Turns:
+        read, written = np.full(source.bytes, -1), np.zeros(target.bytes, dtype=np.int64)
+        for turn, taken, made in stages:
+            for row, turns, columns in ((source, read, taken), (target, written, made)):
+                for column in columns:
+                    turns[row.places(column)] = turn
+        return cls(read, written)
 
     @property
     def latest(self) -> int:
@@ -98,9 +111,8 @@ class RowKernel(Fast):
 
     def turns(self, form: Form) -> Turns:
         """Time a form that it takes: here all of a channel's row is read, then that is written."""
-        layouts = self.known(form)
-        read, written = (np.empty(row.bytes, dtype=np.int64) for row in layouts)
-        for row, turns in zip(layouts, (read, written), strict=True):
-            for column in range(row.columns):
-                turns[row.places(column)] = np.arange(row.channels)
-        return Turns(read, written)
+        source, target = self.known(form)
+        channel = np.arange(source.channels)
+        return Turns.of(
+            source, target, [(channel, range(source.columns), range(target.columns))]
+        )  # fmt: skip

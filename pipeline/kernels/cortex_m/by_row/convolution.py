@@ -9,8 +9,6 @@ from functools import cache
 from itertools import groupby
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
@@ -225,15 +223,12 @@ class RowConvolution(RowKernel):
 
     def turns(self, form: Form) -> Turns:
         """Part by part; what the part before has widened is not read again."""
-        (given, goal), source = self.known(form), self.taken(form)
-        read = np.full(given.bytes, 0 if source.first else -1)
-        written = np.zeros(goal.bytes, dtype=np.int64)
-        for turn, part in enumerate([] if source.first else source.parts):
-            for column in source.reads(part):
-                read[given.places(column)] = turn
-            for column in part:
-                written[goal.places(column)] = turn
-        return Turns(read, written)
+        source = self.taken(form)
+        _, _, given, goal = source.layer
+        if source.first:
+            return Turns.of(given, goal, [(0, range(given.columns), ())])
+        stages = ((n, source.reads(part), part) for n, part in enumerate(source.parts))
+        return Turns.of(given, goal, stages)
 
 
 class RowFused(RowConvolution):

@@ -113,11 +113,5 @@ class RowDepthwise(RowKernel):
         source, target = self.known(form)
         found = self.units(form)
         channel = len(found) * np.arange(source.channels)
-        read = np.full(source.bytes, -1)
-        written = np.zeros(target.bytes, dtype=np.int64)
-        for turn, unit in enumerate(found):
-            for column in unit.pixels:
-                read[source.places(column)] = channel + turn
-            for column in unit.outs:
-                written[target.places(column)] = channel + turn
-        return Turns(read, written)
+        stages = ((channel + turn, unit.pixels, unit.outs) for turn, unit in enumerate(found))
+        return Turns.of(source, target, stages)
