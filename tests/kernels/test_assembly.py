@@ -116,8 +116,8 @@ def test_a_row_over_what_it_is_made_of(kind: str, columns: int) -> None:
     turns = kernel.turns(row)
     assert not any(conflicts(turns, apart) for apart in allowed(turns))
     parts = kernel.parts(row)
-    assert [p.first for p in parts] == [0, *(p.stop for p in parts[:-1])]
-    assert parts[-1].stop == columns and max(p.pixels for p in parts) <= kernel.most_pixels
+    assert [p.start for p in parts] == [0, *(p.stop for p in parts[:-1])]
+    assert parts[-1].stop == columns and max(map(len, parts)) <= kernel.most_pixels
     exactly = kind == "pointwise" or len(parts) == 1
     assert turns.exactly == exactly
     gap = kernel.overlap(row, "image")
