@@ -15,9 +15,12 @@
 #define NN_DSP 1
 /* Compilers put constants behind long assembly, further away than a floating-point load reaches. */
 #define NN_CORE_REGISTERS __attribute__((target("general-regs-only")))
+/* Keeps a variable in a register, where compilers would make it again each time. */
+#define NN_HELD(variable) __asm__("" : "+r"(variable))
 #else
 #define NN_DSP 0
 #define NN_CORE_REGISTERS
+#define NN_HELD(variable) (void)(variable)
 #endif
 
 typedef uint32_t __attribute__((may_alias)) nn_word_t;
@@ -189,11 +192,13 @@ static inline int32_t nn_saturated_u8(int32_t value) {
     static inline __attribute__((always_inline)) nn_word_t *nn_widen_less_##kind(       \
         nn_word_t *to, const void *from, int32_t words, int32_t step, uint32_t less) {  \
         const uint8_t *byte = (const uint8_t *)from;                                    \
+        uint32_t more = less;                                                           \
+        NN_HELD(more);                                                                  \
         _Pragma("GCC unroll 4") for (int32_t n = 0; n < words; n++) {                   \
             const uint32_t word = nn_load_word(byte);                                   \
             byte += 4;                                                                  \
-            to[0] = less ? nn_add_even_##kind(less, word) : nn_even_##kind(word);       \
-            to[step] = less ? nn_add_odd_##kind(less, word) : nn_odd_##kind(word);      \
+            to[0] = less ? nn_add_even_##kind(more, word) : nn_even_##kind(word);       \
+            to[step] = less ? nn_add_odd_##kind(more, word) : nn_odd_##kind(word);      \
             to += 2 * step;                                                             \
         }                                                                               \
         return to;                                                                      \

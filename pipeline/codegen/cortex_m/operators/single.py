@@ -3,8 +3,7 @@ is taken off tap by tap, since taps may lie outside."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,13 @@ from pipeline.codegen.c import window
 from pipeline.codegen.c.values import whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step
-from pipeline.codegen.cortex_m.ending import end, wrapped
+from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.cortex_m.strips import strips
 from pipeline.codegen.int8 import convolution
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.weights import table
 from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.columns import kinds
 from pipeline.kernels.cortex_m.fast import pairs
 from pipeline.kernels.cortex_m.inner import unrolled
@@ -33,13 +33,15 @@ MOST_PAIRS = 8
 def in_pieces(job: Job) -> None:
     op = job.operator(Conv2d)
     height, width, depth = job.tensor(op.inputs[0]).shape
-    kernel = positions(form_of(job))
+    kernel, values = positions(form_of(job)), job.program.graph.constants[op.parameters[0]]
+    less = values.sum(axis=3) * job.tensor(op.inputs[0]).zero_point
     rows, columns = window.window_axes(
         job.box, (whole(height), whole(width)), kernel, op.stride, op.padding, op.dilation
     )
     _call(
-        job, "single", by_row=True, rows=rows, columns=columns, columns_inside=width - kernel[1],
-        whole=depth < LEAST_CHANNELS, out_columns=job.target.shape[1],
+        job, "single", {}, [less.sum(axis=2), less.reshape(len(less), -1)], rows=rows,
+        columns=columns, columns_inside=width - kernel[1], whole=depth < LEAST_CHANNELS,
+        out_columns=job.target.shape[1],
     )  # fmt: skip
 
 
@@ -47,21 +49,25 @@ def in_strips(job: Job) -> None:
     op = job.operator(Conv2d)
     found, depth = kinds(op, job.program.graph.tensors), job.tensor(op.inputs[0]).shape[2]
     _call(
-        job, "strips", {"scratch": step.scratch(job)}, by_row=False, pairs=pairs(depth),
-        rest=depth % 4, unroll=unrolled(pairs(depth), MOST_PAIRS), dilation=op.dilation[0],
-        pad=op.padding[0], kinds=found,
-        kind_of=[n for n, kind in enumerate(found) for _ in range(kind.first, kind.stop)],
+        job, "strips", {"scratch": step.scratch(job)}, pairs=pairs(depth), rest=depth % 4,
+        unroll=unrolled(pairs(depth), MOST_PAIRS), dilation=op.dilation[0], pad=op.padding[0],
         strips=strips(found, op.stride[1], op.dilation[1], op.padding[2]),
     )  # fmt: skip
 
 
 def _call(
-    job: Job, word: str, views: Mapping[str, View] = MappingProxyType({}), *, by_row: bool,
-    **more: Any,
-) -> None:  # fmt: skip
-    """``more``: what ``word``'s template knows besides; ``by_row``: see ``_ends``."""
-    op = job.operator(Conv2d)
+    job: Job, word: str, views: Mapping[str, View], less: Sequence[IntArray] = (), **more: Any
+) -> None:
+    """
+    Args:
+        less: what the zero point adds, by channel, where inputs are multiplied as they are stored.
+        more: what ``word``'s template knows besides.
+    """
+    op, finish = job.operator(Conv2d), end(job)
     height, width, depth = job.tensor(op.inputs[0]).shape
+    parts = [np.zeros((job.target.shape[2], 1), np.int64)]
+    if finish.quick:
+        parts = [job.program.graph.constants[op.parameters[1]][:, None], finish.quick.constants]
     job.call(
         f"cortex_m/{word}",
         convolution.about(job, op),
@@ -74,24 +80,11 @@ def _call(
         width=width,
         out_rows=job.target.shape[0],
         weights=table(job, op),
-        **_ends(job, op, by_row=by_row),
-        **more,
-    )
-
-
-def _ends(job: Job, op: Conv2d, *, by_row: bool) -> dict[str, Any]:
-    """Describe the end of a channel's sum, with a table: what it begins with, how it ends, and what
-    the zero point adds to each row of the kernel, if ``by_row``, and to each tap."""
-    finish, values = end(job), job.program.graph.constants[op.parameters[0]]
-    less = values.sum(axis=3) * job.tensor(op.inputs[0]).zero_point
-    starts = wrapped((finish.starts + less.sum(axis=(1, 2)))[:, None])
-    ends = [starts, *([finish.quick.constants] if finish.quick else [])]
-    each = [*([less.sum(axis=2)] if by_row else []), less.reshape(len(less), -1)]
-    text = "for each channel what sums begin with, how they end, and what the zero point adds"
-    return {
-        "end": finish,
-        "table": job.program.constants.add(
-            op.name, "ends", "int32_t", np.concatenate([*ends, *each], axis=1),
-            f"{op.name}: {text}",
+        end=finish,
+        table=job.program.constants.add(
+            op.name, "ends", "int32_t", np.concatenate([*parts, *less], axis=1),
+            f"{op.name}: for each channel what sums begin with, and how they end"
+            + ", and what the zero point adds" * bool(less),
         ),
-    }  # fmt: skip
+        **more,
+    )  # fmt: skip
