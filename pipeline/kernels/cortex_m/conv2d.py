@@ -26,8 +26,8 @@ instruction cache holds no more."""
 
 
 class Rows(NamedTuple):
-    """Rows and columns of a kernel from the first to the last that lies inside of the input for
-    some pixel, which windows are gathered from in pieces: a row of the kernel, or a tap."""
+    """Rows and columns of a kernel, see ``reached_along``, which windows are gathered from in
+    pieces: a row of the kernel, or a tap."""
 
     rows: range
     columns: range
@@ -37,10 +37,7 @@ class Rows(NamedTuple):
     @classmethod
     def of(cls, op: Conv2d, tensors: Tensors, channels: int = 0) -> Rows:
         """``channels``: of a pass, if not all."""
-        rows, columns = (
-            range(each[0], each[-1] + 1) if each else range(0)
-            for each in (reached_along(op, tensors, axis) for axis in (0, 1))
-        )
+        rows, columns = (reached_along(op, tensors, axis) for axis in (0, 1))
         depth = tensors[op.inputs[0]].shape[2]
         apart = op.dilation[1] > 1 or 0 < channels < depth
         return cls(rows, columns, channels or depth, by_tap=apart and len(columns) > 1)
@@ -195,13 +192,14 @@ def instructions(pixels: int) -> int:
     return 3 + 3 * pixels
 
 
-def reached_along(op: Conv2d, tensors: Tensors, axis: int) -> list[int]:
-    """Rows (``axis`` 0) or columns (1) of the kernel that lie inside of the input for some
-    pixel."""
+def reached_along(op: Conv2d, tensors: Tensors, axis: int) -> range:
+    """Rows (``axis`` 0) or columns (1) of the kernel from the first to the last that lies inside of
+    the input for some pixel."""
     extent, made = tensors[op.inputs[0]].shape[axis], tensors[op.output].shape[axis]
     stride, pad, dilation = op.stride[axis], op.padding[2 * axis], op.dilation[axis]
-    return [
+    inside = [
         k
         for k in range(tensors[op.parameters[0]].shape[1 + axis])
         if any(0 <= n * stride - pad + k * dilation < extent for n in range(made))
     ]
+    return range(inside[0], inside[-1] + 1) if inside else range(0)
