@@ -13,7 +13,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 from pipeline.kernels.cortex_m.conv2d import Rows
-from pipeline.kernels.cortex_m.fast import convolution, pairs
+from pipeline.kernels.cortex_m.fast import pairs
 from pipeline.kernels.cortex_m.inner import unrolled
 from pipeline.kernels.cortex_m.quick import endings, quick_end
 from pipeline.kernels.form import Form
@@ -192,26 +192,23 @@ class RowConvolution(RowKernel):
         return 4 * source.groups * source.columns
 
     def counts(self, form: Form) -> Counts:
-        op, source, (_, columns, channels) = convolution(form), self.taken(form), form.target.shape
-        every, window, two = source.parts, source.groups * source.taps, pairs(channels)
-        groups = [-(-two // source.at_once(part)) for part in every]
-        some = source.layer.some
+        source, (_, columns, channels) = self.taken(form), form.target.shape
+        some, every, two = source.layer.some, source.parts, pairs(channels)
+        window, odd = source.groups * source.taps * two, sum(len(part) % 2 for part in every)
+        rounds = sum(-(-two // source.at_once(part)) for part in every)
+        times = 1 if source.first else columns / max(map(len, every))
         lines = columns * some.number * source.line
-        odd, widened = sum(len(part) % 2 for part in every), self.scratch_bytes(form) / 4
-        if not source.first:
-            widened *= columns / max(map(len, every))
         return {
-            "word of a pair of channels": len(every) * two * window,
-            "word of a pixel and a pair": columns * two * window,
-            "the same, of an odd number of pixels": odd * two * window,
-            "round": sum(groups) * (source.groups // source.unroll),
-            "pair of channels": sum(groups),
+            "word of a pair of channels": len(every) * window,
+            "word of a pixel and a pair": columns * window,
+            "the same, of an odd number of pixels": odd * window,
+            "round": rounds * (source.groups // source.unroll),
             "output": columns * channels,
-            "word of windows": widened * (not source.line),
+            "word of windows": source.groups * source.columns * times * (not source.line),
             "line": lines,
             "word of a line": lines * (some.elements // 4),
             "element of a line": lines * (some.elements % 4),
-            **endings(op, form.graph, made(form)),
+            **endings(source.layer.op, form.graph, made(form)),
         }
 
     def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
