@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 
-from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import nest
 from pipeline.codegen.c.values import Span, Value
 from pipeline.codegen.c.views import View
@@ -61,12 +59,10 @@ def _in_blocks(job: Job, op: Concat) -> None:
     out, channels = row_view(job, "out", job.step.out, row), job.target.shape[2]
     for name in op.inputs:
         count, view = job.tensor(name).shape[2], row_view(job, "in", job.given(name), row)
-        for blocks, _, pixels in (stretch.extents for stretch in stretches(job)):
-            first = job.target.shape[1] - pixels if pixels != form_of(job).out.pixels else 0
-            to, read = (
-                replace(each, offset=each.offset + at)
-                for each, at in ((out, first * channels + base * pixels), (view, first * count))
-            )
+        for stretch in stretches(job):
+            blocks, _, pixels = stretch.extents
+            to = replace(out, offset=out.offset + stretch.offset + base * pixels)
+            read = replace(view, offset=view.offset + stretch.offset // channels * count)
             strides = ((channels * pixels, 1), (count * pixels, 1))
             loops, counts = nest.nest((Value(blocks), Value(count * pixels)), strides)
             line = to.store(loops.at(0), read.load(loops.at(1)))
@@ -93,7 +89,7 @@ def reshape(job: Job) -> None:
     piece, out = job.given(source.name), job.out()
     view = job.view("in", piece)
     about = f"{op.name}: {shape_text(source.shape)} -> {shape_text(job.target.shape)}"
-    if _packed(view, source.shape) and _packed(out, job.target.shape):
+    if all(_in_one_piece(each, each) for each in (view, out)):
         if view.offset != out.offset:
             bytes_ = Value(source.size * view.bytes)
             _block(job.program, op.name, about, view, out, bytes_, job.apart)
@@ -245,13 +241,6 @@ def same_place(view: View, out: View) -> bool:
     moving = [axis for axis, part in enumerate(out.box) if part.most > 1]
     return view.offset == out.offset and all(
         (view.strides[a], view.rings[a]) == (out.strides[a], out.rings[a]) for a in moving
-    )
-
-
-def _packed(view: View, shape: tuple[int, ...]) -> bool:
-    return view.lookup is None and all(
-        extent == 1 or stride == view.bytes * prod(shape[axis + 1 :])
-        for axis, (extent, stride) in enumerate(zip(shape, view.strides, strict=True))
     )
 
 
