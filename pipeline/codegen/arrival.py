@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 
 from pipeline.codegen import pooled, streamed
 from pipeline.codegen.bound import bound
-from pipeline.codegen.card.tracks import inside
 from pipeline.codegen.int4.views import grid
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.feeding import feeds
-from pipeline.plan.vocabulary import Buffer, Loop, Move, Step, packed
+from pipeline.plan.unrolled import repeated, unroll
+from pipeline.plan.vocabulary import Buffer, Move, Step, packed
 
 ARRIVAL = "input"
 """Name in a report for taking the input as it is."""
@@ -56,9 +56,9 @@ def split(program: Program, steps: Sequence[Step]) -> tuple[Arrival, Sequence[St
     if program.plan.memory[resident.memory].kind != "stream":
         return _held(program, image, resident, fillable=True), steps
     _check_order(image, resident)
-    reads = [any(feeds(each, program.plan) for each in inside((step,))) for step in steps]
+    reads = [any(feeds(each, program.plan) for each, _ in repeated((step,))) for step in steps]
     last = max((n for n, streams in enumerate(reads) if streams), default=-1)
-    events = [event for step in steps[: last + 1] for event in _unrolled(step)]
+    events = [bound(step, env) for step, env in unroll(tuple(steps[: last + 1]), {})]
     for way in (_moved, _pooled):
         found = way(program, image, resident, events)
         if found is not None:
@@ -81,13 +81,6 @@ def _check_order(image: Tensor, buffer: Buffer) -> None:
             f"generated code takes {image.name} row by row as it arrives; the plan's buffer "
             f"{buffer.name} expects another order"
         )
-
-
-def _unrolled(step: Step) -> list[Step]:
-    if not isinstance(step, Loop):
-        return [step]
-    rounds = (bound(inner, {step.var: n}) for n in range(step.count) for inner in step.body)
-    return [event for inner in rounds for event in _unrolled(inner)]
 
 
 def _held(program: Program, image: Tensor, buffer: Buffer, *, fillable: bool) -> Arrival:

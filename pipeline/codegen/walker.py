@@ -12,12 +12,12 @@ from dataclasses import replace
 from pipeline.codegen import kernel_sets, streamed
 from pipeline.codegen.bound import bound
 from pipeline.codegen.c import values
-from pipeline.codegen.card.tracks import inside
 from pipeline.codegen.checks import arena_memory
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.kernels.own_image import own_image
 from pipeline.plan.steps import touched, written
+from pipeline.plan.unrolled import repeated
 from pipeline.plan.vocabulary import (
     Clear,
     Compute,
@@ -42,7 +42,7 @@ def emit(program: Program, steps: Iterable[Step]) -> None:
     for step in steps:
         match step:
             case Loop() if _counts(program, step):
-                rests = any(streamed.waits(inner, program) for inner in inside(step.body))
+                rests = any(streamed.waits(inner, program) for inner, _ in repeated(step.body))
                 with program.loop(step.var, step.count, rests):
                     emit(program, step.body)
             case Loop(var=var, count=count, body=body):

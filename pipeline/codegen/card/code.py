@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.codegen.arrival import WHOLE, Arrival, counters, input_bytes
-from pipeline.codegen.card import tracks
 from pipeline.codegen.card.image import CHECK, LAST_MAGIC, Image
 from pipeline.codegen.card.program import MOST_AXES, Code, Transfers
 from pipeline.codegen.card.sealed import Sealed
@@ -14,6 +13,7 @@ from pipeline.codegen.checks import arena_bytes, arena_memory
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
+from pipeline.plan.unrolled import repeated
 from pipeline.plan.vocabulary import Buffer, Signal, Step, Track, Wait
 
 
@@ -38,7 +38,7 @@ class Card:
         names = dict.fromkeys(
             step.counter
             for track in self.program.plan.tracks
-            for step in tracks.inside(track.steps)
+            for step, _ in repeated(track.steps)
             if isinstance(step, Signal | Wait)
         )
         self.program.counters |= {name: number for number, name in enumerate(names)}

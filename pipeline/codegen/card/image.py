@@ -21,6 +21,7 @@ from pipeline.codegen.card import tracks
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.plan.serialize import plan_hash
+from pipeline.plan.unrolled import repeated
 from pipeline.plan.vocabulary import Buffer, Move, Plan
 
 NAME = "card.img"
@@ -76,7 +77,7 @@ class Image:
         """In the order of their first use."""
         _, moving = tracks.split(self.plan)
         assert moving is not None
-        moves = (step for step in tracks.inside(moving.steps) if isinstance(step, Move))
+        moves = (step for step, _ in repeated(moving.steps) if isinstance(step, Move))
         used = dict.fromkeys(step.src.buffer for step in moves)
         found = [self.plan.buffer[name] for name in used]
         return [buffer for buffer in found if buffer.role == "constant"]

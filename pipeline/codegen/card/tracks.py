@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pipeline.errors import ThimbleError
-from pipeline.plan.vocabulary import Loop, Move, Plan, Signal, Step, Track, Wait
+from pipeline.plan.unrolled import repeated
+from pipeline.plan.vocabulary import Move, Plan, Signal, Step, Track, Wait
 
 
 def split(plan: Plan) -> tuple[Track, Track | None]:
@@ -25,19 +26,10 @@ def split(plan: Plan) -> tuple[Track, Track | None]:
     return computing[0], moving[0] if moving else None
 
 
-def inside(steps: Sequence[Step]) -> Iterator[Step]:
-    """Steps that are no loops, in the order in which they are written."""
-    for step in steps:
-        if isinstance(step, Loop):
-            yield from inside(step.body)
-        else:
-            yield step
-
-
 def _only_moves(plan: Plan, steps: Sequence[Step]) -> bool:
     return all(
         isinstance(step, Signal | Wait) or (isinstance(step, Move) and _crosses(plan, step))
-        for step in inside(steps)
+        for step, _ in repeated(steps)
     )
 
 
