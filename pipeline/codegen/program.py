@@ -89,6 +89,7 @@ class Program:
         )
         self.kernels: dict[str, Kernel] = {}
         self.windows = Windows(self.graph, self.plan, self.hardware)
+        self.permutations = self.windows.permutations
         self.lines: list[Callable[[], Line]] = []
         self.steps: list[str] | None = []
         self.loops: dict[str, tuple[str, int]] = {}
@@ -99,10 +100,6 @@ class Program:
         self.places = Places()
         self.orders = Lines()
         self._apart: dict[tuple[object, ...], bool] = {}
-
-    @property
-    def permutations(self) -> Permutations:
-        return self.windows.permutations
 
     @property
     def tables(self) -> tuple[Places, Lines, Permutations]:

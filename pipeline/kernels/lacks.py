@@ -8,13 +8,12 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.pool2d import AveragePool2d
-from pipeline.graph.tensor import IntArray
 from pipeline.hardware import LARGEST_ON_AVR, LPM_BYTES, Hardware
 from pipeline.kernels.choose import why_none
 from pipeline.kernels.feeding import feeds
 from pipeline.kernels.form import Form
 from pipeline.kernels.int4 import NIBBLES, OUT_OF_REACH
-from pipeline.plan.vocabulary import Buffer, Compute, Finish, Move, Plan, Slice
+from pipeline.plan.vocabulary import Compute, Finish, Move, Plan
 from pipeline.plan.well_formed import statements
 
 
@@ -64,7 +63,8 @@ def _listed_bytes(plan: Plan) -> int:
             continue
         both = [(plan.buffer[each.buffer], each) for each in (step.src, step.dst)]
         if both[0][0].memory == both[1][0].memory:
-            cells = np.stack([_pixels(buffer, piece) for buffer, piece in both])
+            each = (b.addresses(piece.box(b.shape, defaultdict(int))) for b, piece in both)
+            cells = np.stack([found.reshape(-1, found.shape[-1]) for found in each])
             cells -= cells.min()
             grid = (np.diff(cells) == both[0][0].nibbles).all()
             pixel = both[0][0].nibbles * cells.shape[2]
@@ -74,12 +74,6 @@ def _listed_bytes(plan: Plan) -> int:
     cells = result.addresses(result.box).reshape(-1)
     torn = (np.diff(cells) != result.nibbles).any() or cells[0] // 2 % max(1, result.bits // 8)
     return 3 * (sum(lists.values()) + cells.size * bool(torn))
-
-
-def _pixels(buffer: Buffer, piece: Slice) -> IntArray:
-    """The first nibbles of elements, (pixels, channels), in the first turn of all loops."""
-    found = buffer.addresses(piece.box(buffer.shape, defaultdict(int)))
-    return found.reshape(-1, found.shape[-1])
 
 
 def _too_large(step: Compute, plan: Plan, graph: Graph, hardware: Hardware) -> str:

@@ -47,10 +47,8 @@ def compute(job: Job) -> None:
     use = Use(stored(windows.lines, lines), len(lines), in_view.row, in_view.column)
     kernel.calls.append(use)
     kernel.in_rows &= _in_rows(in_buffer)
-    for y, x in order:
-        kernel.out_addresses.add(windows.tables.address(out_view, y, x))
-    for y, x in _inputs(window, order):
-        kernel.in_addresses.add(windows.tables.address(in_view, y, x))
+    kernel.out_addresses |= {windows.tables.address(out_view, *at) for at in order}
+    kernel.in_addresses |= {windows.tables.address(in_view, *at) for at in _inputs(window, order)}
     program.run(window.op.name, lambda: kernel.call(use))
 
 

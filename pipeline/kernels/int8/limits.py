@@ -44,11 +44,19 @@ def _reasons(form: Form) -> Iterator[str]:
         case Pad() if form.overlaps:
             yield "code for this core pads apart from its input"
         case Rearrange():
-            yield from _of_moves(form)
+            if form.overlaps and max(form.op.repeats) > 1:
+                yield "code for this core repeats elements apart from its input"
+            parts = (part for part in form.parts.values() if part.spread in ("rows", "blocks"))
+            if any(part.extents[0] > 1 for part in parts):
+                yield "code for this core rearranges a row at a time, or tensors in one piece"
         case Reshape() if not (form.covers(form.op.inputs[0]) and form.covers(form.op.output)):
             yield "code for this core reshapes a tensor all at once"
         case Softmax():
-            yield from _of_rows(form)
+            extent = form.source.shape[-1]
+            if not form.covers(form.op.output, slice(-1, None)):
+                yield "code for this core computes rows of a softmax whole"
+            if extent > LONGEST_SOFTMAX:
+                yield f"a softmax over {extent} values, {LONGEST_SOFTMAX} are possible"
 
 
 def _of_windows(form: Form) -> Iterator[str]:
@@ -96,21 +104,3 @@ def _of_elements(form: Form) -> Iterator[str]:
         for name in op.inputs:  # what is broadcast is read again after what is in its place
             if name in form.overlaps and tensors[name].shape != form.target.shape:
                 yield f"the plan overwrites {name}, which is read again"
-
-
-def _of_moves(form: Form) -> Iterator[str]:
-    assert isinstance(form.op, Rearrange)
-    if form.overlaps and max(form.op.repeats) > 1:
-        yield "code for this core repeats elements apart from its input"
-    if any(
-        part.spread in ("rows", "blocks") and part.extents[0] > 1 for part in form.parts.values()
-    ):
-        yield "code for this core rearranges a row at a time, or tensors in one piece"
-
-
-def _of_rows(form: Form) -> Iterator[str]:
-    extent = form.source.shape[-1]
-    if not form.covers(form.op.output, slice(-1, None)):
-        yield "code for this core computes rows of a softmax whole"
-    if extent > LONGEST_SOFTMAX:
-        yield f"a softmax over {extent} values, {LONGEST_SOFTMAX} are possible"
