@@ -27,12 +27,12 @@ def split(plan: Plan) -> tuple[Track, Track | None]:
 
 
 def _only_moves(plan: Plan, steps: Sequence[Step]) -> bool:
+    """Check whether one side of each move, and not the other, is on the card."""
     return all(
-        isinstance(step, Signal | Wait) or (isinstance(step, Move) and _crosses(plan, step))
+        isinstance(step, Signal | Wait)
+        or (
+            isinstance(step, Move)
+            and (step.src.buffer in plan.on_card) != (step.dst.buffer in plan.on_card)
+        )
         for step, _ in repeated(steps)
     )
-
-
-def _crosses(plan: Plan, step: Move) -> bool:
-    """Check whether one side, and not the other, is on the card."""
-    return (step.src.buffer in plan.on_card) != (step.dst.buffer in plan.on_card)

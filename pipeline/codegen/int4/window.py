@@ -21,7 +21,6 @@ from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
 from pipeline.kernels.avr.window import MOST_COUNTED, MOST_SUMS, suits
 from pipeline.kernels.int4 import values
-from pipeline.plan.vocabulary import Buffer
 
 Pixel = tuple[int, int]
 
@@ -46,7 +45,9 @@ def compute(job: Job) -> None:
     lines = _lines(window, order, in_view, out_view)
     use = Use(stored(windows.lines, lines), len(lines), in_view.row, in_view.column)
     kernel.calls.append(use)
-    kernel.in_rows &= _in_rows(in_buffer)
+    rows = as_pixels(in_buffer)  # which may lie in a ring
+    apart = np.diff(rows.reshape(len(rows), -1), axis=1)
+    kernel.in_rows &= bool((apart == in_buffer.nibbles).all())
     kernel.out_addresses |= {windows.tables.address(out_view, *at) for at in order}
     kernel.in_addresses |= {windows.tables.address(in_view, *at) for at in _inputs(window, order)}
     program.run(window.op.name, lambda: kernel.call(use))
@@ -153,12 +154,6 @@ def _weights_are_code(kernel: WindowKernel, windows: Windows) -> bool:
     of_op = [other for other in windows.kernels.values() if other.window.op.name == name]
     codes = [_alone(other, windows) for other in of_op or [kernel]]
     return all(assembly is not None and assembly.code for assembly in codes)
-
-
-def _in_rows(buffer: Buffer) -> bool:
-    """Check whether the pixels of each row lie side by side; rows may lie in a ring."""
-    rows = as_pixels(buffer)
-    return bool((np.diff(rows.reshape(len(rows), -1), axis=1) == buffer.nibbles).all())
 
 
 def _kernel(job: Job, window: Window, in_view: View, out_view: View) -> WindowKernel:

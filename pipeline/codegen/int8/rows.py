@@ -9,8 +9,7 @@ from pipeline.codegen.c.values import Value, whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.program import ARENA
-from pipeline.plan.maps import Blocks, Rows
-from pipeline.plan.vocabulary import Buffer, Slice
+from pipeline.plan.vocabulary import Slice
 
 
 def made_row(job: Job) -> int:
@@ -24,18 +23,9 @@ def row_view(job: Job, name: str, piece: Slice, row: int) -> View:
     buffer = job.program.buffer(piece)
     tensor = job.tensor(buffer.tensor)
     box = (whole(1), *map(whole, buffer.shape[1:]))
-    place = Value(_places(buffer)[row])
+    first = buffer.addresses(((row, row + 1), *((0, 1) for _ in buffer.shape[1:])))
+    place = Value(int(first.item()) // 2)
     return View(name, ARENA, place, (0, 1, 1), (0, 0, 0), box, bits=8, signed=tensor.dtype.signed)
-
-
-def _places(buffer: Buffer) -> list[int]:
-    """The byte where each row begins."""
-    place = buffer.map
-    if isinstance(place, Rows | Blocks):
-        return [cell // 2 for cell in place.cells]
-    rows, zeros = buffer.shape[0], (0,) * (len(buffer.shape) - 1)
-    firsts = buffer.addresses(((0, rows), *((zero, zero + 1) for zero in zeros)))
-    return [int(cell) // 2 for cell in firsts.reshape(-1)]
 
 
 @dataclass(frozen=True)

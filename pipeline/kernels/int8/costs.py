@@ -51,7 +51,12 @@ def counted(form: Form) -> tuple[str, Counts]:
     """The C that computes ``form``, and what it does."""
     op, elements = form.op, made(form)
     if not op.slides:
-        return _simple(form)
+        family = word(op)
+        if family == "softmax":
+            return family, {"element": elements, "row": elements // form.out.extents[-1]}
+        if op.element_wise:
+            return family if family in COSTS else "add", {"element": elements}
+        return "copy", {"element": elements, "pixel": elements // form.out.extents[-1]}
     if len(form.target.shape) < 3:
         return "dense", {"product": products(form), "output": elements}
     taps, channels = prod(positions(form)), form.out.extents[2]
@@ -68,13 +73,3 @@ def counted(form: Form) -> tuple[str, Counts]:
         return "accumulate", {**counts, "narrow output": narrow}
     runs = positions(form)[0] if getattr(op, "groups", 1) == 1 else taps
     return "conv2d", {"product": products(form), "run": elements * runs}
-
-
-def _simple(form: Form) -> tuple[str, Counts]:
-    """Operators that have a cost for each element."""
-    family, elements = word(form.op), made(form)
-    if family == "softmax":
-        return family, {"element": elements, "row": elements // form.out.extents[-1]}
-    if form.op.element_wise:
-        return family if family in COSTS else "add", {"element": elements}
-    return "copy", {"element": elements, "pixel": elements // form.out.extents[-1]}
