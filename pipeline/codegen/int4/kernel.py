@@ -21,8 +21,6 @@ from pipeline.graph.tensor import IntArray, Tensor
 RUNS = (8, 4, 2)
 """Taps that a run of a deep window may have at most, in code that is a loop over its runs."""
 
-C_INTEGER = {16: "int16_t", 32: "int32_t"}
-
 
 @dataclass(frozen=True)
 class Window:
@@ -162,7 +160,7 @@ class WindowKernel:
         target = self.window.target
         extremes = [each + target.zero_point for each in self.values]
         fits = extremes[0] >= -(1 << 15) and extremes[1] < 1 << 15 and target.dtype.bits <= 16
-        return C_INTEGER[16 if fits else 32]
+        return "int16_t" if fits else "int32_t"
 
     @property
     def wide(self) -> bool:

@@ -80,9 +80,12 @@ class Windowed:
         ranges = window.ranges(job.box, self.inside, self.outs) | begins
         views, aside = {"in": self.view, **read.views, "out": out}, None
         if self.kept:
-            views[SCRATCH], aside = scratch_view(self.kept), self._aside()
+            (_, width, channels), bits = job.target.shape, job.target.dtype.bits
+            aside = {"width": width, "delay": job.step.delay, "pixel_bytes": channels * bits // 8}
+            aside |= {"by_channel": self.by_channel}
+            views[SCRATCH] = scratch_view(self.kept)
             backwards = job.step.order[:1] > job.step.order[-1:]
-            last = Value(job.target.shape[1] - 1 if backwards else 0)
+            last = Value(width - 1 if backwards else 0)
             ranges |= {"x_first": last, "x_step": Value(-1 if backwards else 1)}
         job.call(
             template,
@@ -98,10 +101,3 @@ class Windowed:
             aside=aside,
             **shared,
         )
-
-    def _aside(self) -> dict[str, int]:
-        """For the template."""
-        _, width, channels = self.job.target.shape
-        pixel_bytes = channels * self.job.target.dtype.bits // 8
-        shape = {"width": width, "delay": self.job.step.delay, "pixel_bytes": pixel_bytes}
-        return {"by_channel": self.by_channel, **shape}
