@@ -1,17 +1,17 @@
 """Plans of two tracks as C: byte for byte what the graph computes, and not without waiting."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pipeline.codegen.card import tracks
 from pipeline.errors import PlanError, ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, Part, cortex_m
+from pipeline.plan.unrolled import repeated
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Finish, Loop, Plan, Signal, Step, Wait
 from pipeline.search.moves.swap import searched
@@ -37,6 +37,10 @@ def same(program: Native, count: int = 3) -> bool:
     assert status == 0, status
     equal(found, program.graph.outputs(given), **program.about)
     return True
+
+
+def inside(steps: Iterable[Step]) -> list[Step]:
+    return [step for step, _ in repeated(steps)]
 
 
 def in_parts() -> tuple[Graph, Plan]:
@@ -107,11 +111,11 @@ def test_computes_what_the_graph_does(tmp_path: Path, name: str) -> None:
 
 
 def test_sums_are_kept_between_tiles_and_go_around_their_windows() -> None:
-    kinds = {type(step).__name__ for step in tracks.inside(in_parts()[1].tracks[0].steps)}
+    kinds = {type(step).__name__ for step in inside(in_parts()[1].tracks[0].steps)}
     assert {"Clear", "Finish", "Compute"} <= kinds
     for kind in ("conv", "dense"):
         _, plan = around(kind)
-        steps = tracks.inside(plan.tracks[0].steps)
+        steps = inside(plan.tracks[0].steps)
         sums = [step.acc for step in steps if isinstance(step, Finish)]
         assert any(Part.of(piece, plan.buffer[piece.buffer]).around[-1] for piece in sums)
 
@@ -127,7 +131,7 @@ def without_waits(steps: tuple[Step, ...], number: int) -> tuple[Step, ...]:
     found, seen = list[Step](), 0
     for step in steps:
         if isinstance(step, Loop):
-            inner = sum(isinstance(s, Wait) for s in tracks.inside(step.body))
+            inner = sum(isinstance(s, Wait) for s in inside(step.body))
             step = replace(step, body=without_waits(step.body, number - seen))
             seen += inner
         elif isinstance(step, Wait):
@@ -147,7 +151,7 @@ def test_without_waiting_there_is_another_answer(tmp_path: Path, track: int) -> 
     given = frames(graph, 4)
     expected = graph.outputs(given)
     kept = plan.tracks[track]
-    waits = sum(isinstance(step, Wait) for step in tracks.inside(kept.steps))
+    waits = sum(isinstance(step, Wait) for step in inside(kept.steps))
     wrong = list[bool]()
     for number in range(waits):
         broken = [*plan.tracks]
@@ -223,7 +227,7 @@ def test_hundreds_of_thousands_of_tiles_are_a_short_program(network_of: object) 
     plan = planned(graph, 320_000)
     text = sources(graph, plan)["model.c"]
     body = text[text.index("nn_status_t nn_invoke(void)") :]
-    assert body.count(";") < 8 * sum(1 for _ in tracks.inside(plan.tracks[0].steps))
+    assert body.count(";") < 8 * sum(1 for _ in inside(plan.tracks[0].steps))
     assert "for (int32_t" in body and len(layers(graph)) > 10
     program = text[text.index("nn_card_program[") :]
     assert int(program[len("nn_card_program[") : program.index("]")]) < 1 << 14
@@ -244,7 +248,7 @@ def board(sram_bytes: int) -> Hardware:
 
 
 def computing(plan: Plan) -> list[Compute]:
-    return [step for step in tracks.inside(plan.tracks[0].steps) if isinstance(step, Compute)]
+    return [step for step in inside(plan.tracks[0].steps) if isinstance(step, Compute)]
 
 
 @pytest.mark.parametrize("seed", quick((12,), (0, 3, 9, 12), ci=1))
