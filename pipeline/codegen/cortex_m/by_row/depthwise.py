@@ -14,23 +14,7 @@ from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
-from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 from pipeline.kernels.work import positions
-
-
-@dataclass(frozen=True)
-class Tail:
-    """The last block of a row, which has fewer pixels: where it begins, and bytes from a channel to
-    the next."""
-
-    at: int
-    step: int
-
-    @classmethod
-    def of(cls, row: RowLayout) -> Tail | None:
-        if row.plane or row.full == row.columns:
-            return None
-        return cls(row.at(row.full), row.columns - row.full)
 
 
 @dataclass(frozen=True)
@@ -75,8 +59,6 @@ def compute(job: Job) -> None:
         carried=max(len(run.code.carried_on) for run in runs),
         given=source,
         made=target,
-        tail=Tail.of(source) or Tail(0, 0),
-        out_tail=Tail.of(target) or Tail(0, 0),
         words=table.shape[1],
         table=job.program.constants.add(
             op.name, "row_weights", "int32_t", table,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pipeline.codegen.c.expressions import product, total
 from pipeline.codegen.cortex_m import step
-from pipeline.codegen.cortex_m.by_row.depthwise import Tail
 from pipeline.codegen.cortex_m.by_row.rows import layouts, out_row, pooled_rows
 from pipeline.codegen.cortex_m.operators.pool import pooled, repeated
 from pipeline.codegen.int8.convolution import about
@@ -45,7 +44,6 @@ def compute(job: Job) -> None:
         words=words,
         word_step=source.at(BLOCK) if words > 1 else 0,
         left=left,
-        tail=Tail.of(source) or Tail(BLOCK * words, source.apart(0)),
         start=tensor.zero_point * source.columns - least,
         along=Along.of(op),
         edges=edges,
