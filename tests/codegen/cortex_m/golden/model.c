@@ -715,47 +715,35 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv1(const int8_t *restrict 
 }
 
 /* add2: sum of (4, 4, 4) and (4, 4, 4), a word of each at a time */
-static __attribute__((noinline)) NN_KERNEL void nn_add2(const int8_t *left_in, const int8_t *right_in, int8_t *out) {
-    int32_t at = 0;
-    for (int32_t block = 0; block < 1; block++)
-    for (int32_t run = 0; run < 1; run++, at += 64) {
+static __attribute__((noinline)) NN_KERNEL void nn_add2(const int8_t *left, const int8_t *right, int8_t *out) {
+    {
+    const int8_t *const left_run = left + 0;
+    const int8_t *const right_run = right + 0;
+    int8_t *const out_run = out + 0;
+    for (int32_t i = 0; i < 64; i += 4) {
+        const uint32_t left_word = nn_load_word(&left_run[i]);
+        uint32_t left_even = nn_add_even_s8(0xFFF0FFF0u, left_word);
+        uint32_t left_odd = nn_add_odd_s8(0xFFF0FFF0u, left_word);
+        const uint32_t right_word = nn_load_word(&right_run[i]);
+        uint32_t right_even = nn_add_even_s8(0x000A000Au, right_word);
+        uint32_t right_odd = nn_add_odd_s8(0x000A000Au, right_word);
         {
-            const int8_t *const left = &left_in[at];
-            const int8_t *const right = &right_in[at];
-            int8_t *const to = &out[at];
-            for (int32_t c = 0; c < 64; c += 4) {
-                const uint32_t left_word = nn_load_word(&left[c]);
-                const uint32_t left_even = nn_add_even_s8(0xFFF0FFF0u, left_word);
-                const uint32_t left_odd = nn_add_odd_s8(0xFFF0FFF0u, left_word);
-                const uint32_t right_word = nn_load_word(&right[c]);
-                const uint32_t right_even = nn_add_even_s8(0x000A000Au, right_word);
-                const uint32_t right_odd = nn_add_odd_s8(0x000A000Au, right_word);
-                {
-                    const int32_t left_x = nn_low(left_even) * 2097152;
-                    const int32_t right_x = nn_low(right_even) * 2097152;
-                    const int32_t value = nn_twice(nn_add_product((uint32_t)left_x, 1087710153, 0) + nn_add_product((uint32_t)right_x, 1799892443, 0));
-                    to[c + 0] = (int8_t)(nn_min(nn_max(nn_saturated_s8(nn_requantized(value, 1863888388, 19398656, 20, value)), -15), 65));
-                }
-                {
-                    const int32_t left_x = nn_low(left_odd) * 2097152;
-                    const int32_t right_x = nn_low(right_odd) * 2097152;
-                    const int32_t value = nn_twice(nn_add_product((uint32_t)left_x, 1087710153, 0) + nn_add_product((uint32_t)right_x, 1799892443, 0));
-                    to[c + 1] = (int8_t)(nn_min(nn_max(nn_saturated_s8(nn_requantized(value, 1863888388, 19398656, 20, value)), -15), 65));
-                }
-                {
-                    const int32_t left_x = nn_high(left_even) * 2097152;
-                    const int32_t right_x = nn_high(right_even) * 2097152;
-                    const int32_t value = nn_twice(nn_add_product((uint32_t)left_x, 1087710153, 0) + nn_add_product((uint32_t)right_x, 1799892443, 0));
-                    to[c + 2] = (int8_t)(nn_min(nn_max(nn_saturated_s8(nn_requantized(value, 1863888388, 19398656, 20, value)), -15), 65));
-                }
-                {
-                    const int32_t left_x = nn_high(left_odd) * 2097152;
-                    const int32_t right_x = nn_high(right_odd) * 2097152;
-                    const int32_t value = nn_twice(nn_add_product((uint32_t)left_x, 1087710153, 0) + nn_add_product((uint32_t)right_x, 1799892443, 0));
-                    to[c + 3] = (int8_t)(nn_min(nn_max(nn_saturated_s8(nn_requantized(value, 1863888388, 19398656, 20, value)), -15), 65));
-                }
-            }
+            const int32_t value = nn_twice(nn_add_product((uint32_t)(nn_low(left_even) * 2097152), 1087710153, 0) + nn_add_product((uint32_t)(nn_low(right_even) * 2097152), 1799892443, 0));
+            out_run[i + 0] = (int8_t)(nn_min(nn_max(nn_saturated_s8(nn_requantized(value, 1863888388, 19398656, 20, value)), -15), 65));
         }
+        {
+            const int32_t value = nn_twice(nn_add_product((uint32_t)(nn_low(left_odd) * 2097152), 1087710153, 0) + nn_add_product((uint32_t)(nn_low(right_odd) * 2097152), 1799892443, 0));
+            out_run[i + 1] = (int8_t)(nn_min(nn_max(nn_saturated_s8(nn_requantized(value, 1863888388, 19398656, 20, value)), -15), 65));
+        }
+        {
+            const int32_t value = nn_twice(nn_add_product((uint32_t)(nn_high(left_even) * 2097152), 1087710153, 0) + nn_add_product((uint32_t)(nn_high(right_even) * 2097152), 1799892443, 0));
+            out_run[i + 2] = (int8_t)(nn_min(nn_max(nn_saturated_s8(nn_requantized(value, 1863888388, 19398656, 20, value)), -15), 65));
+        }
+        {
+            const int32_t value = nn_twice(nn_add_product((uint32_t)(nn_high(left_odd) * 2097152), 1087710153, 0) + nn_add_product((uint32_t)(nn_high(right_odd) * 2097152), 1799892443, 0));
+            out_run[i + 3] = (int8_t)(nn_min(nn_max(nn_saturated_s8(nn_requantized(value, 1863888388, 19398656, 20, value)), -15), 65));
+        }
+    }
     }
 }
 
@@ -1167,7 +1155,7 @@ static __attribute__((noinline)) NN_KERNEL void nn_average5(const int8_t *restri
             int8_t *const to = &out[y * 6 + x * 6];
             for (int32_t begin = 0; begin < 6; begin += 4) {
                 const int32_t c = nn_min(begin, 2);
-                uint32_t even = 0, odd = 0; /* sums of 16 bits: channels c and c + 2, c + 1 and c + 3 */
+                uint32_t even = 0, odd = 0; /* sums of 16 bits: of bytes 0 and 2, 1 and 3 */
                 for (int32_t ky = 0; ky < 4; ky++) {
                     const int8_t *from = &in[(top + ky) * 24 + left * 6 + c];
 #pragma GCC unroll 8
