@@ -90,19 +90,16 @@ class Depthwise(Fast):
         }
 
     def table_bytes(self, form: Form) -> float:
-        return wide_bytes(positions(form)) * form.out.extents[2]
+        """In pairs of 16 bits, beside what ends a channel's sums."""
+        rows, columns = positions(form)
+        pairs = rows * (odd_kernel(columns) // 2 + 1)
+        return (4 * pairs + END_BYTES) * form.out.extents[2]
 
     def scratch_bytes(self, form: Form) -> int:
         """As many rows as the kernel has, of some channels, each channel by itself."""
         op, tensors = convolution(form), form.graph.tensors
         at_once = lanes(form.out.extents[2])
         return tensors[op.parameters[0]].shape[1] * at_once * columns(op, tensors) * 2
-
-
-def wide_bytes(kernel: tuple[int, int]) -> int:
-    """Count the bytes of a channel's weights in pairs of 16 bits, and of what ends its sums."""
-    rows, columns = kernel
-    return 4 * rows * (odd_kernel(columns) // 2 + 1) + END_BYTES
 
 
 def lanes(channels: int) -> int:

@@ -73,11 +73,8 @@ class RowDepthwise(RowKernel):
                 used = min(unit.pixels.stop, first + BLOCK) - first
                 loaded = used > 1 and first < source.full >= BLOCK
                 words, alone = words + loaded, alone + used * (not loaded)
-        each, taps = (
-            channels * rows,
-            sum(min(x + columns, source.columns) - max(x, 0) for x in lefts),
-        )
-        in_loop = each * ((rows, columns) != PAIRED)
+        taps = sum(min(x + columns, source.columns) - max(x, 0) for x in lefts)
+        each, in_loop = channels * rows, channels * rows * ((rows, columns) != PAIRED)
         return {
             "output": target.bytes,
             "word": each * words,
