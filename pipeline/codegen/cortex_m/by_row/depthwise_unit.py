@@ -222,7 +222,8 @@ class Code:
         return lines
 
     def _name(self, pixel: int) -> int:
-        return pixel - self.unit.pixels[0]
+        """Return a number of a pixel; a word may begin in the unit before."""
+        return pixel - self.unit.pixels[0] + BLOCK
 
     def _load(self, rows: tuple[int, ...], first: int, pixels: list[int]) -> list[str]:
         """A word of each of some rows, and what is used of it, widened."""
