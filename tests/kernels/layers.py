@@ -102,7 +102,7 @@ class Layer:
 
     def graph(self) -> Graph:
         net = Net(self.shape, np.random.default_rng(1), name="layer")
-        if self.by_row or self.scattered:
+        if self.by_row or self.scattered or self.anywhere:
             net.lookup()
         sides = [(k - 1) // 2 * self.dilation if self.same else 0 for k in self.window]
         padding = (sides[0], sides[0], sides[1], sides[1])

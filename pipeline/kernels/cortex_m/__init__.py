@@ -19,7 +19,6 @@ from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.cortex_m.gathered import (
     GatheredConvolution,
     GatheredDepthwise,
-    GatheredPool,
 )
 from pipeline.kernels.cortex_m.ordered import Ordered, OrderedConvolution, OrderedDense
 from pipeline.kernels.cortex_m.pool import Pool
@@ -40,7 +39,7 @@ __all__ = ["RATES", "WEAVES", "Fast", "best_pixels", "has_dsp", "kernels"]
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Elements, Pool, Single, Strips),
     *(RowConvolution, RowDense, RowDepthwise, RowFused, RowPool),
-    *(GatheredConvolution, GatheredDepthwise, GatheredPool),
+    *(GatheredConvolution, GatheredDepthwise),
 )
 
 

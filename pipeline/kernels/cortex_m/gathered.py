@@ -1,4 +1,4 @@
-"""Convolutions and pooling pixel by pixel, in any order, over what they are made of: the windows of
+"""Kernels that go pixel by pixel, in any order, over what they are made of: the windows of
 some pixels are gathered from wherever they lie before any of these pixels is written.
 
 That reads ahead of the plan's order, and may: what a step reads was there before it, so that a
@@ -15,7 +15,6 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.conv2d import Widened, instructions, pixels_together
 from pipeline.kernels.cortex_m.depthwise import LANES
 from pipeline.kernels.cortex_m.fast import Fast, words
-from pipeline.kernels.cortex_m.pool import MOST_TAPS, in_words
 from pipeline.kernels.form import Form
 from pipeline.kernels.gap import Gap, best_gap, pixel_gap
 from pipeline.kernels.work import END_BYTES, Counts, made, positions
@@ -142,37 +141,6 @@ class GatheredDepthwise(Gathered):
         """Outputs of two pixels, and their inputs where they may be torn."""
         channels = form.target.shape[2]
         return 2 * channels * (1 + torn(form, form.op.inputs[0]) * prod(positions(form)))
-
-
-class GatheredPool(Gathered):
-    """Four channels of a pixel at a time, which lie beside until all of them are there."""
-
-    word = "gathered_pool"
-    takes = (
-        f"pooling, {LANES} or more channels at once, windows of up to {MOST_TAPS} pixels, over its "
-        "input or anywhere"
-    )
-
-    def can(self, form: Form) -> bool:
-        return in_words(form) and in_any_order(form)
-
-    def counts(self, form: Form) -> Counts:
-        """Words are of four channels."""
-        pixels, taps, channels = self.pixels(form), prod(positions(form)), form.target.shape[2]
-        kind = "average" if form.op.combine == "add" else "maximum"
-        return {
-            f"word of a tap, {kind}": pixels * taps * words(channels),
-            "output of averages": made(form) * (kind == "average"),
-            "word of a pixel": pixels * words(channels),
-            "pixel": pixels,
-        }
-
-    def made(self, form: Form) -> int:
-        """Return where in the scratch a pixel's outputs are: above its window's pixels' places."""
-        return 4 * prod(positions(form))
-
-    def scratch_bytes(self, form: Form) -> int:
-        return self.made(form) + form.target.shape[2]
 
 
 def torn(form: Form, tensor: str) -> bool:

@@ -37,7 +37,7 @@ from tests.tiers import quick
 
 BOARDS = ("nucleo_f446re", "nucleo_f767zi", "nucleo_u575zi")
 STRATEGIES = (Herringbone, Replace, SingleTranspose)
-GATHERED = {f"cortex_m.gathered_{word}" for word in ("conv2d", "depthwise", "pool")}
+GATHERED = {f"cortex_m.gathered_{word}" for word in ("conv2d", "depthwise")}
 
 
 def chain(seed: int) -> Graph:

@@ -29,7 +29,6 @@ WRITERS: dict[str, Callable[[Job], None]] = {
     "cortex_m.elements": elements.compute,
     "cortex_m.gathered_conv2d": conv2d.gathered,
     "cortex_m.gathered_depthwise": gathered.depthwise,
-    "cortex_m.gathered_pool": gathered.pool,
     "cortex_m.ordered_conv2d": ordered.compute,
     "cortex_m.ordered_dense": ordered.compute,
     "cortex_m.pool": pool.compute,

@@ -1,4 +1,4 @@
-"""Depthwise convolutions and pooling pixel by pixel, in any order, over what they are made of."""
+"""Depthwise convolutions and the like pixel by pixel, in any order, over what they are made of."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window as box
 from pipeline.codegen.c.kernel import SCRATCH
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import step, weights
 from pipeline.codegen.cortex_m.ending import End, end, wrapped
-from pipeline.codegen.cortex_m.operators.pool import pooled
 from pipeline.codegen.cortex_m.windows import Windows
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.depthwise import LANES
 from pipeline.kernels.cortex_m.gathered import (
     MOST_TAPS_UNROLLED,
-    GatheredPool,
 )
 
 
@@ -30,7 +26,7 @@ def depthwise(job: Job) -> None:
     op, view = job.operator(Conv2d), step.source_view(job)
     finish, values = end(job), job.program.graph.constants[op.parameters[0]]
     rows = table(values.reshape(len(values), -1), finish)
-    _call(
+    call(
         job,
         "cortex_m/gathered_depthwise",
         about(job, op),
@@ -61,20 +57,7 @@ def table(values: IntArray, finish: End) -> IntArray:
     return np.concatenate([*head, pairs.transpose(0, 2, 1).reshape(len(groups), -1)], axis=1)
 
 
-def pool(job: Job) -> None:
-    op, view = job.operator(Pool2d), step.source_view(job)
-    _call(
-        job,
-        "cortex_m/gathered_pool",
-        about(job, op),
-        view,
-        Windows.of(job, view),
-        made=GatheredPool().made(form_of(job)),
-        **pooled(job, op),
-    )
-
-
-def _call(job: Job, template: str, words: str, view: View, windows: Windows, **shared: Any) -> None:
+def call(job: Job, template: str, words: str, view: View, windows: Windows, **shared: Any) -> None:
     """``words``: of the comment above the code; ``shared``: what the template knows besides."""
     rows, columns, _ = job.box
     job.call(

@@ -5,18 +5,30 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.c.values import whole
 from pipeline.codegen.cortex_m import step
+from pipeline.codegen.cortex_m.operators import gathered
+from pipeline.codegen.cortex_m.windows import Windows
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operator import limits
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
+from pipeline.kernels.cortex_m.gathered import in_any_order
+from pipeline.kernels.cortex_m.pool import Pool
 
 
 def compute(job: Job) -> None:
-    op = job.operator(Pool2d)
+    op, form = job.operator(Pool2d), form_of(job)
+    if in_any_order(form):
+        view, made = step.source_view(job), Pool().made(form)
+        windows, shared = Windows.of(job, view), pooled(job, op)
+        gathered.call(
+            job, "cortex_m/gathered_pool", about(job, op), view, windows, made=made, **shared
+        )
+        return
     source, part = job.tensor(op.inputs[0]), step.part(job)
     view = step.rows_view(job, job.program.box(job.given(source.name))[2])
     out = job.out(ring_axes=1)
@@ -36,7 +48,6 @@ def compute(job: Job) -> None:
         width=str(width),
         out_columns=job.target.shape[1],
         channels=part.extent.const,
-        widen="s8" if source.dtype.signed else "u8",
         **pooled(job, op),
     )
 
