@@ -1,9 +1,9 @@
-"""Convolution of one output channel, see ``kernels/cortex_m/single.py``: what the zero point adds
-is taken off tap by tap, since taps may lie outside."""
+"""Convolution of one output channel, see ``kernels/cortex_m/single.py``: what is multiplied has no
+zero point in it, since taps may lie outside."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from pipeline.codegen.int8 import convolution
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.weights import table
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.columns import kinds
 from pipeline.kernels.cortex_m.fast import pairs
 from pipeline.kernels.cortex_m.inner import unrolled
@@ -33,15 +32,13 @@ MOST_PAIRS = 8
 def in_pieces(job: Job) -> None:
     op = job.operator(Conv2d)
     height, width, depth = job.tensor(op.inputs[0]).shape
-    kernel, values = positions(form_of(job)), job.program.graph.constants[op.parameters[0]]
-    less = values.sum(axis=3) * job.tensor(op.inputs[0]).zero_point
+    kernel = positions(form_of(job))
     rows, columns = window.window_axes(
         job.box, (whole(height), whole(width)), kernel, op.stride, op.padding, op.dilation
     )
     _call(
-        job, "single", {}, [less.sum(axis=2), less.reshape(len(less), -1)], rows=rows,
-        columns=columns, columns_inside=width - kernel[1], whole=depth < LEAST_CHANNELS,
-        out_columns=job.target.shape[1],
+        job, "single", {}, rows=rows, columns=columns, columns_inside=width - kernel[1],
+        whole=depth < LEAST_CHANNELS, out_columns=job.target.shape[1],
     )  # fmt: skip
 
 
@@ -55,14 +52,8 @@ def in_strips(job: Job) -> None:
     )  # fmt: skip
 
 
-def _call(
-    job: Job, word: str, views: Mapping[str, View], less: Sequence[IntArray] = (), **more: Any
-) -> None:
-    """
-    Args:
-        less: what the zero point adds, by channel, where inputs are multiplied as they are stored.
-        more: what ``word``'s template knows besides.
-    """
+def _call(job: Job, word: str, views: Mapping[str, View], **more: Any) -> None:
+    """``more``: what ``word``'s template knows besides."""
     op, finish = job.operator(Conv2d), end(job)
     height, width, depth = job.tensor(op.inputs[0]).shape
     parts = [np.zeros((job.target.shape[2], 1), np.int64)]
@@ -82,9 +73,8 @@ def _call(
         weights=table(job, op),
         end=finish,
         table=job.program.constants.add(
-            op.name, "ends", "int32_t", np.concatenate([*parts, *less], axis=1),
-            f"{op.name}: for each channel what sums begin with, and how they end"
-            + ", and what the zero point adds" * bool(less),
+            op.name, "ends", "int32_t", np.concatenate(parts, axis=1),
+            f"{op.name}: for each channel what sums begin with, and how they end",
         ),
         **more,
     )  # fmt: skip
