@@ -18,12 +18,12 @@
 /* Keeps a variable in a register, where compilers would make it again each time. */
 #define NN_HELD(variable) __asm__("" : "+r"(variable))
 /* Keeps what is loaded behind it from being loaded before. */
-#define NN_APART() __asm__ volatile("" : : : "memory")
+#define NN_ORDERED() __asm__ volatile("" : : : "memory")
 #else
 #define NN_DSP 0
 #define NN_CORE_REGISTERS
 #define NN_HELD(variable) (void)(variable)
-#define NN_APART() (void)0
+#define NN_ORDERED() (void)0
 #endif
 
 typedef uint32_t __attribute__((may_alias)) nn_word_t;
