@@ -768,22 +768,19 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv3(const int8_t *restrict 
                     continue;
                 }
                 const int8_t *from = &in[next * 16 + c];
-                nn_word_t *to = row + 0;
-                {
-                    const uint32_t a_even = 0x00120012u, a_odd = 0x00120012u;
-                    const uint32_t b = nn_load_word(from);
-                    const uint32_t b_even = nn_even_s8(b), b_odd = nn_odd_s8(b);
-                    to[0] = nn_lows(a_even, b_even);
-                    to[3] = nn_lows(a_odd, b_odd);
-                    to[6] = nn_highs(a_even, b_even);
-                    to[9] = nn_highs(a_odd, b_odd);
-                    to++;
-                    from += 4;
-                }
+                    {
+                        const uint32_t word = nn_load_word(from), even = nn_even_s8(word), odd = nn_odd_s8(word);
+                        nn_half_t *const half = (nn_half_t *)row + 1;
+                        half[0] = (nn_half_t)nn_low(even);
+                        half[6] = (nn_half_t)nn_low(odd);
+                        half[12] = (nn_half_t)nn_high(even);
+                        half[18] = (nn_half_t)nn_high(odd);
+                        from += 4;
+                    }
+                nn_word_t *to = row + 1;
                 for (int32_t n = 0; n < 1; n++) {
-                    const uint32_t a = nn_load_word(from);
+                    const uint32_t a = nn_load_word(from), b = nn_load_word(from + 4);
                     const uint32_t a_even = nn_even_s8(a), a_odd = nn_odd_s8(a);
-                    const uint32_t b = nn_load_word(from + 4);
                     const uint32_t b_even = nn_even_s8(b), b_odd = nn_odd_s8(b);
                     to[0] = nn_lows(a_even, b_even);
                     to[3] = nn_lows(a_odd, b_odd);
@@ -792,17 +789,15 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv3(const int8_t *restrict 
                     to++;
                     from += 8;
                 }
-                {
-                    const uint32_t a = nn_load_word(from);
-                    const uint32_t a_even = nn_even_s8(a), a_odd = nn_odd_s8(a);
-                    const uint32_t b_even = 0x00120012u, b_odd = 0x00120012u;
-                    to[0] = nn_lows(a_even, b_even);
-                    to[3] = nn_lows(a_odd, b_odd);
-                    to[6] = nn_highs(a_even, b_even);
-                    to[9] = nn_highs(a_odd, b_odd);
-                    to++;
-                    from += 4;
-                }
+                    {
+                        const uint32_t word = nn_load_word(from), even = nn_even_s8(word), odd = nn_odd_s8(word);
+                        nn_half_t *const half = (nn_half_t *)row + 4;
+                        half[0] = (nn_half_t)nn_low(even);
+                        half[6] = (nn_half_t)nn_low(odd);
+                        half[12] = (nn_half_t)nn_high(even);
+                        half[18] = (nn_half_t)nn_high(odd);
+                        from += 4;
+                    }
             }
             int32_t slot = oldest;
             const nn_word_t *row0 = &ring[slot * 12];
