@@ -64,7 +64,7 @@ class Fastest:
         """Cycles in one call; infinitely many where not all rows of the inputs are there."""
         units = self.cuts.units
         blocks = [block for name in op.inputs for block in units.blocks[name]]
-        there = all(block in units.needed or block not in units.makers for block in blocks)
+        there = all(units.needed[block] or units.makers[block] < 0 for block in blocks)
         if not there or (units.streamed and units.graph.input in op.inputs):
             return inf
         return self._cycles(Form.whole(op, units.graph))

@@ -170,7 +170,7 @@ def at_peak(graph: Graph, hardware: Hardware) -> tuple[int, set[frozenset[str]]]
     names = {block: name for name, blocks in units.blocks.items() for block in blocks}
     for task, number in enumerate(order, given):
         unit = units.units[number]
-        for block in (unit.writes, *(block for block, _ in unit.reads)):
+        for block in (unit.writes, *unit.reads):
             if block in names:  # no sums
                 used.setdefault(names[block], []).append(task)
     ends = [(name, at[0], at[-1]) for name, at in used.items()]

@@ -19,13 +19,13 @@ def on_demand(units: Units, source: Iterable[str], target: Iterable[str]) -> Ite
     done = bytearray(len(every))
     for name in source:
         for block in units.blocks[name]:
-            if block in makers:
+            if makers[block] >= 0:
                 done[makers[block]] = 1
     rows = [
         (number / len(units.blocks[name]), block)
         for name in target
         for number, block in enumerate(units.blocks[name], 1)
-        if block in units.needed and block in makers
+        if units.needed[block] and makers[block] >= 0
     ]
     for _, asked_for in sorted(rows):  # evenly from each tensor
         stack = [makers[asked_for]]
@@ -74,14 +74,14 @@ def peak(
     live = sum(sizes[block] for block in here if left[block])
     for number in order:
         looked += 1
-        _, reads, block, _, within = every[number]
+        _, reads, shares, block, _, within = every[number]
         died = saved = 0
         if block not in here:
             here.add(block)
             live += sizes[block]
             if not left[block]:
                 died = sizes[block]
-        for read, share in reads:
+        for read, share in zip(reads, shares):  # noqa: B905, as often as there are rows
             left[read] -= 1
             if not left[read]:
                 died += sizes[read]

@@ -6,8 +6,11 @@ its input. What it writes and reads are blocks: rows, or sums.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
@@ -35,15 +38,16 @@ SUM_NIBBLES = 8
 class Unit(NamedTuple):
     """
     Attributes:
-        reads: blocks, each with the cells that the written one may share with it if it dies, less
-            what is kept aside for that.
+        reads: blocks; ``shares``: the cells that the written one may share with each if it dies,
+            less what is kept aside for that.
         writes: a block.
         after: units that have to be done before, in the order in which they are asked for.
         within: cells that it takes meanwhile besides those that it reads and writes.
     """
 
     step: RowsStep
-    reads: tuple[tuple[int, int], ...]
+    reads: tuple[int, ...]
+    shares: tuple[int, ...]
     writes: int
     after: tuple[int, ...]
     within: int = 0
@@ -61,8 +65,8 @@ class Units:
         alike: the ``draft`` of units of the same operators and ``pixels``; it knows what they read.
         blocks: of each tensor its rows' blocks, in order, rows that are made together one; none of
             tensors within a run. ``sizes``: cells (nibbles) of each.
-        makers: of each block the unit that completes it; none for the input that is there.
-        needed: blocks that the output depends on.
+        makers: of each block the unit that completes it; -1 for the input that is there.
+        needed: whether the output depends on each block.
         readers: of each block the numbers of the operators that need it, one for each unit that
             reads it, in order.
     """
@@ -79,8 +83,8 @@ class Units:
     units: list[Unit] = field(default_factory=list)
     blocks: dict[str, Sequence[int]] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
-    makers: dict[int, int] = field(default_factory=dict)
-    needed: set[int] = field(default_factory=set)
+    makers: array[int] = field(default_factory=lambda: array("i"))
+    needed: bytearray = field(init=False)
     readers: list[list[int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -107,15 +111,15 @@ class Units:
             block
             for name in tensors
             for block in dict.fromkeys(self.blocks[name])
-            if block in self.needed or block not in self.makers
+            if self.needed[block] or self.makers[block] < 0
         ]
 
     def view(self, order: Sequence[int], target: Iterable[str]) -> tuple[View, int]:
         """The units of ``order``, which begins with nothing or with the input, as tasks, after as
         many that give what is there: sums are a tensor anew with each row that is added."""
         image = [] if self.streamed else self.blocks[self.graph.input]
-        given = [block for block in image if block in self.needed]
-        unread = sum(self.sizes[block] for block in image if block not in self.needed)
+        given = [block for block in image if self.needed[block]]
+        unread = sum(self.sizes[block] for block in image if not self.needed[block])
         tensor, tasks, sizes = dict[int, int](), list[Task](), [0]
         number = {unit: len(given) + place for place, unit in enumerate(order)}
         for block in given:
@@ -126,13 +130,13 @@ class Units:
             tasks[-1] = tasks[-1]._replace(scratch=unread)
         begun = (len(given) - 1,) * bool(given)
         for unit in order:
-            _, reads, made, after, within = self.units[unit]
-            shared = {tensor[block]: share for block, share in reads}
+            _, reads, shares, made, after, within = self.units[unit]
+            shared = {tensor[block]: share for block, share in zip(reads, shares, strict=True)}
             if made in tensor:
                 shared[tensor[made]] = self.sizes[made]
             after = (*begun, *(number[each] for each in after if each in number))
-            over, shares = tuple(shared), tuple(shared.values())
-            tasks.append(Task(over, over, within, shares, after))
+            over = tuple(shared)
+            tasks.append(Task(over, over, within, tuple(shared.values()), after))
             sizes.append(self.sizes[made])
             tensor[made] = len(tasks)
         kept = dict.fromkeys(tensor[block] for name in target for block in self.blocks[name])
@@ -143,16 +147,16 @@ class Units:
         of, count = self.graph.tensors[tensor], rows_of(self.graph, tensor)
         first, row = len(self.sizes), of.size * of.dtype.bits // 4 // count
         self.sizes += [row * min(together, count - top) for top in range(0, count, together)]
+        self.makers.extend([-1] * (len(self.sizes) - first))
         self.blocks[tensor] = [first + row // together for row in range(count)]
 
     def _add(
-        self, step: RowsStep, writes: int, reads: Iterable[tuple[int, int]] = (),
+        self, step: RowsStep, writes: int, reads: Mapping[int, int] = MappingProxyType({}),
         after: Iterable[int] = (), within: int = 0,
     ) -> int:  # fmt: skip
-        """``after``: units, besides those that make what it reads."""
-        reads = tuple(reads)
-        before = dict.fromkeys((*after, *self._makers(block for block, _ in reads)))
-        self.units.append(Unit(step, reads, writes, tuple(before), within))
+        """``reads``: blocks, with their shares; ``after``: units, besides those that make them."""
+        before, shares = dict.fromkeys((*after, *self._makers(reads))), _same(tuple(reads.values()))
+        self.units.append(Unit(step, tuple(reads), shares, writes, tuple(before), within))
         self.makers[writes] = len(self.units) - 1
         return len(self.units) - 1
 
@@ -174,33 +178,35 @@ class Units:
             shares = {name: saved(self.graph, op, name, gap) for name, gap in gaps.items()}
         self._add_blocks(op.output, together)
         for step, block in zip(steps, dict.fromkeys(self.blocks[op.output]), strict=True):
-            read = (
-                (self.blocks[name][at], shares.get(name, 0))
+            read = {
+                self.blocks[name][at]: shares.get(name, 0)
                 for name, rows in reads(step, self.graph, draft.needs).items()
                 for at in rows
-            )
-            self._add(step, block, dict.fromkeys(read), within=within)
+            }
+            self._add(step, block, read, within=within)
 
     def _sum(self, op: Operator) -> None:
         """Open its sums, add each row of its input, and close them."""
         sums, (block,) = len(self.sizes), self.blocks[op.output]
         self.sizes.append(SUM_NIBBLES * self.graph.tensors[op.output].size)
+        self.makers.append(-1)
         rows = self.blocks[op.inputs[0]]
         adds = [self._add(RowStep("open", op), sums, after=self._makers(rows[:1]))]
         for row, each in enumerate(rows):
-            adds.append(self._add(RowStep("add", op, row), sums, [(each, 0)], adds[-1:]))
-        self._add(RowStep("close", op), block, [(sums, self.sizes[block])], adds)
+            adds.append(self._add(RowStep("add", op, row), sums, {each: 0}, adds[-1:]))
+        self._add(RowStep("close", op), block, {sums: self.sizes[block]}, adds)
 
     def _makers(self, blocks: Iterable[int]) -> list[int]:
-        return [self.makers[block] for block in blocks if block in self.makers]
+        return [self.makers[block] for block in blocks if self.makers[block] >= 0]
 
     def _trace(self) -> None:
         """Trace what the output needs, and who reads it: what nobody needs is not made."""
         pending = [self.makers[block] for block in self.blocks[self.graph.output]]
-        seen = set(pending)
+        seen, self.needed = set(pending), bytearray(len(self.sizes))
         while pending:
             unit = self.units[pending.pop()]
-            self.needed |= {unit.writes, *(block for block, _ in unit.reads)}
+            for block in (unit.writes, *unit.reads):
+                self.needed[block] = True
             pending += (new := [each for each in unit.after if each not in seen])
             seen.update(new)
         number = {op.output: number for number, op in enumerate(self.operators)}
@@ -208,8 +214,14 @@ class Units:
         numbers = [-1 if isinstance(s, Arrive) else number[s.op.output] for s in steps]
         self.readers = [[] for _ in self.sizes]
         for each in sorted(seen):
-            for block, _ in self.units[each].reads:
+            for block in self.units[each].reads:
                 self.readers[block].append(numbers[each])
+
+
+@lru_cache(1 << 8)
+def _same(shares: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the same tuple for all that are equal: most rows of an operator are alike."""
+    return shares
 
 
 def drafted(
