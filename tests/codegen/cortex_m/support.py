@@ -35,7 +35,8 @@ def twin(folder: Path, graph: Graph, plan: Plan | None = None, *, sanitize: bool
 
 def fast(native: Native, template: str) -> int:
     """Count its kernels that are the fast ones of that kind, by what their comments say."""
-    says = {"conv2d": "2 channels at a time|, one row(?!, channel)", "depthwise": "each with its rows by itself",
+    says = {"conv2d": "2 channels at a time|, one row(?!, channel)",
+            "depthwise": "each with its rows by itself",
             "dense": "dense.* at a time", "elements": "a word of each at a time",
             "pool": ", 4 channels at a time"}  # fmt: skip
     return len(re.findall(rf".*({says[template]}).*", native.files["model.c"]))
