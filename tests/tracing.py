@@ -112,7 +112,8 @@ def _whole(plan: Plan, graph: Graph) -> Mapping[str, Buffer]:
     return {
         buffer.tensor: buffer
         for buffer in plan.buffers
-        if buffer.tensor in graph.tensors and buffer.tensor not in graph.constants
+        if buffer.tensor in graph.tensors
+        and buffer.tensor not in graph.constants
         and buffer.role != "accumulator"
         and buffer.memory == plan.memories[0].name
         and buffer.shape == graph.tensors[buffer.tensor].shape
