@@ -17,11 +17,13 @@ class Kernel(ABC):
         asked: it buys speed with flash and scratch, which others may need more: no step has it that
             does not ask for it by name.
         skips: an activation of 0 takes less than others (``Form.zeros``).
+        follows: its units are computed in the order that a step asks for; else row by row.
     """
 
     code_bytes: int = 0
     asked: bool = False
     skips: bool = False
+    follows: bool = True
 
     @property
     @abstractmethod

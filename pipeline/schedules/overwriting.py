@@ -25,9 +25,9 @@ def begins(step: Compute, buffer: Callable[[str], Buffer], overlaps: Collection[
 
 
 def bears(kernel: Kernel, form: Form, found: Begins) -> bool:
-    """Check a kernel that reads more than a pixel needs before it writes; the verifier checks what
-    others overwrite."""
-    if kernel.unit(form) == natural_unit(form):
+    """Check a kernel that reads more than a pixel needs before it writes, or has an order of its
+    own; the verifier checks what others overwrite."""
+    if kernel.follows and kernel.unit(form) == natural_unit(form):
         return True
     apart = replace(form, overlaps=frozenset())
     for name, begin in found:

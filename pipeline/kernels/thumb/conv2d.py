@@ -17,6 +17,7 @@ from pipeline.kernels.work import Counts
 
 class Convolution(ThumbKernel, Widened):
     word = "conv2d"
+    follows = False
     takes = (
         "convolutions of one group, all channels of rows in one piece, whose sums end by products "
         "of 32 bits"
