@@ -72,6 +72,8 @@ class Turns:
 class RowKernel(Fast):
     """Makes one row of its output, all of it, from rows of its one activation."""
 
+    follows = False
+
     def rows(self, form: Form) -> tuple[RowLayout, RowLayout] | None:
         """Return the layouts of the input's rows and of the output's; None if one is not known."""
         name, out = form.op.inputs[0], form.out.extents
