@@ -154,10 +154,10 @@ class Swapped:
         for job in jobs:
             items += [("wait", (job.after,))] * bool(job.after)
             for act in job.acts:
-                # what reads nothing but padding is no turn of a loop whose others read something
+                # no turn of a loop: it reads padding alone, or none of a part that is joined
                 read = reads[act.op](act.box).values() if act.op else ()
                 alone = any(not each.size for box in read for each in box)
-                items.append(((alone, *act.shape), act.positions))
+                items.append(((act.positions * alone, *act.shape), act.positions))
             items.append(("signal", ()))
 
         def step(shape: Any, positions: Sequence[Index]) -> Step:
