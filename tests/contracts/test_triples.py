@@ -218,9 +218,9 @@ CAMPAIGNS = [
 not know; averages of 4 bits over their own sums. 5: a tile of padding alone in a loop of tiles; the
 last pass of channels by itself; two C names of one function; an output that overwrites pixels which
 a kernel of whole rows still needs. 6: images whose first row nothing needs had the place of another
-image. 7: rows kept that were never made. 15: a tile of one part of a concatenation; a row of one tap
-a column; an image one pixel wide; kernels of a Thumb, and of whole rows, that follow no step's order.
-"""
+image. 7: rows kept that were never made. 15: a tile of one part of a concatenation; a row of one
+tap a column; an image one pixel wide; kernels of a Thumb, and of whole rows, that follow no step's
+order."""
 
 
 @pytest.mark.parametrize(("seed", "number"), quick(3, CAMPAIGNS))
