@@ -90,7 +90,7 @@ class Needs:
 
 
 class _Read:
-    """What operands alike need of a tensor of ``shape``, and what of that is known by now."""
+    """Keep what operands alike need of a tensor of ``shape``, as far as it is known by now."""
 
     def __init__(self, windows: tuple[Window, ...], out: Shape, shape: Shape) -> None:
         self.windows, self.out, self.shape = windows, out, shape

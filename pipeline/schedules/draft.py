@@ -84,7 +84,7 @@ class Held:
 
     @property
     def numbers(self) -> range:
-        """Of what has to be placed: all of the buffer, or each of its rows."""
+        """Return the keys of what has to be placed: all of the buffer, or each of its rows."""
         return range(self.first, self.first + (self.buffer.shape[0] if self.rows else 1))
 
 

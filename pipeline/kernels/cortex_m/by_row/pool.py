@@ -72,7 +72,7 @@ class RowPool(RowKernel):
         return source.blocked and made and few and one_scale(op)
 
     def rows(self, form: Form) -> tuple[RowLayout, RowLayout] | None:
-        """Of sums the output is a pixel."""
+        """Return both layouts; the output of sums is a pixel."""
         if not form.partial:
             return super().rows(form)
         op, source = form.op, added_row(form)
