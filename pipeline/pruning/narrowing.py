@@ -26,7 +26,7 @@ class Narrowing:
     Attributes:
         found: the network, and which of its channels are tied.
         scores: (units,), the strength of each.
-        ask: what a network needs; ``glance``: about that, sooner.
+        ask: what a network needs; ``estimate``: about that, sooner.
         over: by what factor needs exceed the worst limit.
         savings: what each group saves for a channel less, by an estimate, as a share of what is
             needed; and whether that is no more than a hope, so that the planner has to be asked.
@@ -35,7 +35,7 @@ class Narrowing:
     found: Couplings
     scores: Scores
     ask: Callable[[FloatGraph], Needs]
-    glance: Callable[[FloatGraph], Needs]
+    estimate: Callable[[FloatGraph], Needs]
     over: Callable[[Needs], float]
     savings: Callable[[Couplings, Mask, Needs], tuple[dict[Group, float], bool]]
 
@@ -51,7 +51,7 @@ class Narrowing:
             aim *= target / self.over(needs)
 
     def seen_within(self, kept: Mask, needs: Needs, target: float) -> tuple[Mask, Needs]:
-        """The same, of the units in ``kept``, by glances."""
+        """The same, of the units in ``kept``, by estimates."""
         while self.over(needs) > target:
             chosen = self.step(kept, needs, 1 - target / self.over(needs))
             if chosen is None:
@@ -74,7 +74,7 @@ class Narrowing:
         for loss, part, fewer in sorted(choices, key=lambda choice: choice[0] / choice[1]):
             price, after = inf, None
             if asks and loss < least[0] * hoped(part):
-                after = self.glance(cut(self.found, fewer))
+                after = self.estimate(cut(self.found, fewer))
                 gain = log(self.over(needs) / self.over(after)) if self.over(after) else inf
                 price = loss / gain if gain > 0 else inf
             if (price, loss / part) < least:
@@ -82,7 +82,7 @@ class Narrowing:
         if best is None:
             return None
         fewer, after = best
-        return fewer, after or self.glance(cut(self.found, fewer))
+        return fewer, after or self.estimate(cut(self.found, fewer))
 
     def fewer(self, group: Group, kept: Mask, share: float) -> Mask | None:
         """Without the weakest units of ``group`` that may go; None where all have to stay."""
@@ -109,7 +109,7 @@ class Narrowing:
                 middle = (low + high) // 2
                 more = kept.copy()
                 more[gone[:middle]] = True
-                after = self.glance(cut(self.found, more))
+                after = self.estimate(cut(self.found, more))
                 if self.over(after) <= target:
                     low, kept_so, needs_so = middle, more, after
                 else:

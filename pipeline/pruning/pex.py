@@ -69,7 +69,7 @@ class Pex(ChannelPruning):
         return {name for group in groups for name in group.layers}
 
     def narrowing(self, found: Couplings, work: Work) -> Narrowing:
-        return Narrowing(found, strength(found), work.ask, work.glance, self.over, self.savings)
+        return Narrowing(found, strength(found), work.ask, work.estimate, self.over, self.savings)
 
     def savings(
         self, found: Couplings, kept: Mask, needs: Needs

@@ -74,10 +74,10 @@ class Planner:
         level = [each for each in moments if each.live_bytes == peak.live_bytes]
         return Needs(amounts, peak.label, *_held(plan, level))
 
-    def glance(self, network: FloatGraph) -> Needs | None:
+    def estimate(self, network: FloatGraph) -> Needs | None:
         """About what it needs, but for time, where the strategy can tell without a plan."""
         graph = self._graph(network)
-        seen = self.strategy.glance(graph, self.hardware)
+        seen = self.strategy.estimate(graph, self.hardware)
         if seen is None:
             return None
         amounts = {

@@ -50,9 +50,9 @@ class Work:
         frames: the first training images, (n, c, h, w).
         steps: what the network needed, at first and after each step.
         asked: what the planner has said, by the shapes of all tensors: plans depend on no more.
-        seen: the same at a glance.
+        seen: the same estimated.
         last: the network planned last and its peak, until it is looked at; ``above``: the bytes by
-            which that plan holds more than a glance says; None where glances are of no use.
+            which that plan holds more than an estimate says; None where estimates are of no use.
     """
 
     method: Limited
@@ -104,18 +104,18 @@ class Work:
             self.last = network, self.asked[shapes].amounts["pmu_bytes"]
         return self.asked[shapes]
 
-    def glance(self, network: FloatGraph) -> Needs:
+    def estimate(self, network: FloatGraph) -> Needs:
         """About what the network needs, from the last plan on; where that can't be, by a plan."""
         shapes, planner = tuple(network.shapes.items()), self.method.planner
         if self.last and "latency_us" not in self.method.limits:
             wider, peak = self.last
-            seen = planner.glance(wider)
+            seen = planner.estimate(wider)
             above = peak - seen.amounts["pmu_bytes"] if seen else peak
             self.above, self.last = above if abs(above) < CLOSE * peak else None, None
         if self.above is None or shapes in self.asked:
             return self.ask(network)
         if shapes not in self.seen:
-            seen = planner.glance(network)
+            seen = planner.estimate(network)
             assert seen is not None
             peak = seen.amounts["pmu_bytes"] + self.above
             self.seen[shapes] = replace(seen, amounts={**seen.amounts, "pmu_bytes": peak})

@@ -20,7 +20,7 @@ ANY = 1 << 62
 """More multiply–accumulates than a network has."""
 
 
-class Glance(NamedTuple):
+class Estimate(NamedTuple):
     """``peak_bytes``, and the tensors that are there at each moment with as much."""
 
     peak_bytes: float
@@ -33,14 +33,14 @@ class Strategy(ABC):
 
     Attributes:
         name: in plans and messages.
-        glance_macs: the multiply–accumulates of the largest network that it plans in a second.
+        quick_plan_macs: the multiply–accumulates of the largest network that it plans in a second.
         layout: ``slots`` puts every output in any free nibble through a static address table;
             ``contiguous`` keeps tensors in one piece and permutes them at run time, as the paper.
         objective: what is made small, or ``throughput`` large.
     """
 
     name: ClassVar[str]
-    glance_macs: ClassVar[int] = 0
+    quick_plan_macs: ClassVar[int] = 0
     layout: Layout = "slots"
     objective: Objective = "memory"
 
@@ -57,7 +57,7 @@ class Strategy(ABC):
             *others, last = map(str, allowed)
             raise ThimbleError(f"strategy.{key}={value}: choose {', '.join(others)} or {last}")
 
-    def glance(self, graph: Graph, hardware: Hardware) -> Glance | None:
+    def estimate(self, graph: Graph, hardware: Hardware) -> Estimate | None:
         """Estimate the plan's peak much faster than planning does; None: only a plan can tell."""
         return None
 

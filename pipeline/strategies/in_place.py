@@ -21,7 +21,7 @@ class InPlace(Strategy):
     """
 
     name: ClassVar[Form]
-    glance_macs: ClassVar[int] = 50_000_000
+    quick_plan_macs: ClassVar[int] = 50_000_000
     convolve_arriving: bool = False
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:

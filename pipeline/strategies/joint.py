@@ -13,7 +13,7 @@ from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.search.joint.least import at_peak
 from pipeline.search.planner import Planner
-from pipeline.strategies.base import Glance, Strategy
+from pipeline.strategies.base import Estimate, Strategy
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Joint(Strategy):
     """
 
     name: ClassVar[str] = "joint"
-    glance_macs: ClassVar[int] = 15_000_000
+    quick_plan_macs: ClassVar[int] = 15_000_000
     extra_macs: float = 0.0
     accumulator_bits: Literal[8, 16, 32] = 32
     arena_limit_bytes: int = 0
@@ -71,12 +71,12 @@ class Joint(Strategy):
         if size < 0 or (times and times < 1):
             raise ThimbleError(f"{limits}: at least 1, or 0 for all that the board leaves")
 
-    def glance(self, graph: Graph, hardware: Hardware) -> Glance | None:
+    def estimate(self, graph: Graph, hardware: Hardware) -> Estimate | None:
         """By rows, which are most plans."""
         if self.objective != "memory" or self.extra_macs:
             return None
         peak, level = at_peak(graph, hardware)
-        return Glance(peak / 2, level)
+        return Estimate(peak / 2, level)
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
         """

@@ -26,7 +26,7 @@ class Ordinary(Strategy):
     """
 
     name: ClassVar[str] = "ordinary"
-    glance_macs: ClassVar[int] = ANY
+    quick_plan_macs: ClassVar[int] = ANY
     preserve_input: bool = False
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:

@@ -21,11 +21,11 @@ def others(plan: Plan, graph: Graph, hardware: Hardware) -> list[dict[str, Any]]
     ``needed_bytes`` of the memory that holds the activations, whether it ``fits``; or ``why`` it
     has no plan. Nothing is proved or tried."""
     own = plan.strategy.partition("/")[0]
-    every = [each for each in at_a_glance(graph.macs) if each.name != own]
+    every = [each for each in quick_planners(graph.macs) if each.name != own]
     return [{"strategy": each.name, **_needs(each, graph, hardware)} for each in every]
 
 
-def at_a_glance(macs: int) -> list[type[Strategy]]:
+def quick_planners(macs: int) -> list[type[Strategy]]:
     """The strategies that plan a network of so many multiply–accumulates in a second, by name."""
     folder, package = strategies.__path__, strategies.__name__
     modules = [import_module(f"{package}.{each.name}") for each in pkgutil.iter_modules(folder)]
@@ -33,7 +33,7 @@ def at_a_glance(macs: int) -> list[type[Strategy]]:
         each
         for module in modules
         for _, each in inspect.getmembers(module, inspect.isclass)
-        if issubclass(each, Strategy) and hasattr(each, "name") and each.glance_macs >= macs
+        if issubclass(each, Strategy) and hasattr(each, "name") and each.quick_plan_macs >= macs
     }
     return sorted(found, key=lambda each: each.name)
 

@@ -15,7 +15,7 @@ class Partial(ByChannels, Strategy):
     """``layout`` is the chains' and means nothing here. ``objective``: the same plan for each."""
 
     name: ClassVar[str] = "partial"
-    glance_macs: ClassVar[int] = ANY
+    quick_plan_macs: ClassVar[int] = ANY
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -20,7 +20,7 @@ class Patch(Strategy):
     """
 
     name: ClassVar[str] = "patch"
-    glance_macs: ClassVar[int] = 50_000_000
+    quick_plan_macs: ClassVar[int] = 50_000_000
     rows: int = 4
     columns: int = 4
     until: str = ""

@@ -94,16 +94,16 @@ def test_fine_tuning_learns_and_is_repeatable(name: str) -> None:
 
 
 @pytest.mark.ci
-def test_glances_choose_about_what_plans_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_estimates_choose_about_what_plans_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the order of rows; a few plans say whether that holds."""
     strategy, asked, plan = {"_target_": f"{Joint.__module__}.Joint"}, list[object](), Joint.plan
     monkeypatch.setattr(Joint, "plan", lambda *args: asked.append(args) or plan(*args))
     method = Pex(**{**PLANNER, "strategy": strategy}, epochs=0, pmu_bytes=2200)
-    found, glances = pruned(method), len(asked)
-    monkeypatch.setattr(Joint, "glance", lambda *args: None)
+    found, estimates = pruned(method), len(asked)
+    monkeypatch.setattr(Joint, "estimate", lambda *args: None)
     kept = [sum(row.weights_after for row in each.rows) for each in (found, pruned(method))]
     assert found.steps[-1]["pmu_bytes"] <= 2200 and kept[0] >= 0.9 * kept[1]
-    assert glances <= 3 < len(asked) - glances
+    assert estimates <= 3 < len(asked) - estimates
 
 
 @pytest.mark.ci

@@ -206,7 +206,7 @@ from dataclasses import replace
 from pipeline.errors import ThimbleError
 from pipeline.plan.serialize import encoded
 from pipeline.strategies.joint import Joint
-from pipeline.strategies.others import at_a_glance
+from pipeline.strategies.others import quick_planners
 from tests.graphs import random_graph
 from tests.strategies import nets
 from tests.targets.cortex_m import board_named
@@ -215,7 +215,7 @@ board = board_named("nucleo_l4r5zi")
 graphs = nets.ds_cnn((16,) * 3), *map(random_graph, (0, 10, 12))
 for number, graph in enumerate(graphs):
     hardware = replace(board, streams_input=number % 2 == 0)
-    for strategy in (Joint(), Joint(objective="latency"), *(each() for each in at_a_glance(0))):
+    for strategy in (Joint(), Joint(objective="latency"), *(each() for each in quick_planners(0))):
         try:
             json.dump(encoded(strategy.plan(graph, hardware)), sys.stdout)
         except ThimbleError as error:
