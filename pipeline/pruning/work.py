@@ -16,10 +16,10 @@ from pipeline.importers.float_graph import FloatGraph
 from pipeline.models.network import Model
 from pipeline.pruning.couplings import Couplings, Mask, couplings
 from pipeline.pruning.cut import cut
+from pipeline.pruning.distilled import DistillationPhase
 from pipeline.pruning.limited import Limited
 from pipeline.pruning.planner import Needs
 from pipeline.pruning.settled import settled
-from pipeline.pruning.taught import TaughtPhase
 from pipeline.pruning.tuned import Tuned
 from pipeline.training.checkpoint import fingerprint
 from pipeline.training.environment import Run
@@ -153,7 +153,7 @@ class Work:
             name, len(self.epochs), epochs, rate, method.batch, method.momentum, method.decay
         )
         if method.label_share < 1:
-            phase = TaughtPhase(
+            phase = DistillationPhase(
                 **vars(phase),
                 label_share=method.label_share,
                 temperature=method.temperature,

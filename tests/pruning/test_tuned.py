@@ -15,8 +15,8 @@ from pipeline.importers.float_graph import FloatGraph
 from pipeline.models.layers import InvertedResidual, classifier, convolution
 from pipeline.pruning.couplings import Couplings, couplings
 from pipeline.pruning.cut import cut
+from pipeline.pruning.distilled import DistillationPhase
 from pipeline.pruning.settled import settled
-from pipeline.pruning.taught import TaughtPhase
 from pipeline.pruning.tuned import Tuned
 from pipeline.pruning.width import Width
 from pipeline.training.environment import Run
@@ -127,7 +127,7 @@ def scoring(scores: torch.Tensor) -> nn.Module:
     return made
 
 
-PHASE = TaughtPhase("tune", 0, 1, 0.1, 3, 0.9, 0.0, 0.25, 2.0, scoring(TAUGHT))
+PHASE = DistillationPhase("tune", 0, 1, 0.1, 3, 0.9, 0.0, 0.25, 2.0, scoring(TAUGHT))
 
 
 def loss(label_share: float) -> torch.Tensor:

@@ -11,7 +11,7 @@ from pipeline.training.float_only import SgdPhase
 
 
 @dataclass(frozen=True)
-class TaughtPhase(SgdPhase):
+class DistillationPhase(SgdPhase):
     """
     Attributes:
         label_share: of the loss; the rest is the teacher's, at ``temperature``.
@@ -26,6 +26,6 @@ class TaughtPhase(SgdPhase):
         scores = network(images)
         with torch.no_grad():
             shares = torch.softmax(self.teacher(images) / self.temperature, 1)
-        taught = cross_entropy(scores / self.temperature, shares) * self.temperature**2
+        distillation = cross_entropy(scores / self.temperature, shares) * self.temperature**2
         loss = self.label_share * cross_entropy(scores, labels)
-        return loss + (1 - self.label_share) * taught
+        return loss + (1 - self.label_share) * distillation
