@@ -18,8 +18,8 @@ from pipeline.pruning.couplings import Couplings, Mask, couplings
 from pipeline.pruning.cut import cut
 from pipeline.pruning.distilled import DistillationPhase
 from pipeline.pruning.limited import Limited
+from pipeline.pruning.matched import matched
 from pipeline.pruning.planner import Needs
-from pipeline.pruning.settled import settled
 from pipeline.pruning.tuned import Tuned
 from pipeline.training.checkpoint import fingerprint
 from pipeline.training.environment import Run
@@ -130,7 +130,7 @@ class Work:
         if self.phases is None:
             return cut(found, kept)
         shape = found.graph.shapes[found.graph.input]
-        return settled(found, kept, self.frames.permute(0, 2, 3, 1).reshape(-1, *shape))
+        return matched(found, kept, self.frames.permute(0, 2, 3, 1).reshape(-1, *shape))
 
     def note(self, needs: Needs) -> None:
         self.steps.append(needs.amounts)

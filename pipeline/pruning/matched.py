@@ -22,7 +22,7 @@ LEAST_VARIANCE = 1e-5
 
 
 @torch.no_grad()
-def settled(found: Couplings, kept: Mask, frames: Tensor) -> FloatGraph:
+def matched(found: Couplings, kept: Mask, frames: Tensor) -> FloatGraph:
     """``cut``, with the statistics of the whole graph on ``frames`` (n, *input shape).
 
     Both are computed node by node, each node of the whole one just before its smaller self.
