@@ -32,7 +32,7 @@ from pipeline.importers.layout import Moves, Value
 from pipeline.importers.lower import PIXEL, lower
 from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table
 from pipeline.importers.onnx_constants import FOLDS, folded, given
-from pipeline.importers.onnx_external import Beside
+from pipeline.importers.onnx_external import ExternalFiles
 from pipeline.importers.onnx_file import FileNode, OnnxFile, read
 from pipeline.importers.onnx_front import checked, without_idle
 from pipeline.importers.onnx_names import shown
@@ -82,7 +82,7 @@ class Onnx(Imported):
         """The network, and whether its input's integers have real units, of ``input_range``."""
         content, limits = self.content(), increasing(self.input_range)
         try:
-            file = read(content, Beside(Path(self.path).parent, LARGEST_BYTES), self.outputs)
+            file = read(content, ExternalFiles(Path(self.path).parent, LARGEST_BYTES), self.outputs)
             return entered(Path(self.path).stem, file, limits)
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None

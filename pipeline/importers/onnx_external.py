@@ -29,7 +29,7 @@ def is_external(tensor: TensorProto) -> bool:
 
 
 @dataclass
-class Beside:
+class ExternalFiles:
     """The files beside a model: in ``folder`` or below; at most ``budget_bytes`` are read."""
 
     folder: Path
@@ -94,7 +94,7 @@ class Beside:
 def files(model: Path) -> dict[str, Path]:
     """The files beside ``model``, by how it names them; only those that are there, and none of what
     is no model."""
-    parsed, beside = onnx.ModelProto(), Beside(model.parent, 0)
+    parsed, external = onnx.ModelProto(), ExternalFiles(model.parent, 0)
     try:
         parsed.ParseFromString(model.read_bytes())
     except (DecodeError, ValueError, RecursionError, OSError):
@@ -106,7 +106,7 @@ def files(model: Path) -> dict[str, Path]:
     found = {}
     for location in sorted(named):
         with suppress(ThimbleError):  # the stage that reads it says so
-            found[location] = beside.inside(location, "")
+            found[location] = external.inside(location, "")
     return found
 
 

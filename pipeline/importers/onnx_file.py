@@ -16,7 +16,7 @@ from onnx import AttributeProto, TensorProto, numpy_helper
 from pipeline.errors import ThimbleError
 from pipeline.importers.base import chosen
 from pipeline.importers.float_graph import Shape, checked_size
-from pipeline.importers.onnx_external import Beside, is_external
+from pipeline.importers.onnx_external import ExternalFiles, is_external
 from pipeline.importers.onnx_names import shown, text
 
 Array = npt.NDArray[Any]
@@ -69,8 +69,8 @@ class OnnxFile:
     channels_first: bool = False
 
 
-def read(content: bytes, beside: Beside, outputs: Sequence[str] = ()) -> OnnxFile:
-    """Parse ``content``; ``beside`` is where its constants may be; ``outputs``: see ``Imported``.
+def read(content: bytes, external: ExternalFiles, outputs: Sequence[str] = ()) -> OnnxFile:
+    """Parse ``content``; ``external`` is where its constants may be; ``outputs``: see ``Imported``.
 
     Raises:
         ThimbleError: it is no ONNX file, or holds what is not supported.
@@ -86,7 +86,7 @@ def read(content: bytes, beside: Beside, outputs: Sequence[str] = ()) -> OnnxFil
     if max(len(graph.node), len(graph.initializer)) > LARGEST_COUNT:
         raise ThimbleError(f"it has more than {LARGEST_COUNT:,} operators or constants")
     constants = {
-        text(each.name): values(each, f"the constant {shown(each.name)}", beside)
+        text(each.name): values(each, f"the constant {shown(each.name)}", external)
         for each in graph.initializer
     }
     if graph.sparse_initializer:
@@ -100,7 +100,7 @@ def read(content: bytes, beside: Beside, outputs: Sequence[str] = ()) -> OnnxFil
     every = {shown(name): text(name) for node in graph.node for name in node.output}
     every |= {shown(each.name): text(each.name) for each in graph.output}
     output = every[chosen(outputs, [shown(each.name) for each in graph.output], every)]
-    nodes = [_node(index, node, beside) for index, node in enumerate(graph.node)]
+    nodes = [_node(index, node, external) for index, node in enumerate(graph.node)]
     opsets = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
     if max(opsets, default=1) > NEWEST_OPSET:
         raise ThimbleError(
@@ -129,7 +129,7 @@ def _needed(nodes: Sequence[FileNode], output: str) -> tuple[FileNode, ...]:
     return tuple(reversed(found))
 
 
-def values(tensor: TensorProto, what: str, beside: Beside) -> Array:
+def values(tensor: TensorProto, what: str, external: ExternalFiles) -> Array:
     """The elements of a constant."""
     if tensor.data_type not in NUMPY_TYPES:
         raise ThimbleError(f"{what} has elements of type {_type_name(tensor.data_type)}")
@@ -139,7 +139,7 @@ def values(tensor: TensorProto, what: str, beside: Beside) -> Array:
     if prod(shape) > LARGEST_CONSTANT:
         raise ThimbleError(f"{what}: {list(shape)} are more than {LARGEST_CONSTANT:,} elements")
     if is_external(tensor):
-        tensor = beside.taken_in(tensor, what)
+        tensor = external.taken_in(tensor, what)
     try:
         found = np.asarray(numpy_helper.to_array(tensor))
     except (ValueError, TypeError, OverflowError):
@@ -150,12 +150,12 @@ def values(tensor: TensorProto, what: str, beside: Beside) -> Array:
     return found
 
 
-def _node(index: int, node: onnx.NodeProto, beside: Beside) -> FileNode:
+def _node(index: int, node: onnx.NodeProto, external: ExternalFiles) -> FileNode:
     name = shown(node.name or (node.output[0] if node.output else "")) or f"node {index}"
     where = f"{name} ({shown(node.op_type) or 'no operator'})"
     if text(node.domain) not in DOMAINS:
         raise ThimbleError(f"{where}: operators of {shown(node.domain)} are not supported")
-    attributes = {text(each.name): _attribute(each, where, beside) for each in node.attribute}
+    attributes = {text(each.name): _attribute(each, where, external) for each in node.attribute}
     label = (shown(node.output[0]) if node.output else "") or name
     return FileNode(
         text(node.op_type), tuple(text(each) for each in node.input),
@@ -163,7 +163,7 @@ def _node(index: int, node: onnx.NodeProto, beside: Beside) -> FileNode:
     )  # fmt: skip
 
 
-def _attribute(attribute: AttributeProto, where: str, beside: Beside) -> Any:
+def _attribute(attribute: AttributeProto, where: str, external: ExternalFiles) -> Any:
     kind = attribute.type
     if kind == AttributeProto.INT:
         return int(attribute.i)
@@ -176,7 +176,7 @@ def _attribute(attribute: AttributeProto, where: str, beside: Beside) -> Any:
     if kind == AttributeProto.FLOATS:
         return tuple(float(each) for each in attribute.floats)
     if kind == AttributeProto.TENSOR:
-        return values(attribute.t, f"{where}: {shown(attribute.name)}", beside)
+        return values(attribute.t, f"{where}: {shown(attribute.name)}", external)
     return None  # of a type that no supported operator has: a list of texts, a graph
 
 

@@ -13,7 +13,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.onnx import entered
-from pipeline.importers.onnx_external import Beside
+from pipeline.importers.onnx_external import ExternalFiles
 from pipeline.importers.onnx_file import OnnxFile, read
 
 Array = npt.NDArray[Any]
@@ -25,7 +25,7 @@ OPSET = 20
 def parsed(made: onnx.ModelProto | bytes) -> OnnxFile:
     """Read a model that has no files beside it."""
     content = made if isinstance(made, bytes) else made.SerializeToString()
-    return read(content, Beside(Path("nowhere"), 0))
+    return read(content, ExternalFiles(Path("nowhere"), 0))
 
 
 def imported(name: str, file: OnnxFile, limits: tuple[float, float]) -> FloatGraph:
