@@ -16,7 +16,7 @@ from pipeline.training.examples import Examples
 from pipeline.training.layout import fast_layout
 from pipeline.training.loop import Phase
 from pipeline.training.random_weights import enliven
-from pipeline.training.recipe import Recipe, Trained, judged
+from pipeline.training.recipe import Recipe, Trained, evaluator
 from pipeline.training.session import session
 
 FIRST_IMAGES = 256
@@ -79,4 +79,4 @@ class FloatOnly(Distorting, Recipe):
             ) as phases:  # fmt: skip
                 phases.train(phase, network)
             network.eval()
-        return Trained(state_arrays(network), phases.rows, judged(network, run))
+        return Trained(state_arrays(network), phases.rows, evaluator(network, run))

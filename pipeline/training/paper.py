@@ -4,7 +4,7 @@ A teacher is trained; it filters and labels distorted copies of the training ima
 the small network are trained on them, float, then quantized with trained thresholds, then with
 frozen ones, and after each phase only the best go on: successive halving (Jamieson & Talwalkar
 2016). Before these come probes: short trainings, float and quantized, for how much quantization
-costs depends on the initial weights, and a float network's loss does not tell. Trials are judged
+costs depends on the initial weights, and a float network's loss does not tell. Trials are compared
 on the validation images and on distorted copies of these: by their loss until the last phase, then
 by their accuracy, which is the score. The integers of the best may be polished in the end.
 """
@@ -31,7 +31,7 @@ from pipeline.training.environment import Run, repeatable
 from pipeline.training.examples import Examples
 from pipeline.training.paper_device import engine
 from pipeline.training.paper_engine import Engine, device
-from pipeline.training.paper_images import Copies, Judged, times
+from pipeline.training.paper_images import Copies, SoftLabelled, times
 from pipeline.training.paper_progress import Steps
 from pipeline.training.paper_rows import to_network
 from pipeline.training.paper_teacher import CONVOLUTIONS, Teacher
@@ -72,7 +72,7 @@ class Paper(Distorting, Recipe):
         teacher_dropout: share of its dense layer's inputs that a step leaves out.
         teacher_epochs: epochs of each teacher's training.
         temperature: that both sets of outputs are divided by before they are compared.
-        teachers: how many are trained, each from other weights; they judge together.
+        teachers: how many are trained, each from other weights; their scores are averaged.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU if there is one. What they compute is the same
             up to rounding and the order of the images.
     """
@@ -179,13 +179,13 @@ class Paper(Distorting, Recipe):
             best = trials.contenders[0]
             weights = to_arrays(to_network(model, best.row)) | {SCORE: np.array(best.score)}
 
-        def judge(test: Examples) -> float:
+        def evaluate(test: Examples) -> float:
             with repeatable(run, on):
                 pooled = _pooled(pool, test.pixels)
                 (found,) = used.logits([best.float_row], paper_kernel.FLOAT, pooled)
             return float((found.argmax(1) == test.labels.numpy()).mean())
 
-        return Trained(weights, trials.rows, judge)
+        return Trained(weights, trials.rows, evaluate)
 
     def _trials(
         self, model: Model, pool: PixelPool, used: Engine, data: Arrays, run: Run
@@ -203,19 +203,19 @@ class Paper(Distorting, Recipe):
             self.teacher_epochs,
             distortion=self.distortion_of_teacher,
         )
-        key, judge = fingerprint(key, teacher, pool.size), None
+        key, scorer = fingerprint(key, teacher, pool.size), None
         if shapes:
-            judge, key = trained(teacher, self.teachers, train, model.classes, run, key, steps)
+            scorer, key = trained(teacher, self.teachers, train, model.classes, run, key, steps)
         shared = (self.distortion, self.temperature)
         copies = Copies(model.classes, self.copies, tuple(self.strengths), *shared)
-        seen = copies.judged(train, judge, pool, run, key, steps)
+        seen = copies.soft_labelled(train, scorer, pool, run, key, steps)
         count = len(VALIDATION_STRENGTHS)
         key = fingerprint(key, copies)
         copies = Copies(model.classes, count, VALIDATION_STRENGTHS, *shared)
         key = fingerprint(key, copies, data["validation_images"], data["validation_labels"])
-        distorted = copies.judged(held, judge, pool, run, key, steps)
+        distorted = copies.soft_labelled(held, scorer, pool, run, key, steps)
         clean = _pooled(pool, held.pixels), held.labels.cpu().numpy().astype(np.uint8)
-        validation = Judged(
+        validation = SoftLabelled(
             np.concatenate([clean[0], distorted.images]),
             np.concatenate([clean[1], distorted.labels]),
             distorted.shares,
@@ -235,7 +235,7 @@ class Paper(Distorting, Recipe):
 
     @property
     def distortion_of_teacher(self) -> Distortion:
-        """Wider than what it will judge."""
+        """Wider than that of the images it labels."""
         wider = times(self.distortion, 2)
         return replace(wider, elastic_pixels=self.elastic_pixels * 5 / 3)
 

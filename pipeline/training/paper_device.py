@@ -17,7 +17,7 @@ from pipeline.training.paper_kernel import F32, U8, U32, Batches, Chain
 GROUPS = 128
 """Products of matrices side by side that keep a large GPU busy."""
 PART = 2_048
-"""Images of all trials that are judged at once."""
+"""Images of all trials that are evaluated at once."""
 FIRST, SECOND, EPSILON = 0.9, 0.999, 1e-8
 WARM_UPS = 3
 """Steps before one is recorded: libraries choose their code in these."""

@@ -1,4 +1,4 @@
-"""The images small networks learn from: distorted, judged by the teacher and pooled."""
+"""The images small networks learn from: distorted, labelled by the teacher and pooled."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pipeline.training.paper_progress import Steps
 from pipeline.training.paper_teacher import logits
 
 PART = 1_000
-"""Images judged at once."""
+"""Images scored at once."""
 
 
 @dataclass(frozen=True)
-class Judged:
+class SoftLabelled:
     """Pooled images (n, side, side, c) of 0…15, labels (n,), the teacher's shares of the classes
     (n, classes) in 1/255, without a teacher those of the labels, and how strongly each image is
     distorted (n,)."""
@@ -54,7 +54,7 @@ class Copies:
     def strength(self, index: int) -> float:
         return float(self.strengths[index % len(self.strengths)])
 
-    def judged(
+    def soft_labelled(
         self,
         source: Examples,
         teacher: nn.Module | None,
@@ -62,7 +62,7 @@ class Copies:
         run: Run,
         key: str,
         steps: Steps,
-    ) -> Judged:
+    ) -> SoftLabelled:
         """All copies, one after another; each is made once and kept beside the checkpoints."""
 
         def kept(index: int) -> State:
@@ -80,7 +80,7 @@ class Copies:
                 share = len(strengths) / len(source.labels)
                 said = f"{share:.2%} recognised by the teacher" if teacher else "distorted"
                 steps.done("images", index + 1, self.count, said)
-        return Judged(*(torch.cat(each).numpy() for each in zip(*parts, strict=True)))
+        return SoftLabelled(*(torch.cat(each).numpy() for each in zip(*parts, strict=True)))
 
     @torch.no_grad()
     def _copy(
@@ -92,9 +92,9 @@ class Copies:
             known = torch.ones(len(pixels), dtype=torch.bool, device=pixels.device)
             shares = one_hot(source.labels, self.classes).float()
         else:
-            judged = torch.cat([logits(teacher, part) for part in torch.split(pixels, PART)])
-            known = judged.argmax(1) == source.labels
-            shares = torch.softmax(judged[known] / self.temperature, 1)
+            scores = torch.cat([logits(teacher, part) for part in torch.split(pixels, PART)])
+            known = scores.argmax(1) == source.labels
+            shares = torch.softmax(scores[known] / self.temperature, 1)
         pooled = (pool(pixels[known]) * 16).permute(0, 2, 3, 1)
         return {
             "images": pooled.to(torch.uint8, memory_format=torch.contiguous_format).cpu(),

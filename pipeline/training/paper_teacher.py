@@ -1,6 +1,6 @@
 """The teacher: a network too large for any of the boards, which says what an image shows.
 
-It judges distorted images twice over. Those that it no longer recognises are left out (Gural &
+It labels distorted images twice over. Those that it no longer recognises are left out (Gural &
 Murmann 2019, Appendix E.3: unfiltered distortion *lowered* the small network's accuracy), and
 its probabilities for the others are what the small network learns (Hinton et al. 2015,
 "Distilling the knowledge in a neural network").
@@ -42,7 +42,7 @@ class Teacher:
         pooled: the numbers, from 1, of those that a 2x2 maximum follows.
         dropout: share of the dense layer's inputs that a step leaves out.
         epochs, rate, batch: of Adam with one cosine cycle.
-        distortion: of the images it learns from, wider than those it will judge.
+        distortion: of the images it learns from, wider than those it will label.
     """
 
     convolutions: tuple[Convolution, ...] = CONVOLUTIONS

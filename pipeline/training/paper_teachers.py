@@ -1,5 +1,5 @@
-"""Several teachers that judge together (Hinton et al. 2015, section 4): each is trained from other
-weights and sees the images in another order, and their logits are averaged."""
+"""Several teachers, each trained from other weights on the images in another order, whose logits
+are averaged (Hinton et al. 2015, section 4)."""
 
 from __future__ import annotations
 

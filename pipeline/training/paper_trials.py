@@ -17,7 +17,7 @@ from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.environment import Run
 from pipeline.training.loop import Phase, Row
 from pipeline.training.paper_engine import Engine, Epoch
-from pipeline.training.paper_images import Judged
+from pipeline.training.paper_images import SoftLabelled
 from pipeline.training.paper_kernel import F32, FLOAT, FROZEN, QUANTIZED, U32, Batches
 from pipeline.training.paper_polish import sweep
 from pipeline.training.paper_progress import Steps
@@ -30,8 +30,8 @@ MODES = {
     "quantized": QUANTIZED,
     "frozen": FROZEN,
 }
-JUDGED_EVERY = 5
-"""Epochs; the first and the last of a phase are judged too. Judging is as long as half an epoch."""
+EVALUATE_EVERY = 5
+"""Epochs; the first and the last of a phase are evaluated, too. It takes half an epoch."""
 POLISHED = 20_000
 """Images that say how each integer should change; as many others have to agree."""
 
@@ -80,7 +80,7 @@ class Trials:
 
     Attributes:
         epoch: images a trial sees in an epoch, drawn from ``batches`` without repetition.
-        validation: judged images; the first ``clean`` are undistorted.
+        validation: labelled images; the first ``clean`` are undistorted.
     """
 
     model: Model
@@ -89,7 +89,7 @@ class Trials:
     _: KW_ONLY
     batches: Batches
     epoch: int
-    validation: Judged
+    validation: SoftLabelled
     clean: int
     steps: Steps
     contenders: list[Trial]
@@ -112,7 +112,7 @@ class Trials:
         while done < epochs:
             losses = self._epoch(phase, done, images, moments)
             done += 1
-            if done in (1, epochs) or done % JUDGED_EVERY == 0:
+            if done in (1, epochs) or done % EVALUATE_EVERY == 0:
                 self._judge(MODES[name])
             best = max(self.contenders, key=lambda trial: trial.score)
             self.rows.append(

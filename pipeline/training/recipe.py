@@ -28,7 +28,7 @@ ACCURACY_FLOAT = "accuracy_float"
 """Name in ``weights.npz`` of the accuracy on the test set before quantization. Nothing is chosen by
 it."""
 
-Judge = Callable[[Examples], float]
+Evaluate = Callable[[Examples], float]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Trained:
 
     weights: Arrays
     rows: Sequence[Row]
-    judge: Judge | None = None
+    evaluate: Evaluate | None = None
 
 
 class Recipe(ABC):
@@ -55,18 +55,18 @@ class Recipe(ABC):
         if self.needs_data:
             model.check(data)
         made = self.fit(model, seen(data), run)
-        if made.judge is None:
+        if made.evaluate is None:
             return made
-        reached = np.array(made.judge(Examples.of(data, "test")))
+        reached = np.array(made.evaluate(Examples.of(data, "test")))
         return replace(made, weights=made.weights | {ACCURACY_FLOAT: reached})
 
 
-def judged(network: nn.Module, run: Run) -> Judge:
-    def judge(test: Examples) -> float:
+def evaluator(network: nn.Module, run: Run) -> Evaluate:
+    def evaluate(test: Examples) -> float:
         with repeatable(run):
             return accuracy(network, test.pixels, test.labels)
 
-    return judge
+    return evaluate
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ class ThreePhases(Distorting, Recipe):
                 key=key, batch=self.batch, epochs=total,
             ) as phases:  # fmt: skip
                 phases.phase("float", network[1:], self.float_epochs, self.float_rate)
-                judge = judged(deepcopy(network), run)
+                evaluate = evaluator(deepcopy(network), run)
                 quantized.calibrate(pool(train.pixels[:CALIBRATION_IMAGES]))
                 phases.phase("quantized", quantized, self.quantized_epochs, self.quantized_rate)
                 quantized.freeze()
                 phases.phase("frozen", quantized, self.frozen_epochs, self.frozen_rate)
-        return Trained(to_arrays(quantized), phases.rows, judge)
+        return Trained(to_arrays(quantized), phases.rows, evaluate)

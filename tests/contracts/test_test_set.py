@@ -77,7 +77,7 @@ def test_of_a_recipe(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = made.train(model, DATA, Run(1))
     assert not any(key.startswith("test_") for key in given[0])
     assert alone.rows == whole.rows and equal(decided(alone.weights), decided(whole.weights))
-    assert (alone.judge is not None) == made.needs_data
+    assert (alone.evaluate is not None) == made.needs_data
     assert ACCURACY_FLOAT in whole.weights or name == "random"
 
 

@@ -1,6 +1,6 @@
 """``python -m tests.strategies.bench_joint``: how much memory the joint schedule takes, of ten
 networks or of those that are named, with the input held and streamed, on a NUCLEO-L4R5ZI whatever
-its size. ExternalFiles it the least peak of an order of rows with channels last, and how far above that
+its size. Beside it the least peak of an order of rows with channels last, and how far above that
 the addresses end; below it, where rows in blocks of pixels need nothing kept aside. ``any plan``:
 what none can go below that computes nothing twice. Then how much it takes where some of the
 multiply–accumulates may be repeated.

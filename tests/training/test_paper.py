@@ -1,4 +1,4 @@
-"""The paper's recipe: what it learns, keeps and repeats; copies of images that teachers judge."""
+"""The paper's recipe: what it learns, keeps and repeats; copies of images that teachers label."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from pipeline.training.augment import Distortion
 from pipeline.training.environment import Run
 from pipeline.training.examples import Examples
 from pipeline.training.paper import Paper
-from pipeline.training.paper_images import Copies, Judged, times
+from pipeline.training.paper_images import Copies, SoftLabelled, times
 from pipeline.training.paper_progress import Steps
 from pipeline.training.paper_teacher import Teacher
 from pipeline.training.paper_teachers import Teachers, trained
@@ -156,30 +156,30 @@ class Oracle(nn.Module):
         return 2.0 * nn.functional.one_hot(named, 10).float()
 
 
-def judged(copies: Copies, run: Run, key: str = "") -> Judged:
-    return copies.judged(SOURCE, Oracle(), POOL, run, key, Steps())
+def soft_labelled(copies: Copies, run: Run, key: str = "") -> SoftLabelled:
+    return copies.soft_labelled(SOURCE, Oracle(), POOL, run, key, Steps())
 
 
 def test_what_the_teacher_mistakes_is_left_out_and_without_one_nothing() -> None:
-    found = judged(Copies(10, 1, (0.0,), DISTORTION, 1.0), Run())
+    found = soft_labelled(Copies(10, 1, (0.0,), DISTORTION, 1.0), Run())
     kept = np.arange(60) % 3 != 0
     same(found.labels, SIXTY["train_labels"][kept])
     pooled = (POOL(SOURCE.pixels) * 16).permute(0, 2, 3, 1).numpy()
     same(found.images, pooled[kept])
     assert found.images.dtype == np.uint8 and found.images.max() <= 15
     copies = Copies(11, 2, (0.0, 1.0), DISTORTION, 1.0)
-    found = copies.judged(SOURCE, None, POOL, Run(), "", Steps())
+    found = copies.soft_labelled(SOURCE, None, POOL, Run(), "", Steps())
     same(found.labels, np.tile(SIXTY["train_labels"], 2))
     same(found.shares, 255 * np.eye(11, dtype=np.uint8)[found.labels])
 
 
 def test_shares_are_the_softmax_at_the_temperature_and_strengths_are_taken_in_turn() -> None:
-    cool, warm = (judged(Copies(10, 1, (0.0,), DISTORTION, t), Run()) for t in (1.0, 2.0))
+    cool, warm = (soft_labelled(Copies(10, 1, (0.0,), DISTORTION, t), Run()) for t in (1.0, 2.0))
     for found, logit in ((cool, 2.0), (warm, 1.0)):
         right = np.exp(logit) / (np.exp(logit) + 9)
         assert set(found.shares[np.arange(40), found.labels]) == {round(right * 255)}
         assert abs(int(found.shares[0].sum()) - 255) <= 5
-    found = judged(Copies(10, 4, (0.0, 1.0), DISTORTION, 1.0), Run())
+    found = soft_labelled(Copies(10, 4, (0.0, 1.0), DISTORTION, 1.0), Run())
     parts = np.split(found.images, 4)
     same(parts[0], parts[2])
     assert not np.array_equal(parts[0], parts[1])
@@ -189,15 +189,15 @@ def test_shares_are_the_softmax_at_the_temperature_and_strengths_are_taken_in_tu
 
 def test_copies_are_made_once_and_strengths_scale_every_bound_but_flips(tmp_path: Path) -> None:
     copies, run = Copies(10, 2, (1.0,), DISTORTION, 1.0), Run(checkpoints=tmp_path)
-    first = judged(copies, run, "key")
+    first = soft_labelled(copies, run, "key")
     kept = sorted(tmp_path.iterdir())
     assert len(kept) == 2
     kept[0].unlink()
     teacher = Oracle()
-    again = copies.judged(SOURCE, teacher, POOL, run, "key", Steps())
+    again = copies.soft_labelled(SOURCE, teacher, POOL, run, "key", Steps())
     assert teacher.seen == 60  # one copy was there
     same(first.images, again.images)
-    judged(copies, run, "other key")
+    soft_labelled(copies, run, "other key")
     assert len(list(tmp_path.iterdir())) == 4
     flipped = Distortion(10, 0.1, 0.2, 2.0, 1.0, flip=True)
     assert times(flipped, 0.5) == Distortion(5, 0.05, 0.1, 1.0, 0.5, flip=True)
@@ -219,16 +219,16 @@ def test_each_is_another_network_and_the_first_is_the_only_one_s(tmp_path: Path)
     examples = Examples(images, torch.arange(64) % 2)
     teacher = Teacher(((4, 3, 2), (6, 3, 1)), epochs=4, batch=16)
 
-    def judge(count: int, keep: Path | None = None, steps: Steps = NOW) -> tuple[nn.Module, str]:
+    def averaged(count: int, keep: Path | None = None, steps: Steps = NOW) -> tuple[nn.Module, str]:
         torch.manual_seed(5)
         return trained(teacher, count, examples, 2, Run(3, checkpoints=keep), "key", steps)
 
-    (one, key), (two, other) = judge(1), judge(2)
+    (one, key), (two, other) = averaged(1), averaged(2)
     assert key == "key" != other
     assert isinstance(two, Teachers)
     with pytest.raises(KeyboardInterrupt):
-        judge(1, tmp_path, Fragile())
-    said = [network(images) for network in (one, judge(1, tmp_path)[0], *two.each)]
+        averaged(1, tmp_path, Fragile())
+    said = [network(images) for network in (one, averaged(1, tmp_path)[0], *two.each)]
     assert torch.equal(said[0], said[1]) and torch.equal(said[0], said[2])
     assert not torch.allclose(said[2], said[3])
 

@@ -15,7 +15,7 @@ from pipeline.quantize.simulated import QuantizedNetwork
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.environment import Run
 from pipeline.training.paper_engine import Cores
-from pipeline.training.paper_images import Judged
+from pipeline.training.paper_images import SoftLabelled
 from pipeline.training.paper_kernel import FROZEN, Batches, Chain, build
 from pipeline.training.paper_polish import Grid, losses, slope, sweep
 from pipeline.training.paper_progress import Steps
@@ -31,14 +31,14 @@ EVERY = np.arange(600, dtype=np.uint32)
 NONE = Checkpoint(None, "")
 
 
-def images(count: int, seed: int) -> Judged:
+def images(count: int, seed: int) -> SoftLabelled:
     """Ten classes: a bright column, and noise."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 10, count, dtype=np.uint8)
     pixels = rng.integers(0, 4, (count, 14, 14, 1), dtype=np.uint8)
     pixels[np.arange(count), :, labels + 2] += 10
     shares = np.eye(10, dtype=np.uint8)[labels] * 255
-    return Judged(pixels, labels, shares, np.zeros(count, np.float32))
+    return SoftLabelled(pixels, labels, shares, np.zeros(count, np.float32))
 
 
 def batches(seed: int) -> Batches:
