@@ -1,4 +1,4 @@
-"""Show what the network says of test images: a confusion matrix, the worst and typical answers."""
+"""Show what the network says of test images: confusion matrix, worst and typical predictions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Answers:
+class Predictions:
     """
     Attributes:
         confusion: images by [label][answer]; empty where there are too many classes.
@@ -52,7 +52,7 @@ class Answers:
         return max(wrong, default=0)
 
 
-def answers(outputs: Array, labels: Array, images: Array) -> Answers | None:
+def predictions(outputs: Array, labels: Array, images: Array) -> Predictions | None:
     """None where nothing is classified.
 
     Args:
@@ -80,7 +80,7 @@ def answers(outputs: Array, labels: Array, images: Array) -> Answers | None:
         )
 
     rows = tuple(tuple(row) for row in matrix.tolist()) if count <= MOST_CLASSES else ()
-    return Answers(rows, show(wrong[:SHOWN]), show(middle))
+    return Predictions(rows, show(wrong[:SHOWN]), show(middle))
 
 
 def picture(image: Array) -> str:

@@ -19,7 +19,7 @@ from pipeline.plan.draw import pseudocode
 from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Plan
 from pipeline.report import headline, memories, network, peak, ram, results
-from pipeline.report.images import Answers
+from pipeline.report.images import Predictions
 from pipeline.report.memory_map.clock import by_work, simulated
 from pipeline.report.memory_map.picture import picture
 from pipeline.report.savings import savings
@@ -48,7 +48,7 @@ def write(
     metrics: Mapping[str, Any] | None = None,
     provenance: Mapping[str, str] | None = None,
     passes: Sequence[Mapping[str, Any]] = (),
-    answers: Answers | None = None,
+    predictions: Predictions | None = None,
 ) -> dict[str, Any]:
     """Returns what its memory map shows (``memory_map.picture``).
 
@@ -57,7 +57,7 @@ def write(
         metrics: of metrics.json, of a run; what is missing is left out.
         provenance: name -> value: hashes, versions, the config's choices.
         passes: the content of passes.json.
-        answers: what it says of the test images.
+        predictions: what it says of the test images.
     """
     ran = metrics or {}
     names = [op.name for op in graph.operators]
@@ -94,7 +94,7 @@ def write(
             peak=peak.explain(plan, cost),
             lower=peak.lower(plan, graph, cost),
             layers=layers,
-            answers=answers,
+            predictions=predictions,
             others=besides,
             others_most=max(cost.pmu_bytes, *(row.get("pmu_bytes", 0.0) for row in besides), 1.0),
             savings=savings(passes),

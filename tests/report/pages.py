@@ -13,7 +13,7 @@ from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Plan
 from pipeline.report import page
-from pipeline.report.images import Answers, answers
+from pipeline.report.images import Predictions, predictions
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
@@ -51,7 +51,7 @@ PROVENANCE = {"hardware": "Arduino <Uno>", "plan": "abc"}
 def write(
     path: Path, plan: Plan, graph: Graph, hardware: Hardware, ran: bool = False, **report: Any
 ) -> str:
-    """The page of a plan; with ``ran`` that of a run, with ``METRICS``, ``PASSES`` and answers."""
+    """The page of a plan; with ``ran`` that of a run, ``METRICS``, ``PASSES``, predictions."""
     costs = cost(roomy(plan), graph, hardware)
     found = verdict.check(plan, graph, hardware) | report
     known = (METRICS, PROVENANCE, PASSES, guesses()) if ran else ()
@@ -59,13 +59,13 @@ def write(
     return path.read_text()
 
 
-def guesses() -> Answers | None:
+def guesses() -> Predictions | None:
     """Mostly right, for pictures of noise."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 10, 400)
     outputs = rng.integers(0, 50, (400, 10))
     outputs[np.arange(400), labels] += 30
-    return answers(outputs, labels, rng.integers(0, 256, (400, 12, 12, 1)).astype(np.uint8))
+    return predictions(outputs, labels, rng.integers(0, 256, (400, 12, 12, 1)).astype(np.uint8))
 
 
 def made(kind: str) -> tuple[Plan, Graph, Hardware]:
