@@ -15,7 +15,7 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.proof import proved
 from pipeline.quantize.samples import test_frames
 from pipeline.report import page
-from pipeline.report.images import answers
+from pipeline.report.images import predictions
 from pipeline.schedules.sliding import kept_bytes
 from pipeline.sliding import Windows
 from pipeline.timing.counted import latency
@@ -54,13 +54,13 @@ def main(cfg: Config) -> None:
         found["random_weights"] = True
     else:
         said = host.view(np.dtype(str(graph.tensors[graph.output].dtype)))
-        answered = answers(said, labels, data["test_images"])
+        predicted = predictions(said, labels, data["test_images"])
     found |= warnings(found, labels)
     costs = cost(roomy(plan), graph, hardware, proved(Path("proof.json"), plan, graph))
     origin = provenance(cfg, graph, plan, size)
     file = Path("report.html")
     page.write(
         file, graph, plan, hardware, costs, schedule,
-        metrics=found, provenance=origin, passes=passes, answers=answered,
+        metrics=found, provenance=origin, passes=passes, predictions=predicted,
     )  # fmt: skip
     write_json(Path("metrics.json"), found)
