@@ -49,7 +49,7 @@ def main(cfg: Config) -> None:
         found |= float_network(graph, host, says["labels"], labels)
     if "accuracy_float" in weights:  # of networks that were trained here
         found["accuracy_float"] = float(weights["accuracy_float"])
-    answered = None
+    predicted = None
     if "random_weights" in weights:
         found["random_weights"] = True
     else:

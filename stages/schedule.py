@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline import board, budget, config, verdict
+from pipeline.anytime import CUT_SHORT
 from pipeline.artifacts import read_json, write_json
 from pipeline.graph.graph import Graph
 from pipeline.kernels import formed, modelled, skips, zero_shares
-from pipeline.patience import CUT_SHORT
 from pipeline.plan import pieces, proof, serialize
 from pipeline.plan.calibrate import calibrated
 from pipeline.plan.cost import cost

@@ -18,8 +18,8 @@ from typing import Any
 import psutil
 
 from pipeline import home
+from pipeline.anytime import ENOUGH, RUNNING
 from pipeline.errors import ThimbleError
-from pipeline.patience import ENOUGH, RUNNING
 from pipeline.runner.code import Code, edited
 
 TURN = "THIMBLE_TURN"

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import Literal
 
+from pipeline.anytime import CUT_SHORT, AnytimeSearch
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import lacks, modelled_cycles
-from pipeline.patience import CUT_SHORT, Patience
 from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Notes, needed, room
@@ -69,10 +69,10 @@ class Planner:
             return self._in_memory()
 
     def _in_memory(self) -> Plan:
-        with Patience[Plan](self.seconds) as patience:
-            return self._least(patience) if self.objective == "memory" else self._fastest(patience)
-        assert patience.best
-        return replace(patience.best, notes=(*patience.best.notes, CUT_SHORT))
+        with AnytimeSearch[Plan](self.seconds) as anytime:
+            return self._least(anytime) if self.objective == "memory" else self._fastest(anytime)
+        assert anytime.best
+        return replace(anytime.best, notes=(*anytime.best.notes, CUT_SHORT))
 
     def _swapped(self) -> Plan:
         """Segments of rows, with what neither SRAM nor flash holds on the card: as few transfers as
@@ -83,7 +83,7 @@ class Planner:
         plan = searched(NAME, self.graph, self.hardware, 1, aim, self.seconds)
         return replace(plan, notes=(("form", "swapped"), *plan.notes))
 
-    def _least(self, patience: Patience[Plan]) -> Plan:
+    def _least(self, anytime: AnytimeSearch[Plan]) -> Plan:
         """Whole tensors, rows, loops over channels, or layers that overwrite each other pixel by
         pixel: what holds least; of those that hold as much, rows first."""
         moves = {
@@ -94,7 +94,7 @@ class Planner:
         }
         best, least = None, (True, inf, 0)
         for number, (form, move) in enumerate(moves.items()):
-            patience.tries(form, number / len(moves))
+            anytime.tries(form, number / len(moves))
             try:
                 plan = move(inf if least[0] else least[1])
             except ThimbleError:  # not a chain, or no better
@@ -103,9 +103,9 @@ class Planner:
             rank = lacking, _peak_bytes(plan), 0 if form == "rows" else number
             if best is None or rank < least:
                 best, least = plan, rank
-                patience.has(best, f"{rank[1]:,.0f} B")
+                anytime.has(best, f"{rank[1]:,.0f} B")
                 if not self.extra_macs and self.accumulator_bits == 32:
-                    patience.bounded(self._bound)
+                    anytime.bounded(self._bound)
         assert best is not None, "whole tensors are a plan of any graph"
         return best
 
@@ -140,11 +140,11 @@ class Planner:
         notes = (("form", "herringbone"),)
         return in_place(graph, self.hardware, "herringbone", called=NAME, notes=notes)
 
-    def _fastest(self, patience: Patience[Plan]) -> Plan:
+    def _fastest(self, anytime: AnytimeSearch[Plan]) -> Plan:
         """Whole tensors if they fit, unless rows are surely faster; else rows, with whole operators
         among them; as little as possible where that is as fast, or nothing is found that fits."""
         graph, hardware = self.graph, self.hardware
-        smallest = self._least(patience) if self.arena_limit_times_least else None
+        smallest = self._least(anytime) if self.arena_limit_times_least else None
         limit = room(graph, hardware)
         if self.arena_limit_bytes:
             limit = min(limit, 2 * self.arena_limit_bytes)
@@ -155,15 +155,15 @@ class Planner:
         fits = self._arena_nibbles(whole) <= limit
         most = SURE * modelled_cycles(whole, graph, hardware) if fits else inf
         if fits and smallest is None:
-            patience.has(whole, f"{_peak_bytes(whole):,.0f} B")
-        patience.tries("rows", 0.5)
+            anytime.has(whole, f"{_peak_bytes(whole):,.0f} B")
+        anytime.tries("rows", 0.5)
         if found := within(graph, hardware, limit, most, self.effort):
             fastest = found.laid.plan(NAME, self._notes(found))
             plans = [fastest] if smallest is None else [smallest, fastest]
             if fits:  # the search may have taken faster kernels for granted
                 plans.append(whole)
             return min(plans, key=lambda plan: modelled_cycles(plan, graph, hardware))
-        return whole if fits else smallest or self._least(patience)
+        return whole if fits else smallest or self._least(anytime)
 
     def _notes(self, found: Found) -> Notes:
         bound = ("order_bound_bytes", found.bound / 2)

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
+from pipeline.anytime import CUT_SHORT, AnytimeSearch
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import alone
-from pipeline.patience import CUT_SHORT, Patience
 from pipeline.plan.rates import Rates, noted_us
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import Notes, laid_at, room
@@ -46,12 +46,12 @@ def searched(
         taken = noted_us(laid(name, region, (), graph, hardware, frames), graph) if us else us
         return frames * (sum(taken.values()) - sum(us.values()))
 
-    with Patience[Callable[[], best.Answer]](seconds) as patience:
-        region, notes = best.search(*how, patience=patience, longer_us=longer_us)
+    with AnytimeSearch[Callable[[], best.Answer]](seconds) as anytime:
+        region, notes = best.search(*how, anytime=anytime, longer_us=longer_us)
         short = ()
     if short:
-        assert patience.best
-        region, notes = patience.best()
+        assert anytime.best
+        region, notes = anytime.best()
     stays = {key: int(n) + besides for key, n in notes if key in best.STAYS}
     return laid(name, region, (*(dict(notes) | stays).items(), *short), graph, hardware, frames)
 

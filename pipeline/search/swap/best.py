@@ -7,8 +7,8 @@ from itertools import product
 from math import inf
 from typing import NamedTuple
 
+from pipeline.anytime import AnytimeSearch
 from pipeline.graph.graph import Graph
-from pipeline.patience import Patience
 from pipeline.placement.blocks import round_up
 from pipeline.plan.rates import Rates
 from pipeline.plan.tried import Tried
@@ -94,7 +94,8 @@ Answer = tuple[Swapped, Notes]
 
 def search(
     graph: Graph, chain: tuple[TiledLayer, ...], sram_bytes: int, frames: int, rates: Rates,
-    line_bytes: int = 1, aim: Aim = LATENCY, patience: Patience[Callable[[], Answer]] | None = None,
+    line_bytes: int = 1, aim: Aim = LATENCY,
+    anytime: AnytimeSearch[Callable[[], Answer]] | None = None,
     longer_us: Callable[[Swapped], float] = lambda region: 0.0,
 ) -> Answer:  # fmt: skip
     """Search for the best plan. If nothing fits, return what does in as much memory as every layer
@@ -102,12 +103,12 @@ def search(
 
     Args:
         line_bytes: of a data cache; no two things share one.
-        patience: is told what is best so far, as what makes it.
+        anytime: is told what is best so far, as what makes it.
         longer_us: how much longer kernels take in pieces than whole, which prices do not know.
     """
     grain = max(GRAIN, line_bytes)
     sram = sram_bytes // grain * grain
-    shown, known = patience or Patience[Callable[[], Answer]](), inf
+    shown, known = anytime or AnytimeSearch[Callable[[], Answer]](), inf
 
     def better(tries: Tries, found: Found) -> None:
         nonlocal known

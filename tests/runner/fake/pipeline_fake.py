@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline import config
+from pipeline.anytime import ENOUGH, AnytimeSearch
 from pipeline.artifacts import read_json, write_json, write_text
 from pipeline.errors import ThimbleError, Unreadable
-from pipeline.patience import ENOUGH, Patience
 
 DATA, BOARD = "data/dataset.npz", "hardware"
 C = ["generated/model.c", "generated/model.h"]
@@ -121,8 +121,8 @@ def fill() -> None:
 
 def search(name: str) -> None:
     """Go on for ever with what is found at once."""
-    with Patience[str]() as patience:
-        patience.has("a plan", 1.0)
+    with AnytimeSearch[str]() as anytime:
+        anytime.has("a plan", 1.0)
         _log("searching")
         while True:
             time.sleep(0.01)
@@ -131,7 +131,7 @@ def search(name: str) -> None:
 
 def stubborn() -> None:
     """Search, and note when that shall end, and don't."""
-    with Patience[str]():
+    with AnytimeSearch[str]():
         signal.signal(ENOUGH, lambda *_: _log("enough"))
         _log("searching")
         while True:

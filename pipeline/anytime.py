@@ -31,7 +31,7 @@ class _Over(BaseException):
     """The search is over: no error that a search might take for its own."""
 
 
-class Patience(Generic[Plan]):
+class AnytimeSearch(Generic[Plan]):
     """A context manager around a search, left when time is over and there is a plan.
 
     Attributes:

@@ -8,8 +8,8 @@ from itertools import count
 import pytest
 from rich.status import Status
 
+from pipeline.anytime import CUT_SHORT, ENOUGH, AnytimeSearch
 from pipeline.hardware import Hardware
-from pipeline.patience import CUT_SHORT, ENOUGH, Patience
 from pipeline.plan.cost import timeline
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
@@ -76,8 +76,8 @@ def test_time_that_suffices_changes_nothing() -> None:
 
 
 def test_what_goes_wrong_is_no_end() -> None:
-    with pytest.raises(KeyError), Patience[str]() as patience:
-        patience.has("a plan", "1 B")
+    with pytest.raises(KeyError), AnytimeSearch[str]() as anytime:
+        anytime.has("a plan", "1 B")
         raise KeyError
 
 
