@@ -28,7 +28,7 @@ OUT_OF_REACH = "kernels of 4-bit networks address an arena of 16 KiB"
 
 
 @dataclass(frozen=True)
-class OfNibbles(Kernel):
+class NibbleKernel(Kernel):
     """
     Attributes:
         word: its name in its set.
@@ -49,7 +49,7 @@ class OfNibbles(Kernel):
         return self.work_cycles * prod(form.out.extents)
 
 
-class Window(OfNibbles):
+class Window(NibbleKernel):
     """A convolution, a pooling, or a dense layer as one large window: a pixel at a time."""
 
     word = "window"
@@ -106,7 +106,7 @@ def values(op: Operator, graph: Graph) -> tuple[int, int]:
     return min(int(end.min()) for end in ends), max(int(end.max()) for end in ends)
 
 
-class Sum(OfNibbles):
+class Sum(NibbleKernel):
     """Two tensors of 4 bits, element by element: what a pair gives is looked up, however it is
     requantized."""
 
@@ -133,7 +133,7 @@ def crops(op: Operator, tensors: Tensors) -> bool:
     return isinstance(op, Rearrange) and source.dtype.bits == 4 and op.whole_pixels(source.shape)
 
 
-class Copy(OfNibbles):
+class Copy(NibbleKernel):
     """Pixels of 4 bits that are taken out of an image as they are."""
 
     word = "copy"
