@@ -62,7 +62,7 @@ def lower_bound(graph: Graph, operators: Sequence[Operator], streamed: bool) -> 
     tried = []
     for number, op in enumerate(operators):
         if (size := pixels(graph, op.output)) <= MOST_PIXELS:
-            before = Before(graph, operators[: number + 1], streamed)
+            before = DependencyCone(graph, operators[: number + 1], streamed)
             tried.append((min(before.cut(0), before.cut(size - 1)), -number, before))
     for most, _, before in sorted(tried, key=lambda one: one[:2], reverse=True):
         found = most
@@ -74,7 +74,7 @@ def lower_bound(graph: Graph, operators: Sequence[Operator], streamed: bool) -> 
     return best
 
 
-class Before:
+class DependencyCone:
     """The pixels of ``target``, which the last of ``operators`` makes, and of some tensors before
     it: of as many operators, from the last one back, as there may be pixels.
 
