@@ -37,7 +37,7 @@ from pipeline.plan.vocabulary import (
     whole,
 )
 from pipeline.schedules.bounds import Box, Needs, all_of, part
-from pipeline.schedules.overwriting import Begins, bears, begins
+from pipeline.schedules.overwriting import Begins, begins, may_overwrite
 
 
 class MayOverlap(NamedTuple):
@@ -326,7 +326,7 @@ class Draft:
             able = [named(asked, form, self.hardware)] if asked else []
             able += offers(form, self.hardware)
             allowed = (k for k in able if k.accepts(form) and k.scratch_bytes(form) <= most)
-            kernel = next((k for k in allowed if bears(k, form, found)), None)
+            kernel = next((k for k in allowed if may_overwrite(k, form, found)), None)
             self.chosen[key] = (
                 _Chosen.of(kernel, form) if kernel else _Chosen("", natural_unit(form))
             )

@@ -24,7 +24,7 @@ def begins(step: Compute, buffer: Callable[[str], Buffer], overlaps: Collection[
     )
 
 
-def bears(kernel: Kernel, form: Form, found: Begins) -> bool:
+def may_overwrite(kernel: Kernel, form: Form, found: Begins) -> bool:
     """Check a kernel that reads more than a pixel needs before it writes, or has an order of its
     own; the verifier checks what others overwrite."""
     if kernel.follows and kernel.unit(form) == natural_unit(form):
