@@ -42,7 +42,7 @@ RowsStep = RowStep | Patches | Arrive
 
 
 @dataclass(frozen=True)
-class Given:
+class InputRows:
     """The input: there from the start, in one piece of which rows die one by one; or ``streamed``
     row by row, when ``Arrive`` says it, to one piece only where it is ``whole``."""
 

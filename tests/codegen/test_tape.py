@@ -222,7 +222,7 @@ def in_blocks_of_rows(graph: Graph, streamed: bool, hardware: Hardware) -> Plan:
     operators, whole = needed(graph), frozenset([graph.output])
     order = all_rows(graph, hardware, operators, streamed=streamed)
     pixels = in_blocks(graph, operators, hardware, whole)
-    regions = [rows.Given(graph.input, True, False), rows.Rows(order, whole, pixels)]
+    regions = [rows.InputRows(graph.input, True, False), rows.Rows(order, whole, pixels)]
     return lay(regions, graph, hardware).plan("rows")
 
 

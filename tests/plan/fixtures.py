@@ -28,7 +28,7 @@ from pipeline.plan.vocabulary import (
 )
 from pipeline.schedules.lower import lay
 from pipeline.schedules.patches import Patches, Run
-from pipeline.schedules.rows import Given
+from pipeline.schedules.rows import InputRows
 from pipeline.schedules.rows import Rows as RowByRow
 from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
@@ -201,7 +201,7 @@ def column_tiles(rng: np.random.Generator) -> tuple[Plan, Graph]:
     hardware = board(streams=False, weights_in="flash", sram_bytes=64)
     run = Run(graph, graph.operators, rows=2, columns=2)
     steps = tuple(Patches(run, row) for row in run.tops)
-    regions = [Given("input"), RowByRow(steps, frozenset([graph.output]))]
+    regions = [InputRows("input"), RowByRow(steps, frozenset([graph.output]))]
     return lay(regions, graph, hardware, cells=0).plan("by hand"), graph
 
 

@@ -15,7 +15,7 @@ from pipeline.plan.draw import pseudocode
 from pipeline.plan.vocabulary import Affine, Buffer, Compute, Plan, packed
 from pipeline.schedules.lower import lay, needed
 from pipeline.schedules.patches import Patches, Run
-from pipeline.schedules.rows import Given, Rows
+from pipeline.schedules.rows import InputRows, Rows
 from pipeline.search.joint.segment import on_demand
 from pipeline.search.moves.patches import stretches
 from pipeline.search.view.rows import Units
@@ -32,7 +32,7 @@ def planned(graph: Graph, runs: list[Run], hardware: Hardware, streamed: bool = 
     """All in one segment."""
     units = Units(graph, hardware, needed(graph), streamed, runs=runs)
     order = on_demand(units, [] if streamed else [graph.input], [graph.output])
-    begin = Given(graph.input, streamed, not streamed)
+    begin = InputRows(graph.input, streamed, not streamed)
     steps = tuple(units.units[number].step for number in order)
     regions = [begin, Rows(steps, frozenset([graph.output]))]
     return lay(regions, graph, hardware).plan("patches")

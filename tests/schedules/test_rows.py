@@ -32,7 +32,7 @@ def laid(
     graph: Graph, streamed: bool = False, hardware: Hardware = BOARD, scratch: bool = False
 ) -> Laid:
     image = graph.input
-    begin = rows.Given(image, streamed, not streamed)
+    begin = rows.InputRows(image, streamed, not streamed)
     order = all_rows(graph, hardware, needed(graph), streamed)
     regions = [begin, rows.Rows(order, frozenset([graph.output]))]
     return lay(regions, graph, hardware, cells=None if scratch else 0)
@@ -164,7 +164,7 @@ def test_a_row_lies_no_further_up_than_its_kernel_bears(seed: int) -> None:
     order = all_rows(graph, hardware, operators)
     pixels = in_blocks(graph, operators, hardware, whole)
     draft = Draft(graph, hardware)
-    regions = (rows.Given(graph.input), rows.Rows(order, whole, pixels))
+    regions = (rows.InputRows(graph.input), rows.Rows(order, whole, pixels))
     steps = [step for region in regions for step in region.steps(draft)]
     made = {
         draft.held[s.out.buffer].numbers[s.out.lo[0]]: s for s in steps if isinstance(s, Compute)
@@ -175,5 +175,5 @@ def test_a_row_lies_no_further_up_than_its_kernel_bears(seed: int) -> None:
         buffers = {piece.buffer: draft.buffer(piece.buffer) for piece in (step.out, *step.ins)}
         (tensor,) = (h.buffer.tensor for h in draft.held.values() if under in h.numbers)
         form = replace(Form.of(step, buffers, graph), aside=True)
-        bears = named(step.kernel, form, hardware).overlap(form, tensor)
-        assert bears is not None and gap == bears, (step.op, step.kernel)
+        found = named(step.kernel, form, hardware).overlap(form, tensor)
+        assert found is not None and gap == found, (step.op, step.kernel)

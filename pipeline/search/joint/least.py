@@ -12,7 +12,7 @@ from pipeline.placement.place import EFFORT
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Laid, Region, lay, needed, room
 from pipeline.schedules.patches import Run, tensors_apart
-from pipeline.schedules.rows import Given, Rows, RowsStep, RowStep
+from pipeline.schedules.rows import InputRows, Rows, RowsStep, RowStep
 from pipeline.search.joint.cuts import NEVER, Cuts, Piece
 from pipeline.search.joint.fastest import Fastest
 from pipeline.search.layouts import in_blocks, rows_able
@@ -141,7 +141,7 @@ def regions(cuts: Cuts, pieces: Sequence[Piece], in_one_piece: bool = True) -> l
     at_once = (op for op in cuts.units.operators if op.output in cuts.units.alone)
     whole = any(graph.input in op.inputs for op in at_once)
     streamed = cuts.units.streamed
-    begin = Given(graph.input, streamed, whole or not streamed)
+    begin = InputRows(graph.input, streamed, whole or not streamed)
     orders = [_steps(cuts, piece) for piece in pieces]
     if not in_one_piece:
         together = tuple(step for order in orders for step in order)

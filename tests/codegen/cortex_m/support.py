@@ -55,7 +55,7 @@ def by_rows(graph: Graph, hardware: Hardware, pixels: Mapping[str, int] | None =
     order = all_rows(graph, hardware, operators)
     if pixels is None:
         pixels = in_blocks(graph, operators, hardware, whole)
-    regions = [rows.Given(graph.input), rows.Rows(order, whole, pixels)]
+    regions = [rows.InputRows(graph.input), rows.Rows(order, whole, pixels)]
     return lay(regions, graph, hardware).plan("rows")
 
 
