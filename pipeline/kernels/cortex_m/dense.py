@@ -16,9 +16,6 @@ from pipeline.kernels.work import Counts
 MOST_WORDS = {2: 8, 4: 8, 8: 4}
 """Most input words in the innermost loop's code, by how many channels are computed together."""
 
-ENDS_APART = 48
-"""Bytes of lines that are read for what ends a channel, beside those that it takes."""
-
 
 class WidenedDense(Fast):
     """The input is widened, of whole tensors all of it, then some channels at a time are made."""
@@ -52,10 +49,6 @@ class DenseLayer(WidenedDense, FastDense):
 
     def can(self, form: Form) -> bool:
         return super().can(form) and form.target.size > 1
-
-    def table_bytes(self, form: Form) -> float:
-        """Count what ends a channel as read once, from arrays that share no line of a cache."""
-        return super().table_bytes(form) + ENDS_APART * form.target.size
 
 
 class RowDense(WidenedDense):
