@@ -25,8 +25,13 @@ STAGES = (
 )
 
 
+IMPORT = "import"
+"""What a run may end after before its first stage: the network is shown."""
+
+
 def no_later(stage: str, than: str) -> bool:
-    return STAGES.index(stage) <= STAGES.index(than)
+    """Check whether a run ``until`` the stage ``than``, or ``IMPORT``, goes through ``stage``."""
+    return than != IMPORT and STAGES.index(stage) <= STAGES.index(than)
 
 
 PACKAGE = "package"

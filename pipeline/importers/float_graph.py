@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar
 
-import torch
-from torch.nn.functional import hardtanh
-
 from pipeline.errors import ThimbleError
+from pipeline.importers.deferred import F, torch
 
 Shape = tuple[int, ...]
 Interval = tuple[float, float]
-Evaluate = Callable[[int, list[torch.Tensor]], torch.Tensor]
+Evaluate = Callable[[int, "list[torch.Tensor]"], "torch.Tensor"]
 """Function of a node's number and its inputs (n, *shape) that returns the node's output."""
 
 LARGEST = 1 << 22
@@ -67,7 +65,7 @@ class Node(ABC):
 
     def clipped(self, result: torch.Tensor) -> torch.Tensor:
         # As clamp, and its gradient takes a third of the time.
-        return result if self.clip is None else hardtanh(result, *self.clip)
+        return result if self.clip is None else F.hardtanh(result, *self.clip)
 
     def refuse(self, reason: str) -> ThimbleError:
         return ThimbleError(f"{self.where or self.name}: {reason}")
@@ -125,10 +123,14 @@ class FloatGraph:
         """(n, *shape) of ``name`` for frames (n, *input shape); nothing behind it is computed."""
         return next(values for each, values in self.each(frames, evaluate) if each == name)
 
-    @torch.no_grad()
     def walk(self, frames: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-        """Every activation as the nodes compute them."""
-        yield from self.each(frames, lambda index, inputs: self.nodes[index].evaluate(inputs))
+        """Every activation as the nodes compute them, without gradients."""
+
+        def evaluate(index: int, inputs: list[torch.Tensor]) -> torch.Tensor:
+            with torch.no_grad():
+                return self.nodes[index].evaluate(inputs)
+
+        return self.each(frames, evaluate)
 
     def outputs(self, frames: torch.Tensor, batch: int = 64) -> torch.Tensor:
         """(n, *input shape) -> (n, *output shape)."""

@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch.nn import functional as F
 
+from pipeline.importers.deferred import F, torch
 from pipeline.importers.float_graph import Affine, FloatGraph, Node, Shape, checked_size
 from pipeline.importers.functions import Composed
 
@@ -165,7 +164,7 @@ class MaxPool(Pool):
     keeps: ClassVar[bool] = True
 
     def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
-        image = padded(channels_first(values[0]), self.padding, -torch.inf)
+        image = padded(channels_first(values[0]), self.padding, -np.inf)
         return channels_last(F.max_pool2d(image, self.kernel, self.stride))
 
 
@@ -331,18 +330,18 @@ class Rearranged(Node):
         return self.extents
 
     @property
-    def indices(self) -> list[torch.Tensor]:
+    def indices(self) -> list[npt.NDArray[np.int64]]:
         """Along each input axis."""
         fields = zip(self.axes, self.starts, self.steps, self.repeats, strict=True)
         return [
-            torch.arange(self.extents[axis]) // repeat * step + start
+            np.arange(self.extents[axis]) // repeat * step + start
             for axis, start, step, repeat in fields
         ]
 
     def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
         result = values[0]
         for place, chosen in enumerate(self.indices):
-            result = result.index_select(1 + place, chosen)
+            result = result.index_select(1 + place, torch.from_numpy(chosen))
         return result.permute(0, *(1 + self.axes.index(a) for a in range(len(self.extents))))
 
 

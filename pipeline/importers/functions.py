@@ -4,54 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
 
-import torch
-from torch.nn import functional as F
+from pipeline.importers.deferred import F, torch
 
-Real = torch.Tensor
+Real: TypeAlias = "torch.Tensor"
 
-FUNCTIONS: Mapping[str, Callable[..., Real]] = {
-    "identity": lambda x: x,
-    "clip": lambda x, low, high: x.clamp(low, high),
-    "sigmoid": torch.sigmoid,
-    "tanh": torch.tanh,
-    "hardswish": F.hardswish,
-    "hardsigmoid": lambda x, slope, offset: (slope * x + offset).clamp(0, 1),
-    "silu": F.silu,
-    "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "leaky_relu": lambda x, slope: F.leaky_relu(x, slope),
-    "elu": lambda x, alpha, scale, rate: torch.where(
-        x > 0, scale * x, scale * alpha * torch.expm1(rate * x)
-    ),
-    "softplus": lambda x, beta, threshold: F.softplus(x, beta, threshold),
-    "mish": F.mish,
-    "softsign": F.softsign,
-    "exp": torch.exp,
-    "expm1": torch.expm1,
-    "log": torch.log,
-    "log1p": torch.log1p,
-    "erf": torch.erf,
-    "abs": torch.abs,
-    "neg": torch.neg,
-    "sqrt": torch.sqrt,
-    "reciprocal": torch.reciprocal,
-    "floor": torch.floor,
-    "round": torch.round,
-    "power": lambda x, exponent: x**exponent,
-    "affine": lambda x, factor, offset: factor * x + offset,
-    "add": lambda x, y: x + y,
-    "multiply": lambda x, y: x * y,
-    "divide": lambda x, y: x / y,
-    "maximum": torch.maximum,
-    "minimum": torch.minimum,
-}
-"""Functions by name; their arguments are earlier results, then constants."""
+
+@cache
+def functions() -> Mapping[str, Callable[..., Real]]:
+    """Return functions by name; their arguments are earlier results, then constants."""
+    return {
+        "identity": lambda x: x,
+        "clip": lambda x, low, high: x.clamp(low, high),
+        "sigmoid": torch.sigmoid,
+        "tanh": torch.tanh,
+        "hardswish": F.hardswish,
+        "hardsigmoid": lambda x, slope, offset: (slope * x + offset).clamp(0, 1),
+        "silu": F.silu,
+        "gelu": F.gelu,
+        "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+        "leaky_relu": lambda x, slope: F.leaky_relu(x, slope),
+        "elu": lambda x, alpha, scale, rate: torch.where(
+            x > 0, scale * x, scale * alpha * torch.expm1(rate * x)
+        ),
+        "softplus": lambda x, beta, threshold: F.softplus(x, beta, threshold),
+        "mish": F.mish,
+        "softsign": F.softsign,
+        "exp": torch.exp,
+        "expm1": torch.expm1,
+        "log": torch.log,
+        "log1p": torch.log1p,
+        "erf": torch.erf,
+        "abs": torch.abs,
+        "neg": torch.neg,
+        "sqrt": torch.sqrt,
+        "reciprocal": torch.reciprocal,
+        "floor": torch.floor,
+        "round": torch.round,
+        "power": lambda x, exponent: x**exponent,
+        "affine": lambda x, factor, offset: factor * x + offset,
+        "add": lambda x, y: x + y,
+        "multiply": lambda x, y: x * y,
+        "divide": lambda x, y: x / y,
+        "maximum": torch.maximum,
+        "minimum": torch.minimum,
+    }
 
 
 @dataclass(frozen=True)
 class Step:
-    """``FUNCTIONS[function](*results[arguments], *constants)``; result 0 is the input."""
+    """``functions()[function](*results[arguments], *constants)``; result 0 is the input."""
 
     function: str
     arguments: tuple[int, ...] = (0,)
@@ -72,7 +76,7 @@ class Composed:
         results = [x]
         for step in self.steps:
             arguments = [results[index] for index in step.arguments]
-            results.append(FUNCTIONS[step.function](*arguments, *step.constants))
+            results.append(functions()[step.function](*arguments, *step.constants))
         return results[-1]
 
     def after(self, inner: Composed) -> Composed:

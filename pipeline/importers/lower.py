@@ -14,7 +14,6 @@ from math import isfinite, isinf
 from typing import Any
 
 import numpy as np
-import torch
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.exponential import exponentials
@@ -35,6 +34,7 @@ from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import FixedPoint, Mean
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.importers import float_nodes as nodes
+from pipeline.importers.deferred import torch
 from pipeline.importers.float_graph import Affine, FloatGraph, Interval, Node
 from pipeline.importers.float_nodes import Floats
 from pipeline.importers.functions import Composed

@@ -23,9 +23,10 @@ from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.layout import Moves, Value
 from pipeline.importers.lower import PIXEL
 from pipeline.importers.torch_call import Call, Stepped
-from pipeline.importers.torch_nodes import is_part, label, unable, where
+from pipeline.importers.torch_nodes import is_part, label, module_name, named, where
 from pipeline.importers.torch_operators import KEPT, OPERATORS
 from pipeline.importers.torch_quantized import stepped
+from pipeline.importers.unsupported import instead, lacking, unsupported
 
 INPUT = "input"
 
@@ -104,6 +105,8 @@ def _imported(
     name: str, program: torch.export.ExportedProgram, last: bool = False, moving: bool = False
 ) -> FloatGraph:
     builder = Builder(name, moving)
+    if others := dict.fromkeys(_others(program)):
+        raise lacking(list(others))
     values: dict[str, Any] = {}
     source = ""
     for node in program.graph.nodes:
@@ -136,6 +139,20 @@ def _imported(
                 builder.given.setdefault(INPUT, PIXEL)
             return builder.graph(INPUT, result)
     raise ThimbleError(f"{name}: has no output")
+
+
+def _others(program: torch.export.ExportedProgram) -> Iterator[tuple[str, str]]:
+    """Yield the name of each operator that is not known and reads what depends on the input, and
+    where it is."""
+    moving = set()
+    for node in program.graph.nodes:
+        if node.op == "placeholder" and constant(program, node.name) is None:
+            moving.add(node)
+        elif node.op == "call_function" and not moving.isdisjoint(node.all_input_nodes):
+            moving.add(node)
+            name, said = named(node)
+            if node.users and (str(node.target) not in OPERATORS or instead(module_name(node))):
+                yield name, f"{where(node)}: {said} is"
 
 
 def _flat(item: Any) -> Iterator[Any]:
@@ -173,15 +190,13 @@ def _called(builder: Builder, node: FxNode, values: dict[str, Any]) -> Any:
         with torch.no_grad():
             made = node.target(*plain, **kwargs)  # type: ignore[operator]
         return stepped(str(node.target), made, args)
-    rule = OPERATORS.get(str(node.target))
-    if rule is None:
-        raise builder.refuse(unable(node))
     shown = next(_flat(node.meta.get("val")), None)
     shape = tuple(int(n) for n in shown.shape) if isinstance(shown, torch.Tensor) else ()
     try:
-        return rule(Call(builder, args, kwargs, shape))
+        return OPERATORS[str(node.target)](Call(builder, args, kwargs, shape))
     except ThimbleError as error:
         another_order = isinstance(error, Moves) and not builder.moving  # is tried next
         if another_order or not is_part(node):
             raise
-        raise builder.refuse(unable(node)) from None
+        name, said = named(node)
+        raise builder.refuse(f"{said} is {unsupported(name)}") from None

@@ -9,7 +9,7 @@ from typing import Any
 from torch.fx import Node as FxNode
 
 from pipeline.importers.torch_operators import supported
-from pipeline.importers.unsupported import instead, unsupported
+from pipeline.importers.unsupported import instead
 
 ITEM = "<built-in function getitem>"
 """One of several results."""
@@ -37,12 +37,10 @@ def label(node: FxNode) -> str:
     return _module_path(node) or str(node.name)
 
 
-def unable(node: FxNode) -> str:
-    """Say that what ``node`` is, or is part of, is not supported: by the name the user knows."""
+def named(node: FxNode) -> tuple[str, str]:
+    """Return the name the user knows of what ``node`` is, or is part of, and that in a sentence."""
     name, module = operator_name(node), module_name(node)
-    if instead(module):
-        return f"nn.{module} is {unsupported(module)}"
-    return f"the operator {name} is {unsupported(name)}"
+    return (module, f"nn.{module}") if instead(module) else (name, f"the operator {name}")
 
 
 def is_part(node: FxNode) -> bool:

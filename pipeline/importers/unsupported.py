@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -79,7 +80,8 @@ def lacking(found: Sequence[tuple[str, str]], before: str = "") -> ThimbleError:
         times = f" ({count} times)" if count > 1 else ""
         return ThimbleError(f"{first[name]} {unsupported(name)}{times}{cut}")
     places = {
-        name: where.partition(":")[0].removesuffix(f", {name}") for name, where in found[::-1]
+        name: re.split(":(?: |$)", where)[0].removesuffix(f", {name}")
+        for name, where in found[::-1]
     }
     each = (
         f"{name} ({f'{count} times, first ' if count > 1 else ''}{places[name]})"

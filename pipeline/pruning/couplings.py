@@ -148,7 +148,7 @@ class Numbering:
             case nodes.Reshaped():
                 return self.reshaped(first, self.graph.shapes[node.inputs[0]], shape)
             case nodes.Rearranged() if node.steps[first.axis] == node.repeats[first.axis] == 1:
-                chosen = node.indices[first.axis].numpy()
+                chosen = node.indices[first.axis]
                 return Channels(node.axes[first.axis], first.numbers[chosen])
         return self.unknown(inputs, shape)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -72,8 +74,14 @@ class Job:
         return self.result
 
     def _run_stages(self, version: Mapping[str, str]) -> None:
+        if self.config["until"] == home.IMPORT:
+            from pipeline.importers.seen import seen  # with it comes NumPy
+
+            self.result |= {"status": "ok", **seen(self.config["model"])}
+            return
         self.screen.header(self.config, self.folder, self.overrides)
         code = Code(self.config)
+        self._refuse(code)
         flashing = ("simulate",) if self.config["target"]["name"] == "flash" else ()
         early = FOLDER not in os.environ  # the jobs of a sweep keep all cores at work
         ran_in = {**versions.surroundings(), **version, "typed": str(home.typed())}
@@ -92,6 +100,19 @@ class Job:
                     break
         if fresh:  # it is done: next time has to begin anew, too
             shutil.rmtree(keep, ignore_errors=True)
+
+    def _refuse(self, code: Code) -> None:
+        """Read the user's file, if the network is in one, so that it is refused before any stage
+        runs; a file that was read before by the same code has left a mark."""
+        model = self.config["model"]
+        if "enters" in model:
+            about = json.dumps([model, code.about(model["enters"])["hash"]], sort_keys=True)
+            mark = home.lock_file(f"read-{hashlib.sha256(about.encode()).hexdigest()[:32]}")
+            if not Path(mark).exists():
+                from pipeline.importers.seen import seen
+
+                seen(model)
+                Path(mark).touch()
 
     def _track(self, version: Mapping[str, str]) -> None:
         """Have it tracked from here on: a mistake that was found before is no failed run."""

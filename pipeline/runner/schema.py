@@ -22,7 +22,7 @@ from pipeline.runner.fields import structured
 CODE_GROUPS = ("data", "frontend", "model", "train", "prune", "quantize", "strategy")
 """Groups whose ``_target_`` a stage imports."""
 
-Until = Enum("Until", home.STAGES)  # type: ignore[misc]
+Until = Enum("Until", (home.IMPORT, *home.STAGES))  # type: ignore[misc]
 Output = Enum("Output", "text json")
 Tracking = Enum("Tracking", "background wait none")
 PackageName = Enum("PackageName", "none arduino platformio cmake")

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
+from rich.table import Table
 from rich.text import Text
 
 from pipeline import words
@@ -19,6 +20,13 @@ from pipeline.runner.stage import Outcome
 from pipeline.words import number, valued
 
 BAR = 30
+OPERATORS: Mapping[str, JustifyMethod] = {
+    **{"layer": "left", "operator": "left", "reads": "left", "shape": "left", "type": "left"},
+    **{"MACs": "right", "weights": "right", "of type": "left"},
+}
+"""Columns of a network's operators."""
+FILE_WIDTH = 160
+"""Columns of a table where there is no terminal to say how many it has."""
 MOST_LAYERS = 6
 """Most layers that are named with their cycles."""
 
@@ -60,11 +68,33 @@ class Screen:
         took = f"{found or duration(outcome.seconds):<10}"  # over what ``start`` said
         self.line(outcome.stage, (took, "dim" if found else ""))
 
+    def network(self, result: Mapping[str, Any]) -> None:
+        """Show what ``until=import`` has read, a line an operator."""
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+        for name, side in OPERATORS.items():
+            table.add_column(name, justify=side, overflow="fold")
+        before: list[str] = []
+        for row in result["network"]:
+            reads = ", ".join(row["reads"]) if row["reads"] != before else ""
+            work = [number(row[key]) if row[key] else "" for key in ("macs", "weights")]
+            said = row["layer"], row["operator"], reads, "×".join(map(str, row["shape"]))
+            table.add_row(*map(plain, said), row["type"], *work, row["weight_type"])
+            before = [row["layer"]]
+        if not self.console.is_terminal:
+            self.console.width = FILE_WIDTH
+        self.console.print(table)
+        macs, weights = (number(result[key]) for key in ("macs", "weights"))
+        quantized = "" if result["quantized"] else "; float: to be quantized here"
+        self.line("network", f"{len(result['network']) - 1} operators, {macs} MACs, "
+                  f"{weights} weights and biases{quantized}")  # fmt: skip
+
     def result(self, result: Mapping[str, Any]) -> None:
         """The end of a single run: for a person, or as the JSON line."""
         if self.as_json:
             json_line(result)
             return
+        if "network" in result:
+            self.network(result)
         for name, said in replayed(result.get("replay", {})):
             self.line(name, said)
         if result["status"] == "failed" and "images_host" not in result:

@@ -16,7 +16,7 @@ from rich.table import Table
 from pipeline.artifacts import read_json, write_bytes, write_json
 from pipeline.report import repeats
 from pipeline.runner.results import reports
-from pipeline.runner.screen import difference, published, shown
+from pipeline.runner.screen import FILE_WIDTH, difference, published, shown
 from pipeline.runner.titles import names
 from pipeline.words import METRICS, valued
 
@@ -33,9 +33,6 @@ COLUMNS = {
 ALWAYS = ("status", "model", "data", "hardware", "strategy", "target")
 WHY = ("resource", "needed_bytes", "available_bytes", "error")
 """Columns of the files besides the overrides and the metrics."""
-
-FILE_WIDTH = 160
-"""Columns of the table where there is no terminal to say how many it has."""
 
 SEARCH = "search.json"
 """File in the folder of a search: of each network drawn its ``overrides``, the ``bytes`` of

@@ -123,9 +123,13 @@ def stages(config: Mapping[str, Any]) -> tuple[str, ...]:
     """The stages of a run, in order. A network that brings its weights is not trained: its config
     says at which stage it ``enters``; before that there is only the data. A package is made at the
     end, whatever the last stage was."""
-    last = home.STAGES.index(config["until"])
-    entry = home.STAGES.index(config["model"].get("enters", home.STAGES[0]))
-    found = tuple(s for n, s in enumerate(home.STAGES) if n <= last and (n == 0 or n >= entry))
+    entry = config["model"].get("enters", home.STAGES[0])
+    found = tuple(
+        stage
+        for stage in home.STAGES
+        if home.no_later(stage, config["until"])
+        and (stage == home.STAGES[0] or home.no_later(entry, stage))
+    )
     chosen = config.get("package", {}).get("name", "none")
     return (*found, home.PACKAGE) if chosen != "none" else found
 

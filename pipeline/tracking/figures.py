@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.artifacts import read_json
-from pipeline.home import STAGES
+from pipeline.home import STAGES, no_later
 from pipeline.words import METRICS
 
 PLANNED, MEASURED = ("schedule",), ("simulate", "measure")
@@ -73,7 +73,7 @@ def _early(result: Mapping[str, Any]) -> str:
 def _until(stages: Iterable[str], config: Mapping[str, Any]) -> str:
     """Say that the run was not to get to all of ``stages``; "" if it was."""
     until = str(config.get("until", STAGES[-1]))
-    beyond = [stage for stage in stages if STAGES.index(stage) > STAGES.index(until)]
+    beyond = [stage for stage in stages if not no_later(stage, until)]
     return f"nothing {UNDONE.get(beyond[0], f'{beyond[0]}d')}: until={until}" if beyond else ""
 
 

@@ -138,6 +138,12 @@ def test_an_unsupported_operator_says_where_it_is() -> None:
     net.add_module("stem", nn.Conv2d(8, 4, 1))
     net.add_module("odd", Of(lambda m, x: torch.cumsum(x, 1)))
     assert re.match(r"odd \(torch_modules\.py:\d+\): the operator cumsum", refused(net))
+    net.add_module("wide", nn.ConvTranspose2d(4, 4, 3))
+    net.add_module("more", Of(lambda m, x: torch.cumsum(x, 1)))
+    assert re.fullmatch(
+        r"operators that are not supported: cumsum \(2 times, first odd \(torch_modules\.py:\d+\)\)"
+        r", ConvTranspose2d \(wide \(nn\.ConvTranspose2d\)\); enlarge .*", refused(net)
+    )  # fmt: skip
 
 
 BODY = {"body": helper.make_graph([], "body", [], [])}

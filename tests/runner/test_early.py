@@ -123,7 +123,7 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("hardware.sram_bytes=much",), "hardware.sram_bytes: Value 'much' of type 'str'"),
         (("hardwre=arduino",), "unknown key hardwre: did you mean hardware?"),
         (("hardwre.sram_bytes=1",), "unknown key hardwre: did you mean hardware? the top level"),
-        (("until=never",), "until: Invalid value 'never', expected one of [fetch, train,"),
+        (("until=never",), "until: Invalid value 'never', expected one of [import, fetch,"),
         (("strategy=[",), "strategy=[: not understood, write key=value"),
         (("sweep=none_such",), "unknown sweep 'none_such': there are architectures, "),
     ],
