@@ -34,7 +34,7 @@ def network(rng: np.random.Generator) -> Graph:
 def row_by_row(graph: Graph, frames: int = 1) -> Plan:
     """Rows come in, are computed and go out one by one."""
     source, target = graph.tensors["input"], graph.tensors["conv2d0"]
-    kernel, read, made_of = graph.tensors["conv2d0.w"], source.shape[1:], target.shape[1:]
+    kernel, read, made_of = graph.tensors["constant0"], source.shape[1:], target.shape[1:]
     above = 4 * prod(read), -(-(4 * prod(read) + 2 * prod(made_of)) // 32) * 32
     windows = (
         Window("in", source, 0, (4, *read)),
@@ -58,7 +58,7 @@ def row_by_row(graph: Graph, frames: int = 1) -> Plan:
         computing.append(Job(max(ready[turn], before), (act,)))
         moving.append(Job(turn + 1, (Act("store", "out", 0, made, frame),)))
     tracks = lambda: computing, lambda: moving
-    region = Swapped(("input", "conv2d0", "conv2d0.w"), ("conv2d0.b",), windows, *tracks)
+    region = Swapped(("input", "conv2d0", "constant0"), ("constant1",), windows, *tracks)
     size = above[1] + -(-kernel.size // 256) * 256
     return laid_at([region], graph, board(size), 2 * size, {}, frames).plan("test")
 
@@ -82,7 +82,7 @@ def test_what_repeats_is_a_loop_and_reads_are_inferred() -> None:
     low, size = made.out.lo[0], made.ins[0].size[0]
     assert isinstance(low, Lin) and size == 3
     assert made.ins[0].lo[0] == Lin(low.const - 1, low.coef)
-    assert [piece.buffer for piece in made.ins] == ["in", "w", "conv2d0.b"]
+    assert [piece.buffer for piece in made.ins] == ["in", "w", "constant1"]
     assert any(isinstance(step, Loop) for step in moving.steps)
 
 
@@ -91,15 +91,15 @@ def test_what_lies_where() -> None:
     plan = row_by_row(graph, frames=2)
     where = {buffer.name: buffer for buffer in plan.buffers}
     assert {name: b.memory for name, b in where.items()} == {
-        "input": "card", "conv2d0": "card", "conv2d0.w": "card",
-        "in": "sram", "out": "sram", "w": "sram", "conv2d0.b": "flash",
+        "input": "card", "conv2d0": "card", "constant0": "card",
+        "in": "sram", "out": "sram", "w": "sram", "constant1": "flash",
     }  # fmt: skip
     assert where["input"].copies == where["conv2d0"].copies == 2
-    assert (where["conv2d0.w"].role, where["conv2d0.w"].copies) == ("constant", 1)
+    assert (where["constant0"].role, where["constant0"].copies) == ("constant", 1)
     extents = sorted(b.extent for b in where.values() if b.memory == "card")
     assert all(low % 1024 == 0 for low, _ in extents)
     assert all(a[1] <= b[0] for a, b in pairwise(extents))
-    assert (plan.resident, plan.output) == (("input", "conv2d0.w", "conv2d0.b"), "conv2d0")
+    assert (plan.resident, plan.output) == (("input", "constant0", "constant1"), "conv2d0")
 
 
 def test_tiles_at_the_end_are_as_large_as_the_others() -> None:
@@ -127,7 +127,7 @@ def pointwise(hardware: Hardware, kept: int = 0) -> tuple[Plan, Graph]:
     rows = [(Range(row, 1), *stored[1:]) for row in range(ROWS)]
     making = tuple(Act("make", "out", 0, row, 0, "conv2d0", (("in", 0),)) for row in rows)
     moving = [Job(0, (Act("load", "in", 0, loaded),)), Job(1, (Act("store", "out", 0, stored),))]
-    fixed = ("conv2d0.w", "conv2d0.b")
+    fixed = ("constant0", "constant1")
     region = Swapped(("input", "conv2d0"), fixed, whole, lambda: [Job(1, making)], lambda: moving)
     size = 2 * (base + prod(target.shape))
     return laid_at([region], graph, hardware, size, {}, kept=kept).plan("test"), graph

@@ -63,15 +63,15 @@ class Net:
 
     def conv(
         self, x: str, channels: int, kernel: tuple[int, int] | int = 1, stride: int = 1,
-        depthwise: bool = False, dilation: int = 1,
+        depthwise: bool = False, dilation: int = 1, padding: int | None = None,
     ) -> str:  # fmt: skip
-        """Padded so that strides of 1 keep the size."""
+        """Padded so that strides of 1 keep the size, or by ``padding`` on each side."""
         sides = (kernel, kernel) if isinstance(kernel, int) else kernel
-        padding: list[int] = []
+        around: list[int] = []
         for extent, side in zip(self.tensors[x].shape, sides, strict=False):
             reach = (-(-extent // stride) - 1) * stride + (side - 1) * dilation + 1
             both = max(0, reach - extent)
-            padding += [both // 2, both - both // 2]
+            around += [both // 2, both - both // 2] if padding is None else [padding] * 2
         depth = self.tensors[x].shape[2]
         groups = depth if depthwise else 1
         weights = self.constant((channels, *sides, depth // groups), 8)
@@ -79,7 +79,7 @@ class Net:
         bias = self.constant((channels,), 32)
         return self.add_op(
             Conv2d, x, parameters=(weights, bias), stride=(stride, stride), groups=groups,
-            dilation=(dilation, dilation), padding=tuple(padding), requant=requant,
+            dilation=(dilation, dilation), padding=tuple(around), requant=requant,
         )  # fmt: skip
 
     def depthwise(self, x: str, kernel: int = 3, stride: int = 1) -> str:

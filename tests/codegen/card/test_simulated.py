@@ -97,7 +97,7 @@ def rectified() -> Graph:
     chain.dense(12)
     chain.dense(5)
     graph = chain.graph(np.random.default_rng(1))
-    weights = graph.constants["dense3.w"]
+    weights = graph.constants[graph.operator("dense3").parameters[0]]
     weights[0], weights[1] = 127, -128
     tensors = {
         name: tensor if name in graph.constants else replace(tensor, zero_point=-128)

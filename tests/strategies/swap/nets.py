@@ -3,17 +3,12 @@ take no memory), random small ones with, and a board with a card."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
-from pipeline.graph.requant import FixedPoint, Mean
-from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.hardware import Card, Hardware
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.vocabulary import Plan
@@ -23,74 +18,40 @@ from pipeline.search.swap import best, swapnn
 from pipeline.search.view.tiles import layers
 from tests.strategies import chains, nets
 from tests.strategies.proving import exact
-
-INT8, INT32 = DType(8, True), DType(32, True)
-SCALE = FixedPoint.of(np.array([0.01]))
+from tests.strategies.zoo import network
 
 
-@dataclass
 class Chain:
-    """Each method adds a layer and returns the chain. Its weights are zeros."""
+    """Each method adds a layer, as ``nets.Net`` has it, and returns the chain."""
 
-    name: str
-    shape: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        self.tensors = {"input": Tensor("input", self.shape, INT8)}
-        self.constants: dict[str, IntArray] = {}
-        self.operators: list[Operator] = []
-        self.last = "input"
+    def __init__(self, name: str, shape: tuple[int, ...]) -> None:
+        self.name, self.net, self.last = name, nets.Net(shape, weights=False), "input"
 
     @property
     def shape_now(self) -> tuple[int, ...]:
-        return self.tensors[self.last].shape
+        return self.net.tensors[self.last].shape
 
-    def constant(self, name: str, shape: tuple[int, ...], dtype: DType) -> str:
-        self.tensors[name] = Tensor(name, shape, dtype)
-        self.constants[name] = np.broadcast_to(np.int64(0), shape)
-        return name
+    def __getattr__(self, kind: str) -> Callable[..., Chain]:
+        def added(*values: object, **options: object) -> Chain:
+            self.last = getattr(self.net, kind)(self.last, *values, **options)
+            return self
 
-    def add(self, kind: type[Operator], weights: tuple[int, ...] = (), **options: object) -> Chain:
-        name = f"{kind.__name__.lower()}{len(self.operators)}"
-        parameters: tuple[str, ...] = ()
-        if weights:
-            weight = self.constant(f"{name}.w", weights, INT8)
-            parameters = (weight, self.constant(f"{name}.b", weights[:1], INT32))
-        op = kind(name, (self.last,), name, parameters, **options)  # type: ignore[arg-type]
-        self.tensors[name] = Tensor(name, op.infer(self.tensors), INT8)
-        self.operators.append(op)
-        self.last = name
-        return self
+        return added
 
     def conv(
         self, channels: int, kernel: int, stride: int = 1, padding: int = 0, depthwise: bool = False
     ) -> Chain:
-        depth = self.shape_now[2]
-        shape = (channels, kernel, kernel, 1 if depthwise else depth)
-        return self.add(Conv2d, shape, stride=(stride, stride), padding=(padding,) * 4,
-                        groups=depth if depthwise else 1, requant=SCALE)  # fmt: skip
-
-    def maximum(self, kernel: int, stride: int) -> Chain:
-        return self.add(MaxPool2d, kernel=(kernel, kernel), stride=(stride, stride))
-
-    def average(self, kernel: int) -> Chain:
-        size = (kernel, kernel)
-        return self.add(AveragePool2d, kernel=size, stride=size, requant=Mean())
-
-    def dense(self, channels: int) -> Chain:
-        return self.add(Dense, (channels, *self.shape_now), requant=SCALE)
+        options = {"depthwise": depthwise, "padding": padding}
+        return self.__getattr__("conv")(channels, kernel, stride, **options)
 
     def graph(self, rng: np.random.Generator | None = None) -> Graph:
-        """With random constants if there is an ``rng``."""
-        values = self.constants
-        if rng:
-            bounds = {name: 127 if self.tensors[name].dtype.bits == 8 else 3000 for name in values}
-            values = {
-                name: rng.integers(-bounds[name], bounds[name] + 1, each.shape)
-                for name, each in values.items()
-            }
-        operators = tuple(self.operators)
-        return Graph(self.name, self.tensors, operators, values, "input", self.last)
+        """With random constants if there is an ``rng``, else with zeros that take no memory."""
+        graph = replace(self.net.graph(), name=self.name)
+        for name in graph.constants if rng else ():
+            most = 127 if graph.tensors[name].dtype.bits == 8 else 3000
+            values = rng.integers(-most, most + 1, graph.tensors[name].shape)  # type: ignore[union-attr]
+            graph.constants[name] = values
+        return graph
 
 
 def vgg16() -> Graph:
@@ -114,15 +75,7 @@ def alexnet() -> Graph:
 
 
 def mobilenet() -> Graph:
-    chain = Chain("mobilenet", (224, 224, 3)).conv(32, 3, 2, 1)
-    stages = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) * 5,
-              (1024, 2), (1024, 1))  # fmt: skip
-    for channels, stride in stages:
-        chain.conv(chain.shape_now[2], 3, stride, 1, depthwise=True)
-        chain.conv(channels, 1)
-    chain.average(7)
-    chain.dense(1000)
-    return chain.graph()
+    return replace(network("mobilenet_v1"), name="mobilenet")
 
 
 SECONDS = {"vgg16": 602.0, "alexnet": 20.0, "mobilenet": 6.3}
@@ -186,7 +139,7 @@ def random_chain(seed: int) -> Graph:
     if rng.random() < 0.6:
         rows, columns, _ = chain.shape_now
         if rows == columns > 1 and rng.random() < 0.3:
-            chain.average(rows)
+            chain.average()
         for _ in range(rng.integers(1, 3)):
             chain.dense(int(rng.integers(1, 40)))
     return chain.graph(rng)
