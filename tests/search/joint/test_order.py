@@ -9,8 +9,8 @@ from pipeline.search.joint.segment import peak as peak_of
 from pipeline.search.order import Order, least_peak
 from pipeline.search.view.rows import Units
 from tests.graphs import Net
-from tests.search import joint_exact
 from tests.search.joint.tiny import tiny
+from tests.search.optimality import row_order
 from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
 
@@ -18,13 +18,8 @@ from tests.tiers import quick
 @pytest.mark.parametrize("seed", quick(10, range(30), ci=8))
 def test_no_order_holds_less(seed: int) -> None:
     """Compare networks that are none of the 2 in 100 whose peak may be more than the least."""
-    found = joint_exact.compared(seed)
-    assert found is None or found.planned == found.least
-
-
-@pytest.mark.slow
-def test_a_thousand_networks(capsys: pytest.CaptureFixture[str]) -> None:
-    assert joint_exact.main(["1000"]) == 0, capsys.readouterr().out
+    found = row_order(seed)
+    assert found is None or found.share == 0
 
 
 def others(cuts: Cuts, effort: int = 1_000_000) -> tuple[Order, list[int]]:
