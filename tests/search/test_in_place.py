@@ -14,14 +14,14 @@ from pipeline.plan.fit import roomy
 from pipeline.search.chains.cells import Cells, Full, at
 from pipeline.search.chains.peeling import least, peeling, turned_after
 from pipeline.search.chains.slots import _room
-from pipeline.search.chains.traversals import columns, ordered, ranks, rows, single_transpose
+from pipeline.search.chains.traversals import ordered, ranks, rows, single_transpose
 from pipeline.search.chains.weaves import TINY, by_rows, tiny, woven
 from pipeline.search.view.pixels import Layer, PixelView
 from pipeline.search.view.whole import Span
 from pipeline.strategies.in_place import Herringbone
 from tests.graphs import Net
 from tests.search import in_place, staircases
-from tests.search.in_place import KINDS, drawn
+from tests.search.in_place import KINDS
 from tests.search.liveness import peak_nibbles
 from tests.strategies.chains import Chain, board
 from tests.strategies.peaks import arena_nibbles
@@ -38,22 +38,6 @@ def layer_of(chain: Chain) -> Layer:
     return Layer(chain.operators[0], chain.tensors)
 
 
-@pytest.mark.parametrize("kind", quick(2, PIXELS, ci=0))
-def test_no_order_is_better(kind: str) -> None:
-    better = 0
-    for number in range(3 if kind in PIXELS[:2] else 100):
-        chain, optimum = drawn(kind, number)
-        layer = layer_of(chain)
-        if layer.outputs.nibbles_per_element > layer.inputs.nibbles_per_element:
-            continue  # both halves of a byte have to be dead
-        order = ranks(*layer.outputs[:2], least(layer))
-        assert sorted(order.reshape(-1)) == list(range(layer.outputs.number))
-        found = peak_nibbles(layer, least(layer))
-        assert found == optimum, number
-        better += found < peak_nibbles(layer, rows(*layer.outputs[:2]))
-    assert better or kind in ("1x1", *PIXELS[:2])
-
-
 def test_parts_that_share_nothing_one_after_the_other() -> None:
     """Every second row and column: four images in one, of which one after the other is shorter."""
     chain = Chain((6, 6, 2)).conv("y", 3, 3, dilation=(2, 2))
@@ -61,14 +45,6 @@ def test_parts_that_share_nothing_one_after_the_other() -> None:
     order = np.argsort(ranks(*layer.outputs[:2], least(layer)), axis=None)
     parts = [(int(n) // 2 % 2, int(n) % 2) for n in order]
     assert parts == sorted(parts, key=parts.index) and len(set(parts)) == 4
-
-
-def test_wide_images_go_by_columns_and_long_ones_by_rows() -> None:
-    for height, width in ((5, 20), (20, 5)):
-        layer = layer_of(Chain((height, width, 4)).conv("y", 4, 3, padding=(1, 1, 1, 1)))
-        by = (rows if width < height else columns)(height, width)
-        peaks = [peak_nibbles(layer, order) for order in (by, least(layer))]
-        assert peaks[0] == peaks[1] < layer.inputs.total + (min(height, width) + 2) * 4
 
 
 @pytest.mark.parametrize("kind", PIXELS)

@@ -13,14 +13,12 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
-from pipeline.placement.blocks import Block, Interference, Profile, load
-from pipeline.placement.fit import NOWHERE, first_fit
+from pipeline.placement.blocks import Block, Profile, load
 from pipeline.placement.place import place
 from pipeline.placement.skyline import fill
 from pipeline.plan.cost import Cost, cost
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
-from pipeline.search.moves.whole import ordered
 from pipeline.search.order import least_peak
 from pipeline.search.view.whole import Task, View
 from pipeline.strategies.ordinary import Ordinary
@@ -152,13 +150,6 @@ def test_alignment_moves_addresses_not_the_peak() -> None:
     assert (found.pmu_bytes, found.arena_bytes) == (14, 15)
 
 
-def test_weights_in_sram_lie_above_the_arena() -> None:
-    graph = nets.fig1_block()
-    plan, found = proved(graph, replace(BOARD, weights_in="sram"))
-    lowest = min(b.extent[0] for b in plan.buffers if b.role == "constant")
-    assert lowest == 2 * found.arena_bytes and {b.memory for b in plan.buffers} == {"sram"}
-
-
 def random_view(seed: int, tasks: int, near: int = 4) -> View:
     """Tasks that read one to three of the ``near`` latest tensors; the last reads what is left."""
     rng = np.random.default_rng(seed)
@@ -244,19 +235,6 @@ def test_packings_are_as_small_as_exhaustive_search_finds(seed: int) -> None:
         assert addresses is None or apart(blocks, addresses)
 
 
-def test_where_first_fit_misses_the_bound_the_search_does_not() -> None:
-    """Large blocks first leave holes that no later one fills."""
-    missed = 0
-    for seed in range(200):
-        blocks = random_blocks(seed, 14)
-        by_size = sorted(range(len(blocks)), key=lambda n: -blocks[n].size)
-        addresses = first_fit(Interference(blocks), by_size, np.full(len(blocks), NOWHERE))
-        assert apart(blocks, addresses)
-        missed += max(a + b.size for a, b in zip(addresses, blocks, strict=True)) > load(blocks)
-        assert place(blocks, effort=1_000_000).cells == load(blocks)
-    assert missed > 20
-
-
 def test_alignment_is_kept_and_can_cost_more_than_the_bound() -> None:
     """Three sizes are odd or aligned to 2: 12 cells live at once do not fit into 12."""
     blocks = [block(2, 0, 0), block(1, 0, 1, 2), block(5, 1, 2, 2), block(6, 0, 1, 2)]
@@ -265,11 +243,3 @@ def test_alignment_is_kept_and_can_cost_more_than_the_bound() -> None:
     assert all(a % b.align == 0 for a, b in zip(found.addresses, blocks, strict=True))
     assert (found.cells, found.proved) == (13, True)
     assert load(blocks) == 12 and fill(blocks, 12, 1000)[::2] == (None, True)
-
-
-def test_extra_blocks_share_the_arena() -> None:
-    """Sums that live before the first task lie where tensors come later."""
-    view = View((4, 6), (Task((0,)),), (1,))
-    found = ordered(view, (1, 1), [block(5, 0, 0)])
-    assert (found.cells, found.order.bound, found.proved) == (10, 10, True)
-    assert ordered(view, (1, 1), [block(8, 0, 0)]).cells == 12

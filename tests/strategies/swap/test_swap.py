@@ -33,7 +33,6 @@ from pipeline.search.swap.search import (
     maps_stay_bytes,
     weights_stay_bytes,
 )
-from pipeline.search.swap.tiling import tiling
 from pipeline.search.view.tiles import layers, staying, timed
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
@@ -42,7 +41,7 @@ from pipeline.timing.simulate import simulate
 from pipeline.timing.summary import summarized
 from pipeline.timing.trade import trade
 from tests.report.pages import write
-from tests.strategies.swap.nets import Chain, alexnet, best_plan, board, checked, random_chain
+from tests.strategies.swap.nets import Chain, best_plan, board, checked, random_chain
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
 from tests.timing.test_simulate import slow
@@ -120,17 +119,6 @@ def test_frames_follow_the_objective(scheduler: Any) -> None:
             frames=frames,  # type: ignore[arg-type]
         )
         assert strategy.plan(GRAPH, with_card()).frames == found
-
-
-def test_counts_are_those_of_the_rule() -> None:
-    """Each input tile has its own read and write; pooling computes once an input tile, others once
-    a weight tile."""
-    plan = Swap(buffer_bytes=16384, scheduler="swapnn").plan(alexnet(), with_card())
-    found = [tiling(layer, 16384) for layer in layers(alexnet())]
-    pooled = sum(each.inputs for each in found if not each.weights)
-    tiles = sum(each.inputs for each in found)
-    counts = [int(dict(plan.notes)[key]) for key in ("io_tasks", "compute_tasks")]
-    assert counts == [7229, 7229 - 2 * tiles + pooled]
 
 
 # --- what does not fit
