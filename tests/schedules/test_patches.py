@@ -7,7 +7,6 @@ from random import Random
 import numpy as np
 import pytest
 
-from pipeline.codegen import generate
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.cost import intervals
@@ -19,10 +18,9 @@ from pipeline.schedules.rows import InputRows, Rows
 from pipeline.search.joint.segment import on_demand
 from pipeline.search.moves.patches import stretches
 from pipeline.search.view.rows import Units
-from tests.codegen.int8.support import Native, frames, host
-from tests.comparing import equal
+from tests.codegen.int8.support import host
 from tests.graphs import Net, random_graph
-from tests.strategies.proving import exact
+from tests.strategies.proving import as_c, exact
 from tests.strategies.test_ordinary import BOARD
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
@@ -77,9 +75,7 @@ def test_random_networks_run_exactly(seed: int, tmp_path: Path) -> None:
     plan = planned(graph, runs, hardware, streamed)
     report = exact(plan, graph).report
     assert report.macs_executed <= graph.macs + sum(run.again for run in runs)
-    native = Native(tmp_path, graph, plan, files=generate(graph, plan, hardware, {}))
-    given = frames(graph, 3, seed)
-    equal(native(given), graph.outputs(given))
+    as_c(tmp_path, graph, plan, hardware, seed)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 9), (1, 4), (2, 3), (8, 9)])

@@ -6,6 +6,8 @@ Shares nothing with the strategies; sizes are in bytes, all tensors int8.
 from collections.abc import Iterator
 from itertools import count, product
 
+from ortools.sat.python import cp_model
+
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.add import Add
@@ -75,32 +77,18 @@ def peak(blocks: list[Life]) -> int:
 
 
 def fits(blocks: list[Life], limit: int) -> bool:
-    """Try every address of every block within ``limit`` bytes, always of the block that has the
-    fewest left."""
-
-    def put(free: dict[int, list[int]]) -> bool:
-        if not free:
-            return True
-        chosen = min(free, key=lambda n: len(free[n]))
-        size, first, last = blocks[chosen]
-        for address in free[chosen]:
-            rest = {
-                n: [
-                    at
-                    for at in free[n]
-                    if last < blocks[n][1]
-                    or blocks[n][2] < first
-                    or at + blocks[n][0] <= address
-                    or address + size <= at
-                ]
-                for n in free
-                if n != chosen
-            }
-            if put(rest):
-                return True
-        return False
-
-    return put({n: list(range(limit - size + 1)) for n, (size, _, _) in enumerate(blocks)})
+    """Check by OR-tools whether there are addresses within ``limit`` bytes."""
+    model = cp_model.CpModel()
+    lives, places = list[cp_model.IntervalVar](), list[cp_model.IntervalVar]()
+    for size, first, last in blocks:
+        address = model.new_int_var(0, max(0, limit), "")
+        model.add(address + size <= limit)
+        places.append(model.new_fixed_size_interval_var(address, size, ""))
+        lives.append(model.new_fixed_size_interval_var(first, last + 1 - first, ""))
+    model.add_no_overlap_2d(lives, places)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    return solver.solve(model) == cp_model.OPTIMAL
 
 
 def optimum(graph: Graph, keep_input: bool = False) -> tuple[int, int]:

@@ -31,14 +31,14 @@ from pipeline.strategies.in_place import Herringbone, Replace
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
-from tests.codegen.int8.support import Native, frames, host
+from tests.codegen.int8.support import Native, host
 from tests.comparing import equal
 from tests.graphs import Net, random_graph
 from tests.importers import tflite_reference
 from tests.importers.test_tflite import MLPERF_TINY
 from tests.public_models import LACKING, MODELS, needs_models
 from tests.strategies import bench_joint, nets
-from tests.strategies.proving import exact
+from tests.strategies.proving import as_c, exact
 from tests.strategies.test_ordinary import BOARD
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
@@ -66,12 +66,6 @@ def computed(number: int) -> list[Compute]:
     """Steps of a random network's rows."""
     plan, _ = proved(random_graph(number))
     return [step for step in statements(plan) if isinstance(step, Compute)]
-
-
-def as_c(folder: Path, graph: Graph, plan: Plan, board: Hardware, seed: int) -> None:
-    native = Native(folder, graph, plan, files=generate(graph, plan, board, {}))
-    given = frames(graph, 3, seed)
-    equal(native(given), graph.outputs(given))
 
 
 TABLE: list[tuple[str, Callable[[], Graph], bool]] = [
