@@ -38,10 +38,13 @@ Hits = dict[str, Counter[int]]
 
 
 class Marked(jinja2.ext.Extension):
-    """Ends each line of C with a comment that says where it is from."""
+    """Ends each line of C, not of assembly, with a comment that says where it is from."""
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
-        place = Path(filename or "").relative_to(ROOT).as_posix()
+        path = Path(filename or "")
+        if path.parent == FIRMWARE / "kernels" / "avr":
+            return source
+        place = path.relative_to(ROOT).as_posix()
         lines, inside = [], ""
         for number, line in enumerate(source.split("\n"), 1):
             opened = inside

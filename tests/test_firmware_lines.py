@@ -29,7 +29,11 @@ int main(void) {
 
 def test_lines_of_a_template(tmp_path: Path) -> None:
     environment = jinja2.Environment(trim_blocks=True, extensions=[Marked])
-    marked = Marked(environment).preprocess(TEMPLATE, None, str(ROOT / "firmware" / "x.c.j2"))
+    marked, assembly = (
+        Marked(environment).preprocess(TEMPLATE, None, str(ROOT / "firmware" / name))
+        for name in ("x.c.j2", "kernels/avr/x.c.j2")
+    )
+    assert assembly == TEMPLATE
     plain = jinja2.Environment(trim_blocks=True)
     (tmp_path / "x.c").write_text(plain.from_string(marked).render())
     assert "#define TWICE(x) (2 * (x))\n" in marked and "   code; */\n" in marked
