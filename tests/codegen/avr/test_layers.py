@@ -16,9 +16,8 @@ from pipeline.hardware import LARGEST_ON_AVR, LPM_BYTES, Hardware
 from pipeline.kernels import Form, choose
 from pipeline.kernels.int8 import word
 from pipeline.kernels.lacks import lacks
-from pipeline.plan.forms import forms
 from pipeline.plan.vocabulary import Compute, Plan, Track
-from pipeline.strategies.in_place import Herringbone, InPlace
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, elf
@@ -27,9 +26,6 @@ from tests.codegen.int8.support import apart
 from tests.codegen.int8.test_plans import chain
 from tests.codegen.support import checked, on_board, write
 from tests.graphs import Net
-from tests.strategies.chains import IN_PLACE
-from tests.strategies.peaks import pmu_nibbles
-from tests.strategies.test_chains import residual
 from tests.targets.conftest import load_hardware, needs_avr
 from tests.targets.cortex_m import built, generated
 from tests.tiers import quick
@@ -263,15 +259,3 @@ CASES: dict[str, Callable[[], tuple[Graph, Plan]]] = {
 @pytest.mark.parametrize("name", quick(3, CASES))
 def test_portable_kernels(name: str, tmp_path: Path) -> None:
     check_portable(*CASES[name](), tmp_path)
-
-
-@needs_avr
-@pytest.mark.ci
-@pytest.mark.parametrize("strategy", quick(1, IN_PLACE[::-1], ci=0))
-def test_portable_branches_in_place(strategy: type[InPlace], tmp_path: Path) -> None:
-    """A residual block pixel by pixel, beside whose input 2w + 4 pixels are held."""
-    graph = residual(6, 5, 3)
-    plan = strategy().plan(graph, UNO)
-    assert pmu_nibbles(plan) <= 2 * 3 * (30 + 2 * 5 + 4)
-    assert all(form.steps > 1 for form in forms(plan).values())
-    check_portable(graph, plan, tmp_path)

@@ -120,12 +120,6 @@ def test_sums_are_kept_between_tiles_and_go_around_their_windows() -> None:
         assert any(Part.of(piece, plan.buffer[piece.buffer]).around[-1] for piece in sums)
 
 
-def test_the_same_as_the_interpreter_row_by_row(tmp_path: Path) -> None:
-    graph = network(np.random.default_rng(0))
-    plan = row_by_row(graph)
-    checked(tmp_path, graph, plan, files=sources(graph, plan), interpreted=True)
-
-
 def without_waits(steps: tuple[Step, ...], number: int) -> tuple[Step, ...]:
     """``steps`` whose wait number ``number`` is left out, in all turns of its loop."""
     found, seen = list[Step](), 0

@@ -1,7 +1,6 @@
 """Generated C of 4-bit chains, with counters, steps and sums at the ends of their C types; and
 plans that are right, or look right, but that generated code would get wrong: one clear line."""
 
-import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -34,33 +33,6 @@ from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.support import WARNINGS, Native, agrees, uno
 from tests.strategies.chains import Chain, mnist
 from tests.tiers import quick
-
-
-def test_orders_and_addresses_come_from_the_plan_alone() -> None:
-    """The strategy's name has no influence; generated twice is the same."""
-    graph = mnist().graph()
-    plan = Herringbone("slots").plan(graph, uno())
-    renamed = replace(plan, strategy="anything")
-    files = generate(graph, plan, uno(), {"graph": graph.hash})
-    assert files == generate(graph, renamed, uno(), {"graph": graph.hash})
-    assert graph.hash in files["model.h"] and "#error" in files["model.h"]
-    assert "#define NN_WEIGHT_BYTES 1513" in files["model.h"]
-    arena = int(re.search(r"NN_ARENA_BYTES (\d+)", files["model.h"])[1])  # type: ignore[index]
-    assert arena <= 435
-    assert "int16_t nn_output_t" in files["model.h"]
-
-
-@pytest.mark.ci
-def test_all_constant_tables_are_in_flash() -> None:
-    """On AVR a const array without PROGMEM would take RAM."""
-    graph = mnist().graph()
-    for weights_in, strategy in (("sram", Herringbone()), ("flash", Herringbone("contiguous"))):
-        hardware = uno(weights_in)
-        source = generate(graph, strategy.plan(graph, hardware), hardware, {})["model.c"]
-        tables = re.findall(r"^static const .*\[.*\].*=", source, re.MULTILINE)
-        assert tables and all("NN_FLASH" in line for line in tables)
-        kept = len(re.findall(r"^static uint8_t nn_\w+_window_weights", source, re.MULTILINE))
-        assert kept == (4 if weights_in == "sram" else 0)
 
 
 def pooled() -> Chain:

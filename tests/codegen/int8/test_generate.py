@@ -14,7 +14,6 @@ from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Memory
-from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import (
     Affine,
     Buffer,
@@ -49,29 +48,9 @@ def test_what_a_step_computes_chooses_the_kernels() -> None:
         generate(graph, plan, replace(host(), core="z80"), {})
 
 
-def test_orders_and_addresses_come_from_the_plan_alone() -> None:
-    graph = network()
-    plan = apart(graph)
-    one = generate(graph, plan, host(), {})
-    assert one == generate(graph, replace(plan, strategy="anything"), host(), {})
-    assert one["model.c"] != generate(graph, Ordinary().plan(graph, host()), host(), {})["model.c"]
-    assert "#define NN_INPUT_KEPT 1" in one["model.h"] and "The input is kept" in one["model.h"]
-
-
-def test_header_states_memory_quantization_and_provenance(tmp_path: Path) -> None:
+def test_a_board_that_is_too_small_is_said_by_the_compiler(tmp_path: Path) -> None:
     graph = network()
     plan = Ordinary().plan(graph, host())
-    header = generate(graph, plan, host(), {"graph": graph.hash})["model.h"]
-    image = graph.tensors["image"]
-    assert graph.hash in header and "#error" in header
-    for name, value in (
-        ("SHAPE", "8, 8, 3"), ("SCALE", image.scale[0]), ("ZERO", f"({image.zero_point})"),
-        ("KEPT", 0),
-    ):  # fmt: skip
-        assert f"#define NN_INPUT_{name} {value}\n" in header
-    assert f"#define NN_MACS {graph.macs}\n" in header and "The input is not kept" in header
-    assert "typedef int8_t nn_output_t;" in header
-    assert f"NN_ARENA_BYTES {8 * 8 * 3 + 4 * 4 * 4}\n" in header
     write(tmp_path, generate(graph, plan, host(255), {}))
     command = ["cc", "-std=gnu99", "-c", "model.c"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -246,18 +225,3 @@ def test_a_loop_that_chooses_a_copy_stays_one() -> None:
     text = generate(graph, stepped(several, Loop("n", 2, (turning,)), *rest), host(), {})["model.c"]
     base = plan.buffer["conv0"].map.base // 2  # type: ignore[union-attr]
     assert f"(int8_t *)&nn_arena[2048 * n + {base}])" in text
-
-
-def test_a_slice_lies_in_the_copy_that_it_names(tmp_path: Path) -> None:
-    graph, plan = small()
-    stride = 1 << 12
-    several = changed(plan, "conv0", copies=3, copy_stride=stride)
-    first, second = several.tracks[0].steps
-    written = replace(first, out=replace(first.out, copy=4))
-    read = replace(second, ins=(replace(second.ins[0], copy=1), *second.ins[1:]))
-    moved = stepped(several, written, read)
-    verify(moved, graph)
-    native = Native(tmp_path, graph, moved)
-    assert agrees(native)
-    base = plan.buffer["conv0"].map.base  # type: ignore[union-attr]
-    assert f"nn_arena[{(base + stride) // 2}]" in native.files["model.c"]

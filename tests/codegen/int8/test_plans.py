@@ -16,18 +16,15 @@ from pipeline.graph.graph import Graph
 from pipeline.plan.calibrate import calibrated
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Clear, Compute, Finish, Move, Plan, Table, Track, packed, whole
+from pipeline.plan.vocabulary import Clear, Compute, Finish, Plan, Table
 from pipeline.strategies.base import LAYOUTS, Layout, Strategy
 from pipeline.strategies.in_place import Herringbone, Replace, SingleTranspose
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
-from pipeline.strategies.patch import Patch
 from tests.codegen.int8.loops import KINDS, Kind, looped, scattered
 from tests.codegen.int8.support import PLANS, Hand, apart
-from tests.codegen.support import Native, agrees, by_tier, checked, frames, host
+from tests.codegen.support import by_tier, checked, frames, host
 from tests.graphs import Net, random_graph
-from tests.plan.fixtures import channel_partial, rows_anywhere
-from tests.strategies.nets import fig1_block
 from tests.tiers import quick
 
 
@@ -52,11 +49,6 @@ def test_an_operand_that_is_added_in_parts_is_refused() -> None:
     verify(plan, net.graph())
     with pytest.raises(ThimbleError, match="add0: code for this core adds an operand's box whole"):
         generate(net.graph(), plan, host(), {})
-
-
-def test_the_vocabularys_own_channel_loop(tmp_path: Path) -> None:
-    plan, graph = channel_partial(np.random.default_rng(0))
-    checked(tmp_path, graph, plan)
 
 
 def source(name: str) -> str:
@@ -119,13 +111,6 @@ def test_random_networks(plan_of: Callable[[int], Plan], seeds: range, tmp_path:
         if plan_of in (partial, rounded):
             expected = np.stack([interpret(plan, graph, frame).output for frame in given])
         checked(tmp_path / f"{seed}", graph, plan, given=given, expected=expected, interpreted=True)
-
-
-@pytest.mark.parametrize("seed", quick(1, [0, 2, 3, 4, 5, None], ci=1))
-def test_patches(seed: int | None, tmp_path: Path) -> None:
-    """As ``strategy=patch`` plans them: rings in rows and columns, outputs that go round them."""
-    graph = fig1_block() if seed is None else random_graph(seed)
-    checked(tmp_path, graph, Patch(rows=2, columns=2).plan(graph, host()))
 
 
 def check_scattered(kind: Kind, seed: int, loops: bool, folder: Path) -> str:
@@ -243,19 +228,6 @@ def test_peels_of_one_operator_share_its_functions() -> None:
     calls = [line for line in text.splitlines() if line.startswith("    nn_conv")]
     assert len(functions) < 10 < len(calls)
     assert "nn_permute_" in text and "nn_orders[" in text
-
-
-def test_rows_anywhere_then_side_by_side(tmp_path: Path) -> None:
-    """Who reads the result wants it in one piece: the plan moves it there, or else the program."""
-    plan, graph = rows_anywhere(np.random.default_rng(0))
-    assert agrees(Native(tmp_path / "torn", graph, plan))
-    rows = plan.buffer["y"]
-    ready = replace(rows, name="ready", map=packed(rows.shape, 8, 2))
-    steps = (*plan.tracks[0].steps, Move(whole(rows), whole(ready)))
-    moved = replace(
-        plan, buffers=(*plan.buffers, ready), tracks=(Track("cpu", steps),), output="ready"
-    )
-    assert "nn_permute_" in checked(tmp_path, graph, moved).files["model.c"]
 
 
 def shifted(kind: str, forward: bool) -> tuple[Graph, Plan]:
