@@ -13,6 +13,7 @@ from pipeline.plan import serialize
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.proof import proved
+from pipeline.quantize.errors import worst
 from pipeline.quantize.samples import test_frames
 from pipeline.report import page
 from pipeline.report.images import predictions
@@ -62,5 +63,6 @@ def main(cfg: Config) -> None:
     page.write(
         file, graph, plan, hardware, costs, schedule,
         metrics=found, provenance=origin, passes=passes, predictions=predicted,
+        quantized=worst(Path("quantization.csv").read_text()),
     )  # fmt: skip
     write_json(Path("metrics.json"), found)

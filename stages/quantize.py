@@ -1,6 +1,6 @@
 """Stage quantize: pruned.npz, or the user's file -> graph.json, graph.npz, passes.json, what
-each lossless pass left of it, and float_labels.npz, what the float network says of the test
-images."""
+each lossless pass left of it, quantization.csv, the error of each tensor, and float_labels.npz,
+what the float network says of the test images."""
 
 from contextlib import nullcontext
 from dataclasses import replace
@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import config, passes
-from pipeline.artifacts import Arrays, read_npz, write_json, write_npz
+from pipeline.artifacts import Arrays, read_npz, write_json, write_npz, write_text
 from pipeline.datasets.dataset import seen
 from pipeline.errors import reading
 from pipeline.frames import check
 from pipeline.graph.graph import Graph
 from pipeline.importers.base import Imported
+from pipeline.quantize.errors import to_csv
 from pipeline.sliding import Windows
 from stages._main import Config, stage
 
 
-def quantized(cfg: Config, model: Any, weights: Arrays, data: Arrays) -> tuple[Graph, Any]:
-    """The graph, and a function of test images that gives the float network's labels: None where
-    the user's file holds integers. Then PyTorch, whose import takes a second, is not needed."""
+def quantized(cfg: Config, model: Any, weights: Arrays, data: Arrays) -> tuple[Graph, Any, Any]:
+    """The graph, how it was made, and the float network before it: None where the user's file holds
+    integers. Then PyTorch, whose import takes a second, is not needed."""
     before = model
     if isinstance(model, Imported):
         before = model.float_graph()
@@ -29,13 +30,13 @@ def quantized(cfg: Config, model: Any, weights: Arrays, data: Arrays) -> tuple[G
 
         before = replace(stored.from_arrays(weights), name=cfg["model"]["name"])
     if before is None:
-        return model.graph(), None
+        return model.graph(), None, None
     method, seen_data = config.instantiate(cfg["quantize"]), seen(data)
     if before is model:
         graph = method.graph(cfg["model"]["name"], model, weights, seen_data)
     else:
         graph = method.from_float(before, seen_data)
-    return graph, lambda images, macs: method.float_labels(before, weights, images, macs)
+    return graph, method, before
 
 
 @stage
@@ -44,14 +45,18 @@ def main(cfg: Config) -> None:
     users = isinstance(model, Imported)
     weights = {} if users else read_npz(Path("pruned.npz"))
     with reading() if users else nullcontext():
-        made, float_labels = quantized(cfg, model, weights, data)
+        made, method, before = quantized(cfg, model, weights, data)
     check(made, data)  # a pass may give the input another shape
     sizes = []
     for name, graph in passes.one_by_one(made, cfg["passes"]):
         sizes.append({"pass": name, **passes.size(graph)})
     write_json(Path("passes.json"), sizes)
     Windows(**cfg["sliding"]).graph(graph).save(Path())
-    images, found = data["test_images"], {}
-    if float_labels and len(images) and "random_weights" not in weights:
-        found["labels"] = float_labels(images, graph.macs)
+    images, found, rows = data["test_images"], {}, ""
+    if method and "random_weights" not in weights:
+        if len(images):
+            found["labels"] = method.float_labels(before, weights, images, graph.macs)
+        if len(data["train_images"]):
+            rows = to_csv(method.errors(before, weights, made, data))
+    write_text(Path("quantization.csv"), rows)
     write_npz(Path("float_labels.npz"), found)

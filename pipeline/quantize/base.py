@@ -12,6 +12,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.models.network import Model
+from pipeline.quantize.errors import Row
 
 
 class Quantizer(ABC):
@@ -34,6 +35,13 @@ class Quantizer(ABC):
         raise ThimbleError(
             f"{network.name}: this quantization takes the project's own networks; use quantize=int8"
         )
+
+    def errors(
+        self, network: Model | FloatGraph, weights: Arrays, graph: Graph, data: Arrays
+    ) -> list[Row]:
+        """The error of each tensor of ``graph``, made of ``network``, on training images of
+        ``data``; none where this format has no float network before it."""
+        return []
 
     def float_labels(
         self,

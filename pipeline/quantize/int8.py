@@ -26,6 +26,7 @@ from pipeline.importers.quantizations import quantizations
 from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, loaded
 from pipeline.quantize.base import Quantizer
+from pipeline.quantize.errors import Row, errors
 from pipeline.quantize.int8_bias import corrected
 from pipeline.quantize.int8_ranges import OBSERVERS, calibrated
 from pipeline.quantize.labels import labels
@@ -37,6 +38,10 @@ BATCH_ELEMENTS = 1 << 20
 
 MOST_VALUES = 1 << 20
 """Values of all random pictures together: where there are no data, accuracy is not the question."""
+
+
+COMPARED_MACS, MOST_COMPARED = 1_000_000_000, 16
+"""Work, and most images, for the error of each tensor; at least one image."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +74,7 @@ class Int8(Quantizer):
             )
 
     def graph(self, name: str, model: Model, weights: Arrays, data: Arrays | None = None) -> Graph:
-        network = loaded(model.build(), weights)
-        floats = exported(name, network, model.example())
-        return self.from_float(replace(floats, limits=model.takes), data)
+        return self.from_float(_floats(name, model, weights), data)
 
     def from_float(self, network: FloatGraph, data: Arrays | None = None) -> Graph:
         if not network.given:
@@ -81,6 +84,18 @@ class Int8(Quantizer):
         if known.keys() < graph.shapes.keys():
             known = {**self.observed(graph, self.frames(graph, data), known[graph.input]), **known}
         return lower(graph, known)
+
+    def errors(
+        self, network: Model | FloatGraph, weights: Arrays, graph: Graph, data: Arrays
+    ) -> list[Row]:
+        if not isinstance(network, FloatGraph):
+            network = _floats(graph.name, network, weights)
+        plain = simplified(network)
+        plain = without_idle(plain) if network.given else absorbed(plain)[0]
+        count = max(1, min(MOST_COMPARED, COMPARED_MACS // max(1, graph.macs)))
+        frames = replace(self, images=count).frames(plain, data).astype(np.int64) - 128
+        with self.threaded():
+            return errors(plain, graph, (frame[None] for frame in frames))
 
     def float_labels(
         self,
@@ -138,6 +153,11 @@ class Int8(Quantizer):
             found = pictures(count, (image[0], image[1], image[2]), self.seed)
         chosen = np.unique(np.linspace(0, len(found) - 1, self.images).astype(np.int64))
         return as_input(np.asarray(found[chosen], np.uint8), graph)
+
+
+def _floats(name: str, model: Model, weights: Arrays) -> FloatGraph:
+    floats = exported(name, loaded(model.build(), weights), model.example())
+    return replace(floats, limits=model.takes)
 
 
 def batches(frames: npt.NDArray[np.uint8], entry: Affine) -> Iterator[torch.Tensor]:

@@ -49,6 +49,7 @@ def write(
     provenance: Mapping[str, str] | None = None,
     passes: Sequence[Mapping[str, Any]] = (),
     predictions: Predictions | None = None,
+    quantized: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Returns what its memory map shows (``memory_map.picture``).
 
@@ -58,6 +59,7 @@ def write(
         provenance: name -> value: hashes, versions, the config's choices.
         passes: the content of passes.json.
         predictions: what it says of the test images.
+        quantized: the layers that lose most by it, a line each.
     """
     ran = metrics or {}
     names = [op.name for op in graph.operators]
@@ -95,6 +97,7 @@ def write(
             lower=peak.lower(plan, graph, cost),
             layers=layers,
             predictions=predictions,
+            quantized=quantized,
             others=besides,
             others_most=max(cost.pmu_bytes, *(row.get("pmu_bytes", 0.0) for row in besides), 1.0),
             savings=savings(passes),

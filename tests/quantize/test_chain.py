@@ -78,6 +78,7 @@ def test_files_are_those_of_the_contract_and_byte_stable(
         "pruning.json",
         "graph.json",
         "graph.npz",
+        "quantization.csv",
         "float_labels.npz",
         "passes.json",
     }
