@@ -239,7 +239,7 @@ class Hardware:
         alignment_bytes: every activation's address is a multiple of this.
         cpu: the core's own name, for the compiler and the simulator, where ``core`` names a family.
         kernels: ``fast``, the core's own where it has some; ``portable`` ones are slower, and take
-            less flash.
+            less flash; ``small``: those that take the least.
         regions: memories behind ``sram_bytes`` and ``flash_bytes``: name, start, bytes, kind, …
         flash_timing: where a modelled latency counts the flash's waits.
         simulator: ``simavr``, ``qemu``, or ``native`` for this computer.
@@ -273,7 +273,7 @@ class Hardware:
     wait_bytes: int = 0
     alignment_bytes: int = 1
     cpu: str = ""
-    kernels: Literal["fast", "portable"] = "fast"
+    kernels: Literal["fast", "portable", "small"] = "fast"
     regions: tuple[MemoryRegion, ...] = field(default=())
     flash_timing: FlashTiming = field(default_factory=FlashTiming)
     activations_in: Literal["sram", "sdram"] = "sram"

@@ -224,7 +224,7 @@ def _judged(
             )  # fmt: skip
     if size.flash_bytes > size.flash_limit_bytes:
         parts = {**size.flash_objects, **size.functions}
-        smaller = "hardware.kernels=portable, " if hardware.kernels == "fast" else ""
+        smaller = "hardware.kernels=small, " if hardware.kernels == "fast" else ""
         return toolchain.infeasible(
             size, "flash", size.flash_bytes, size.flash_limit_bytes,
             max(parts, key=lambda name: parts[name], default="the program"),

@@ -219,7 +219,7 @@ def test_too_little_flash_does_not_fit(tmp_path: Path) -> None:
     )  # fmt: skip
     assert size.status == "infeasible" and size.resource == "flash"
     assert size.where == "nn_table" and size.needed_bytes > 5000
-    assert "hardware.kernels=portable" in size.advice
+    assert "hardware.kernels=small" in size.advice
 
 
 @needs_arm

@@ -208,10 +208,10 @@ class Assembly:
 
     @property
     def ends_by_call(self) -> bool:
-        """Check whether all lanes end in one piece of code, for 7 cycles more a result. Weights
-        that lie in flash as data are many, so that flash is what the network has least of."""
-        flash = self.kernel.constants_in_flash and not self.kernel.wide
-        return self.mac and flash and not self.code
+        """Check whether all lanes end in one piece of code. Weights that lie in flash as data are
+        many, so that flash is what the network has least of."""
+        short = self.kernel.one_ending or self.kernel.constants_in_flash
+        return self.mac and short and not (self.code or self.kernel.wide)
 
     @property
     def ends_in_place(self) -> bool:

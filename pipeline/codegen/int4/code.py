@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from pipeline.codegen.int4.avr import Assembly
-from pipeline.codegen.int4.kernel import RUNS, WindowKernel
+from pipeline.codegen.int4.kernel import SIZES, WindowKernel
 from pipeline.codegen.int4.views import ROW
 from pipeline.codegen.int4.window import assemblies, code, in_assembly
 from pipeline.codegen.int4.windows import Windows
@@ -74,11 +74,13 @@ def _choose(windows: Windows) -> None:
     are C otherwise, then to windows whose code has no loop at all, those of least code first. All
     calls have to be known."""
     kernels, sizes, left = list(windows.kernels.values()), list[int](), 0
-    for most in RUNS:
+    small = windows.hardware.kernels == "small"
+    room = 0 if small else windows.hardware.flash_bytes - rest_bytes(windows)
+    for most, one in SIZES:
         for kernel in kernels:
-            kernel.most_taps = most
+            kernel.most_taps, kernel.one_ending = most, one
         sizes = [kernel_bytes(kernel, windows) for kernel in kernels]
-        left = windows.hardware.flash_bytes - rest_bytes(windows) - sum(sizes)
+        left = room - sum(sizes)
         if left >= 0:
             break
     for n, kernel in enumerate(kernels):

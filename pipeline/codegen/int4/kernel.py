@@ -18,8 +18,9 @@ from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import IntArray, Tensor
 
-RUNS = (8, 4, 2)
-"""Taps that a run of a deep window may have at most, in code that is a loop over its runs."""
+SIZES = ((8, False), (4, False), (2, False), (2, True))
+"""Taps that a run of a deep window may have at most, in code that is a loop over its runs, and
+whether its lanes have one ending: the largest code first."""
 
 
 @dataclass(frozen=True)
@@ -116,9 +117,10 @@ class WindowKernel:
             channels; the results of a part go to bytes that the caller has.
         first: the channel of the input that a part which has no weights begins with.
         values: see ``kernels.int4.values``; ``suits``: there is assembly for such windows.
-        most_taps: of ``RUNS``.
+        most_taps: of ``SIZES``.
         written_out: the assembly has the code of each run, not a loop over them.
         parted: it is assembly in parts where C takes less code.
+        one_ending: all lanes end in one piece of code, for 7 cycles more a result.
     """
 
     names: Names
@@ -138,9 +140,10 @@ class WindowKernel:
     in_rows: bool = True
     of: int = 0
     first: int = 0
-    most_taps: int = RUNS[0]
+    most_taps: int = SIZES[0][0]
     written_out: bool = False
     parted: bool = False
+    one_ending: bool = False
 
     def __post_init__(self) -> None:
         window = self.window

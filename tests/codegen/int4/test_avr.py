@@ -329,6 +329,19 @@ def test_programs_are_no_larger_than_estimated(
     assert estimated < 1.1 * size.flash_bytes
 
 
+def test_small_kernels_halve_the_program(tmp_path: Path) -> None:
+    graph, measured = mnist().graph(), []
+    for kernels in ("fast", "small"):
+        hardware = load_hardware(kernels=kernels)
+        plan = SLOTS.plan(graph, hardware)
+        folder = tmp_path / kernels
+        folder.mkdir()
+        size, runs = on_board(folder, graph, hardware, plan, frames(graph, 2))
+        measured.append((size.flash_bytes, runs.latency_cycles.mean()))
+    (fast_bytes, fast), (small_bytes, small) = measured
+    assert small_bytes <= min(14_000, 0.6 * fast_bytes) and small <= 1.15 * fast
+
+
 def test_two_kernels_share_weights_that_only_one_reads(tmp_path: Path) -> None:
     """The first three pixels by weights as code; the last one from another view, by the array."""
     graph = Chain((6, 3, 2)).conv("a", 4).dense("d", 2).graph()
