@@ -1,7 +1,7 @@
-"""Ordinary execution of any graph: against brute force, and against published peaks to the byte;
-and on abstract tasks the order with the least peak, and addresses: proofs, bounds and budgets."""
+"""Ordinary execution of any graph against brute force; and on abstract tasks the order with the
+least peak, and addresses: proofs, bounds and budgets. Published peaks are in tests/models."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
@@ -22,7 +22,6 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.search.order import least_peak
 from pipeline.search.view.whole import Task, View
 from pipeline.strategies.ordinary import Ordinary
-from tests.strategies import nets
 from tests.strategies.brute import fits, optimum
 from tests.strategies.chains import board
 from tests.strategies.nets import Net, grown
@@ -92,33 +91,6 @@ def test_an_input_that_is_kept_costs_no_more_than_it_must() -> None:
 def test_an_input_that_streams_in_cannot_be_kept() -> None:
     with pytest.raises(ThimbleError, match=r"preserve_input.*hardware\.streams_input=false"):
         Ordinary(preserve_input=True).plan(random_graph(0), replace(BOARD, streams_input=True))
-
-
-PUBLISHED: dict[str, tuple[Callable[[], Graph], int]] = {
-    "pex figure 1": (nets.fig1_block, 52_728),
-    "mobilenet_v2 224": (lambda: nets.mobilenet_v2(224), 1_505_280),
-    "mobilenet_v2 vww": (lambda: nets.mobilenet_v2(80, 2), 192_000),
-    "res15": (nets.res15, 66_150),
-    "micronet_kws_l": (nets.micronet_kws_l, 169_740),
-    "ds_cnn_s": (lambda: nets.ds_cnn((64,) * 5), 16_000),
-    "efficientnet_b0 160": (nets.efficientnet_b0, 768_000),
-    "resnet8": (nets.resnet8, 49_152),
-    "mobilenet_v1 vww": (nets.mobilenet_v1_vww, 55_296),
-    "autoencoder": (nets.autoencoder, 768),
-}
-"""int8 bytes: Pex's tables, MLPerf Tiny."""
-FEW = ("pex figure 1", "res15", "ds_cnn_s", "resnet8", "autoencoder")
-
-
-@pytest.mark.parametrize("name", quick(FEW, PUBLISHED))
-def test_published_peaks(name: str) -> None:
-    make, peak = PUBLISHED[name]
-    graph = make()
-    plan = ORDINARY.plan(graph, BOARD)
-    found = cost(plan, graph, BOARD)
-    assert dict(plan.notes) == {"order_proved": True, "arena_proved": True}
-    assert (found.pmu_bytes, found.arena_bytes, found.over_bound_bytes) == (peak, peak, 0)
-    assert found.macs_executed == graph.macs
 
 
 def test_only_what_is_as_large_is_overwritten() -> None:
