@@ -1,7 +1,6 @@
 """Rows on demand: right on random networks, and as small as is known."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,15 +10,13 @@ from pipeline.hardware import Hardware
 from pipeline.kernels import Form, named
 from pipeline.plan.cost import timeline
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Compute, Plan, Rows
+from pipeline.plan.vocabulary import Compute, Rows
 from pipeline.plan.well_formed import statements
 from pipeline.schedules import rows
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Laid, lay, needed
 from pipeline.search.layouts import in_blocks
-from tests.codegen.cortex_m.support import core, twin
-from tests.codegen.int8.support import frames
-from tests.comparing import equal
+from tests.codegen.cortex_m.support import core
 from tests.graphs import Net, random_graph
 from tests.schedules.on_demand import all_rows
 from tests.strategies import nets
@@ -97,42 +94,6 @@ def test_a_mean_takes_rows_as_they_come() -> None:
     exact(plan, graph)
     parts = [s for s in statements(plan) if isinstance(s, Compute) and s.partial]
     assert len(parts) == 16
-
-
-@pytest.mark.parametrize("seed", quick(1, range(4)))
-def test_rows_apart_from_what_they_are_made_of_have_fast_kernels(seed: int, tmp_path: Path) -> None:
-    """Only those that lie over it go pixel by pixel; the generator finds the same."""
-    rng = np.random.default_rng(seed)
-    net = Net((9, 7, 4), rng)
-    net.conv(8)
-    net.depthwise()
-    net.conv(8, (1, 1))
-    net.conv(12, (1, 1))
-    net.maximum((2, 2), stride=(2, 2))
-    graph = net.graph()
-    plan = laid(graph, hardware=core(), scratch=True).plan("rows")
-    verify(plan, graph)
-    over = set[bool]()
-    for step in statements(plan):
-        if isinstance(step, Compute) and step.op.startswith("conv"):
-            shared = overlap(plan, step)
-            assert shared or step.kernel.startswith("cortex_m."), step
-            over.add(shared)
-    assert False in over
-    native = twin(tmp_path, graph, plan)
-    given = frames(graph, 3, seed)
-    equal(native(given), graph.outputs(given))
-
-
-def overlap(plan: Plan, step: Compute) -> bool:
-    """Check whether it writes what it reads."""
-    named = [(piece, plan.buffer[piece.buffer]) for piece in (step.out, *step.ins)]
-    written, *read = (
-        set(buffer.cells(piece.box(buffer.shape, {})).reshape(-1).tolist())
-        for piece, buffer in named
-        if buffer.role == "activation"
-    )
-    return any(written & cells for cells in read)
 
 
 @pytest.mark.ci
