@@ -25,6 +25,7 @@ from pipeline.plan.vocabulary import (
 )
 from tests.codegen.support import DEVICE, Native, agrees, frames, host
 from tests.graphs import Net
+from tests.plan.fixtures import FIXTURES
 
 __all__ = ["DEVICE", "Native", "agrees", "apart", "frames", "host"]
 
@@ -131,63 +132,6 @@ def net(*shape: int, seed: int = 0) -> Net:
     return Net(shape, np.random.default_rng(seed))
 
 
-def channel_loop() -> tuple[Graph, Plan]:
-    """Pex: two channels at a time are expanded, filtered by depth, and added to the projection."""
-    n = net(6, 7, 3)
-    expand, depth, project = n.conv(6, (1, 1)), n.depthwise(), n.conv(5, (1, 1))
-    hand = Hand(n.graph())
-    x = hand.put("image", 0)
-    e = hand.put(expand, 200, strides=(14, 2, 1), wrap=(0, 0, 2))
-    d = hand.put(depth, 300, strides=(14, 2, 1), wrap=(0, 0, 2))
-    acc = hand.put(project, 400, name="acc", bits=32)
-    y = hand.put(project, 0)
-    part = at("k", 2)
-
-    def two(piece: Slice) -> Slice:
-        return Slice(piece.buffer, (0, 0, part), (6, 7, 2))
-
-    def of(op: str, axis: int) -> tuple[Slice, ...]:
-        weights, bias = hand.parameters(op)
-        lo, size = list[int | Lin](weights.lo), list(weights.size)
-        lo[axis], size[axis] = part, 2
-        narrow = Slice(weights.buffer, tuple(lo), tuple(size))
-        return (narrow, Slice(bias.buffer, (part,), (2,))) if axis == 0 else (narrow,)
-
-    body = (
-        Compute(expand, two(e), (x, *of(expand, 0))),
-        Compute(depth, two(d), (two(e), *of(depth, 0))),
-        Compute(project, acc, (two(d), *of(project, 3)), partial=True),
-    )
-    _, bias = hand.parameters(project)
-    steps = (Clear(project, acc), Loop("k", 3, body), Finish(project, acc, y, (bias,)))
-    return hand.graph, hand.plan(*steps)
-
-
-def row_ring() -> tuple[Graph, Plan]:
-    """A layer's rows go round a ring of three, each used up by the next layer at once."""
-    n = net(8, 6, 3)
-    first, second = n.conv(4), n.conv(2, padding=(0, 0, 0, 0))
-    third = n.maximum((2, 2), stride=(1, 1))
-    hand = Hand(n.graph())
-    x = hand.put("image", 0)
-    ring = hand.put(first, 200, wrap=(3, 0, 0))
-    pair = hand.put(second, 300, wrap=(2, 0, 0))
-    y = hand.put(third, 400)
-
-    def row(piece: Slice, index: Lin | int, count: int = 1) -> Slice:
-        return Slice(piece.buffer, (index, 0, 0), (count, *piece.size[1:]))
-
-    start = Compute(first, row(ring, 0, 2), (x, *hand.parameters(first)))
-    body = (
-        Compute(first, row(ring, at("r", 1, 2)), (x, *hand.parameters(first))),
-        Compute(
-            second, row(pair, at("r", 1)), (row(ring, at("r", 1), 3), *hand.parameters(second))
-        ),
-        Compute(third, row(y, at("r", 1, -1)), (row(pair, at("r", 1, -1), 2),)),
-    )
-    return hand.graph, hand.plan(start, Loop("r", 6, body))
-
-
 def depth_by_channels() -> tuple[Graph, Plan]:
     """A depthwise convolution with a multiplier, an input channel a step into its sums."""
     n = net(5, 6, 3)
@@ -277,9 +221,14 @@ def moved() -> tuple[Graph, Plan]:
     return hand.graph, hand.plan(Move(x, near), loop, step)
 
 
+def fixture(name: str) -> tuple[Graph, Plan]:
+    plan, graph = FIXTURES[name](np.random.default_rng(0))
+    return graph, plan
+
+
 PLANS: dict[str, Callable[[], tuple[Graph, Plan]]] = {
-    "channel loop": channel_loop,
-    "row ring": row_ring,
+    "channel loop": lambda: fixture("channel_partial"),
+    "row ring": lambda: fixture("row_ring"),
     "depth by channels": depth_by_channels,
     "add by operands": add_by_operands,
     "in place": in_place,

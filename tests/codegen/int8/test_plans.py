@@ -21,10 +21,12 @@ from pipeline.strategies.base import LAYOUTS, Layout, Strategy
 from pipeline.strategies.in_place import Herringbone, Replace, SingleTranspose
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
+from pipeline.strategies.patch import Patch
 from tests.codegen.int8.loops import KINDS, Kind, looped, scattered
 from tests.codegen.int8.support import PLANS, Hand, apart
 from tests.codegen.support import by_tier, checked, frames, host
 from tests.graphs import Net, random_graph
+from tests.strategies.nets import fig1_block
 from tests.tiers import quick
 
 
@@ -75,8 +77,13 @@ def test_overlapping_pointers_are_not_declared_apart() -> None:
 
 
 def test_tiles_share_one_function() -> None:
-    """Steps that differ in addresses and ranges only do not multiply the code."""
-    assert len(re.findall(r"^static NN_KERNEL void ", source("row ring"), re.MULTILINE)) == 3
+    """Steps that differ in addresses and ranges only do not multiply the code: a sum alone has two
+    functions, for strides of the last columns."""
+    graph = fig1_block()
+    plan = Patch(rows=2, columns=2).plan(graph, host())
+    text = generate(graph, plan, host(), {})["model.c"]
+    assert len(re.findall(r"^static NN_KERNEL void ", text, re.MULTILINE)) == 4 + 1
+    assert len(plan.tracks[0].steps) == 4 * 4
 
 
 def as_tensors(seed: int) -> Plan:

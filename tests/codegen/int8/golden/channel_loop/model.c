@@ -1,4 +1,4 @@
-/* net: tables, kernels and the order of steps, all fixed when this was generated. Tensors
+/* chain: tables, kernels and the order of steps, all fixed when this was generated. Tensors
  * lie in one arena; one that is dead gives its place to others. */
 #include "model.h"
 
@@ -9,137 +9,73 @@
 
 static uint8_t nn_arena[NN_ARENA_BYTES] NN_ALIGNED;
 
-/* conv0: c_out, kh, kw, c_in */
-static const int8_t nn_conv0_weights[18] = {
-    35, -49, -117, -108, -123, -83, 80, 38, 105, 1, 27, 120, 59, 34, 11, 15, 111, -57,
+/* h: c_out, kh, kw, c_in */
+static const int8_t nn_h_weights[108] = {
+    89, 35, 2, -59, -50, -118, -109, -124, -84, 80, 38, 105, 0, 27, 120, 58, 33, 11, 15, 111, -57,
+    80, 43, -128, -28, 91, 13, -120, 67, 58, 88, -84, -106, 92, -123, 10, -108, -52, -5, -20, -25,
+    -121, -127, -97, -126, 43, 6, 37, -63, 29, 67, -30, -11, 127, 78, 123, -31, 47, 115, 38, 87, 48,
+    52, -29, 96, -94, 20, 56, 88, 6, -32, -49, -20, -4, 56, 99, -110, 111, 8, -37, 44, 18, -63, -46,
+    56, 24, 1, -42, 66, -28, -44, 99, -61, -70, 54, 31, -116, -107, -32, 85, -26, 73, -47, -67, 74,
+    96, -108, -114,
 };
 
-/* conv0: bias */
-static const int16_t nn_conv0_bias[6] = {
-    1895, 1025, -2984, -636, 2144, 325,
+/* h: bias */
+static const int8_t nn_h_bias[6] = {
+    43, -42, 18, -90, 92, -13,
 };
 
-/* conv0: multiplier of each channel */
-static const int32_t nn_conv0_multiplier[6] = {
-    1770130853, 2080578806, 1521153669, 1100783105, 1314621171, 1257734842,
+/* y: c_in / 2, c_out, kh, kw, 2 */
+static const int8_t nn_y_passes_2[18] = {
+    101, 75, 17, -25, 31, 20, 52, -69, 127, -78, 102, -52, 68, -115, 114, -105, 102, 44,
 };
 
-/* conv0: shift of each channel */
-static const int8_t nn_conv0_shift[6] = {
-    8, 7, 7, 7, 7, 8,
+/* y: bias */
+static const int8_t nn_y_bias[3] = {
+    99, -77, 66,
 };
 
-/* conv1: c_in, kh, kw, c_out */
-static const int8_t nn_conv1_weights[54] = {
-    -96, 78, -28, -20, 18, -44, 7, 123, 96, -4, -63, 100, 38, -31, -93, 56, -45, -60, -62, 47, 20,
-    99, 56, -70, 29, 115, 56, -109, 24, 55, 67, 38, 88, 111, 1, 31, -30, 87, 6, 8, -41, -115, -10,
-    48, -32, -36, 66, -106, 127, 52, -48, 44, -28, -31,
-};
-
-/* conv1: bias */
-static const int16_t nn_conv1_bias[6] = {
-    1995, -595, 1722, -1102, -1564, 1750,
-};
-
-/* conv1: multiplier of each channel */
-static const int32_t nn_conv1_multiplier[6] = {
-    3793099, 6146546, 8860194, 4423405, 3022435, 5787423,
-};
-
-/* conv2: c_in / 2, c_out, kh, kw, 2 */
-static const int8_t nn_conv2_passes_2[30] = {
-    114, -104, 103, 44, -115, -34, 67, 109, -78, 0, 31, 20, 100, -77, 35, -101, -23, -15, -115, -19,
-    102, -51, 66, 113, 3, 33, -7, 116, 114, 31,
-};
-
-/* conv2: bias */
-static const int16_t nn_conv2_bias[5] = {
-    -903, 2970, 622, 2693, -2903,
-};
-
-/* conv2: multiplier of each channel */
-static const int32_t nn_conv2_multiplier[5] = {
-    2042939560, 2121359995, 1376031270, 1839404878, 1312951891,
-};
-
-/* conv2: shift of each channel */
-static const int8_t nn_conv2_shift[5] = {
-    8, 8, 7, 8, 7,
-};
-
-/* conv2: nothing added yet */
-static NN_KERNEL void nn_conv2_clear(uint8_t *restrict out) {
-    for (int32_t i = 0; i < 210; i++) {
+/* y: nothing added yet */
+static NN_KERNEL void nn_y_clear(uint8_t *restrict out) {
+    for (int32_t i = 0; i < 27; i++) {
         nn_store_32(&out[i * 4], (uint32_t)(0));
     }
 }
 
-/* conv0: convolution (6, 7, 3) -> (6, 7, 6), kernel 1x1 */
-static NN_KERNEL void nn_conv0(const int8_t *restrict in, int8_t *restrict out, int32_t o_start, int32_t o_stop) {
-    for (int32_t y = 0; y < 6; y++) {
+/* h: convolution (5, 5, 2) -> (3, 3, 6), kernel 3x3 */
+static NN_KERNEL void nn_h(const uint8_t *restrict in, uint8_t *restrict out, int32_t o_start, int32_t o_stop) {
+    for (int32_t y = 0; y < 3; y++) {
         const int32_t top = y;
-        for (int32_t x = 0; x < 7; x++) {
+        for (int32_t x = 0; x < 3; x++) {
             const int32_t left = x;
             for (int32_t o = o_start; o < o_stop; o++) {
                 int32_t sum = 0;
-                const int8_t *pixel = &in[top * 21 + left * 3];
-                const int8_t *weight = &nn_conv0_weights[o * 3];
-                for (int32_t c = 0; c < 3; c++) {
-                    sum += (pixel[c] - 14) * weight[c];
-                }
-                const int32_t value = nn_scaled(sum + nn_conv0_bias[o], nn_conv0_multiplier[o], nn_conv0_shift[o]);
-                out[y * 14 + x * 2 + o - o_start] = (int8_t)(nn_clip(value, -108, 147) - 20);
-            }
-        }
-    }
-}
-
-/* conv1: convolution (6, 7, 6) -> (6, 7, 6), kernel 3x3, padding 1 1 1 1, 6 groups; 2 channels at a time */
-static NN_KERNEL void nn_conv1(const int8_t *restrict in, int8_t *restrict out, int32_t o_start, int32_t o_stop, int32_t in_c) {
-    for (int32_t y = 0; y < 6; y++) {
-        const int32_t top = y - 1;
-        const int32_t ky_first = nn_first_tap(top, 0, 1);
-        const int32_t ky_end = nn_end_tap(top, 6, 1, 3);
-        for (int32_t x = 0; x < 7; x++) {
-            const int32_t left = x - 1;
-            const int32_t kx_first = nn_first_tap(left, 0, 1);
-            const int32_t kx_end = nn_end_tap(left, 7, 1, 3);
-            for (int32_t o = o_start; o < o_stop; o += 2) {
-                int32_t sum[2];
-                for (int32_t i = 0; i < 2; i++) {
-                    sum[i] = 0;
-                }
-                for (int32_t ky = ky_first; ky < ky_end; ky++) {
-                    for (int32_t kx = kx_first; kx < kx_end; kx++) {
-                        const int8_t *pixel = &in[(top + ky) * 14 + (left + kx) * 2 + o - in_c];
-                        const int8_t *weight = &nn_conv1_weights[ky * 18 + kx * 6 + o];
-                        for (int32_t i = 0; i < 2; i++) {
-                            sum[i] += (pixel[i] + 20) * weight[i];
-                        }
+                for (int32_t ky = 0; ky < 3; ky++) {
+                    const uint8_t *pixel = &in[(top + ky) * 10 + left * 2];
+                    const int8_t *weight = &nn_h_weights[((o * 3 + ky) * 3) * 2];
+                    for (int32_t c = 0; c < 6; c++) {
+                        sum += pixel[c] * weight[c];
                     }
                 }
-                for (int32_t i = 0; i < 2; i++) {
-                    const int32_t value = nn_scaled(sum[i] + nn_conv1_bias[o + i], nn_conv1_multiplier[o + i], 0);
-                    out[y * 14 + x * 2 + o + i - o_start] = (int8_t)(nn_clip(value, 10, 112) - 7);
-                }
+                const int32_t value = nn_half_even(sum + nn_h_bias[o], 7);
+                out[y * 6 + x * 2 + o - o_start] = (uint8_t)(nn_clip(value, 0, 255));
             }
         }
     }
 }
 
-/* conv2: convolution (6, 7, 6) -> (6, 7, 5), kernel 1x1, partial; 2 input channels at a time */
-static NN_KERNEL void nn_conv2_part(const int8_t *restrict in, uint8_t *restrict out, int32_t in_c, int32_t c_start) {
+/* y: convolution (3, 3, 6) -> (3, 3, 3), kernel 1x1, partial; 2 input channels at a time */
+static NN_KERNEL void nn_y_part(const uint8_t *restrict in, uint8_t *restrict out, int32_t in_c, int32_t c_start) {
     int32_t window[2];
-    for (int32_t y = 0; y < 6; y++) {
+    for (int32_t y = 0; y < 3; y++) {
         const int32_t top = y;
-        for (int32_t x = 0; x < 7; x++) {
+        for (int32_t x = 0; x < 3; x++) {
             const int32_t left = x;
-            const int8_t *pixel = &in[top * 14 + left * 2 + c_start - in_c];
+            const uint8_t *pixel = &in[top * 6 + left * 2 + c_start - in_c];
             for (int32_t c = 0; c < 2; c++) {
-                window[c] = (pixel[c] + 7);
+                window[c] = pixel[c];
             }
-            const int8_t *weight = &nn_conv2_passes_2[c_start * 5];
-            for (int32_t o = 0; o < 5; o++) {
+            const int8_t *weight = &nn_y_passes_2[c_start * 3];
+            for (int32_t o = 0; o < 3; o++) {
                 int32_t sum = 0;
 #ifndef __AVR__ /* avr-gcc 5 does not know it */
 #pragma GCC unroll 2
@@ -148,18 +84,18 @@ static NN_KERNEL void nn_conv2_part(const int8_t *restrict in, uint8_t *restrict
                     sum += window[n] * weight[n];
                 }
                 weight += 2;
-                nn_store_32(&out[y * 140 + x * 20 + o * 4], (uint32_t)(nn_load_32(&out[y * 140 + x * 20 + o * 4]) + sum));
+                nn_store_32(&out[y * 36 + x * 12 + o * 4], (uint32_t)(nn_load_32(&out[y * 36 + x * 12 + o * 4]) + sum));
             }
         }
     }
 }
 
-/* conv2: complete sums to int8 */
-static NN_KERNEL void nn_conv2_finish(const uint8_t *restrict in, int8_t *restrict out) {
-    for (int32_t i = 0; i < 42; i++) {
-        for (int32_t j = 0; j < 5; j++) {
-            const int32_t value = nn_scaled(nn_load_32(&in[i * 20 + j * 4]) + nn_conv2_bias[j], nn_conv2_multiplier[j], nn_conv2_shift[j]);
-            out[i * 5 + j] = (int8_t)(nn_clip(value, -137, 118) + 9);
+/* y: complete sums to uint8 */
+static NN_KERNEL void nn_y_finish(const uint8_t *restrict in, uint8_t *restrict out) {
+    for (int32_t i = 0; i < 9; i++) {
+        for (int32_t j = 0; j < 3; j++) {
+            const int32_t value = nn_half_even(nn_load_32(&in[i * 12 + j * 4]) + nn_y_bias[j], 8);
+            out[i * 3 + j] = (uint8_t)(nn_clip(value, 0, 255));
         }
     }
 }
@@ -187,13 +123,12 @@ nn_status_t nn_invoke(void) {
         return NN_INCOMPLETE;
     }
     nn_fed = 0;
-    nn_conv2_clear(&nn_arena[400]);
+    nn_y_clear(&nn_arena[70]);
     for (int32_t k = 0; k < 3; k++) {
-        nn_conv0((int8_t *)&nn_arena[0], (int8_t *)&nn_arena[200], 2 * k, 2 * k + 2);
-        nn_conv1((int8_t *)&nn_arena[200], (int8_t *)&nn_arena[300], 2 * k, 2 * k + 2, 2 * k);
-        nn_conv2_part((int8_t *)&nn_arena[300], &nn_arena[400], 2 * k, 2 * k);
+        nn_h(&nn_arena[0], &nn_arena[50], 2 * k, 2 * k + 2);
+        nn_y_part(&nn_arena[50], &nn_arena[70], 2 * k, 2 * k);
     }
-    nn_conv2_finish(&nn_arena[400], (int8_t *)&nn_arena[0]);
+    nn_y_finish(&nn_arena[70], &nn_arena[0]);
     return NN_OK;
 }
 

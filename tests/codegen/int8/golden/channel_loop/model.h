@@ -1,4 +1,4 @@
-/* net, by Thimble. Generated: change the network or the plan, not this file.
+/* chain, by Thimble. Generated: change the network or the plan, not this file.
  *
  * graph    0123456789abcdef
  * plan     fedcba9876543210
@@ -37,30 +37,32 @@
 extern "C" {
 #endif
 
-/* Input: image, int8, row-major, one byte an element. Real value = NN_INPUT_SCALE * (value - NN_INPUT_ZERO). */
-#define NN_INPUT_SHAPE 6, 7, 3
-#define NN_INPUT_COUNT 126
-#define NN_INPUT_BYTES 126
-#define NN_INPUT_SCALE 0.03428080423874833
-#define NN_INPUT_ZERO 14
-#define NN_INPUT_MIN (-128)
-#define NN_INPUT_MAX 127
+/* Input: x, uint8, row-major, one byte an element. Real value = NN_INPUT_SCALE * (value - NN_INPUT_ZERO). */
+#define NN_INPUT_SHAPE 5, 5, 2
+#define NN_INPUT_COUNT 50
+#define NN_INPUT_BYTES 50
+#define NN_INPUT_SCALE 1.0
+#define NN_INPUT_ZERO 0
+#define NN_INPUT_MIN 0
+#define NN_INPUT_MAX 255
 #define NN_INPUT_FILLABLE 1 /* nn_input() is where it goes, or feed it */
 #define NN_INPUT_KEPT 0
-typedef int8_t nn_input_t;
+typedef uint8_t nn_input_t;
 
-/* Output: conv2, int8. Real value = NN_OUTPUT_SCALE * (value - NN_OUTPUT_ZERO). */
-#define NN_OUTPUT_SHAPE 6, 7, 5
-#define NN_OUTPUT_COUNT 210
-#define NN_OUTPUT_SCALE 0.09388537179520405
-#define NN_OUTPUT_ZERO 9
-typedef int8_t nn_output_t;
+/* Output: y, uint8. Real value = NN_OUTPUT_SCALE * (value - NN_OUTPUT_ZERO). */
+#define NN_OUTPUT_SHAPE 3, 3, 3
+#define NN_OUTPUT_COUNT 27
+#define NN_OUTPUT_SCALE 1.0
+#define NN_OUTPUT_ZERO 0
+#define NN_LABELS "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23", "24", "25", "26" /* const char *const labels[] = {NN_LABELS}; */
+#define NN_LABEL_BYTES 3 /* the longest, with its end */
+typedef uint8_t nn_output_t;
 
 /* Memory of Test board. The arena holds activations and the result. Weights are in read-only memory. */
 #define NN_SRAM_BYTES 16777216
-#define NN_ARENA_BYTES 1240
-#define NN_WEIGHT_BYTES 170
-#define NN_MACS 4284
+#define NN_ARENA_BYTES 178
+#define NN_WEIGHT_BYTES 135
+#define NN_MACS 1134
 #if NN_ARENA_BYTES > NN_SRAM_BYTES
 #error "the arena does not fit the RAM"
 #endif
