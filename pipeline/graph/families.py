@@ -24,7 +24,8 @@ from pipeline.graph.tensor import Box, IntArray
 
 
 class Weighted(Operator):
-    """Sums of products of one input with weights, ``parameters`` being (weights, bias)."""
+    """Sums of products of one input with weights, ``parameters`` being (weights, bias). Weights
+    count less their zero point."""
 
     accumulates: ClassVar[bool] = True
     weighted: ClassVar[bool] = True
@@ -38,7 +39,8 @@ class Weighted(Operator):
         return (Operand(self.parameters[1], (Window(self.channel_axis),)),)
 
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
-        return product_sums(constants[self.parameters[0]], tensors[self.inputs[0]])
+        weights = constants[self.parameters[0]] - tensors[self.parameters[0]].zero_point
+        return product_sums(weights, tensors[self.inputs[0]])
 
     def overflow(self, tensors: Tensors, constants: Constants) -> str:
         sums = self.partial_sums(tensors, constants)

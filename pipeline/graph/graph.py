@@ -18,7 +18,7 @@ from pipeline.artifacts import read_json, read_npz, write_json, write_npz
 from pipeline.errors import ThimbleError
 from pipeline.graph import operators as operator_package
 from pipeline.graph.operator import BoxValues, Operator
-from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo
+from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo, UnsignedMean
 from pipeline.graph.tensor import DType, IntArray, Tensor, beside
 
 
@@ -153,7 +153,7 @@ class Graph:
 def _classes() -> dict[str, type]:
     """Every operator in ``operators/`` and the value classes they hold."""
     found: dict[str, type] = {
-        kind.__name__: kind for kind in (Tensor, DType, PowerOfTwo, FixedPoint, Mean)
+        kind.__name__: kind for kind in (Tensor, DType, PowerOfTwo, FixedPoint, Mean, UnsignedMean)
     }
     for module in pkgutil.iter_modules(operator_package.__path__):
         members = vars(importlib.import_module(f"{operator_package.__name__}.{module.name}"))

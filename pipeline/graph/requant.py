@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import frexp
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -116,6 +116,16 @@ class Mean:
     def apply(self, acc: IntArray, count: IntArray) -> IntArray:
         half = np.where(acc > 0, count // 2, -(count // 2))
         return np.asarray(np.trunc((acc + half) / count), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class UnsignedMean(Mean):
+    """The same of integers that stand for unsigned ones, 128 greater: halves go up."""
+
+    OFFSET: ClassVar[int] = 128
+
+    def apply(self, acc: IntArray, count: IntArray) -> IntArray:
+        return super().apply(acc + self.OFFSET * count, count) - self.OFFSET
 
 
 Requant = PowerOfTwo | FixedPoint

@@ -116,6 +116,19 @@ class Tensor:
         return tuple((0, extent) for extent in self.shape)
 
 
+def within_int8(name: str, weights: IntArray) -> tuple[IntArray, int]:
+    """Return integers of 8 bits, and their zero point: 0, if ``weights`` need no other.
+
+    Raises:
+        ThimbleError: the weights ``name`` span more than 255.
+    """
+    low, high = (int(end) for end in (weights.min(), weights.max()))
+    zero = 0 if low >= -128 and high <= 127 else -128 - low
+    if high + zero > 127 or not -128 <= zero <= 127:
+        raise ThimbleError(f"{name} has weights of {low} to {high}, which are no 8 bits")
+    return weights + zero, zero
+
+
 def beside(tensors: Container[str], tensor: str, word: str) -> str:
     """``tensor.word``, for something of ``tensor``; the name of none of ``tensors``."""
     name = f"{tensor}.{word}"

@@ -42,6 +42,10 @@ ENTRIES: Mapping[str, Entry] = {
 }
 
 
+SIGNED = ("HARD_SWISH", "LEAKY_RELU", "PRELU", "MEAN", "SUM")
+"""Operators whose arithmetic is known of int8 alone."""
+
+
 @dataclass(frozen=True)
 class TFLite(Imported):
     """A network of one input and one output in the .tflite file ``path``.
@@ -128,6 +132,8 @@ def _add(build: Builder, model: FileModel, index: int) -> None:
     where = f"operator {index}, {kind}"
     try:
         node = model.node(index)
+        if kind in SIGNED and any(tensor.unsigned for tensor in node.outputs):
+            raise ThimbleError("of uint8 it is not supported: convert the model again, to int8")
         where += f" (makes {', '.join(tensor.name for tensor in node.outputs[:2])})"
         ENTRIES[kind].build(build, node, ENTRIES[kind].values(node))
     except ThimbleError as error:

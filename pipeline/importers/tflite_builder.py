@@ -138,10 +138,16 @@ class Builder:
         self.operators.append(Reshape(name, (source.name,), target.name, shape=shape))
         return target
 
-    def mapped(self, source: Tensor, table: tuple[int, ...], zero_point: int) -> Tensor:
-        """Every stored integer replaced by the table's."""
+    def mapped(
+        self,
+        source: Tensor,
+        table: tuple[int, ...],
+        zero_point: int,
+        scale: tuple[float, ...] | None = None,
+    ) -> Tensor:
+        """Every stored integer replaced by the table's; of another ``scale``, if that is given."""
         dtype, name = str(source.dtype), f"{source.name}_mapped"
-        target = self.fresh(name, source.shape, dtype, source.scale, zero_point)
+        target = self.fresh(name, source.shape, dtype, scale or source.scale, zero_point)
         name = f"map_{len(self.operators)}"
         self.operators.append(Lookup(name, (source.name,), target.name, table=table))
         return target

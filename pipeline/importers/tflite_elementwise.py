@@ -61,8 +61,8 @@ def sub(build: Builder, node: Node, options: Options) -> None:
 def mul(build: Builder, node: Node, options: Options) -> None:
     """Broadcast as numpy does; an operand may be constant."""
     scales = (tensor.scale for tensor in (node.input(0), node.input(1), node.output))
-    a, b, out = scales
-    requant = FixedPoint.of([a * b / out])
+    a, b, out = map(np.float32, scales) if node.output.unsigned else scales
+    requant = FixedPoint.of([float(a * b / out)])
     if _tabled(build, node, options, lambda x, y: requant.apply(x * y)):
         return
     operands = _operand(build, node.input(0)), _operand(build, node.input(1))

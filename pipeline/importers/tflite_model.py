@@ -11,6 +11,7 @@ from functools import cached_property
 from math import isfinite, prod
 from typing import Any
 
+import numpy as np
 from tflite.BuiltinOperator import BuiltinOperator
 from tflite.BuiltinOptions import BuiltinOptions
 from tflite.TensorType import TensorType
@@ -24,6 +25,7 @@ from pipeline.importers.unsupported import lacking
 MOST_ELEMENTS = 1 << 26
 """Most elements of one tensor; no microcontroller's network has more."""
 
+BORDERS = ("QUANTIZE", "DEQUANTIZE")
 MOST_OPERATORS = 1 << 14
 MOST_AXES = 8
 
@@ -43,6 +45,7 @@ class FileTensor:
         type: such as ``INT8``.
         scales, zero_points: one entry, or one for each index of ``axis``; empty for plain numbers.
         data: a constant's bytes; empty for activations.
+        unsigned: the file has it as uint8, each integer 128 greater than here.
     """
 
     index: int
@@ -54,6 +57,7 @@ class FileTensor:
     zero_points: tuple[int, ...]
     axis: int
     data: memoryview
+    unsigned: bool = False
 
     @property
     def size(self) -> int:
@@ -217,9 +221,23 @@ class FileModel:
         if len(zeros) not in (0, len(scales)):
             raise ThimbleError(f"{name} has {len(scales)} scales but {len(zeros)} zero points")
         data = self._buffer(table.scalar(2, "u32"))
+        unsigned = kind == "UINT8" and bool(scales) and self.unsigned
+        if unsigned:
+            kind, zeros = "INT8", tuple(zero - 128 for zero in zeros or (0,) * len(scales))
+            data = memoryview((np.frombuffer(data, np.uint8) ^ 128).tobytes())
         return FileTensor(
-            index, name, dims, kind, scales=scales, zero_points=zeros, axis=axis, data=data
-        )
+            index, name, dims, kind, scales=scales, zero_points=zeros, axis=axis, data=data,
+            unsigned=unsigned,
+        )  # fmt: skip
+
+    @cached_property
+    def unsigned(self) -> bool:
+        """Check whether it computes in uint8, as older files do: then tensors are int8
+        here, 128 less. Only QUANTIZE may read pixels without that."""
+        made = (self.operator(n) for n in range(self.operators))
+        indices = [out for kind, _, outs in made if kind not in BORDERS for out in outs]
+        types = (self.subgraph.item(0, index).scalar(1, "i8") for index in indices)
+        return any(TYPES.get(each) == "UINT8" for each in types)
 
     def _dims(self, table: Table, name: str) -> tuple[int, ...]:
         dims = table.numbers(0, "i4", MOST_AXES)

@@ -10,7 +10,7 @@ from math import prod
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
-from pipeline.graph.requant import FixedPoint, Mean
+from pipeline.graph.requant import FixedPoint, Mean, UnsignedMean
 from pipeline.importers.tflite_builder import Builder, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import Entry, Options, fused, image, padding, positive
@@ -26,7 +26,8 @@ def pool_2d(build: Builder, node: Node, options: Options) -> None:
     kernel = positive(options, "filter_height", "filter_width")
     stride = positive(options, "stride_h", "stride_w")
     average = node.kind == "AVERAGE_POOL_2D"
-    make = partial(AveragePool2d, requant=Mean()) if average else MaxPool2d
+    mean = UnsignedMean() if node.output.unsigned else Mean()
+    make = partial(AveragePool2d, requant=mean) if average else MaxPool2d
     build.operators.append(
         make(
             node.name,

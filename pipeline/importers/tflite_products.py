@@ -1,7 +1,8 @@
 """CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED: sums of products with int8 weights.
 
 Source of the arithmetic: tflite-micro's reference kernels and kernel_util.cc. Weights have the
-zero point 0; sums are requantized by input scale * weight scale / output scale, in float64.
+zero point 0, but of uint8 networks and of dense layers; sums are requantized by input scale *
+weight scale / output scale, in float64, of uint8 networks with the product in float32.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.requant import FixedPoint
+from pipeline.graph.tensor import IntArray, within_int8
 from pipeline.importers.tflite_builder import Builder, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import (
@@ -26,7 +28,8 @@ from pipeline.importers.tflite_operator import (
 
 
 def conv_2d(build: Builder, node: Node, options: Options) -> None:
-    """int8 or int4 weights, per channel or per tensor; stride, dilation, groups."""
+    """int8 or int4 weights, per channel or per tensor; stride, dilation, groups. uint8 ones of any
+    zero point."""
     source = build.source(node.input(0))
     weights = _weights(node.input(1), rank=4)  # (c_out, kh, kw, c_in / groups)
     image(source.shape, node.input(0))
@@ -39,7 +42,8 @@ def conv_2d(build: Builder, node: Node, options: Options) -> None:
 
 
 def depthwise_conv_2d(build: Builder, node: Node, options: Options) -> None:
-    """int8 or int4 weights, per channel or per tensor; stride, dilation, multiplier."""
+    """int8 or int4 weights, per channel or per tensor; stride, dilation, multiplier. uint8 ones of
+    any zero point."""
     source = build.source(node.input(0))
     weights = _weights(node.input(1), rank=4)  # (1, kh, kw, c_out)
     image(source.shape, node.input(0))
@@ -56,7 +60,7 @@ def _convolution(
     build: Builder,
     node: Node,
     options: Options,
-    weights: NDArray[np.integer],
+    weights: IntArray,
     channel_axis: int,
     groups: int,
 ) -> None:
@@ -84,7 +88,8 @@ def _convolution(
 
 
 def fully_connected(build: Builder, node: Node, options: Options) -> None:
-    """int8 or int4 weights, per channel or per tensor; also of each row of a matrix."""
+    """int8 or int4 weights, per channel or per tensor; also of each row of a matrix. A zero point
+    of the whole tensor, uint8 or int8."""
     if options["weights_format"]:
         raise ThimbleError("its weights are shuffled; convert the model for microcontrollers")
     source = build.source(node.input(0))
@@ -112,13 +117,15 @@ def fully_connected(build: Builder, node: Node, options: Options) -> None:
     build.finish(node.output, target)
 
 
-def _weights(tensor: FileTensor, rank: int) -> NDArray[np.integer]:
+def _weights(tensor: FileTensor, rank: int) -> IntArray:
+    """What is multiplied: integers less their zero point."""
     values = values_of(tensor, ("INT8", "INT4"))
     if values.ndim != rank:
         raise ThimbleError(f"{tensor.name} has {values.ndim} axes, expected {rank}")
-    if any(tensor.zero_points):
+    zero = tensor.zero_point
+    if any(tensor.zero_points) and not (len(tensor.scales) == 1 and (tensor.unsigned or rank == 2)):
         raise ThimbleError(f"{tensor.name} has a zero point; weights of TFLite have none")
-    return values
+    return values.astype(np.int64) - zero
 
 
 def _scales(tensor: FileTensor, channels: int, channel_axis: int) -> tuple[float, ...]:
@@ -133,11 +140,14 @@ def _scales(tensor: FileTensor, channels: int, channel_axis: int) -> tuple[float
 
 
 def _requant(node: Node, scales: tuple[float, ...]) -> FixedPoint:
-    return FixedPoint.of([node.input(0).scale * scale / node.output.scale for scale in scales])
+    factor, out = node.input(0).scale, node.output.scale
+    if node.output.unsigned:
+        return FixedPoint.of([float(np.float32(factor) * np.float32(scales[0])) / out])
+    return FixedPoint.of([factor * scale / out for scale in scales])
 
 
 def _parameters(
-    build: Builder, node: Node, weights: NDArray[np.integer], scales: tuple[float, ...]
+    build: Builder, node: Node, weights: IntArray, scales: tuple[float, ...]
 ) -> tuple[str, str]:
     """(weights, bias): an absent bias is zeros."""
     given = node.optional(2)
@@ -146,7 +156,8 @@ def _parameters(
         bias = values_of(given, ("INT32",)).reshape(-1)
         if len(bias) != len(weights):
             raise ThimbleError(f"{given.name} has {len(bias)} values for {len(weights)} channels")
-    held = build.constant(node.input(1).name, weights, "int8", scales)
+    stored, zero = within_int8(node.input(1).name, weights)
+    held = build.constant(node.input(1).name, stored, "int8", scales, zero)
     name = f"{node.name}_bias" if given is None else given.name
     steps = tuple(node.input(0).scale * scale for scale in scales)
     return held.name, build.constant(name, bias, "int32", steps).name

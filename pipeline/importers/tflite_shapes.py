@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.tensor import Tensor
 from pipeline.importers.tflite_builder import Builder, unchanged, values_of
-from pipeline.importers.tflite_model import Node
+from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import Entry, Options, axis_of
 from pipeline.importers.tflite_pooling import same_quantization
 
@@ -23,12 +26,15 @@ def reshape(build: Builder, node: Node, options: Options) -> None:
 
 
 def concatenation(build: Builder, node: Node, options: Options) -> None:
-    """Along any axis but the batch's; all tensors of one quantization."""
+    """Along any axis but the batch's; all tensors of one quantization, but of uint8."""
     if options["activation"]:
         raise ThimbleError("its fused activation is not supported")
     sources = [build.source(node.input(i)) for i in range(len(node.inputs))]
-    for i in range(len(sources)):
-        same_quantization(node.input(i), node.output)
+    for i, source in enumerate(sources):
+        if node.output.unsigned:
+            sources[i] = _rescaled(build, source, node.input(i), node.output)
+        else:
+            same_quantization(node.input(i), node.output)
     dims = node.output.dims
     axis = axis_of(options["axis"], node.output) - (len(dims) - len(node.output.shape))
     if axis < 0:
@@ -40,6 +46,18 @@ def concatenation(build: Builder, node: Node, options: Options) -> None:
         names.append(source.name)
     target = build.target(node.output)
     build.operators.append(Concat(node.name, tuple(names), target.name, axis=axis))
+
+
+def _rescaled(build: Builder, source: Tensor, given: FileTensor, target: FileTensor) -> Tensor:
+    """``source`` as ``target`` is quantized: TFLite's ConcatenationWithScaling, in float32."""
+    if (given.scale, given.zero_point) == (target.scale, target.zero_point):
+        return source
+    scale = np.float32(given.scale) * (1 / np.float32(target.scale))
+    raw = np.arange(256, dtype=np.float32)
+    steps = raw * scale + np.float32(-(given.zero_point + 128)) * scale
+    found = np.trunc(steps + np.copysign(np.float32(0.5), steps)).astype(int) + target.zero_point
+    table = tuple(map(int, found.clip(-128, 127)))
+    return build.mapped(source, table, target.zero_point, (target.scale,))
 
 
 def pad(build: Builder, node: Node, options: Options) -> None:

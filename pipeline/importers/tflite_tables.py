@@ -26,6 +26,7 @@ from pipeline.importers.tflite_operator import (
 )
 from pipeline.importers.tflite_pooling import same_quantization
 
+Floats = NDArray[np.float32]
 Q4 = 4
 """Integer bits of the argument of sigmoid and tanh."""
 
@@ -45,7 +46,9 @@ def _lookup(
 
 
 def logistic(build: Builder, node: Node, options: Options) -> None:
-    """Output of scale 1/256 and zero point -128, as TFLite prescribes."""
+    """Output of scale 1/256 and zero point -128, as TFLite prescribes; of uint8, any."""
+    if node.output.unsigned:
+        return _rounded(build, node, lambda x: np.float32(1) / (np.float32(1) + np.exp(-x)))
     _prescribed(node.output, 1 / 256, -128)
 
     def sigmoid(x: IntArray) -> IntArray:
@@ -60,7 +63,9 @@ def logistic(build: Builder, node: Node, options: Options) -> None:
 
 
 def tanh(build: Builder, node: Node, options: Options) -> None:
-    """Output of scale 1/128 and zero point 0, as TFLite prescribes."""
+    """Output of scale 1/128 and zero point 0, as TFLite prescribes; of uint8, any."""
+    if node.output.unsigned:
+        return _rounded(build, node, np.tanh)
     _prescribed(node.output, 1 / 128, 0)
 
     def hyperbolic(x: IntArray) -> IntArray:
@@ -72,6 +77,18 @@ def tanh(build: Builder, node: Node, options: Options) -> None:
         return np.where(beyond, np.where(x > 0, 127, -128), found)
 
     _lookup(build, node, hyperbolic)
+
+
+def _rounded(build: Builder, node: Node, function: Callable[[Floats], Floats]) -> None:
+    """``function`` of real values, in float32: TFLite's PopulateLookupTable."""
+    scale, inverse = np.float32(node.input(0).scale), 1 / np.float32(node.output.scale)
+
+    def table(x: IntArray) -> IntArray:
+        steps = function(scale * x.astype(np.float32)) * inverse
+        found: IntArray = np.trunc(steps + np.copysign(np.float32(0.5), steps)).astype(np.int64)
+        return found + node.output.zero_point
+
+    _lookup(build, node, table)
 
 
 def _prescribed(tensor: FileTensor, scale: float, zero_point: int) -> None:
@@ -145,14 +162,20 @@ def leaky_relu(build: Builder, node: Node, options: Options) -> None:
 
 def relu(build: Builder, node: Node, options: Options) -> None:
     """On its own, to any quantization; fused ones are part of the operator before."""
-    requant = FixedPoint.of([node.input(0).scale / node.output.scale])
+    requant = _ratio(node)
     low = stored(0.0, node.output)
     _lookup(build, node, lambda x: np.maximum(requant.apply(x) + node.output.zero_point, low))
 
 
+def _ratio(node: Node) -> FixedPoint:
+    """From the input's scale to the output's, of uint8 in float32."""
+    kind = np.float32 if node.output.unsigned else float
+    return FixedPoint.of([float(kind(node.input(0).scale) / kind(node.output.scale))])
+
+
 def relu_n1_to_1(build: Builder, node: Node, options: Options) -> None:
     """On its own, to any quantization, as TFLite does it; tflite-micro has fused ones only."""
-    requant = FixedPoint.of([node.input(0).scale / node.output.scale])
+    requant = _ratio(node)
     zero, low, high = (stored(value, node.output) for value in (0.0, -1.0, 1.0))
     _lookup(build, node, lambda x: np.clip(requant.apply(x) + zero, low, high))
 

@@ -32,6 +32,8 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     if declares(hardware):
         cycles = PRODUCT_CYCLES * RATES[core]
     portable = Portable(word(form.op), cycles, OWN_COSTS.get(core, COSTS))
+    if form.op.weighted and form.graph.tensors[form.op.parameters[0]].zero_point:
+        return portable, Window(4 * cycles)
     own: tuple[Kernel, ...]
     if hardware.core == "avr":
         own = (*avr.KERNELS, LookedUpAdd()) if avr.has_assembly(hardware) else ()

@@ -77,6 +77,8 @@ class Window(NibbleKernel):
         for name in op.parameters[:1]:
             if str(tensors[name].dtype) not in ("int4", "int8"):
                 return f"generated code has int4 and int8 weights, not {tensors[name].dtype}"
+            if tensors[name].zero_point:
+                return "generated code has weights with zero point 0"
         return ""
 
     def overlap(self, form: Form, tensor: str) -> Gap | None:

@@ -24,8 +24,9 @@ Node = tuple[str, int]
 
 
 def taps(graph: Graph, op: Operator) -> IntArray:
-    """Weights of a convolution or dense layer as (c_out, positions, channels)."""
-    weights = graph.constants[op.parameters[0]]
+    """Weights of a convolution or dense layer, less their zero point, as (c_out, positions,
+    channels)."""
+    weights = graph.constants[op.parameters[0]] - graph.tensors[op.parameters[0]].zero_point
     return weights.reshape(len(weights), -1, weights.shape[-1])
 
 

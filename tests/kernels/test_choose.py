@@ -71,9 +71,10 @@ def scaled(net: Net) -> None:
     net.times("image", net.rescaled_mean())
 
 
-def shifted(**changes: object) -> Form:
-    """Return a form of 4 bits."""
+def shifted(zero: int = 0, **changes: object) -> Form:
+    """Return a form of 4 bits, with weights of 8 and their zero point."""
     graph = built(lambda net: net.conv(8, requant=PowerOfTwo(right_shift=7)), 6, 6, 4)
+    graph = typed(graph, "conv0.weight", "int8", zero)
     return form_of(typed(typed(graph, "conv0", "uint4"), "image", "uint4"), **changes)  # type: ignore[arg-type]
 
 
@@ -82,10 +83,9 @@ def summed(form: Form) -> Form:
 
 
 REFUSED: dict[str, Callable[[], Form]] = {
-    "conv0: its weights are int16 with zero point 0": lambda: form_of(
+    "conv0: its weights are int16; code for this core takes int8": lambda: form_of(
         typed(CONVOLVED, "conv0.weight", "int16")),
-    "zero point 3; code for this core takes int8 with zero point 0": lambda: form_of(
-        typed(CONVOLVED, "conv0.weight", "int8", 3)),
+    "has weights with zero point 0": lambda: shifted(zero=3),
     "multiplies int16 elements": lambda: form_of(typed(CONVOLVED, "image", "int16")),
     "cannot follow the ring of image along axis 2": lambda: ring(2, 3),
     "no code for partial sums of Lookup": lambda: summed(of(Net.lookup)),

@@ -48,6 +48,7 @@ def call(
         weights,
         divide=divide,
         zero=zero,
+        weight_zero=job.tensor(job.op.parameters[0]).zero_point if weights else 0,
         weight_row=weight_row,
         maximum=maximum,
         opened=opened,

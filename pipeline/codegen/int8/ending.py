@@ -13,7 +13,15 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.families import Pairwise, Weighted
 from pipeline.graph.operator import Operator, limits
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
-from pipeline.graph.requant import INT32, FixedPoint, Mean, PowerOfTwo, Requant, overflow
+from pipeline.graph.requant import (
+    INT32,
+    FixedPoint,
+    Mean,
+    PowerOfTwo,
+    Requant,
+    UnsignedMean,
+    overflow,
+)
 from pipeline.graph.tensor import IntArray
 
 Range = tuple[int, int]
@@ -144,7 +152,11 @@ def ending(program: Program, op: Operator, held: Range = (0, 0)) -> Ending:
         case Weighted(requant=requant):
             bias = program.graph.constants[op.parameters[1]]
         case AveragePool2d(requant=Mean()):
-            return Ending("nn_mean({sum}, count)", False, limits(target, op.clip), counted=True)
+            text = "nn_mean({sum}, count)"
+            if isinstance(op.requant, UnsignedMean):
+                offset = op.requant.OFFSET
+                text = f"nn_mean({{sum}} + {offset} * count, count) - {offset}"
+            return Ending(text, False, limits(target, op.clip), counted=True)
         case MaxPool2d():
             ends = program.graph.tensors[op.inputs[0]].dtype
             reached = ends.minimum, ends.maximum

@@ -71,7 +71,11 @@ class Conv2d(Weighted):
         image, weights = self.terms(tensors)[0].operands
         zero = tensors[image.tensor].zero_point
         x = windowed(regions[image.tensor], image.region(out), zero) - zero
-        w = windowed(regions[weights.tensor], weights.region(out), 0)[0].astype(np.float64)
+        none = tensors[weights.tensor].zero_point
+        w = (
+            windowed(regions[weights.tensor], weights.region(out), none)[0].astype(np.float64)
+            - none
+        )
         per_group = tensors[weights.tensor].shape[0] // self.groups
         rows, columns, (first, last) = *(stop - start for start, stop in out[:2]), out[2]
         result = np.zeros((len(x), rows, columns, last - first), dtype=np.int64)

@@ -43,7 +43,8 @@ class Dense(Weighted):
         source, weights = self.terms(tensors)[0].operands
         zero = tensors[source.tensor].zero_point
         x = windowed(regions[source.tensor], source.region(out), zero) - zero
-        w = windowed(regions[weights.tensor], weights.region(out), 0)[0]
+        none = tensors[weights.tensor].zero_point
+        w = windowed(regions[weights.tensor], weights.region(out), none)[0] - none
         # (n, inputs) x (outs, inputs) -> (n, outs); exact in float64 below 2**53
         product = x.reshape(len(x), -1).astype(np.float64) @ w.reshape(len(w), -1).T.astype(
             np.float64

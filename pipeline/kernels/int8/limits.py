@@ -63,11 +63,8 @@ def _of_windows(form: Form) -> Iterator[str]:
     op, tensors = form.op, form.graph.tensors
     if op.weighted:
         weights, source = tensors[op.parameters[0]], form.source
-        if weights.dtype.bits > 8 or not weights.dtype.signed or weights.zero_point:
-            yield (
-                f"its weights are {weights.dtype} with zero point {weights.zero_point}; code for "
-                "this core takes int8 with zero point 0"
-            )
+        if weights.dtype.bits > 8 or not weights.dtype.signed:
+            yield f"its weights are {weights.dtype}; code for this core takes int8"
         if source.dtype.bits > 8:
             yield (f"it multiplies {source.dtype} elements; code for this core multiplies 8 bits")
     elif form.partial and isinstance(op, AveragePool2d) and any(op.padding):

@@ -69,5 +69,6 @@ def compute(windows: Windowed, about: str, channels: Span) -> bool:
         straight=gathered if gathered <= STRAIGHT else 0,
         channels=count,
         zero=job.tensor(op.inputs[0]).zero_point,
+        weight_zero=job.tensor(name).zero_point,
     )
     return True

@@ -60,6 +60,7 @@ def compute(job: Job, gathers: bool = True) -> None:
         outs_per_group=0 if op.groups == 1 else count // op.groups,
         cut=cut,
         zero=source.zero_point,
+        weight_zero=weights.zero(job),
         ending=job.ending,
         **together,
     )

@@ -1,0 +1,132 @@
+"""uint8 .tflite files of any zero points: as LiteRT 2.3.0's reference kernels compute them; weights
+beyond int8 and means that round up, in C."""
+
+from dataclasses import replace
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from pipeline import passes
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.graph.requant import FixedPoint, UnsignedMean
+from pipeline.graph.tensor import within_int8
+from pipeline.importers.tflite_model import FileModel
+from pipeline.kernels import Form, choose
+from pipeline.strategies.ordinary import Ordinary
+from pipeline.strategies.partial import Partial
+from tests.boards import load_hardware
+from tests.codegen.support import checked, frames, host, on_board
+from tests.comparing import equal
+from tests.graphs import Net
+from tests.importers.tflite_reference import imported
+from tests.importers.tflite_unsigned import case
+from tests.tiers import quick
+
+SEEDS = range(12)
+UNKNOWN = {"CONV_2D": (7, 10)}
+"""Seeds without a bias, which LiteRT wants."""
+LITERT = {
+    "CONV_2D": 4043686449, "DEPTHWISE_CONV_2D": 1306016822, "AVERAGE_POOL_2D": 1323460109,
+    "MAX_POOL_2D": 4015353120, "ADD": 3151398744, "MUL": 3102095590, "CONCATENATION": 3812712908,
+    "PAD": 3613601239, "RESHAPE": 3390028255, "SOFTMAX": 2634941644, "LOGISTIC": 771981086,
+    "TANH": 2535966708, "RELU": 1098495231, "RELU6": 872198210,
+}  # fmt: skip
+"""CRC-32 of what it gives for four frames of each seed. Its dense layers round once, those of int8,
+too, where TensorFlow's source and tflite-micro round twice: they are compared with the source."""
+
+
+def drawn(graph: Graph, seed: int) -> np.ndarray:
+    shape = (4, *graph.tensors[graph.input].shape)
+    return np.random.default_rng(seed).integers(-128, 128, shape)
+
+
+@pytest.mark.parametrize("kind", LITERT)
+def test_equals_litert(kind: str, tmp_path: Path) -> None:
+    found = 0
+    for seed in SEEDS:
+        if seed not in UNKNOWN.get(kind, ()):
+            graph = imported(case(kind, seed), tmp_path)
+            bytes_ = (graph.outputs(drawn(graph, seed)) + 128).astype(np.uint8).tobytes()
+            found = crc32(bytes_, found)
+    assert found == LITERT[kind]
+
+
+def test_dense_layers_equal_the_source(tmp_path: Path) -> None:
+    """Products of integers without sign, less the zero points of both, and one float32 product."""
+    zeros = set()
+    for seed in SEEDS:
+        content = case("FULLY_CONNECTED", seed)
+        graph, node = imported(content, tmp_path), FileModel(content).node(0)
+        (x, w, *bias), y = node.inputs, node.output
+        assert x is not None and w is not None
+        stored = drawn(graph, seed)
+        left = stored.reshape(len(stored), -1, w.dims[1]) - x.zero_point
+        right = np.frombuffer(w.data, np.int8).reshape(w.dims).astype(int) - w.zero_point
+        sums = left @ right.T
+        if bias:
+            sums = sums + np.frombuffer(bias[0].data, np.int32)
+        factor = float(np.float32(x.scale) * np.float32(w.scale)) / y.scale
+        wanted = FixedPoint.of([factor]).apply(sums) + y.zero_point
+        op = next(op for op in graph.operators if op.weighted)
+        low, high = op.clip or (-128, 127)  # type: ignore[attr-defined]
+        equal(graph.outputs(stored).reshape(-1), wanted.clip(low, high).reshape(-1))
+        zeros.add(graph.tensors[op.parameters[0]].zero_point)
+    assert 0 in zeros and len(zeros) > 3
+
+
+PARTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D")
+
+
+@pytest.mark.parametrize("seed", quick(1, [1, 2, 3, 4, 5, 6], ci=2))
+@pytest.mark.parametrize("kind", PARTED)
+def test_the_c_is_exact(kind: str, seed: int, tmp_path: Path) -> None:
+    graph = imported(case(kind, seed), tmp_path)
+    checked(tmp_path / "whole", graph, Ordinary().plan(graph, host()))
+    if kind == "CONV_2D":
+        checked(tmp_path / "parts", graph, Partial().plan(graph, host()), interpreted=True)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("board", ["arduino_mega", "nucleo_g0b1re", "nucleo_f446re"])
+@pytest.mark.parametrize("kind", PARTED)
+def test_on_a_chip(kind: str, board: str, tmp_path: Path) -> None:
+    """Weights with a zero point run by portable C."""
+    graph, hardware = imported(case(kind, 1), tmp_path), load_hardware(board)
+    op = graph.operators[0]
+    if op.weighted and graph.tensors[op.parameters[0]].zero_point:
+        assert choose(Form.whole(op, graph), hardware).name.startswith("int8.")
+    on_board(tmp_path, graph, hardware, given=frames(graph, 3))
+
+
+def test_channels_without_weights_are_left_out(tmp_path: Path) -> None:
+    """Those that are their zero point count as none."""
+    net = Net((4, 4, 3), np.random.default_rng(1))
+    net.conv(4, (1, 1))
+    net.conv(2, (1, 1))
+    graph = net.graph()
+    name = graph.operators[1].parameters[0]
+    weights = graph.constants[name].clip(-100, 27) + 100
+    weights[..., 2] = 100
+    tensors = {**graph.tensors, name: replace(graph.tensors[name], zero_point=100)}
+    graph = replace(graph, tensors=tensors, constants={**graph.constants, name: weights})
+    *_, (_, less) = passes.one_by_one(graph, ["dead_channels"])
+    assert less.tensors[less.operators[0].output].shape[-1] == 3
+    equal(less.outputs(frames(graph)), graph.outputs(frames(graph)))
+
+
+def test_what_is_no_8_bits_is_refused(tmp_path: Path) -> None:
+    assert within_int8("w", np.array([-255, 0]))[1] == 127
+    assert within_int8("w", np.array([0, 255]))[1] == -128
+    for ends in ((-200, 100), (-256, -1), (1, 256)):
+        with pytest.raises(ThimbleError, match="no 8 bits"):
+            within_int8("w", np.array(ends))
+    with pytest.raises(ThimbleError, match="operator 0, MEAN: of uint8 it is not supported"):
+        imported(case("MEAN", 1), tmp_path)
+
+
+def test_halves_go_up() -> None:
+    sums, count = np.array([-6, -2, 2, 6, -1, -3]), np.full(6, 4)
+    assert UnsignedMean().apply(sums, count).tolist() == [-1, 0, 1, 2, 0, -1]
