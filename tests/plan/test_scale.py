@@ -16,7 +16,6 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import (
     Affine,
     Buffer,
-    Compute,
     Plan,
     PlanError,
     Signal,
@@ -81,23 +80,6 @@ def test_what_is_read_after_it_is_overwritten_goes_block_by_block() -> None:
             values[row, column] = graph.outputs(values[None])[0][row, column]
     equal(interpret(wrong, graph, frame).output, values)
     assert not np.array_equal(values, graph.outputs(frame[None])[0])
-
-
-def test_large_layers_are_run_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most AT_ONCE elements of an operand at a time."""
-    net = Net((4, 4, 8))
-    net.dense(net.conv("input", 24, 3), 10)
-    graph, frame = net.graph(), net.frame()
-    plan = Ordinary().plan(graph, BOARD)
-    monkeypatch.setattr("pipeline.plan.interpret.AT_ONCE", 600)
-    machine = Interpreter(plan, graph, frame)
-    conv, dense = plan.tracks[0].steps
-    assert isinstance(conv, Compute) and isinstance(dense, Compute)
-    assert [len(machine.blocks(s.out.box((*s.out.size,), {}), s, {})) for s in (conv, dense)] == [
-        3,
-        10,
-    ]
-    equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
 
 
 @pytest.mark.parametrize("weights_in", ["sram", "flash"])

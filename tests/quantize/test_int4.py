@@ -119,18 +119,6 @@ def test_another_image_and_sums_too_large_for_16_bits_are_one_line() -> None:
 SHAPE = (28, 28, 1)
 
 
-def test_parameters_become_a_graph_of_their_size() -> None:
-    small = shaken(Mnist2kb(channels=(2, 3, 4)).build(), 0, SHAPE)
-    graph = Int4().graph("mine", Mnist2kb(), to_arrays(small))
-    assert graph.name == "mine"
-    assert graph.tensors[graph.input].units == (1, 0)  # pixels of 0…255, as the model takes them
-    assert [graph.tensors[name].shape[-1] for name in ("conv1", "conv2", "conv3")] == [2, 3, 4]
-    pixels = images(20, SHAPE, 1)
-    logits = graph.outputs(pixels.permute(0, 2, 3, 1).numpy().astype(np.int64))
-    expected = small(small.pool(pixels)).detach().double().numpy()
-    assert (logits * graph.tensors["logits"].scale[0] == expected).all()
-
-
 @pytest.mark.parametrize("images", [0, 50])
 def test_weights_without_thresholds_get_the_best_ones(images: int) -> None:
     """Take weights of any training, on images or on pictures of nothing; the same ones again."""
@@ -309,29 +297,6 @@ def test_shifts_are_never_negative_and_never_overflow(
     assert right.is_integer() and right >= 1
     worst = inputs * 15 * 8 * 2**left + 128
     assert worst <= 32767 or left == 0
-
-
-def test_the_published_network_can_never_overflow() -> None:
-    limits = [
-        layer.left_shift_limit for layer in QuantizedNetwork(Mnist2kb().build()).quantized.values()
-    ]
-    assert limits == [4, 2, 1, 0]
-    for inputs, limit in zip((9, 45, 72, 176), limits, strict=True):
-        assert (inputs * 15 * 8 << limit) + 128 <= 32767
-
-
-def test_every_parameter_and_threshold_is_trained_until_frozen_which_changes_no_result() -> None:
-    network = shaken(Mnist2kb().build(), 5, (28, 28, 1))
-    pooled = network.pool(images(64, (28, 28, 1), 6))
-    before = network(pooled)
-    torch.autograd.backward(before.square().sum())
-    trained = {name for name, p in network.named_parameters() if p.grad is not None}
-    assert {name for name, _ in network.named_parameters()} == trained
-    network.freeze()
-    left = {name for name, p in network.named_parameters() if p.requires_grad}
-    assert all(name.endswith((".weight", ".bias")) for name in left)
-    assert len(left) == 8 and torch.equal(network(pooled), before)
-    assert all(float(layer.weight_log2).is_integer() for layer in network.quantized.values())
 
 
 def test_calibration_keeps_a_trained_looking_network_close() -> None:

@@ -1,21 +1,16 @@
 """Rows on demand: right on random networks, and as small as is known."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
-from pipeline.kernels import Form, named
 from pipeline.plan.cost import timeline
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Rows
 from pipeline.plan.well_formed import statements
 from pipeline.schedules import rows
-from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Laid, lay, needed
-from pipeline.search.layouts import in_blocks
 from tests.codegen.cortex_m.support import core
 from tests.graphs import Net, random_graph
 from tests.schedules.on_demand import all_rows
@@ -110,31 +105,3 @@ def test_scratch_takes_room_only_while_a_row_is_made() -> None:
     held = [buffer.shape[0] for buffer in plan.buffers if buffer.role == "scratch"]
     assert len(held) > 5
     assert found.cells / 2 <= bare.cells / 2 + 2 * max(held) < bare.cells / 2 + sum(held)
-
-
-@pytest.mark.parametrize("seed", quick(1, range(8), ci=2))
-def test_a_row_lies_no_further_up_than_its_kernel_bears(seed: int) -> None:
-    """Kernels of one operator differ in that: the one that runs counts."""
-    rng = np.random.default_rng(seed)
-    net = Net((int(rng.integers(6, 14)), int(rng.integers(5, 15)), 8), rng)
-    for _ in range(4):
-        net.depthwise(stride=(1, 1) if rng.random() < 0.5 else (2, 2))
-        net.conv(8 * int(rng.integers(1, 5)), (1, 1))
-    graph, hardware = net.graph(), core()
-    operators, whole = needed(graph), frozenset([graph.output])
-    order = all_rows(graph, hardware, operators)
-    pixels = in_blocks(graph, operators, hardware, whole)
-    draft = Draft(graph, hardware)
-    regions = (rows.InputRows(graph.input), rows.Rows(order, whole, pixels))
-    steps = [step for region in regions for step in region.steps(draft)]
-    made = {
-        draft.held[s.out.buffer].numbers[s.out.lo[0]]: s for s in steps if isinstance(s, Compute)
-    }
-    assert draft.overlaps
-    for over, under, gap in draft.overlaps:
-        step = made[over]
-        buffers = {piece.buffer: draft.buffer(piece.buffer) for piece in (step.out, *step.ins)}
-        (tensor,) = (h.buffer.tensor for h in draft.held.values() if under in h.numbers)
-        form = replace(Form.of(step, buffers, graph), aside=True)
-        found = named(step.kernel, form, hardware).overlap(form, tensor)
-        assert found is not None and gap == found, (step.op, step.kernel)

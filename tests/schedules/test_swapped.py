@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -13,7 +12,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Card, Hardware
 from pipeline.plan.fit import roomy
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Compute, Lin, Loop, Plan, Signal, Step, Wait
+from pipeline.plan.vocabulary import Compute, Loop, Plan, Step
 from pipeline.schedules.bounds import Range
 from pipeline.schedules.lower import laid_at
 from pipeline.schedules.swapped import Act, Job, Swapped, Window
@@ -67,39 +66,6 @@ def row_by_row(graph: Graph, frames: int = 1) -> Plan:
 def test_rows_that_pass_through_compute_what_the_graph_computes(frames: int) -> None:
     graph = network(np.random.default_rng(0))
     assert not exact(row_by_row(graph, frames), graph).report.recomputed
-
-
-def test_what_repeats_is_a_loop_and_reads_are_inferred() -> None:
-    graph = network(np.random.default_rng(0))
-    computing, moving = row_by_row(graph).tracks
-    assert (computing.name, moving.name) == ("cpu", "io")
-    loops = [step for step in computing.steps if isinstance(step, Loop)]
-    (loop,) = loops
-    wait, made, signal = loop.body
-    assert isinstance(wait, Wait) and wait.counter == "io" and signal == Signal("cpu")
-    assert isinstance(made, Compute) and made.kernel and made.unit
-    # row r of the target is made of rows r - 1 to r + 1, all the weights, and the bias in place
-    low, size = made.out.lo[0], made.ins[0].size[0]
-    assert isinstance(low, Lin) and size == 3
-    assert made.ins[0].lo[0] == Lin(low.const - 1, low.coef)
-    assert [piece.buffer for piece in made.ins] == ["in", "w", "constant1"]
-    assert any(isinstance(step, Loop) for step in moving.steps)
-
-
-def test_what_lies_where() -> None:
-    graph = network(np.random.default_rng(0))
-    plan = row_by_row(graph, frames=2)
-    where = {buffer.name: buffer for buffer in plan.buffers}
-    assert {name: b.memory for name, b in where.items()} == {
-        "input": "card", "conv2d0": "card", "constant0": "card",
-        "in": "sram", "out": "sram", "w": "sram", "constant1": "flash",
-    }  # fmt: skip
-    assert where["input"].copies == where["conv2d0"].copies == 2
-    assert (where["constant0"].role, where["constant0"].copies) == ("constant", 1)
-    extents = sorted(b.extent for b in where.values() if b.memory == "card")
-    assert all(low % 1024 == 0 for low, _ in extents)
-    assert all(a[1] <= b[0] for a, b in pairwise(extents))
-    assert (plan.resident, plan.output) == (("input", "constant0", "constant1"), "conv2d0")
 
 
 def test_tiles_at_the_end_are_as_large_as_the_others() -> None:

@@ -2,7 +2,6 @@
 graph computes."""
 
 from collections.abc import Callable
-from math import prod
 
 import numpy as np
 import pytest
@@ -42,29 +41,6 @@ def test_numbers_of_io_tasks(network: Callable[[], Graph], at_16: int, at_128: i
     for buffer_bytes, number in ((16 * KIB, at_16), (128 * KIB, at_128)):
         cut = [tiling(layer, buffer_bytes) for layer in chain]
         assert sum(each.inputs * (2 + each.weights) for each in cut) == number
-
-
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("buffer_kib", [16, 64, 128, 512])
-def test_tiles_are_the_rules_and_hold_every_weight_once(
-    network: Callable[[], Graph], buffer_kib: int
-) -> None:
-    room = buffer_kib * KIB
-    for layer in layers(network()):
-        found = tiling(layer, room)
-        assert len(found.rows) * len(found.columns) * len(found.parts) == found.inputs
-        assert len(found.weight_tiles) == found.weights
-        held = 0
-        for tile in found.weight_tiles:
-            depth = layer.row_bytes // layer.sources[0].shape[-1]
-            whole = (tile.rows[1] - tile.rows[0]) * layer.row_bytes
-            some = (tile.shared[1] - tile.shared[0]) * (tile.columns[1] - tile.columns[0]) * depth
-            assert (whole + some) / len(found.parts) <= room
-            held += whole + some
-        if len(found.parts) == 1:
-            assert held == layer.weight_bytes
-            pixels = prod(max(b - a for a, b in axis) for axis in (found.rows, found.columns))
-            assert pixels * layer.channels + 4 * found.sums <= room
 
 
 def test_a_pixel_larger_than_a_buffer_is_refused() -> None:
