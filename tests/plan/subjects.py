@@ -128,10 +128,7 @@ def with_card(sram_bytes: int) -> Hardware:
 
 def chain() -> tuple[Graph, Hardware]:
     """8 bits: 4x4x1 -> 2x2x2 -> 1x1x2 -> 3, in 96 bytes and a card."""
-    net = Chain("chain", (4, 4, 1))
-    net.conv(2, 3)
-    net.maximum(2, 2)
-    net.dense(3)
+    net = Chain("chain", (4, 4, 1)).conv(2, 3).maximum(2, 2).dense(3)
     return net.graph(np.random.default_rng(0)), with_card(96)
 
 

@@ -25,9 +25,7 @@ ROWS = 9
 
 def network(rng: np.random.Generator) -> Graph:
     """A 3x3 convolution of 9 rows, padded."""
-    chain = Chain("net", (ROWS, 4, 2))
-    chain.conv(3, 3, 1, 1)
-    return chain.graph(rng)
+    return Chain("net", (ROWS, 4, 2)).conv(3, 3, 1, 1).graph(rng)
 
 
 def row_by_row(graph: Graph, frames: int = 1) -> Plan:
@@ -83,9 +81,7 @@ def test_tiles_at_the_end_are_as_large_as_the_others() -> None:
 def pointwise(hardware: Hardware, kept: int = 0) -> tuple[Plan, Graph]:
     """Rows of a convolution of pixels one after the other, which is one loop; weights stay in
     flash. ``kept``: see ``laid_at``."""
-    chain = Chain("net", (ROWS, 4, 2))
-    chain.conv(3, 1)
-    graph = chain.graph(np.random.default_rng(0))
+    graph = Chain("net", (ROWS, 4, 2)).conv(3, 1).graph(np.random.default_rng(0))
     source, target = graph.tensors["input"], graph.tensors["conv2d0"]
     base = -(-prod(source.shape) // 32) * 32
     whole = Window("in", source, 0, source.shape), Window("out", target, base, target.shape)

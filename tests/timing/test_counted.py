@@ -79,13 +79,8 @@ def test_a_run_takes_what_its_calls_took() -> None:
 
 
 def chain() -> Graph:
-    net = Chain("net", (32, 32, 16))
-    net.conv(32, 3, 1, 1)
-    net.maximum(2, 2)
-    net.conv(64, 3, 1, 1)
-    net.conv(64, 3, 2, 1)
-    net.dense(40)
-    return net.graph(np.random.default_rng(0))
+    net = Chain("net", (32, 32, 16)).conv(32, 3, 1, 1).maximum(2, 2).conv(64, 3, 1, 1)
+    return net.conv(64, 3, 2, 1).dense(40).graph(np.random.default_rng(0))
 
 
 def branches() -> Graph:

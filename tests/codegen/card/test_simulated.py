@@ -45,10 +45,7 @@ def uno(security: Security = "none") -> Hardware:
 
 def with_large_weights() -> Graph:
     """Build a network with 17 KB of weights, and an input larger than the arena."""
-    chain = Chain("net", (20, 20, 4))
-    chain.conv(8, 3, 2, 1)
-    chain.conv(8, 3, 2, 1)
-    chain.dense(80)
+    chain = Chain("net", (20, 20, 4)).conv(8, 3, 2, 1).conv(8, 3, 2, 1).dense(80)
     return chain.graph(np.random.default_rng(0))
 
 
@@ -90,12 +87,7 @@ def test_computes_what_the_graph_does_in_the_memory_that_it_says(
 def rectified() -> Graph:
     """Inputs that are at least their zero point, as behind a ReLU: padded windows of a grey image,
     of several channels, and dense layers, with weights at both ends."""
-    chain = Chain("net", (12, 12, 1))
-    chain.conv(4, 5, 1, 2)
-    chain.maximum(2, 2)
-    chain.conv(6, 3)
-    chain.dense(12)
-    chain.dense(5)
+    chain = Chain("net", (12, 12, 1)).conv(4, 5, 1, 2).maximum(2, 2).conv(6, 3).dense(12).dense(5)
     graph = chain.graph(np.random.default_rng(1))
     weights = graph.constants[graph.operator("dense3").parameters[0]]
     weights[0], weights[1] = 127, -128

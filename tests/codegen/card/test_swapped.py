@@ -46,9 +46,7 @@ def inside(steps: Iterable[Step]) -> list[Step]:
 def in_parts() -> tuple[Graph, Plan]:
     """Input tiles are parts of the channels, so that sums are kept; weights lie in a ring whose
     last axis goes round."""
-    chain = Chain("net", (3, 3, 30))
-    chain.conv(5, 3, 1, 1)
-    graph = chain.graph(np.random.default_rng(2))
+    graph = Chain("net", (3, 3, 30)).conv(5, 3, 1, 1).graph(np.random.default_rng(2))
     return graph, planned(graph, 1 << 14, scheduler="swapnn", buffer_bytes=200)
 
 
@@ -253,9 +251,7 @@ def test_chains_in_rings_of_rows_and_tiles_of_channels(tmp_path: Path, seed: int
 
 
 def convolution() -> tuple[Graph, Plan]:
-    chain = Chain("net", (6, 6, 8))
-    chain.conv(10, 3, 1, 1)
-    graph = chain.graph(np.random.default_rng(0))
+    graph = Chain("net", (6, 6, 8)).conv(10, 3, 1, 1).graph(np.random.default_rng(0))
     return graph, Swap().plan(graph, board(1 << 14))
 
 

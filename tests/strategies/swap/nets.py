@@ -59,19 +59,9 @@ def vgg16() -> Graph:
 
 
 def alexnet() -> Graph:
-    chain = (
-        Chain("alexnet", (227, 227, 3))
-        .conv(96, 11, 4)
-        .maximum(3, 2)
-        .conv(256, 5, 1, 2)
-        .maximum(3, 2)
-    )
-    for channels in (384, 384, 256):
-        chain.conv(channels, 3, 1, 1)
-    chain.maximum(3, 2)
-    for channels in (4096, 4096, 1000):
-        chain.dense(channels)
-    return chain.graph()
+    chain = Chain("alexnet", (227, 227, 3)).conv(96, 11, 4).maximum(3, 2).conv(256, 5, 1, 2)
+    chain.maximum(3, 2).conv(384, 3, 1, 1).conv(384, 3, 1, 1).conv(256, 3, 1, 1).maximum(3, 2)
+    return chain.dense(4096).dense(4096).dense(1000).graph()
 
 
 def mobilenet() -> Graph:
