@@ -69,7 +69,8 @@ class Emitter:
         self.windows: dict[str, Window] = {}
         self.pieces = cache(lambda *tile: tuple(self._pieces(*tile)))
         source = layer.sources[0]
-        self.axes = slice(0 if source.windows else 2, None)  # a dense target has channels only
+        image = len(graph.tensors[layer.target].shape) == 3
+        self.axes = slice(0 if image else 2, None)  # a vector has channels only
         room, inputs, weights, outputs = pools
         depth = longest(tiling.parts)
         held = [longest(tiling.rows), longest(tiling.columns)]

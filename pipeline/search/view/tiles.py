@@ -12,6 +12,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.plan.rates import Rates, work
 from pipeline.schedules.bounds import reach
@@ -55,7 +56,7 @@ class Source:
 
     def reads(self, rows: int, columns: int) -> tuple[int, ...]:
         """Count the rows and columns that so many rows and columns of the target read."""
-        if self.windows is None:
+        if self.windows is None or len(self.shape) == 1:
             return self.shape[:-1]
         steps = zip(self.windows, (rows, columns), strict=True)
         return tuple(reach(window, 0, size).size for window, size in steps)
@@ -156,16 +157,17 @@ def chain(graph: Graph) -> tuple[TiledLayer, ...]:
     """Those of a network without branches.
 
     Raises:
-        ThimbleError: besides, where it is not a chain of convolutions, pooling and dense layers.
+        ThimbleError: besides, where it is not a chain of convolutions, pooling, dense layers and
+            functions.
     """
     found, before = layers(graph), graph.input
     for layer in found:
         read, op = [source.tensor for source in layer.sources], graph.operator(layer.name)
-        if read != [before] or not isinstance(op, Conv2d | Pool2d | Dense):
+        if read != [before] or not isinstance(op, Conv2d | Pool2d | Dense | Lookup):
             raise ThimbleError(
                 f"{layer.name}, a {type(op).__name__}, reads {', '.join(read)}: "
-                "strategy.scheduler=swapnn takes chains of convolutions, pooling and dense layers; "
-                "try strategy.scheduler=best"
+                "strategy.scheduler=swapnn takes chains of convolutions, pooling, dense layers and "
+                "functions of one tensor; try strategy.scheduler=best"
             )
         before = layer.target
     return found

@@ -55,7 +55,7 @@ REFUSED: list[tuple[Callable[[Net], object], str]] = [
         lambda net: net.plus(net.conv(4), net.conv(4)),
         "takes chains of convolutions.*; try strategy.scheduler=best",
     ),
-    (lambda net: net.lookup(), "a Lookup, reads .*=best"),
+    (lambda net: net.times(net.last, net.conv(4)), "a Multiply, reads .*=best"),
     (lambda net: net.conv(4, groups=2), "in groups of channels"),
 ]
 
@@ -129,6 +129,19 @@ def test_random_networks(seeds: range, sizes: tuple[int, ...]) -> None:
         assert checked(plan, graph, seed) <= sram_bytes
         done += 1
     assert done > 8
+
+
+@pytest.mark.parametrize("buffer_bytes", [256, 700, 2048])
+def test_functions_of_images_and_of_vectors(buffer_bytes: int) -> None:
+    """As in LeNet-5."""
+    net = Net((9, 9, 3))
+    net.lookup(net.conv(20))
+    net.lookup(net.maximum((2, 2)))
+    for count in (40, 10):
+        net.lookup(net.dense(count))
+    graph, rates = net.graph(), Rates(0.1, Transfers(0.2), Transfers(0.3))
+    plan = swapnn_plan(graph, 5 * buffer_bytes, buffer_bytes, 2, rates)
+    assert checked(plan, graph, 0) <= 5 * buffer_bytes
 
 
 def test_pools_that_deadlock_or_are_empty_are_refused() -> None:
