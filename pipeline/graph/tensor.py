@@ -122,7 +122,7 @@ def within_int8(name: str, weights: IntArray) -> tuple[IntArray, int]:
     Raises:
         ThimbleError: the weights ``name`` span more than 255.
     """
-    low, high = (int(end) for end in (weights.min(), weights.max()))
+    low, high = (int(end) for end in (weights.min(initial=0), weights.max(initial=0)))
     zero = 0 if low >= -128 and high <= 127 else -128 - low
     if high + zero > 127 or not -128 <= zero <= 127:
         raise ThimbleError(f"{name} has weights of {low} to {high}, which are no 8 bits")

@@ -32,7 +32,7 @@ from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import FixedPoint, Mean
-from pipeline.graph.tensor import DType, IntArray, Tensor
+from pipeline.graph.tensor import DType, IntArray, Tensor, within_int8
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.deferred import torch
 from pipeline.importers.float_graph import Affine, FloatGraph, Interval, Node
@@ -158,10 +158,7 @@ def stored_weights(node: nodes.Weighted, scale_in: float) -> tuple[IntArray, Flo
     if steps is None:
         steps = weight_steps(node.weights, node.bias, scale_in)
     column = steps.reshape(-1, *(1,) * (node.weights.ndim - 1))
-    weights = np.rint(node.weights / column).astype(np.int64)
-    if weights.size and not INT8.minimum <= weights.min() <= weights.max() <= INT8.maximum:
-        raise node.refuse("its weights are not symmetric int8 (zero point 0)")
-    return weights, steps
+    return np.rint(node.weights / column).astype(np.int64), steps
 
 
 def _weighted(low: Lowering, node: nodes.Weighted, kind: type[Operator], **fields: Any) -> None:
@@ -172,8 +169,9 @@ def _weighted(low: Lowering, node: nodes.Weighted, kind: type[Operator], **field
         raise node.refuse("its biases do not fit int32 in steps of input scale x weight scale")
     largest = largest_sum(weights, bias, low.tensors[node.inputs[0]])
     requant = fixed_point(node, source.scale * steps / target.scale, largest)
+    stored, zero = within_int8(node.where or node.name, weights)
     parameters = (
-        low.constant(f"{node.name}.weight", weights, INT8, steps),
+        low.constant(f"{node.name}.weight", stored, INT8, steps, zero),
         low.constant(f"{node.name}.bias", bias.astype(np.int64), INT32, source.scale * steps),
     )
     low.emit(kind, node, parameters=parameters, clip=low.clip(node), requant=requant, **fields)
@@ -196,7 +194,7 @@ def fixed_point(node: Node, scales: Floats | list[float], largest: float) -> Fix
 
 def largest_sum(weights: IntArray, bias: Floats, source: Tensor) -> float:
     """Bound sums of any input in magnitude; by the number of weights alone where that suffices."""
-    products: float = int(weights[0].size) * 128.0 * 255.0
+    products = int(weights[0].size) * max(128.0, float(np.abs(weights).max())) * 255.0
     if products >= 2.0**30:
         products = float(max(map(abs, product_sums(weights, source))))
     return products + float(np.abs(bias).max(initial=0))

@@ -328,6 +328,10 @@ INTEGERS: dict[str, dict[str, Any]] = {
 
 EVERY = {name: (around, case) for name, case in CASES.items()}
 EVERY |= {f"{name}, of integers": (between, case) for name, case in INTEGERS.items()}
+EVERY["Gemm, weights of a zero point"] = (
+    lambda **case: with_constant(around(**case), "w_z", np.full(7, 100, np.int8)),
+    CASES["Gemm"],
+)
 LOOSE = {
     **{"HardSwish": 0.01, "Leaky": 0.01},
     **{"QLinearConv": 0.01, "QLinearAdd": 0.02, "QLinearSoftmax": 0.1},
@@ -353,12 +357,16 @@ def test_every_operator_of_integers_is_tried() -> None:
     assert {name for name in OPERATORS if name.startswith("QLinear")} <= tried | others
 
 
+WIDE = np.arange(-105, 106, 35, np.int8)
+"""Zero points that put weights too far apart for one of them all."""
+
+
 @pytest.mark.parametrize(
     ("made", "said"),
     [
         (partly(), "loose (Exp): no QuantizeLinear follows it"),
         (with_constant(around("o = Relu(a)"), "z0", np.array(0, np.uint16)), "uint16"),
-        (with_constant(around(**CASES["Gemm"]), "w_z", np.full(7, 100, np.int8)), "symmetric"),
+        (with_constant(around(**CASES["Gemm"]), "w_z", WIDE), "no 8 bits"),
         (around(**CASES["Gemm"], scales=(0.03, 2e-9, 0.021)), "its sums may leave int32"),
         (between("p = Pad(q, pads, v)", constants={"pads": PADS, "v": 7}, ends=HERE),
          "constant 135: only the zero point 119 (it stands for 0) is supported"),
