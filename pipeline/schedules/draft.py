@@ -6,7 +6,8 @@ becomes a plan). Every map begins at nibble 0 until placement.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.tensor import DType
+from pipeline.graph.tensor import DType, IntArray
 from pipeline.hardware import Hardware, Memory
 from pipeline.kernels import Form, Kernel, named, natural_unit, offers
 from pipeline.kernels.gap import Gap
@@ -40,13 +41,15 @@ from pipeline.schedules.bounds import Box, Needs, all_of, part
 from pipeline.schedules.overwriting import Begins, begins, may_overwrite
 
 
-class MayOverlap(NamedTuple):
-    """``over`` may share cells with ``under``, which it overwrites as that dies: numbers, as in
-    ``Held``."""
+class Overlaps:
+    """Pairs of numbers, as in ``Held``: ``over`` may share cells with ``under``, which it
+    overwrites as that dies, at its ``gap``."""
 
-    over: int
-    under: int
-    gap: Gap
+    def __init__(self) -> None:
+        self.over, self.under, self.gaps = array("i"), array("i"), list[Gap]()
+
+    def __iter__(self) -> Iterator[tuple[int, int, Gap]]:
+        return zip(self.over, self.under, self.gaps, strict=True)
 
 
 class Numbers(dict[str, int]):
@@ -125,7 +128,8 @@ class Draft:
         held: buffers in memory that have to be placed, by name.
         home: for each tensor the name of the buffer that steps read it from.
         overlaps: what may lie over what it is made of.
-        apart: pairs of those that do not after all, since placement put them apart.
+        known: from where to where each of what is held lay before, (2, numbers): what lies apart
+            there does not overlap after all.
         frames: that are in flight together.
         copies: which of its places the next steps use, of buffers that have several.
         elsewhere: buffers that need no place, by name: the input where it comes in element by
@@ -139,7 +143,7 @@ class Draft:
     hardware: Hardware
     accumulator_bits: int = 32
     frames: int = 1
-    apart: frozenset[tuple[int, int]] = frozenset()
+    known: IntArray | None = None
     most_scratch: Mapping[str, int] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)
     reads: dict[str, Needs] = field(default_factory=dict, repr=False)
@@ -151,7 +155,7 @@ class Draft:
         self.home: dict[str, str] = {}
         self.elsewhere: dict[str, Buffer] = {}
         self.memories: list[Memory] = []
-        self.overlaps: list[MayOverlap] = []
+        self.overlaps = Overlaps()
         self.beside: dict[str, tuple[Step, ...]] = {}
         self.fixed = {b.name: b for b in constants(self.graph, self.hardware, 0)}
         self.home |= {name: name for name in self.fixed}
@@ -233,6 +237,17 @@ class Draft:
         for buffer in stored(tensors, self.graph, memory, self.frames):
             self.elsewhere[buffer.name] = buffer
             self.home[buffer.tensor] = buffer.name
+
+    def overlap(self, over: int, under: int, gap: Gap) -> bool:
+        """Let them, unless placement put them apart; return whether it did not."""
+        if self.known is not None:
+            begins, ends = self.known
+            if ends[over] <= begins[under] or ends[under] <= begins[over]:
+                return False
+        self.overlaps.over.append(over)
+        self.overlaps.under.append(under)
+        self.overlaps.gaps.append(gap)
+        return True
 
     # --- steps
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
@@ -135,13 +136,14 @@ def to_place(draft: Draft, body: Iterable[Step], keep_input: bool, but: bool = F
         lives.add(image[0].numbers, Life(0, end if keep_input else 0))
     lives.add(held[draft.home[graph.output]].numbers, Life(end, end))
     at = array("i", [-1]) * draft.numbers.count
-    profiles = Profiles(_profiles(draft, lives, not (but and draft.overlaps), at))
-    dying = [each for each in draft.overlaps if lives.last[each.under] == lives.first[each.over]]
-    times = np.bincount(np.fromiter((each.over for each in dying), np.int64))
-    sizes = array("q", profiles.cells.tolist())
+    may = draft.overlaps
+    profiles = Profiles(_profiles(draft, lives, not (but and may.gaps), at))
+    over, under = (np.array(each) for each in (may.over, may.under))
+    dying = np.array(lives.last)[under] == np.array(lives.first)[over]
+    times, sizes = np.bincount(over[dying]), array("q", profiles.cells.tolist())
     walls = (
         (at[over], at[under], *wall)
-        for over, under, gap in dying
+        for over, under, gap in compress(may, dying)
         # two could ask for different orders
         for wall in gap.apart(sizes[at[over]], sizes[at[under]], bool(times[over] == 1)) or [(0, 0)]
     )

@@ -47,24 +47,30 @@ class Laid:
     """
 
     draft: Draft
+    regions: Sequence[Region]
     body: tuple[Step, ...]
     cells: int
     bound: int
     begins: IntArray
 
     @cached_property
-    def ends(self) -> IntArray:
-        """One past the last nibble of each."""
-        ends = self.begins.copy()
+    def spans(self) -> IntArray:
+        """From where to where each lies, (2, numbers)."""
+        spans = np.stack([self.begins, self.begins])
         for held in self.draft.held.values():
-            ends[held.first : held.numbers.stop] += cells_of(held)
-        return ends
+            spans[1, held.first : held.numbers.stop] += cells_of(held)
+        return spans
+
+    @property
+    def begun(self) -> Draft:
+        """A draft of the same, in which what lies apart does not overlap."""
+        return replace(self.draft, known=self.spans)
 
     @property
     def rows(self) -> int:
         """Nibbles without scratch."""
         held = (each for each in self.draft.held.values() if each.buffer.role != "scratch")
-        return max(int(self.ends[each.first : each.numbers.stop].max()) for each in held)
+        return max(int(self.spans[1, each.first : each.numbers.stop].max()) for each in held)
 
     def plan(self, strategy: str, notes: Notes = ()) -> Plan:
         draft, graph, hardware = self.draft, self.draft.graph, self.draft.hardware
@@ -103,9 +109,9 @@ class Laid:
     def _backwards(self) -> set[int]:
         """Find the numbers of outputs that begin above an input that they overwrite."""
         found = set[int]()
+        begins, ends = self.spans
         for over, under, gap in self.draft.overlaps:
-            begin = self.begins[over] - self.begins[under]
-            size = self.ends[under] - self.begins[under]
+            begin, size = begins[over] - begins[under], ends[under] - begins[under]
             if gap.forwards < begin < size and begin not in gap.at:
                 found.add(over)
         return found
@@ -132,6 +138,8 @@ def lay(
     asked: Mapping[str, str] = MappingProxyType({}),
     cells: float | None = None,
     alike: Draft | None = None,
+    others: Iterable[Sequence[Region]] = (),
+    enough: int = 0,
 ) -> Laid:
     """``regions`` one after the other.
 
@@ -146,34 +154,52 @@ def lay(
             or, where such kernels could not write over what dies there, at others. If not said, the
             board's room.
         alike: a draft of the same graph; what it knows of operators is used.
+        others: regions that compute the same, one after the other in place of ``regions`` until
+            some take ``enough`` nibbles, scratch apart; those that take least are laid.
     """
     limit = room(graph, hardware) if cells is None else cells
     draft = Draft(graph, hardware, accumulator_bits, asked=asked)
     if alike:
         draft = replace(draft, reads=alike.reads, chosen=alike.chosen)
-    found = _laid(replace(draft), regions, keep_input, effort)
-    last = bool(found.draft.overlaps or found.draft.apart)
+    found = _laid(draft, (regions, *others), keep_input, effort, enough)
+    last = found.draft.known is not None
     while found.cells > limit and (crowded := _crowded(found, limit, last)):
-        known, begun = found.begins, _anew(found, {**found.draft.most_scratch, **crowded})
+        begun = replace(found.begun, most_scratch={**found.draft.most_scratch, **crowded})
         draft = replace(draft, most_scratch=begun.most_scratch)
-        same = _settled(begun, known, found.bound, regions, keep_input, True) if last else None
-        found = same or _laid(replace(draft), regions, keep_input, effort)
+        same = _settled(begun, found.regions, found.bound, keep_input, True) if last else None
+        found = same or _laid(draft, (found.regions,), keep_input, effort)
     return found
 
 
-def _laid(draft: Draft, regions: Sequence[Region], keep_input: bool, effort: int) -> Laid:
-    body = list[Step]()  # as long as nothing may overlap; then the steps are made again
+def _laid(
+    draft: Draft,
+    ways: Iterable[Sequence[Region]],
+    keep_input: bool,
+    effort: int,
+    enough: int = 0,
+) -> Laid:
+    best: Laid | None = None
+    for regions in ways:
+        if best is None or best.rows > enough:
+            found = _placed(replace(draft), regions, keep_input, effort)
+            best = min(best or found, found, key=lambda laid: laid.rows)
+    assert best is not None
+    if not best.draft.overlaps.gaps:
+        return best
+    begun, regions, bound = best.begun, best.regions, best.bound
+    del best, found  # of a large network much of what is held
+    settled = _settled(begun, regions, bound, keep_input)
+    assert settled, "kernels write over what dies as they were said to"
+    return settled
+
+
+def _placed(draft: Draft, regions: Sequence[Region], keep_input: bool, effort: int) -> Laid:
+    """Without steps, and scratch, where something may overlap."""
+    body = list[Step]()
     blocks = to_place(draft, _kept(_steps(regions, draft), draft, body), keep_input, but=True)
     placed = place(blocks.profiles, blocks.overlaps, effort)
     begins = blocks.begins(placed.addresses)
-    found = Laid(draft, tuple(body), placed.cells, placed.bound, begins)
-    if not draft.overlaps:
-        return found
-    begun = _anew(found, draft.most_scratch)
-    del draft, blocks, found  # of a large network much of what is held
-    settled = _settled(begun, begins, placed.bound, regions, keep_input)
-    assert settled, "kernels write over what dies as they were said to"
-    return settled
+    return Laid(draft, regions, tuple(body), placed.cells, placed.bound, begins)
 
 
 def _steps(regions: Iterable[Region], draft: Draft) -> Iterator[Step]:
@@ -183,41 +209,26 @@ def _steps(regions: Iterable[Region], draft: Draft) -> Iterator[Step]:
 def _kept(steps: Iterable[Step], draft: Draft, kept: list[Step]) -> Iterator[Step]:
     for step in steps:
         kept.append(step)
-        if draft.overlaps:
+        if draft.overlaps.gaps:
             kept.clear()
         yield step
 
 
-def _anew(found: Laid, most_scratch: Mapping[str, int]) -> Draft:
-    """A draft of the same, in which what lies apart does not overlap."""
-    before, begins, ends = found.draft, found.begins, found.ends
-    apart = frozenset(
-        (over, under)
-        for over, under, _ in before.overlaps
-        if ends[over] <= begins[under] or ends[under] <= begins[over]
-    )
-    return replace(before, apart=before.apart | apart, most_scratch=most_scratch)
-
-
 def _settled(
-    draft: Draft,
-    known: IntArray,
-    bound: int,
-    regions: Sequence[Region],
-    keep_input: bool,
-    slower: bool = False,
+    draft: Draft, regions: Sequence[Region], bound: int, keep_input: bool, slower: bool = False
 ) -> Laid | None:
-    """The addresses that are ``known``, but for scratch, with kernels for what does lie over what
-    it is made of; None where ``slower`` ones may not."""
+    """The addresses that the ``draft`` knows, but for scratch, with kernels for what does lie over
+    what it is made of; None where ``slower`` ones may not."""
+    assert draft.known is not None
     body = tuple(_steps(regions, draft))
     blocks = to_place(draft, body, keep_input)
-    fixed = blocks.addresses(known)
+    fixed = blocks.addresses(draft.known[0])
     conflicts = Interference(blocks.profiles, blocks.overlaps)
     placed = first_fit(conflicts, np.flatnonzero(fixed == NOWHERE).tolist(), fixed)
     if slower and conflicts.met(placed):
         return None
     cells = int((placed + blocks.profiles.size).max())
-    return Laid(draft, body, cells, bound, blocks.begins(placed))
+    return Laid(draft, regions, body, cells, bound, blocks.begins(placed))
 
 
 def _crowded(laid: Laid, cells: float, last: bool = True) -> dict[str, int]:
@@ -226,7 +237,7 @@ def _crowded(laid: Laid, cells: float, last: bool = True) -> dict[str, int]:
     draft, found = laid.draft, dict[str, int]()
     for op in draft.graph.operators:
         scratch = draft.held.get(draft.graph.beside(op.output, "scratch"))
-        if scratch and (not last or laid.ends[scratch.first] > cells):
+        if scratch and (not last or laid.spans[1, scratch.first] > cells):
             left = int(cells) - int(laid.begins[scratch.first]) if last else 0
             found[op.output] = max(0, left) // 2
     return found
@@ -254,7 +265,7 @@ def laid_at(
                 begins[held.first], size = top, max(size, top + cells_of(held))
             elif not held.placed:
                 begins[held.first] = at[name]
-        found = Laid(draft, body, size, cells, begins)
+        found = Laid(draft, regions, body, size, cells, begins)
         if size <= limit:
             return found
         most |= _crowded(found, limit)

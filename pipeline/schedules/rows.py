@@ -17,7 +17,7 @@ from pipeline.kernels.gap import Gap
 from pipeline.plan.vocabulary import Step, whole
 from pipeline.schedules.arriving import arriving
 from pipeline.schedules.bounds import Box, Range, added, all_of
-from pipeline.schedules.draft import Draft, MayOverlap
+from pipeline.schedules.draft import Draft
 from pipeline.schedules.patches import Patches
 
 
@@ -177,11 +177,10 @@ def _made(draft: Draft, op: Operator, row: int, dying: Mapping[str, Sequence[int
     out, over = draft.buffer(draft.home[op.output]), list[str]()
     for name, gap in over_dying(draft, op, row).items():
         source = draft.held[draft.home[name]]
-        under = [source.numbers[each] for each in dying.get(name, ())]
         made = draft.held[out.name].numbers[row if draft.held[out.name].rows else 0]
-        may = [MayOverlap(made, key, gap) for key in under if (made, key) not in draft.apart]
-        draft.overlaps += may
-        over += [name] if may else []
+        for each in dying.get(name, ()):
+            if draft.overlap(made, source.numbers[each], gap):
+                over.append(name)
     return draft.compute(op, out, row_box(draft.graph, op.output, row), over=over, part=f".{row}")
 
 

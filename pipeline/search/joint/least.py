@@ -118,16 +118,12 @@ def cuts_of(
 def _placed(order: _Order, available: float) -> Found:
     """Segment by segment or, where that is not near its bound, all rows at once, if that is less;
     on slower kernels where their scratch is more than ``available``."""
-    ways, draft = list[Laid](), order.draft
-    for way in order.ways:
-        laid = lay(
-            way, draft.graph, draft.hardware, effort=order.effort, cells=available, alike=draft
-        )
-        ways.append(laid)
-        if laid.rows - order.bound <= order.bound // NEAR:
-            break
-    best = min(ways, key=lambda laid: (laid.rows, laid.cells))
-    return Found(best, order.bound, order.segments, order.repeated)
+    draft, (way, *others), near = order.draft, order.ways, order.bound + order.bound // NEAR
+    laid = lay(
+        way, draft.graph, draft.hardware, effort=order.effort, cells=available, alike=draft,
+        others=others, enough=near,
+    )  # fmt: skip
+    return Found(laid, order.bound, order.segments, order.repeated)
 
 
 def regions(cuts: Cuts, pieces: Sequence[Piece], in_one_piece: bool = True) -> list[Region]:
