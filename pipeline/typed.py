@@ -6,8 +6,10 @@ Files and hand-written plans are looked at once with this; what follows may rely
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
+from itertools import repeat
 from types import UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -22,12 +24,14 @@ def misfit(root: Any) -> str | None:
     says that it ``checks_itself`` when it is made is not looked into again.
     """
     of_root: Any = type(root)
-    pending: list[tuple[Any, Any, tuple[_Kind, ...], str]] = [
-        (root, of_root, _alternatives(of_root), of_root.__name__)
-    ]
-    seen = set[tuple[int, Any]]()  # a plan names some parts in thousands of steps
+    first = root, of_root, _alternatives(of_root), of_root.__name__
+    pending: list[Iterator[tuple[Any, Any, tuple[_Kind, ...], str]]] = [iter([first])]
+    seen = set[int]()  # a plan names some parts in thousands of steps
     while pending:
-        value, hint, kinds, where = pending.pop()
+        if (found := next(pending[-1], None)) is None:
+            pending.pop()
+            continue
+        value, hint, kinds, where = found
         for chosen in kinds:
             if _fits(value, chosen):
                 break
@@ -39,17 +43,18 @@ def misfit(root: Any) -> str | None:
             if items[1:] == (...,):
                 inner = _alternatives(items[0])
                 if value and not (_INTEGER in inner and _all_small(value)):
-                    pending += [(v, items[0], inner, where) for v in value]
+                    alike = map(repeat, (items[0], inner, where))
+                    pending.append(zip(reversed(value), *alike, strict=False))
                 continue  # a table may have many cells
             if len(items) != len(value):
                 return f"{where} has {len(value)} items, not {len(items)}"
             each = zip(value, items, strict=True)
-            pending += [(v, item, _alternatives(item), where) for v, item in each]
+            pending.append(iter([(v, item, _alternatives(item), where) for v, item in each]))
         elif value is not root and getattr(chosen.of, "checks_itself", False):
             continue
-        elif (parts := _fields(chosen.of)) and (id(value), chosen.of) not in seen:
-            seen.add((id(value), chosen.of))
-            pending += [(getattr(value, name), kind, of, at) for name, kind, of, at in parts]
+        elif (parts := _fields(chosen.of)) and id(value) not in seen:
+            seen.add(id(value))
+            pending.append(iter([(getattr(value, name), *kind) for name, *kind in parts]))
     return None
 
 
