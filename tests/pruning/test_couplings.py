@@ -5,7 +5,6 @@ from collections.abc import Callable
 from functools import cache
 from itertools import pairwise, product
 from math import prod
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,11 +23,6 @@ from pipeline.pruning.cut import cut, masked
 from pipeline.pruning.narrowing import Narrowing
 from pipeline.pruning.planner import Needs
 from pipeline.pruning.shares import completed, strength
-from pipeline.quantize.int8 import Int8
-from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.partial import Partial
-from tests.codegen.int8.support import Native, host
-from tests.codegen.int8.support import agrees as runs
 from tests.importers.support import shaken
 from tests.importers.test_torch_networks import FEW, Branches, networks
 from tests.importers.torch_modules import Of
@@ -168,22 +162,6 @@ def test_a_slice_keeps_a_channel() -> None:
     assert not found.allows(kept)
     kept[found.layers["conv"][2]] = True
     assert cut(found, completed(found, kept, strength(found))).nodes
-
-
-@pytest.mark.ci
-def test_the_smaller_network_runs_as_c(tmp_path: Path) -> None:
-    """Quantized, planned whole and in loops over channels, generated, compiled, compared."""
-    layers = [Branches(nn.Conv2d(3, 8, 3), nn.Conv2d(3, 8, 3), "add"), nn.ReLU()]
-    head = [nn.Conv2d(8, 8, 3, groups=8), nn.Conv2d(8, 12, 1), nn.ReLU6(), nn.Conv2d(12, 4, 3)]
-    whole = graph_of(nn.Sequential(*layers, *head), SHAPE)
-    found = couplings(whole)
-    small = cut(found, some(found, 3))
-    before, after = (Int8(images=4).from_float(each) for each in (whole, small))
-    assert after.weight_bytes < 0.7 * before.weight_bytes and after.macs < 0.7 * before.macs
-    hardware = host()
-    for strategy in (Ordinary(), Partial()):
-        plan = strategy.plan(after, hardware)
-        assert runs(Native(tmp_path / strategy.name, after, plan, sanitize=False))
 
 
 SIZES = (4, 6, 5)

@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 
 from pipeline.graph.graph import Graph
-from pipeline.hardware import Hardware
 from pipeline.plan.cost import timeline
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Rows
 from pipeline.plan.well_formed import statements
 from pipeline.schedules import rows
 from pipeline.schedules.lower import Laid, lay, needed
-from tests.codegen.cortex_m.support import core
 from tests.graphs import Net, random_graph
 from tests.schedules.on_demand import all_rows
 from tests.strategies import nets
@@ -20,14 +18,11 @@ from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
 
 
-def laid(
-    graph: Graph, streamed: bool = False, hardware: Hardware = BOARD, scratch: bool = False
-) -> Laid:
-    image = graph.input
-    begin = rows.InputRows(image, streamed, not streamed)
-    order = all_rows(graph, hardware, needed(graph), streamed)
+def laid(graph: Graph, streamed: bool = False) -> Laid:
+    begin = rows.InputRows(graph.input, streamed, not streamed)
+    order = all_rows(graph, BOARD, needed(graph), streamed)
     regions = [begin, rows.Rows(order, frozenset([graph.output]))]
-    return lay(regions, graph, hardware, cells=None if scratch else 0)
+    return lay(regions, graph, BOARD, cells=0)
 
 
 @pytest.mark.parametrize("seed", quick(8, range(40), ci=8))
@@ -89,19 +84,3 @@ def test_a_mean_takes_rows_as_they_come() -> None:
     exact(plan, graph)
     parts = [s for s in statements(plan) if isinstance(s, Compute) and s.partial]
     assert len(parts) == 16
-
-
-@pytest.mark.ci
-def test_scratch_takes_room_only_while_a_row_is_made() -> None:
-    """All of an operator's rows have it at one address; between them others' rows lie there."""
-    net = Net((16, 8, 8), np.random.default_rng(0))
-    for _ in range(5):
-        net.depthwise()
-        net.conv(8, (1, 1))
-    graph = net.graph()
-    bare, found = laid(graph, hardware=core()), laid(graph, hardware=core(), scratch=True)
-    plan = found.plan("rows")
-    verify(plan, graph)
-    held = [buffer.shape[0] for buffer in plan.buffers if buffer.role == "scratch"]
-    assert len(held) > 5
-    assert found.cells / 2 <= bare.cells / 2 + 2 * max(held) < bare.cells / 2 + sum(held)

@@ -53,22 +53,6 @@ def test_better_strategies_never_need_more(seeds: range) -> None:
                 assert arena_nibbles(plans[3]) <= arena_nibbles(plans[1]), seed
 
 
-@pytest.mark.parametrize("streamed", [True, False], ids=["streams", "has gaps"])
-def test_average_pooling(streamed: bool) -> None:
-    """With channels; a stream is read without gaps: with them the image is moved to SRAM, and
-    counted, instead."""
-    size = {"kernel": (3, 2), "stride": (3, 2)} if streamed else {}
-    shape = (6, 4, 3) if streamed else (5, 4, 1)
-    chain = Chain(shape, "uint8").average("pooled", 6, **size)
-    for layout in LAYOUTS:
-        plan = Herringbone(layout).plan(chain.graph(), board())
-        exact(plan, chain.graph())
-        assert (plan.buffer["image"].memory == "sram") != streamed
-        if streamed:
-            assert plan.buffer["pooled.sums"].bits == 16 and plan.output == "pooled"
-            assert arena_nibbles(plan) <= 2 * 2 * 3 + 8 + 2 * 3 * 4
-
-
 @pytest.mark.parametrize(
     ("dtype", "kernel", "bits"),
     [("uint4", 2, 8), ("uint4", 3, 16), ("uint8", 2, 16), ("uint8", 12, 32), ("int8", 1, 16)],
