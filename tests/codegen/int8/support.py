@@ -25,7 +25,7 @@ from pipeline.plan.vocabulary import (
 )
 from tests.codegen.support import DEVICE, Native, agrees, frames, host
 from tests.graphs import Net
-from tests.plan.fixtures import FIXTURES
+from tests.plan.fixtures import FIXTURES, constants
 
 __all__ = ["DEVICE", "Native", "agrees", "apart", "frames", "host"]
 
@@ -54,18 +54,6 @@ def apart(graph: Graph, sram_bytes: int = 1 << 24) -> Plan:
         graph.name, "apart", memories, (*buffers, *fixed), (Track("cpu", steps),), resident,
         graph.output,
     )  # fmt: skip
-
-
-def constants(graph: Graph) -> list[Buffer]:
-    fixed, top = [], 0
-    for name in graph.constants:
-        tensor = graph.tensors[name]
-        layout = packed(tensor.shape, tensor.dtype.bits, top)
-        fixed.append(
-            Buffer(name, name, "flash", tensor.shape, tensor.dtype.bits, layout, "constant")
-        )
-        top += -(-tensor.size * tensor.dtype.bits // 8) * 2
-    return fixed
 
 
 def network() -> Graph:
