@@ -24,7 +24,6 @@ from pipeline.plan.vocabulary import (
     Plan,
     Slice,
     Step,
-    Table,
     Track,
     Wait,
     packed,
@@ -295,19 +294,6 @@ def test_rows_in_a_ring_while_they_arrive(
     verify(plan, graph)
     native = Native(tmp_path, graph, plan, core("avr", True))
     assert all(agrees(native, 4, chunk) for chunk in (1, 7, 18, 100))
-
-
-def test_rows_anywhere_while_they_arrive(tmp_path: Path) -> None:
-    """A table has no places that count with a loop: what arrives is unrolled."""
-    chain = Chain((5, 4, 2)).conv("a", 3, 1).dense("d", 2)
-    graph, hardware = chain.graph(), core("host", True)
-    plan = Ordinary("slots").plan(graph, hardware)
-    image = next(b for b in plan.buffers if b.tensor == "image" and b.memory == "sram")
-    cells = np.random.default_rng(0).permutation(40) + 2000
-    torn = replace(image, map=Table(tuple(cells.tolist())))
-    two = tuple(torn if b is image else b for b in plan.buffers)
-    changed = replace(plan, buffers=two)
-    assert agrees(Native(tmp_path, graph, changed, hardware), 4, 3)
 
 
 def test_steps_of_one_round() -> None:

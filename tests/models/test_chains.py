@@ -1,22 +1,16 @@
 """Networks for 4 bits: their published weights, shapes on the way, units that are sums."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import yaml
 from torch import nn
 
-from pipeline import config
 from pipeline.models.google12 import Google12
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.models.network import ByteConv2d, ResidualUnit
 from pipeline.models.small_cnn import SmallCnn
-
-
-def of_yaml(name: str) -> Any:
-    return config.instantiate(yaml.safe_load(Path(f"conf/model/{name}.yaml").read_text()))
+from tests.models.counting import member
 
 
 @pytest.mark.parametrize(
@@ -27,7 +21,7 @@ def of_yaml(name: str) -> Any:
     ],
 )  # fmt: skip
 def test_a_yaml_is_the_network_that_it_says(name: str, weights: int) -> None:
-    model = of_yaml(name)
+    model = member(name)
     parameters = model.build().named_parameters()
     assert sum(value.numel() for name, value in parameters if name.endswith("weight")) == weights
     defaults = {"mnist_2kb": Mnist2kb(), "record_mnist": SmallCnn()}

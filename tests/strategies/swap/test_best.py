@@ -12,8 +12,7 @@ from pipeline.graph.graph import Graph
 from pipeline.plan.fit import roomy
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.search.swap import best, search
-from pipeline.search.swap.queues import QUEUES
-from pipeline.search.swap.segments import Rings, Segment
+from pipeline.search.swap.segments import Segment
 from pipeline.search.view.tiles import layers
 from tests.strategies.nets import Net, grown, joined
 from tests.strategies.swap.bench import LITTLE, SRAM, on_card
@@ -164,20 +163,6 @@ def test_channels_of_a_tile_go_through_all_layers_that_need_no_more(
     checked(plan, graph)
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 3, 5, 16])
-def test_turns_compute_each_needed_row_once_and_in_order(chunk: int) -> None:
-    chain = Chain("net", (37, 9, 2)).conv(4, 3, 2, 1).conv(4, 3, 1, 1, depthwise=True).maximum(3, 2)
-    parts = layers(chain.graph())
-    made = [0] * 3
-    for turn in Rings.of(parts, chunk).turns:
-        for n, (layer, (low, high)) in enumerate(zip(parts, turn, strict=True)):
-            assert low == min(made[n], high)
-            made[n] = max(made[n], high)
-            if low < high:
-                assert n == 0 or layer.sources[0].needed(low, high)[1] <= made[n - 1]
-    assert made[-1] == parts[-1].shape[0]
-
-
 @pytest.mark.slow
 def test_mobilenet_is_near_its_bound_and_more_sram_is_not_slower() -> None:
     """On a card, where large segments left no room to read ahead."""
@@ -192,21 +177,6 @@ def test_mobilenet_is_near_its_bound_and_more_sram_is_not_slower() -> None:
 
 SIDE_BY_SIDE = Rates(0.1, READ, WRITE)
 IN_TURNS = replace(SIDE_BY_SIDE, dma=False)
-
-
-@pytest.mark.parametrize("seed", quick(range(3), range(20), ci=8))
-def test_a_plan_takes_the_time_of_all_its_steps(seed: int) -> None:
-    graph = random_chain(seed)
-    parts = layers(graph)
-    for each in best.Tries(graph, parts, 3000 // 16 * 16, 1, IN_TURNS).found():
-        tasks = each.program.tasks
-        every = sum(task.us for name in QUEUES for task in tasks[name])
-        assert each.scheduled.makespan_us == pytest.approx(every)
-    plan = best_plan(graph, 3000, 1, IN_TURNS)
-    notes = dict(plan.notes)
-    assert notes["bound_by"] == "cpu and io"
-    assert float(notes["makespan_us"]) >= float(notes["bound_us"])
-    checked(roomy(plan), graph, seed)
 
 
 def test_needs_no_second_place_for_weights() -> None:
