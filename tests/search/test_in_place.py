@@ -191,18 +191,6 @@ def test_where_there_is_room_steps_are_larger() -> None:
     assert large < small == 12
 
 
-@pytest.mark.parametrize("kind", ["residual", "depthwise-separable"])
-def test_each_pixel_once_and_no_weave_is_better(kind: str) -> None:
-    for number in range(20):
-        chain, _ = in_place.drawn(kind, number)
-        view, span = view_of(chain)
-        for found in tiny(view, span):
-            (order,) = found.within(found.peak)
-            assert len(set(map(tuple, order.units.tolist()))) == len(order.units)
-            if not view.by_byte(span):  # counted by pixels, of which halves of bytes may be left
-                assert found.peak <= woven(view, span, 1).peak
-
-
 def test_what_nothing_needs_is_not_made() -> None:
     """A 1 x 1 convolution of stride 2 reads one pixel of three."""
     chain = (

@@ -212,20 +212,6 @@ def steps(plan: Plan) -> Counter[str]:
     return Counter(step.op for step in plan.tracks[0].steps if isinstance(step, Compute))
 
 
-def test_pixels_that_are_made_and_not_read_take_no_place_of_others() -> None:
-    """A 1 x 1 convolution of stride 2 reads one of four of the sum."""
-    net = Net((8, 16, 3), np.random.default_rng(0))
-    block = net.conv(6)
-    net.conv(6)
-    net.plus(block, net.conv(6))
-    large = net.conv(9, (1, 1), stride=(2, 2), padding=(0, 0, 0, 0))
-    net.plus(large, net.conv(9, (1, 1), block, stride=(2, 2), padding=(0, 0, 0, 0)))
-    graph = net.graph()
-    plan = Herringbone().plan(graph, HELD)
-    assert max(steps(plan).values()) > 1
-    right(plan, graph)
-
-
 def test_layer_by_layer_where_another_layer_needs_more() -> None:
     """The first layer's output alone is larger than the block that follows."""
     net = Net((6, 6, 2), np.random.default_rng(0))
