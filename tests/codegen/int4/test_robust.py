@@ -217,19 +217,6 @@ def test_thousands_of_damaged_frames_on_the_host(
 
 
 @pytest.mark.parametrize("weights_in", ["sram", "stream"])
-def test_hundreds_of_damaged_frames_on_the_chip(weights_in: str, build: Build, shim: Path) -> None:
-    firmware = build("small", weights_in)
-    model = receiver(firmware)
-    with firmware.chip(shim, line="instant") as chip:
-        for bad, load, frame in harmed(firmware, 300, 2):
-            for sent in (bad, load + firmware.ask(frame)):
-                done = chip.exchange(sent)
-                assert bare(protocol.replies(done.reply)) == model.feed(sent)
-        check(done)
-    assert done.stack_bytes <= firmware.size.stack_bound_bytes
-
-
-@pytest.mark.parametrize("weights_in", ["sram", "stream"])
 def test_damage_on_a_line_that_does_not_wait(weights_in: str, build: Build, shim: Path) -> None:
     """Lose what arrives while the firmware computes or answers, as on a real line. A flag ends what
     is left of a frame, and once that has been answered the next one works."""
