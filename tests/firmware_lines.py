@@ -3,8 +3,9 @@
     python -m tests.firmware_lines [tests/codegen …]
 
 runs the tests with a ``cc`` that counts, and templates whose lines say where they come from (so
-tests that compare generated text fail here), and prints each file's share and the lines that never
-ran. Assembly and what only a chip's compiler takes isn't among them: gcov sees what was compiled.
+tests that compare generated text or symbols fail here), and prints each file's share and the lines
+that never ran. Assembly and what only a chip's compiler takes isn't among them: gcov sees what was
+compiled.
 """
 
 import json
@@ -28,7 +29,7 @@ from pipeline.home import ROOT
 FIRMWARE = ROOT / "firmware"
 FOLDER = "THIMBLE_GCOV"
 """Environment variable: where counts of this run are collected."""
-CC = '#!/bin/sh\nexec {cc} --coverage -fprofile-abs-path "$@"\n'
+COUNTING = '#!/bin/sh\nexec {compiler} --coverage -fprofile-abs-path "$@"\n'
 MARK = re.compile(r"/\*@(\S+):(\d+)\*/")
 LIMIT = 0.95
 """Share of the lines that should run: below it, the exit code is 1."""
@@ -139,9 +140,10 @@ def table(hits: Hits) -> Iterator[str]:
 def main(tests: list[str]) -> int:
     hits: Hits = defaultdict(Counter)
     with tempfile.TemporaryDirectory() as folder:
-        compiler = Path(folder, "cc")
-        compiler.write_text(CC.format(cc=shutil.which("cc")))
-        compiler.chmod(0o755)
+        for compiler in map(shutil.which, ("cc", "g++")):
+            counting = Path(folder, Path(compiler or "cc").name)
+            counting.write_text(COUNTING.format(compiler=compiler))
+            counting.chmod(0o755)
         path = f"{folder}:{os.environ['PATH']}"
         words = ["-p", "tests.firmware_lines", "-n", "2", "--dist", "worksteal", "-m", "not slow"]
         subprocess.run(
@@ -150,7 +152,8 @@ def main(tests: list[str]) -> int:
         )  # fmt: skip
         for part in Path(folder).glob("hits-*.json"):
             for file, lines in json.loads(part.read_text()).items():
-                hits[file].update({int(number): count for number, count in lines.items()})
+                if (ROOT / file).is_file():  # tests rename programs, and so their marks
+                    hits[file].update({int(number): count for number, count in lines.items()})
     print("\n".join(table(hits)))
     counts = [count for lines in hits.values() for count in lines.values()]
     return int(sum(map(bool, counts)) < LIMIT * len(counts) or not counts)

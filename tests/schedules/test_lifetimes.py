@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 from pipeline.plan.steps import touched
 from pipeline.plan.unrolled import unroll
-from pipeline.plan.vocabulary import Buffer, Compute, Loop, Move, Rows, Step, packed, whole
+from pipeline.plan.vocabulary import Buffer, Loop, Move, Step, packed, whole
 from pipeline.schedules.draft import Held
 from pipeline.schedules.lifetimes import Life, Lives
 
@@ -98,37 +97,3 @@ def test_what_is_needed_together_lives_together(seed: int) -> None:
         assert together or not meet(needed[one], needed[other])
         if plain and "b" not in (one, other):
             assert together == meet(needed[one], needed[other])
-
-
-def test_what_a_pass_alone_needs_dies_in_it() -> None:
-    def move(one: str, other: str) -> Move:
-        return Move(whole(buffer(one)), whole(buffer(other)))
-
-    steps = (move("a", "b"), Loop("n", 3, (move("b", "c"), move("c", "d"), move("d", "e"))))
-    held = {name: Held(buffer(name), n, "n" * (name == "c")) for n, name in enumerate(NAMES)}
-    lives = Lives()
-    assert lives.walk(steps, held) == 6 and 5 not in lives
-    # of b all of the loop, which begins at 2 and ends at 6
-    assert [*map(lives.__getitem__, range(5))] == [(1, 1), (1, 6), (3, 4), (2, 6), (2, 6)]
-
-
-def test_each_row_has_a_life_of_its_own() -> None:
-    rows = Buffer("r", "r", "ram", (3, 2), 8, Rows((0, 0, 0), (2,)))
-    piece = whole(buffer("a"))
-    first, second = (type(piece)("r", (low, 0), (size, 2)) for low, size in ((0, 1), (1, 2)))
-    steps = (Move(piece, first), Move(piece, second), Move(second, piece))
-    held, lives = {"r": Held(rows, rows=True), "a": Held(buffer("a"), 3)}, Lives()
-    lives.walk(steps, held)
-    assert [*map(lives.__getitem__, range(3))] == [(1, 1), (2, 3), (2, 3)]
-
-
-def test_scratch_is_there_for_each_step_that_has_it() -> None:
-    """Between them, and from pass to pass, nothing of it is."""
-    piece = whole(buffer("a"))
-    moves = Move(piece, whole(buffer("b")))
-    with_scratch = Compute("op", whole(buffer("b")), (piece,), scratch=("s",))
-    steps = (with_scratch, moves, with_scratch, Loop("n", 3, (moves, with_scratch)))
-    held, lives = {name: Held(buffer(name), n) for n, name in enumerate("ab")}, Lives()
-    held["s"] = Held(replace(buffer("s"), tensor="", role="scratch"), 2)
-    lives.walk(steps, held)
-    assert lives.often == {2: [1, 3, 6]} and 2 not in lives

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 from torch.nn.functional import interpolate
 
 from pipeline.datasets.synthetic import Synthetic
-from pipeline.importers import float_nodes as nodes
 from pipeline.models.network import PixelPool
 from pipeline.training.ahead import one_ahead
 from pipeline.training.augment import KNOTS, Distortion, _basis
@@ -175,27 +173,6 @@ def test_gradients_of_a_network(channels: int) -> None:
     for found, right in zip(network.parameters(), double.parameters(), strict=True):
         assert found.grad is not None and right.grad is not None
         assert torch.allclose(found.grad.double(), right.grad, rtol=1e-3, atol=1e-2)
-
-
-@pytest.mark.parametrize("padding", [(0, 0, 0, 0), (1, 1, 1, 1), (0, 1, 0, 1)])
-def test_gradients_of_a_graph(padding: nodes.Padding) -> None:
-    chance = np.random.default_rng(1)
-    weights = chance.normal(size=(8, 1, 1, 5))
-    node = nodes.Convolution(
-        name="c", inputs=("x",), output="y", weights=weights, bias=np.zeros(8), stride=(2, 3),
-        padding=padding,
-    )  # fmt: skip
-    images = torch.from_numpy(chance.normal(size=(32, 16, 17, 5))).float()
-    learnt = torch.from_numpy(weights).float().requires_grad_()
-    made = node.applied(images, learnt, torch.zeros(8))
-    torch.autograd.backward(made.square().sum())
-    exact = torch.from_numpy(weights).requires_grad_()
-    around = nodes.padded(images.double().permute(0, 3, 1, 2), padding, 0.0)
-    right = F.conv2d(around, exact.permute(0, 3, 1, 2), None, (2, 3))
-    torch.autograd.backward(right.square().sum())
-    assert torch.allclose(made.double(), right.permute(0, 2, 3, 1), atol=1e-4)
-    assert learnt.grad is not None and exact.grad is not None
-    assert torch.allclose(learnt.grad.double(), exact.grad, rtol=1e-3, atol=1e-2)
 
 
 def spot(row: int, column: int, size: int = 28) -> torch.Tensor:
