@@ -125,15 +125,6 @@ def test_rectangles_are_peeled_from_the_best_corner() -> None:
     assert len(found) == 1
 
 
-def test_what_is_peeled_takes_no_more_than_rows() -> None:
-    for number in range(20):
-        layer = layer_of(staircases.drawn("same padding, strides", number))
-        size = layer.outputs[:2]
-        order = ranks(*size, least(layer))
-        assert sorted(order.reshape(-1)) == list(range(layer.outputs.number))
-        assert peak_nibbles(layer, least(layer)) <= peak_nibbles(layer, rows(*size))
-
-
 @pytest.mark.parametrize("kind", quick(2, KINDS, ci=0))
 def test_arenas_are_the_least_of_all_orders(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """4 and 8 bits and from one to the other, planned with ``herringbone``; never above rows."""

@@ -164,18 +164,6 @@ def test_herringbone_is_the_best_of_all_orders(kernel: int) -> None:
 SAME = {"padding": (1, 1, 1, 1)}
 
 
-@pytest.mark.parametrize(
-    ("shape", "by_rows", "by_columns"), [((2, 4, 5, 5), 65, 55), ((10, 49, 4, 4), 2160, 2004)]
-)
-def test_wide_maps_with_same_padding_go_by_columns(
-    shape: tuple[int, int, int, int], by_rows: int, by_columns: int
-) -> None:
-    chain = Chain(shape[:3]).conv("y", shape[3], **SAME)
-    for strategy, expected in ((Replace(), by_rows), (Herringbone(), by_columns)):
-        plan = planned(strategy, chain)
-        assert pmu_nibbles(plan) == arena_nibbles(plan) == expected == simulated(chain, plan)
-
-
 def test_by_columns_in_one_piece_too() -> None:
     """Contiguous: the input is transposed first; outputs are stored before inputs are given up."""
     chain = Chain((2, 4, 5)).conv("y", 5, **SAME)

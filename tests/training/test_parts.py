@@ -14,7 +14,7 @@ from pipeline.datasets.synthetic import Synthetic
 from pipeline.models.network import PixelPool
 from pipeline.training.ahead import one_ahead
 from pipeline.training.augment import KNOTS, Distortion, _basis
-from pipeline.training.checkpoint import Checkpoint, fingerprint
+from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.environment import Run, repeatable
 from pipeline.training.examples import Examples, accuracy
 from pipeline.training.layout import fast_layout
@@ -124,26 +124,6 @@ def test_errors_reach_who_asks() -> None:
 
 
 STATE = {"network": {"w": torch.arange(5.0)}, "place": {"epoch": 3, "rows": [{"phase": "float"}]}}
-
-
-def test_a_state_survives_for_its_own_training(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path / "new", "abc")
-    assert checkpoint.load() is None
-    for _ in range(2):
-        checkpoint.save(STATE)
-        found = checkpoint.load()
-        assert found is not None
-        assert torch.equal(found["network"]["w"], torch.arange(5.0))
-        assert found["place"] == STATE["place"]
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["training-abc.ckpt"]
-    assert Checkpoint(tmp_path / "new", "abd").load() is None
-    nowhere = Checkpoint(None, "abc")
-    nowhere.save(STATE)
-    assert nowhere.load() is None
-    data = np.arange(6, dtype=np.uint8)
-    keys = {fingerprint("a", 1, data), fingerprint("a", 2, data), fingerprint("a", 1, data + 1)}
-    assert len(keys) == 3
-    assert fingerprint("a", 1, data) == fingerprint("a", 1, data.copy())
 
 
 @pytest.mark.parametrize("keep", [0, 10, 40, -1])

@@ -179,25 +179,6 @@ def test_on_an_uno_without_checks(tmp_path: Path) -> None:
     assert all_repaired(found, ON_UNO // 3)
 
 
-@pytest.mark.parametrize(
-    ("fault", "status"),
-    [
-        (Fault(Kind.FAIL, 3, 40), Status.CARD_FAILED),
-        (Fault(Kind.GONE, 3, 40), Status.NO_CARD),
-        (Fault(Kind.READ_ONLY, 1), Status.CARD_FAILED),
-        (Fault(Kind.OTHER_CARD, 5, 0, 0), Status.OTHER_CARD),
-        (Fault(Kind.OTHER_CARD, 5, 0, 1), Status.INPUT_LOST),
-    ],
-)
-def test_what_does_not_come_back_ends_with_a_status(
-    made: Faulty, tmp_path: Path, fault: Fault, status: Status
-) -> None:
-    frames = given(made.program.graph, 2)
-    first, second = made.replies(frames, [fault], tmp_path)
-    assert first.status == status and not first.payload
-    assert made.program.right(second, frames[1])
-
-
 def test_a_fault_that_is_not_caught_would_be_seen(made: Faulty, tmp_path: Path) -> None:
     """The campaign's own judgement: of an answer to another frame, and of another status."""
     frames = given(made.program.graph, 2)

@@ -189,15 +189,6 @@ def test_exact_equals_every_derivation(first: int) -> None:
         assert (published.peak, published.accumulated) >= (best.peak, best.accumulated), seed
 
 
-def test_some_networks_have_loops_and_some_widths_forbid_them() -> None:
-    graphs = [loopable(seed) for seed in range(40)]
-    looping = [
-        sum(any(s.move.rule != "full" for s in found(g, bits).steps) for g in graphs)
-        for bits in WIDTHS
-    ]
-    assert 10 < looping[2] <= looping[0] < 40
-
-
 def test_never_above_ordinary() -> None:
     for seed in range(30):
         graph = loopable(seed, 9)

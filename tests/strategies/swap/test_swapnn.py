@@ -76,14 +76,6 @@ def planned(graph: Graph, sram_kib: int, frames: int) -> tuple[Plan, float]:
     return plan, float(dict(plan.notes)["expected_makespan_us"]) / 1e6
 
 
-@pytest.mark.parametrize(("network", "overhead"), [*zip(NETWORKS, (5.1, 58.9, 52.7), strict=True)])
-def test_latency_at_512_kib(network: Callable[[], Graph], overhead: float) -> None:
-    """Algorithm 1 as it was simulated for this project: in percent of the time to compute."""
-    graph = network()
-    _, seconds = planned(graph, 512, 1)
-    assert 100 * (seconds / SECONDS[graph.name] - 1) == pytest.approx(overhead, abs=0.1)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("network", "loss"), [*zip(NETWORKS, (2.9, 11.0, 3.9), strict=True)])
 def test_loss_over_ten_frames_at_8_mib(network: Callable[[], Graph], loss: float) -> None:
