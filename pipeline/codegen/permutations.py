@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -28,12 +29,17 @@ class Permutations:
 
     Attributes:
         avr: a compiler whose loops for ``memcpy`` take longer than what is written out.
+        small: places are computed by successor functions where these are known: less flash, and
+            many times as long.
         cycles: how many places, then which, counted in pieces.
+        called: the functions that are.
         nibbles, bytes: sizes of pieces that may begin within a byte, and of those that don't.
     """
 
     avr: bool = False
+    small: bool = False
     cycles: list[int] = field(default_factory=list)
+    called: set[str] = field(default_factory=set)
     nibbles: set[int] = field(default_factory=set)
     bytes: set[int] = field(default_factory=set)
 
@@ -44,29 +50,37 @@ class Permutations:
         to those in ``target``; None where everything is there already."""
         unit, taken, given = pieces(source, target, nibbles)
         base = int(min(taken.min(), given.min()))
-        cycles, chains = decompose(*(((a - base) // unit).tolist() for a in (taken, given)))
+        sources, targets = ((each - base) // unit for each in (taken, given))
+        cycles, chains = decompose(sources.tolist(), targets.tolist())
         if not cycles and not chains:
             return None
-        at = stored(self.cycles, [n for each in (*cycles, *chains) for n in (len(each), *each)])
-        numbers = (Argument(PLACE, Value(len(each))) for each in (cycles, chains))
+        known = successor(sources, targets) if self.small else None
+        numbers = [Argument(PLACE, Value(n)) for n in known or (len(cycles), len(chains))]
+        if not known:
+            places = [n for each in (*cycles, *chains) for n in (len(each), *each)]
+            at = stored(self.cycles, places)
+            numbers.insert(0, Argument(f"&nn_cycles[{PLACE}]", Value(at)))
+        name = "nn_rotate" if known else "nn_permute"
         if unit % BYTE or base % BYTE:
             self.nibbles.add(unit)
-            name, begins = f"nn_permute_{unit}", Argument(PLACE, Value(base))
+            name, begins = f"{name}_{unit}", Argument(PLACE, Value(base))
         else:
             self.bytes.add(unit // BYTE)
-            name = f"nn_permute_bytes_{unit // BYTE}"
+            name = f"{name}_bytes_{unit // BYTE}"
             begins = Argument(f"&nn_arena[{PLACE}]", Value(base // BYTE))
-        return Call(name, (Argument(f"&nn_cycles[{PLACE}]", Value(at)), *numbers, begins), comment)
+        self.called.add(name)
+        return Call(name, (*numbers, begins), comment)
 
     def code(self) -> str:
         """C of table and functions; "" without any moves."""
-        if not self.cycles:
+        if not self.called:
             return ""
         return render(
             "frame/permute.c.j2",
             bits=c_bits(self.cycles),
             count="uint16_t" if len(self.cycles) < 1 << 16 else "uint32_t",
             moves=self,
+            rotates=any(name.startswith("nn_rotate") for name in self.called),
             written_out=WRITTEN_OUT if self.avr else 0,
         )
 
@@ -108,6 +122,29 @@ def decompose(sources: list[int], targets: list[int]) -> tuple[list[Cycle], list
             done.update(cycle)
             cycles.append(cycle)
     return cycles, chains
+
+
+def successor(sources: IntArray, targets: IntArray) -> tuple[int, int] | None:
+    """Return (h, w) of a transpose: i takes over what (i mod h) * w + i // h held; (0, w) of an
+    inverse herringbone, (1, w) of that of an image which is turned by 180 degrees (Gural & Murmann
+    2019, equations 5 and 6); None: it is none of these."""
+    count, width = len(sources), math.isqrt(len(sources))
+    if count >= 1 << 16 or targets.max() >= count:
+        return None
+    taken, place = np.full(count, -1), np.arange(count)
+    taken[targets] = sources
+    row, column = np.divmod(place, width)
+    upper = row * (2 * width - row - 1) + column
+    lower = column * (2 * width - column - 2) + width + row - 1
+    square = np.where(column >= row, upper, lower) if width**2 == count else -place
+    wide = int(taken[1 % count])
+    high = count // max(1, wide)
+    known = {
+        (0, width): square,
+        (1, width): count - 1 - square[::-1],
+        (high, wide): place % high * wide + place // high,
+    }
+    return next((each for each, held in known.items() if (taken == held).all()), None)
 
 
 def _follow(start: int, taken_from: dict[int, int]) -> Iterator[int]:

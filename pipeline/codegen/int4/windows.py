@@ -73,7 +73,7 @@ class Windows:
     shared: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.permutations = Permutations(self.has_assembly)
+        self.permutations = Permutations(self.has_assembly, self.hardware.kernels == "small")
 
     @property
     def pixel_steps(self) -> str:

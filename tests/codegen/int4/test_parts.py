@@ -4,6 +4,7 @@ import subprocess
 from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from pipeline.codegen.int4.multiples import recipe, tap_code
 from pipeline.codegen.int4.packing import NARROW, NIBBLE_OFFSET, assign, lane_order, pack_nibbles
 from pipeline.codegen.int4.stretches import stretches, table
 from pipeline.codegen.int4.views import ROW, SCATTERED, PixelTables, as_pixels
-from pipeline.codegen.permutations import Permutations, decompose
+from pipeline.codegen.permutations import Permutations, decompose, successor
 from pipeline.codegen.render import WIDTH, asm, rows, static_source
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.add import Add
@@ -62,6 +63,25 @@ def test_cycles_and_chains_carry_out_a_copy(order: list[int], count: int) -> Non
         if closed:
             memory[places[-1]] = kept
     assert memory == wanted
+
+
+@given(st.integers(2, 12), st.integers(2, 12), st.randoms(use_true_random=False))
+def test_successors_of_transposes_and_herringbones(h: int, w: int, random: Random) -> None:
+    """Against where a pixel is in a transposed image, and in shells of row, then column."""
+    shells = [
+        pixel
+        for n in range(w)
+        for pixel in ([(n, c) for c in range(n, w)] + [(r, n) for r in range(n + 1, w)])
+    ]
+    held = [shells.index(divmod(i, w)) for i in range(w * w)]
+    moved = [w * w - 1 - place for place in reversed(held)]
+    transposed = [r * w + c for c in range(w) for r in range(h)]
+    for sources, known in ((transposed, (h, w)), (held, (0, w)), (moved, (1, w))):
+        targets = random.sample(range(len(sources)), len(sources))
+        taken = np.array([sources[place] for place in targets])
+        if w > 2 or known[0] > 2:  # else one of them is another, too
+            assert successor(taken, np.array(targets)) == known
+    assert successor(np.array([1, 2, 0]), np.arange(3)) is None
 
 
 @given(st.integers(1, 11), st.integers(1, 9), st.integers(0, 1000))
