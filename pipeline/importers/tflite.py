@@ -42,6 +42,12 @@ ENTRIES: Mapping[str, Entry] = {
 }
 
 
+WIDE = (
+    *("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MAX_POOL_2D", "MEAN"),
+    *("ADD", "MUL", "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "CONCATENATION", "PAD", "DEQUANTIZE"),
+    *("SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "UNPACK", "TRANSPOSE"),
+)
+"""Operators on int16, too."""
 SIGNED = ("HARD_SWISH", "LEAKY_RELU", "PRELU", "MEAN", "SUM")
 """Operators whose arithmetic is known of int8 alone."""
 
@@ -99,7 +105,7 @@ def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
     build = Builder(len(model.data), given.index, result.index)
     if given.type != "FLOAT32":  # else QUANTIZE makes the input
         try:
-            build.input = build.target(given, ("INT8", "UINT8")).name
+            build.input = build.given(given).name
         except ThimbleError as error:
             raise ThimbleError(f"the model's input: {error}") from None
     needed = list(_needed(model, result.index))
@@ -107,7 +113,7 @@ def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
     for index in needed:
         _add(build, model, index)
     if not build.output:
-        build.output = build.source(result, ("INT8", "UINT8")).name
+        build.output = build.source(result, ("INT8", "UINT8", "INT16")).name
     return build.graph(name)
 
 
@@ -134,6 +140,7 @@ def _add(build: Builder, model: FileModel, index: int) -> None:
         node = model.node(index)
         if kind in SIGNED and any(tensor.unsigned for tensor in node.outputs):
             raise ThimbleError("of uint8 it is not supported: convert the model again, to int8")
+        build.kinds = ("INT8", "INT16") if kind in WIDE else ("INT8",)
         where += f" (makes {', '.join(tensor.name for tensor in node.outputs[:2])})"
         ENTRIES[kind].build(build, node, ENTRIES[kind].values(node))
     except ThimbleError as error:

@@ -27,13 +27,15 @@ ADVICE = {
 @dataclass
 class Builder:
     """``made`` maps a file's tensor to the graph's tensor that holds it; ``first`` and ``last``
-    are the model's input and output in the file."""
+    are the model's input and output in the file; ``kinds``: types that the operator in hand may
+    have."""
 
     file_bytes: int
     first: int
     last: int
     input: str = ""
     output: str = ""
+    kinds: Sequence[str] = ("INT8",)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, IntArray] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
@@ -53,9 +55,9 @@ class Builder:
         constants = {name: held for name, held in self.constants.items() if name in names}
         return Graph(name, tensors, tuple(reversed(alive)), constants, self.input, self.output)
 
-    def source(self, tensor: FileTensor, kinds: Sequence[str] = ("INT8",)) -> Tensor:
-        """The activation that an operator reads; int8 unless ``kinds`` says more."""
-        require_type(tensor, kinds)
+    def source(self, tensor: FileTensor, kinds: Sequence[str] = ()) -> Tensor:
+        """The activation that an operator reads."""
+        require_type(tensor, kinds or self.kinds)
         if tensor.index not in self.made:
             if tensor.data:
                 raise ThimbleError(f"{tensor.name} is a constant where an activation is expected")
@@ -65,7 +67,7 @@ class Builder:
     def target(
         self,
         tensor: FileTensor,
-        kinds: Sequence[str] = ("INT8",),
+        kinds: Sequence[str] = (),
         shape: tuple[int, ...] | None = None,
         like: Tensor | None = None,
     ) -> Tensor:
@@ -74,7 +76,7 @@ class Builder:
         ``like`` gives the quantization of operators that move integers unchanged. A ``shape`` in
         which the operator makes it, when that differs from the file's: ``finish`` reshapes it.
         """
-        require_type(tensor, kinds)
+        require_type(tensor, kinds or self.kinds)
         if tensor.index in self.made:
             raise ThimbleError(f"{tensor.name} is there already")
         if len(tensor.shape) > 3:
@@ -137,6 +139,16 @@ class Builder:
         name = f"view_{len(self.operators)}"
         self.operators.append(Reshape(name, (source.name,), target.name, shape=shape))
         return target
+
+    def given(self, tensor: FileTensor) -> Tensor:
+        """The model's input: of int16 the upper 8 bits, which is what data sets have."""
+        made = self.target(tensor, ("INT8", "UINT8", "INT16"))
+        if made.dtype.bits == 8:
+            return made
+        found = self.fresh(f"{made.name}_upper", made.shape, "int8", (256 * made.scale[0],), 0)
+        table = tuple(256 * q for q in range(-128, 128))
+        self.operators.append(Lookup("widened", (found.name,), made.name, table=table))
+        return found
 
     def mapped(
         self,

@@ -102,10 +102,15 @@ def _factors(node: Node) -> tuple[tuple[FixedPoint, FixedPoint], FixedPoint]:
     """Return the factors of both operands and of their sum, all below 1."""
     a, b, out = (tensor.scale for tensor in (node.input(0), node.input(1), node.output))
     twice = 2 * max(a, b)
-    total = twice / ((1 << LEFT_SHIFT) * out)
+    total = twice / ((1 << _shift(node)) * out)
     if total >= 1:
         raise ThimbleError(f"its output's scale {out:g} is too small for its inputs' {a:g}, {b:g}")
     return (FixedPoint.of([a / twice]), FixedPoint.of([b / twice])), FixedPoint.of([total])
+
+
+def _shift(node: Node) -> int:
+    """Bits by which ADD enlarges its operands: fewer of 16 than of 8."""
+    return 15 if node.output.type == "INT16" else LEFT_SHIFT
 
 
 def _enlarged(requant: FixedPoint, x: IntArray) -> IntArray:
@@ -114,7 +119,7 @@ def _enlarged(requant: FixedPoint, x: IntArray) -> IntArray:
 
 def _sum(build: Builder, node: Node, options: Options, operands: tuple[str, str]) -> None:
     requants, requant = _factors(node)
-    arithmetic = {"left_shift": LEFT_SHIFT, "operand_requants": requants, "requant": requant}
+    arithmetic = {"left_shift": _shift(node), "operand_requants": requants, "requant": requant}
     _combined(Add, build, node, options, operands, **arithmetic)
 
 
@@ -166,7 +171,8 @@ def _tabled(build: Builder, node: Node, options: Options, rule: Rule) -> bool:
     """Compute the result by a table if it depends on one value; return whether it does."""
     operands = node.input(0), node.input(1)
     moving = [tensor for tensor in operands if not (tensor.data and tensor.size == 1)]
-    if not moving or any(tensor is not moving[0] or tensor.data for tensor in moving):
+    wide = node.output.type == "INT16"
+    if wide or not moving or any(t is not moving[0] or t.data for t in moving):
         return False
     source = build.source(moving[0])
     each = np.arange(source.dtype.minimum, source.dtype.maximum + 1, dtype=np.int64)

@@ -7,6 +7,8 @@ weight scale / output scale, in float64, of uint8 networks with the product in f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -141,9 +143,22 @@ def _scales(tensor: FileTensor, channels: int, channel_axis: int) -> tuple[float
 
 def _requant(node: Node, scales: tuple[float, ...]) -> FixedPoint:
     factor, out = node.input(0).scale, node.output.scale
+    bias = node.optional(2)
+    if node.output.type == "INT16" and (bias is None or bias.type == "INT64"):
+        return _wide([factor * scale / out for scale in scales])
     if node.output.unsigned:
         return FixedPoint.of([float(np.float32(factor) * np.float32(scales[0])) / out])
     return FixedPoint.of([factor * scale / out for scale in scales])
+
+
+def _wide(scales: Sequence[float]) -> FixedPoint:
+    """Factors of TFLite's sums of 64 bits: multipliers of 16 bits, results rounded once."""
+    found = FixedPoint.of(scales)
+    if min(found.shifts) < -16:
+        raise ThimbleError(f"the factor {min(scales):g} of its sums is too small for 16 bits")
+    pairs = zip(found.multipliers, found.shifts, strict=True)
+    multipliers = (min((m + (1 << 15)) >> 16, (1 << 15) - 1) << 16 + min(s, 0) for m, s in pairs)
+    return FixedPoint(tuple(multipliers), tuple(max(s, 0) for s in found.shifts))
 
 
 def _parameters(
@@ -153,7 +168,7 @@ def _parameters(
     given = node.optional(2)
     bias: NDArray[np.integer] = np.zeros(len(weights), np.int32)
     if given is not None:
-        bias = values_of(given, ("INT32",)).reshape(-1)
+        bias = values_of(given, ("INT32", "INT64")).reshape(-1)
         if len(bias) != len(weights):
             raise ThimbleError(f"{given.name} has {len(bias)} values for {len(weights)} channels")
     stored, zero = within_int8(node.input(1).name, weights)

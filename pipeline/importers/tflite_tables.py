@@ -194,7 +194,7 @@ def quantize(build: Builder, node: Node, options: Options) -> None:
     if given.type == "FLOAT32":
         if given.index != build.first or build.input:
             raise ThimbleError(f"{given.name} is a float32 result, and only int8 is supported")
-        build.input = build.target(node.output).name
+        build.input = build.given(node.output).name
         return
     requant = FixedPoint.of([given.scale / node.output.scale])
     zero = node.output.zero_point

@@ -32,7 +32,9 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     if declares(hardware):
         cycles = PRODUCT_CYCLES * RATES[core]
     portable = Portable(word(form.op), cycles, OWN_COSTS.get(core, COSTS))
-    if form.op.weighted and form.graph.tensors[form.op.parameters[0]].zero_point:
+    read, held = form.op.inputs, form.op.parameters if form.op.weighted else ()
+    wide = any(form.graph.tensors[name].dtype.bits > 8 for name in read)
+    if wide or any(form.graph.tensors[name].zero_point for name in held):
         return portable, Window(4 * cycles)
     own: tuple[Kernel, ...]
     if hardware.core == "avr":

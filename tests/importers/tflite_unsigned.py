@@ -1,5 +1,6 @@
 """The networks of the int8 tests in uint8, TensorFlow's older quantization."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,17 @@ def case(kind: str, seed: int) -> bytes:
                 result["zeros"] = result["zeros"] + rng.integers(0, 2)
         return write(net, *ends)
 
+    return turned(content, kind, seed)
+
+
+def turned(content: Callable[..., bytes], kind: str, seed: int) -> bytes:
+    """The int8 case of ``seed`` with another ``Writer.content``."""
+    before = Writer.content
     Writer.content = content  # type: ignore[method-assign]
     try:
         return CASES.get(kind, network)(np.random.default_rng(seed))
     finally:
-        Writer.content = write  # type: ignore[method-assign]
+        Writer.content = before  # type: ignore[method-assign]
 
 
 def _turn(tensor: dict[str, Any], weights: bool, rng: np.random.Generator) -> None:

@@ -86,7 +86,7 @@ REFUSED: dict[str, Callable[[], Form]] = {
     "conv0: its weights are int16; code for this core takes int8": lambda: form_of(
         typed(CONVOLVED, "conv0.weight", "int16")),
     "has weights with zero point 0": lambda: shifted(zero=3),
-    "multiplies int16 elements": lambda: form_of(typed(CONVOLVED, "image", "int16")),
+    "multiplies int32 elements": lambda: form_of(typed(CONVOLVED, "image", "int32")),
     "cannot follow the ring of image along axis 2": lambda: ring(2, 3),
     "no code for partial sums of Lookup": lambda: summed(of(Net.lookup)),
     "padded averages in one step": lambda: summed(

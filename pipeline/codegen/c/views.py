@@ -150,7 +150,7 @@ class View:
         """
         if self.torn:
             return self.load(f"nn_element({pixel}, {total(base, number)}, {self.bytes})")
-        return f"{pixel}[{product(minus(number, start), stride)}]"
+        return self.named(pixel).load(product(minus(number, start), stride))
 
     def entry(self, indices: Sequence[str], starts: Sequence[str]) -> str:
         """C of what the table says of a row or a pixel."""

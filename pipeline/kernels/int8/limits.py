@@ -65,8 +65,8 @@ def _of_windows(form: Form) -> Iterator[str]:
         weights, source = tensors[op.parameters[0]], form.source
         if weights.dtype.bits > 8 or not weights.dtype.signed:
             yield f"its weights are {weights.dtype}; code for this core takes int8"
-        if source.dtype.bits > 8:
-            yield (f"it multiplies {source.dtype} elements; code for this core multiplies 8 bits")
+        if source.dtype.bits > 16:
+            yield f"it multiplies {source.dtype} elements; this core's code takes 8 or 16 bits"
     elif form.partial and isinstance(op, AveragePool2d) and any(op.padding):
         yield "code for this core ends padded averages in one step"
     for name, part in form.parts.items():

@@ -42,6 +42,7 @@ def compute(windows: Windowed, about: str, channels: Span) -> bool:
     if not (
         job.partial
         and job.apart
+        and job.tensor(op.inputs[0]).dtype.bits == 8
         and not windows.view.torn
         and not job.held(name)
         and op.groups == 1
