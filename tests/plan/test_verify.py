@@ -1,23 +1,20 @@
 """Sound plans are accepted, run bit-exactly and survive the file; what is said of them is so."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
-from pipeline.plan import serialize
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Plan, PlanError, Track, packed
+from pipeline.plan.vocabulary import PlanError, Track, packed
 from tests.comparing import equal
 from tests.plan.fixtures import FIXTURES, herringbone, row_ring
-from tests.plan.small import before, edited, halves, layer, scratch, step, step_of, sums, two_frames
+from tests.plan.small import before, edited, halves, layer, scratch, step, step_of, two_frames
 from tests.strategies.chains import board
 
 SEEDS = range(3)
@@ -50,22 +47,6 @@ def test_what_nothing_touches_holds_nothing() -> None:
     plan, graph = layer()
     found = interpret(plan, graph, frame_of(graph, np.random.default_rng(0)))
     assert found.high_water_bytes["card"] == 0 < found.high_water_bytes["flash"]
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        *(lambda make=make: make(np.random.default_rng(0)) for make in FIXTURES.values()),
-        two_frames,
-        lambda: halves(sums(step=3)),
-    ],
-    ids=[*FIXTURES, "frames and copies", "steps"],
-)
-def test_a_plan_survives_the_file(make: Callable[[], tuple[Plan, Graph]], tmp_path: Path) -> None:
-    plan, _ = make()
-    serialize.save(plan, tmp_path / "plan.json")
-    loaded = serialize.load(tmp_path / "plan.json")
-    assert loaded == plan and serialize.plan_hash(loaded) == serialize.plan_hash(plan)
 
 
 def test_frames_are_counted_together_and_multiplied_each() -> None:

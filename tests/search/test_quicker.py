@@ -91,21 +91,6 @@ def taken(plan: Plan, graph: Graph, hardware: Hardware) -> float:
     return tables(plan) - tables(Ordinary().plan(graph, hardware))
 
 
-def test_each_size_of_sram_is_kept() -> None:
-    """Use the usual kernel of a layer, whose scratch is less, where scratch has no room."""
-    graph = network()
-    usual, fast = (arena_bytes(each.plan(graph, board())) for each in (Ordinary(), FAST))
-    kept = set()
-    for size in np.linspace(usual, fast, 5).astype(int).tolist():
-        plan = FAST.plan(graph, board(sram_bytes=size))
-        verify(plan, graph)
-        assert arena_bytes(plan) <= size
-        kept.add(tuple(kernels_of(plan)))
-    assert ("cortex_m.conv2d",) * 3 in kept and len(kept) > 1
-    tight = board(sram_bytes=int(usual) - 1)
-    assert kernels_of(FAST.plan(graph, tight)) == kernels_of(Ordinary().plan(graph, tight))
-
-
 def test_joint_has_it_within_its_limit_only() -> None:
     graph, hardware = network(), board()
     usual = int(arena_bytes(Ordinary().plan(graph, hardware)))

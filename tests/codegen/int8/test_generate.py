@@ -1,6 +1,5 @@
 """Code that is generated, always the same, and plans that are refused."""
 
-import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +16,6 @@ from pipeline.hardware import Memory
 from pipeline.plan.vocabulary import (
     Affine,
     Buffer,
-    Clear,
     Compute,
     Loop,
     Move,
@@ -63,17 +61,6 @@ def test_an_input_that_is_asked_to_stay_does(tmp_path: Path) -> None:
     native = Native(tmp_path, graph, Ordinary(preserve_input=True).plan(graph, host()))
     assert "#define NN_INPUT_KEPT 1" in native.files["model.h"]
     assert agrees(native)
-
-
-def test_weights_are_in_flash_unless_the_board_says_otherwise() -> None:
-    graph = network()
-    hardware = replace(host(), weights_in="sram")
-    inside = generate(graph, Ordinary().plan(graph, hardware), hardware, {})
-    outside = generate(graph, Ordinary().plan(graph, host()), host(), {})
-    pattern = re.compile(r"^static (const )?int8_t nn_\w+_weights\[", re.MULTILINE)
-    assert set(pattern.findall(outside["model.c"])) == {"const "}
-    assert set(pattern.findall(inside["model.c"])) == {""}
-    assert "arena and weights do not fit" in inside["model.h"]
 
 
 Case = tuple[Graph, Plan]
@@ -194,17 +181,6 @@ def test_an_input_in_pieces_is_fed(tmp_path: Path) -> None:
     assert "#define NN_INPUT_FILLABLE 0" in native.files["model.h"]
     assert "nn_input(" not in native.files["model.c"]
     assert agrees(native)
-
-
-def test_clear_without_anything_to_add_is_still_code() -> None:
-    n = net(3, 3, 2)
-    name = n.conv(2)
-    hand = Hand(n.graph())
-    hand.put("image", 0)
-    acc = hand.put(name, 100, name="acc", bits=32)
-    hand.put(name, 300)
-    source = generate(hand.graph, hand.plan(Clear(name, acc)), host(), {})["model.c"]
-    assert "nothing added yet" in source and "nn_store_32" in source
 
 
 def test_large_tables_are_strings(tmp_path: Path) -> None:

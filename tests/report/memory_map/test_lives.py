@@ -13,7 +13,7 @@ from pipeline.plan.cost import intervals, spans, timeline
 from pipeline.plan.vocabulary import Compute, Plan, packed, value
 from pipeline.report.memory_map import cells as cells_module
 from pipeline.report.memory_map import lives as lives_module
-from pipeline.report.memory_map.cells import PLACE, Cells, Pieces, rounded
+from pipeline.report.memory_map.cells import Pieces
 from pipeline.report.memory_map.clock import Clock, by_work, simulated
 from pipeline.report.memory_map.lives import MOST_CELLS, lives
 from pipeline.report.memory_map.picture import held, kind, why
@@ -160,22 +160,6 @@ def test_there_are_few_pieces_instead_of_too_many(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(lives_module, name, most)
     few = lives(ring, toy, time)["sram"]
     assert len(few) < len(exact) and set(few.buffer) == set(exact.buffer)
-
-
-def test_cells_by_hand() -> None:
-    for starts, length, grain, cells in (
-        ([0], 8, 4, [0, 1]), ([0], 1, 4, [0]), ([3], 1, 4, [1]), ([0, 10], 10, 4, [0, 1, 2, 3, 4]),
-        ([0, 16], 4, 4, [0, 4]), ([5], 6, 1, [5, 6, 7, 8, 9, 10]),
-    ):  # fmt: skip
-        assert rounded(np.array(starts), length, grain).tolist() == cells
-    assert not {*rounded(np.array([0]), 10, 4)} & {*rounded(np.array([10]), 10, 4)}
-    memory, place = Cells(4, 1, 0.0), np.arange(4)
-    memory.write(place[:2], 0, 1.0, 2.0)
-    memory.read(place[:1], 0, 5.0)
-    memory.read(place[:1], PLACE, 9.0)
-    memory.write(place[1:3], PLACE, 6.0, 7.0)
-    found = memory.pieces(np.array([10, 11]), 10.0)
-    assert boxes(found) == [(10, 1, 2, 1.0, 2.0), (10, 0, 1, 1.0, 5.0), (11, 1, 3, 6.0, 7.0)]
 
 
 def test_the_axis_is_as_long_as_the_work() -> None:

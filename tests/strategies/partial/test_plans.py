@@ -19,7 +19,7 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Clear, Compute, Loop, Plan
 from pipeline.schedules.channels import Channels
 from pipeline.schedules.lower import needed
-from pipeline.search.channels.search import Best, Rules, Search, kind, search
+from pipeline.search.channels.search import Best, Rules, Search, search
 from pipeline.search.moves.channels import ByChannels, loops
 from pipeline.search.view.whole import View
 from pipeline.strategies.ordinary import Ordinary
@@ -139,19 +139,6 @@ def test_streamed_image_is_pooled_on_its_way() -> None:
     """4-bit tensors and an input that never exists whole."""
     graph = mnist().graph()
     assert not exact(Partial().plan(graph, board(sram_bytes=1 << 12)), graph).report.recomputed
-
-
-def test_kinds_of_operators() -> None:
-    net = Net((4, 4, 6))
-    conv, depthwise = net.conv("input", 12), net.depthwise("input")
-    gate = net.multiply(depthwise, net.average(depthwise))
-    one = net.multiply("input", net.conv("input", 1))
-    joined, flat = net.concat(conv, gate), net.reshape(gate, 96)
-    kinds = {op.output: kind(op, net.tensors) for op in net.operators}
-    assert kinds[conv] == "aggregating"
-    assert kinds[depthwise] == kinds[gate] == "channelwise"
-    assert kinds[one] == kinds[joined] == kinds[flat] == "other"
-    assert kinds[net.operators[2].output] == "channelwise"  # global pooling
 
 
 @pytest.mark.parametrize(
