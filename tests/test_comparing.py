@@ -12,11 +12,9 @@ import pytest
 from pipeline.codegen import generate
 from pipeline.home import ROOT
 from pipeline.strategies.ordinary import Ordinary
-from tests.codegen import support
 from tests.codegen.int8.support import Native, agrees, apart, host
 from tests.comparing import equal
 from tests.graphs import Net
-from tests.strategies.chains import Chain
 
 
 def test_a_wrong_sign_in_the_c(tmp_path: Path) -> None:
@@ -53,24 +51,6 @@ def test_the_first_wrong_layer_is_named_and_not_the_last(tmp_path: Path) -> None
     native = Native(tmp_path, graph, plan, files={**files, "model.c": wrong}, sanitize=False)
     with pytest.raises(AssertionError, match="begins in layer conv1, C function nn_conv1, "):
         agrees(native)
-
-
-def test_of_four_bits(tmp_path: Path) -> None:
-    graph = Chain((6, 6, 2)).conv("a", 3).conv("b", 4).dense("d", 3).graph()
-    hardware = support.uno("flash")
-    native = support.Native(tmp_path, graph, Ordinary().plan(graph, hardware), hardware)
-    given = support.frames(graph, 2)
-    expected = graph.outputs(given)
-    equal(native(given), expected, **native.about)
-    expected[1] += 1
-    with pytest.raises(AssertionError, match="all layers whose tensors are whole in memory are"):
-        equal(native(given), expected, **native.about)
-    source = tmp_path / "model.c"
-    before, call = source.read_text().split("    nn_b(", 1)
-    spoilt = "for (unsigned n = 0; n < NN_ARENA_BYTES; n++) nn_arena[n] ^= 0x11;"
-    source.write_text(f"{before}{spoilt}\n    nn_b({call}")
-    with pytest.raises(AssertionError, match="begins in layer b, C function nn_b, "):
-        equal(native(given), expected, **native.about)
 
 
 def test_of_another_shape() -> None:

@@ -4,19 +4,16 @@ import hashlib
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn.functional import interpolate
 
 from pipeline.datasets.synthetic import Synthetic
-from pipeline.models.network import PixelPool
 from pipeline.training.ahead import one_ahead
 from pipeline.training.augment import KNOTS, Distortion, _basis
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.environment import Run, repeatable
-from pipeline.training.examples import Examples, accuracy
 from pipeline.training.layout import fast_layout
 from pipeline.training.recipe import ThreePhases
 
@@ -55,35 +52,6 @@ def test_each_purpose_has_numbers_and_all_is_put_back(monkeypatch: pytest.Monkey
 
 
 DATA = Synthetic(shape=(12, 20, 3)).arrays()
-
-
-def test_an_epoch_is_shuffled_with_its_labels_and_counts_every_image_once() -> None:
-    examples = Examples.of(DATA, "test")
-    assert examples.pixels.shape == (100, 3, 12, 20)
-    assert examples.pixels.is_contiguous()
-    assert float(examples.pixels[7, 2, 3, 4]) == DATA["test_images"][7, 3, 4, 2]
-    assert examples.labels.tolist() == DATA["test_labels"].tolist()
-    assert len(Examples.of(DATA, "train", 9).labels) == 9
-    examples, pool = Examples.of(DATA, "train"), PixelPool(2)
-    images, labels = examples.epoch(pool, Distortion(), Run(1), 4)
-    again, _ = examples.epoch(pool, Distortion(), Run(1), 4)
-    other, _ = examples.epoch(pool, Distortion(), Run(1), 5)
-    assert torch.equal(images, again)
-    assert not torch.equal(images, other)
-    whole = examples.pooled(pool)
-    places = [int((whole == image).flatten(1).all(1).nonzero()[0]) for image in images[:20]]
-    assert examples.labels[places].tolist() == labels[:20].tolist()
-    assert sorted(images.flatten(1).sum(1).tolist()) == sorted(whole.flatten(1).sum(1).tolist())
-
-    class Fixed(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return nn.functional.one_hot(x.long(), 10).float()
-
-    guesses = torch.from_numpy(np.random.default_rng(0).integers(0, 10, 1007))
-    labels = torch.from_numpy(np.random.default_rng(1).integers(0, 10, 1007))
-    expected = float((guesses == labels).float().mean())
-    for batch in (1, 10, 1007, 5000):
-        assert abs(accuracy(Fixed(), guesses, labels, batch) - expected) < 1e-6
 
 
 @pytest.mark.parametrize("asked", [range(5), (2, 3, 4), (1, 4)])
