@@ -127,22 +127,6 @@ def test_rows_come_and_go_on_the_time_of_the_simulation() -> None:
     check(plan, clock, found)
 
 
-def test_a_large_memory_has_coarser_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, graph = small("row_ring")
-    clock = by_work(plan, graph)
-    fine = sum(
-        (high - low) * (dies - born)
-        for _, low, high, born, dies in boxes(lives(plan, graph, clock)["sram"])
-    )
-    monkeypatch.setattr(lives_module, "MOST_CELLS", 16)
-    found = lives(plan, graph, clock)
-    grain = int(found["sram"].low[found["sram"].low > 0].min())
-    assert grain > 1 and not (found["sram"].low % grain).any()
-    check(plan, clock, found, grain)
-    coarse = sum((b - a) * (t - s) for _, a, b, s, t in boxes(found["sram"]))
-    assert coarse == pytest.approx(fine, rel=0.5)
-
-
 def test_there_are_few_pieces_instead_of_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a ring that is hardly empty is one."""
     plan, graph = small("slots")
