@@ -10,6 +10,7 @@ import numpy.typing as npt
 from pipeline.artifacts import Arrays
 from pipeline.axes import advice, fits, times
 from pipeline.errors import ThimbleError
+from pipeline.graph.ends import apart, joined
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import Tensor
 
@@ -24,7 +25,8 @@ FEWEST_VALUES = 32
 def check(graph: Graph, data: Arrays) -> None:
     """Raises ThimbleError when the test images or labels of ``data`` are not for ``graph``."""
     images, labels = data["test_images"], data["test_labels"]
-    takes, gives = graph.tensors[graph.input], graph.tensors[graph.output].size
+    takes = graph.tensors[graph.inputs[0]]
+    gives = graph.tensors[graph.outputs[0]].size if len(graph.outputs) == 1 else 0
     if len(images) and not fits(images.shape[1:], takes.shape):
         raise other_images(images, takes)
     if len(images) and takes.raw and (values := len(set(integers(takes)))) < FEWEST_VALUES:
@@ -40,6 +42,28 @@ def check(graph: Graph, data: Arrays) -> None:
             f"output{'s' * (gives > 1)}, for labels below {gives}: choose data with such labels, "
             "or a network with more outputs"
         )
+
+
+def answers(graph: Graph, replies: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """(n, values) as a program has sent them -> (n, elements) as its outputs store them; those of
+    several outputs come as bytes, and are one after the other."""
+    tensors = [graph.tensors[name] for name in graph.outputs]
+    kinds = [np.dtype(str(each.dtype)) for each in tensors]
+    if len(kinds) == 1:
+        return replies.view(kinds[0])
+    ends = np.cumsum([of.size * kind.itemsize for of, kind in zip(tensors, kinds, strict=True)])
+    parts = zip(np.split(replies, ends[:-1], axis=1), kinds, strict=True)
+    return joined([np.ascontiguousarray(part).view(k).astype(np.int64) for part, k in parts])
+
+
+def fed(graph: Graph, frames: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """(n, …) integers -> as ``nn_feed`` takes them: of the input's type, of several inputs (n,
+    bytes), one after the other."""
+    parts = apart(frames, [graph.tensors[name] for name in graph.inputs])
+    stored = [v.astype(graph.tensors[name].dtype.stored) for name, v in parts.items()]
+    if len(stored) == 1:
+        return stored[0]
+    return joined([np.ascontiguousarray(v.reshape(len(v), -1)).view(np.uint8) for v in stored])
 
 
 def integers(tensor: Tensor) -> npt.NDArray[np.int64]:

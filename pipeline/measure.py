@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import ThimbleError
+from pipeline.frames import answers
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
@@ -74,9 +75,8 @@ def metrics(
         ThimbleError: when the native program or the device answers for other images than it got.
     """
     reference = references(graph, plan, images)
-    kind = np.dtype(str(graph.tensors[graph.output].dtype))
-    on_device, on_host = (outputs[f"{where}_outputs"].view(kind) for where in ("device", "host"))
-    count = graph.tensors[graph.output].size
+    on_device, on_host = (answers(graph, outputs[f"{each}_outputs"]) for each in ("device", "host"))
+    count = reference.shape[1]
     if len(on_host) != len(images) or on_device.shape[1:] != (count,):
         raise ThimbleError(
             f"outputs.npz has {len(on_host)} answers for {len(images)} images: "
@@ -136,7 +136,7 @@ def float_network(graph: Graph, host: Array, says: IntArray, labels: Array) -> d
     """
     if not len(says):
         return {}
-    ours = host[: len(says)].view(np.dtype(str(graph.tensors[graph.output].dtype))).argmax(axis=1)
+    ours = answers(graph, host[: len(says)]).argmax(axis=1)
     found: dict[str, Any] = {
         "images_float": len(says),
         "agreement_float": float((ours == says).mean()),
@@ -148,7 +148,7 @@ def float_network(graph: Graph, host: Array, says: IntArray, labels: Array) -> d
 
 def references(graph: Graph, plan: Plan, images: Array) -> IntArray:
     """(n, outputs) for the first n images: of the graph, or of a plan whose sums are rounded."""
-    count = graph.tensors[graph.output].size
+    count = sum(graph.tensors[name].size for name in graph.outputs)
     if not len(images):
         return np.zeros((0, count), np.int64)
     if rounds(plan):
@@ -156,7 +156,7 @@ def references(graph: Graph, plan: Plan, images: Array) -> IntArray:
         outputs = np.stack([interpret(plan, graph, frame).output for frame in frames])
     else:
         checked = max(REFERENCE_IMAGES, REFERENCE_MACS // max(1, graph.macs))
-        outputs = graph.outputs(images[:checked].astype(np.int64))
+        outputs = graph.evaluate(images[:checked].astype(np.int64))
     return outputs.reshape(-1, count)
 
 

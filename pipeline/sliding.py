@@ -169,7 +169,7 @@ class _Longer:
         used = {name for op in self.operators for name in (*op.parameters, *op.inputs)}
         kept = {name: array for name, array in self.constants.items() if name in used}
         tensors = {n: t for n, t in self.tensors.items() if n in kept or n not in self.constants}
-        return Graph(one.name, tensors, tuple(self.operators), kept, image.name, end)
+        return Graph(one.name, tensors, tuple(self.operators), kept, (image.name,), (end,))
 
     def _shared(self, op: Operator) -> Operator | None:
         """``op`` for all windows at once; None where it cannot be exact."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import ThimbleError
+from pipeline.graph.ends import joined
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
@@ -45,7 +46,7 @@ def check(
     difference = 0
     huge = len(plan.tracks) > 1 and graph.macs * plan.frames > HUGE_MACS
     for number, frame in enumerate(() if huge else frames(graph)):
-        expected = graph.run(frame[None])[graph.output][0]
+        expected = graph.evaluate(frame[None])[0]
         result = interpret(plan, graph, frame).output
         difference = max(difference, int(np.abs(result - expected).max()))
         if difference and not rounds(plan):
@@ -102,12 +103,11 @@ def timed(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
 def frames(graph: Graph) -> Iterator[IntArray]:
     """Inputs worth trying: both ends of the input's type, and a few at random; for a network of
     more than ``LARGE_MACS`` one at random."""
-    tensor = graph.tensors[graph.input]
-    low, high = tensor.dtype.minimum, tensor.dtype.maximum
+    inputs, rng = [graph.tensors[name] for name in graph.inputs], np.random.default_rng(0)
+    ends = [(each.dtype.minimum, each.dtype.maximum, each.shape) for each in inputs]
     large = graph.macs > LARGE_MACS
     if not large:
-        yield np.full(tensor.shape, low, np.int64)
-        yield np.full(tensor.shape, high, np.int64)
-    rng = np.random.default_rng(0)
+        for end in (0, 1):
+            yield joined([np.full((1, *each[2]), each[end], np.int64) for each in ends])[0]
     for _ in range(1 if large else RANDOM_FRAMES):
-        yield rng.integers(low, high, tensor.shape, endpoint=True)
+        yield joined([rng.integers(a, b, (1, *shape), endpoint=True) for a, b, shape in ends])[0]

@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-import numpy as np
-
-from pipeline import board, config
+from pipeline import board, config, frames
 from pipeline.artifacts import read_json, read_npz, write_json
 from pipeline.frontends.realtime import realtime
 from pipeline.graph.graph import Graph
@@ -54,8 +52,7 @@ def main(cfg: Config) -> None:
     if "random_weights" in weights:
         found["random_weights"] = True
     else:
-        said = host.view(np.dtype(str(graph.tensors[graph.output].dtype)))
-        predicted = predictions(said, labels, data["test_images"])
+        predicted = predictions(frames.answers(graph, host), labels, data["test_images"])
     found |= warnings(found, labels)
     costs = cost(roomy(plan), graph, hardware, proved(Path("proof.json"), plan, graph))
     origin = provenance(cfg, graph, plan, size)

@@ -39,8 +39,8 @@ def said(graph: Graph, plan: Plan, folder: Path, board: str) -> dict[str, object
     """Collect what ``equal`` says of the results of ``plan``'s C in ``folder``: the tensor that is
     compared and the layer that makes it, the strategy, the board, the C's file."""
     return {
-        "layer": graph.producer(graph.output).name,
-        "tensor": graph.output,
+        "layer": ", ".join(graph.producer(name).name for name in graph.outputs),
+        "tensor": ", ".join(graph.outputs),
         "strategy": plan.strategy,
         "board": board,
         "C": folder / "model.c",

@@ -63,7 +63,7 @@ def measured(
     schedule = {**SCHEDULE, **said}
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (20, 28, 28, 1)).astype(np.uint8)
-    reference = GRAPH.outputs(images.astype(np.int64)).reshape(20, -1).astype(np.int16)
+    reference = GRAPH.evaluate(images.astype(np.int64)).reshape(20, -1).astype(np.int16)
     labels = reference.argmax(axis=1)
     labels[:5] = (labels[:5] + 1) % 10
     outputs = {"device_outputs": reference[:8].copy(), "host_outputs": reference.copy()}
@@ -192,11 +192,11 @@ def test_rounded_sums_are_compared_with_the_interpreter() -> None:
     plan = looped(graph, 4, rounded=True)
     given = frames(graph, 9, 4)
     held = np.stack([interpret(plan, graph, frame).output for frame in given])
-    assert (held != graph.outputs(given)).any()
+    assert (held != graph.evaluate(given)).any()
     found = references(graph, plan, given.astype(np.int8))
     equal(found, held[:8].reshape(8, -1))
     exact = references(graph, apart(graph), given.astype(np.int8))
-    equal(exact, graph.outputs(given).reshape(9, -1))
+    equal(exact, graph.evaluate(given).reshape(9, -1))
     assert references(graph, plan, given[:0]).shape == (0, exact.shape[1])
 
 

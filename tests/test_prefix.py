@@ -114,7 +114,7 @@ def test_two_networks_in_one_program(flags: tuple[str, ...], tmp_path: Path) -> 
     images = frames(first, 3)[2:], frames(second, 3)[2:]
     sent = images[0].astype(np.uint8).tobytes() + images[1].astype(np.int8).tobytes()
     said = subprocess.run([tmp_path / "two"], input=sent, capture_output=True, check=True).stdout
-    wanted = first.outputs(images[0]).astype(np.int16), second.outputs(images[1]).astype(np.int8)
+    wanted = first.evaluate(images[0]).astype(np.int16), second.evaluate(images[1]).astype(np.int8)
     assert said == b"".join(each.tobytes() for each in wanted)
 
 
@@ -128,7 +128,7 @@ def test_two_networks_with_one_prefix_are_told_apart(tmp_path: Path) -> None:
     graph = network()
     given = frames(graph, 3)
     found = Predictor(made(graph, host(), "kws"), graph).predict(given.astype(np.int8))
-    equal(found, graph.outputs(given))
+    equal(found, graph.evaluate(given))
 
 
 def built(place: Path, files: dict[str, str], hardware: Hardware) -> Iterator[tuple[Path, Size]]:
@@ -150,7 +150,7 @@ def test_firmware_of_any_prefix_runs(weights_in: str, shim: Path, tmp_path: Path
     for folder, size in built(tmp_path, files, hardware):
         given = frames(graph, 3)
         runs = simavr.run(folder / "build", vars(size), hardware, given.astype(np.uint8))
-        assert runs.outputs.tolist() == graph.outputs(given).reshape(3, -1).tolist()
+        assert runs.outputs.tolist() == graph.evaluate(given).reshape(3, -1).tolist()
         sizes.append((size.sram_bytes, size.flash_bytes, sorted(size.sections)))
         cycles.append((runs.layers, runs.layer_cycles.tolist(), runs.latency_cycles.tolist()))
     assert sizes[0] == sizes[1] and cycles[0] == cycles[1]
@@ -168,7 +168,7 @@ def test_a_cortex_m_finds_its_sections_by_any_prefix(tmp_path: Path) -> None:
     for folder, size in built(tmp_path, files, hardware):
         sizes.append((size.flash_bytes, size.statics_bytes, size.stack_bound_bytes, size.sections))
         runs = simulated(folder, graph, hardware, size, frames(graph, 2))
-        equal(outputs(graph, runs), graph.outputs(frames(graph, 2)))
+        equal(outputs(graph, runs), graph.evaluate(frames(graph, 2)))
     assert sizes[0] == sizes[1]
 
 
@@ -176,9 +176,9 @@ def test_labels_are_strings_of_c(tmp_path: Path) -> None:
     """One for each output, whatever is in them."""
     graph = nibbles()
     output = graph.tensors[graph.output]
-    assert Options().labels_in_c(output) == [f'"{n}"' for n in range(4)]
+    assert Options().labels_in_c([output]) == [f'"{n}"' for n in range(4)]
     labels = Options(labels=('a "b"', "c\\", "über 9", "what??/"))
-    text = ", ".join(labels.labels_in_c(output))
+    text = ", ".join(labels.labels_in_c([output]))
     program = f"#include <stdio.h>\nint main(void) {{ const char *const l[] = {{{text}}};"
     program += " for (int n = 0; n < 4; n++) puts(l[n]); return 0; }"
     command = ["cc", "-trigraphs", "-x", "c", "-", "-o", "labels"]
@@ -186,6 +186,6 @@ def test_labels_are_strings_of_c(tmp_path: Path) -> None:
     done = subprocess.run([tmp_path / "labels"], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == list(labels.labels)
     with pytest.raises(ThimbleError, match=r"codegen.labels has 2 names, the network 4 outputs"):
-        Options(labels=("yes", "no")).labels_in_c(output)
+        Options(labels=("yes", "no")).labels_in_c([output])
     with pytest.raises(ThimbleError, match="a label is one line of text"):
-        Options(labels=("a\nb", "", "", "")).labels_in_c(output)
+        Options(labels=("a\nb", "", "", "")).labels_in_c([output])

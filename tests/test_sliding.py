@@ -59,7 +59,7 @@ def one_by_one(one: Graph, frames: np.ndarray, windows: Windows) -> np.ndarray:
     """(n, windows, outputs) of windows that are each computed alone."""
     rows = one.tensors[one.input].shape[0]
     each = [
-        one.outputs(frames[:, at : at + rows])
+        one.evaluate(frames[:, at : at + rows])
         for at in range(0, windows.windows * windows.rows, windows.rows)
     ]
     return np.stack([outputs.reshape(len(frames), -1) for outputs in each], axis=1)
@@ -85,7 +85,7 @@ def test_each_window_has_its_own_outputs(one: Graph, windows: Windows) -> None:
     frames = noise(every)
     assert every.tensors[every.input].shape[0] == one.tensors[one.input].shape[0] + windows.more
     wanted = one_by_one(one, frames, windows)
-    assert (every.outputs(frames).reshape(wanted.shape) == wanted).all()
+    assert (every.evaluate(frames).reshape(wanted.shape) == wanted).all()
 
 
 def test_without_padding_in_time_no_row_is_computed_twice() -> None:
@@ -115,11 +115,11 @@ def test_of_residual_units_nothing_is_computed_twice(frames: int) -> None:
     assert [op.name for op in every.operators] == [op.name for op in one.operators]
     given = np.random.default_rng(5).integers(0, 256, (4, *every.tensors[every.input].shape))
     wanted = one_by_one(one, given, Windows(windows, 4))
-    assert (every.outputs(given).reshape(wanted.shape) == wanted).all()
+    assert (every.evaluate(given).reshape(wanted.shape) == wanted).all()
     board = replace(host(), streams_input=True)
     plan = Sliding().plan(every, board)
     verify(plan, every)
-    assert (interpret(plan, every, given[0]).output == every.outputs(given)[0]).all()
+    assert (interpret(plan, every, given[0]).output == every.evaluate(given)[0]).all()
 
 
 def test_what_pads_in_time_is_computed_again() -> None:

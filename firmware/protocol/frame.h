@@ -18,7 +18,8 @@
  *
  *     identify  uint16 version, uint32 input bytes, uint16 outputs, uint8 bytes an output,
  *               uint32 bytes of parameters to load
- *     infer     the outputs, little-endian
+ *     infer     the outputs, little-endian; of several tensors, which identify counts as bytes, one
+ *               after the other
  *     load      nothing
  *     report    uint32 cycles of the last nn_invoke, uint16 bytes of stack ever used,
  *               uint16 bytes of SRAM never touched

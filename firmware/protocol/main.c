@@ -27,10 +27,19 @@ typedef uint32_t frame_count_t;
 typedef uint16_t frame_count_t;
 #endif
 
-_Static_assert((uint32_t)NN_OUTPUT_COUNT * sizeof(nn_output_t) <= 0xFFFF, "a reply counts its outputs' bytes in 16 bits");
+#if NN_OUTPUTS > 1 /* each of its own type: they go as bytes, one after the other */
+#define COUNT(values, count) + (uint32_t)(count) * sizeof *(values)
+#define OUTPUTS (0 NN_EACH_OUTPUT(COUNT))
+#define OUTPUT_BYTES 1
+#else
+#define OUTPUTS NN_OUTPUT_COUNT
+#define OUTPUT_BYTES sizeof(nn_output_t)
+#endif
+
+_Static_assert((uint32_t)OUTPUTS * OUTPUT_BYTES <= 0xFFFF, "a reply counts its outputs' bytes in 16 bits");
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-_Static_assert(sizeof(nn_output_t) == 1, "a reply has the least significant byte of an output first");
+_Static_assert(NN_OUTPUTS == 1 && OUTPUT_BYTES == 1, "a reply has the least significant byte of an output first");
 #endif
 
 /* Sends one byte of a frame's inside; returns the check continued over it. */
@@ -62,11 +71,17 @@ static uint16_t send_output(uint16_t crc) {
     return failed ? (uint16_t)~crc : crc;
 }
 #else
-static uint16_t send_output(uint16_t crc) {
-    const uint8_t *byte = (const uint8_t *)nn_output();
-    for (uint16_t left = NN_OUTPUT_COUNT * sizeof(nn_output_t); left; left--) {
+static uint16_t send_values(uint16_t crc, const void *values, uint16_t left) {
+    const uint8_t *byte = (const uint8_t *)values;
+    for (; left; left--) {
         crc = send(crc, *byte++);
     }
+    return crc;
+}
+
+static uint16_t send_output(uint16_t crc) {
+#define SEND(values, count) crc = send_values(crc, values, (uint16_t)((count) * sizeof *(values)));
+    NN_EACH_OUTPUT(SEND)
     return crc;
 }
 #endif
@@ -75,8 +90,8 @@ static uint16_t send_identity(uint16_t crc) {
     crc = send_word(crc, FRAME_VERSION);
     crc = send_word(crc, (uint16_t)((uint32_t)FED_BYTES & 0xFFFF));
     crc = send_word(crc, (uint16_t)((uint32_t)FED_BYTES >> 16));
-    crc = send_word(crc, NN_OUTPUT_COUNT);
-    crc = send(crc, sizeof(nn_output_t));
+    crc = send_word(crc, OUTPUTS);
+    crc = send(crc, OUTPUT_BYTES);
     crc = send_word(crc, (uint16_t)((uint32_t)NN_PARAMETER_BYTES & 0xFFFF));
     return send_word(crc, (uint16_t)((uint32_t)NN_PARAMETER_BYTES >> 16));
 }

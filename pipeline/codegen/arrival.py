@@ -32,14 +32,14 @@ class Arrival:
         complete: C expression: the input is whole.
         rewind: C statements: nothing has arrived.
         step: the operator that is done on the way, or ``ARRIVAL``.
-        at: the byte of the arena where ``nn_input`` is, if a caller may fill it.
+        at: the bytes of the arena where inputs are, if a caller may fill them; else empty.
     """
 
     source: str
     complete: str
     rewind: tuple[str, ...]
     step: str = ARRIVAL
-    at: int | None = None
+    at: tuple[int, ...] = ()
 
 
 WHOLE = "nn_fed == NN_INPUT_BYTES", ("nn_fed = 0;",)
@@ -51,6 +51,8 @@ def split(program: Program, steps: Sequence[Step]) -> tuple[Arrival, Sequence[St
     Raises:
         ThimbleError: for a way of taking the input that ``nn_feed`` does not know.
     """
+    if len(program.graph.inputs) > 1:
+        return _several(program), steps
     image = program.graph.tensors[program.graph.input]
     resident = program.input_buffer
     if program.plan.memory[resident.memory].kind != "stream":
@@ -85,13 +87,9 @@ def _check_order(image: Tensor, buffer: Buffer) -> None:
 
 def _held(program: Program, image: Tensor, buffer: Buffer, *, fillable: bool) -> Arrival:
     """All of it in one buffer: in one piece of bytes, or wherever its elements are."""
-    at = buffer.run(buffer.box)
-    if buffer.bits >= 8 and at is not None and at // 2 % (buffer.bits // 8) == 0:
-        source = render("frame/feed_bytes.c.j2", at=at // 2, **counters(program))
-        complete, rewind = WHOLE
-        if not fillable:
-            return Arrival(source, complete, rewind)
-        return Arrival(source, f"nn_fed == 0 || {complete}", rewind, at=at // 2)
+    at = _in_one_piece(buffer)
+    if at is not None:
+        return _fed(program, [(at, input_bytes(image))], fillable)
     if image.dtype.bits > 8:
         raise ThimbleError(
             f"{image.name}: generated code takes one byte an element, not {image.dtype}, where its "
@@ -106,6 +104,35 @@ def _held(program: Program, image: Tensor, buffer: Buffer, *, fillable: bool) ->
         **counters(program),
     )
     return Arrival(source, *WHOLE)
+
+
+def _several(program: Program) -> Arrival:
+    """Inputs that are fed one after the other, or filled each where it is."""
+    parts = list[tuple[int, int]]()
+    for buffer in program.input_buffers:
+        at = _in_one_piece(buffer)
+        if at is None:
+            raise ThimbleError(
+                f"{buffer.tensor}, one of several inputs, does not lie in one piece of bytes: "
+                "try strategy=joint or ordinary"
+            )
+        parts.append((at, input_bytes(program.graph.tensors[buffer.tensor])))
+    return _fed(program, parts, fillable=True)
+
+
+def _in_one_piece(buffer: Buffer) -> int | None:
+    """The first byte of a buffer of bytes that lies in one piece, on a multiple of an element."""
+    at, width = buffer.run(buffer.box), buffer.bits // 8
+    return at // 2 if width and at is not None and at // 2 % width == 0 else None
+
+
+def _fed(program: Program, parts: Sequence[tuple[int, int]], fillable: bool) -> Arrival:
+    """Take ``parts``, (first byte in the arena, bytes), one after the other."""
+    source = render("frame/feed_bytes.c.j2", parts=parts, **counters(program))
+    complete, rewind = WHOLE
+    if not fillable:
+        return Arrival(source, complete, rewind)
+    return Arrival(source, f"nn_fed == 0 || {complete}", rewind, at=tuple(at for at, _ in parts))
 
 
 def _moved(
@@ -145,7 +172,8 @@ def _pooled(
 def counters(program: Program) -> dict[str, str]:
     """For templates: the C types of a number of bytes in one call and in a frame."""
     count = "uint16_t" if program.hardware.core == "avr" else "uint32_t"
-    fed_bytes = input_bytes(program.graph.tensors[program.graph.input])
+    graph = program.graph
+    fed_bytes = sum(input_bytes(graph.tensors[name]) for name in graph.inputs)
     return {"count": count, "fed": count if fed_bytes < 1 << 16 else "uint32_t"}
 
 

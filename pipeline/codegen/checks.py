@@ -20,12 +20,12 @@ def check(graph: Graph, plan: Plan) -> None:
         raise ThimbleError(f"the plan is for {plan.graph}, the graph is {graph.name}")
     if plan.frames > 1:
         raise ThimbleError(f"generated code computes one frame at a time, not {plan.frames}")
-    output = graph.tensors[graph.output]
-    if output.dtype.bits < 8:
-        raise ThimbleError(
-            f"the output {output.name} is {output.dtype}, but generated code returns whole bytes: "
-            f"give {graph.producer(output.name).name} an output of 8 bits or more"
-        )
+    for output in (graph.tensors[name] for name in graph.outputs):
+        if output.dtype.bits < 8:
+            raise ThimbleError(
+                f"the output {output.name} is {output.dtype}, but generated code returns whole "
+                f"bytes: give {graph.producer(output.name).name} an output of 8 bits or more"
+            )
     _check_constants(plan)
 
 

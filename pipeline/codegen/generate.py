@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from math import ceil, prod
@@ -85,14 +85,16 @@ def generate(
     card = Card(program, moving) if moving else None
     coming, rest = card.begin(computing) if card else arrival.split(program, computing.steps)
     emit(program, rest)
-    output_byte = card.end() if card else result.place(program)
+    output_bytes = card.end() if card else result.places(program)
     coming = arrival.finished(program, coming)
     sound = Sound.of(frontend, graph.tensors[graph.input]) if frontend else None
     if sound:
         coming = replace(coming, rewind=(*coming.rewind, sound.rewind))
     lines = [line() for line in program.lines]
     tape = tapes.tape(lines)
-    source = _source(program, coming, output_byte, tape, tapes.statements(lines, tape), card, sound)
+    source = _source(
+        program, coming, output_bytes, tape, tapes.statements(lines, tape), card, sound
+    )
     included = {name: static_source(HEADERS[name]) for name in (*program.headers, "nn_memory.h")}
     if card:
         included |= {name: static_source(f"../storage/{name}") for name in STORAGE}
@@ -115,7 +117,7 @@ def generate(
 def _source(
     program: Program,
     coming: Arrival,
-    output_byte: int,
+    output_bytes: Sequence[int],
     tape: Tape,
     statements: list[str],
     card: Card | None,
@@ -146,15 +148,24 @@ def _source(
         little_endian=_little_endian(program, card),
         resumes=bool(program.takes),
         statements=statements,
-        output_byte=output_byte,
+        outputs=list(zip(words(program.graph.outputs), output_bytes, strict=True)),
+        inputs=list(zip(words(program.graph.inputs), coming.at, strict=False)),
     )
+
+
+def words(ends: Sequence[object]) -> list[str]:
+    """What the C names of several inputs or outputs have behind them: their numbers."""
+    return [f"_{number}" for number in range(len(ends))] if len(ends) > 1 else [""]
 
 
 def _little_endian(program: Program, card: Card | None) -> bool:
     """Check whether numbers of several bytes, in the order of what is fed, sent or on a card, are
     read as the core's own."""
     graph, buffers = program.graph, card.image.weights if card else ()
-    numbers = [graph.tensors[graph.input].dtype.bits, *(buffer.bits for buffer in buffers)]
+    numbers = [
+        *(graph.tensors[name].dtype.bits for name in graph.inputs),
+        *(buffer.bits for buffer in buffers),
+    ]
     return max(numbers) > 8 or program.windows.image is not None
 
 
@@ -168,7 +179,8 @@ def _header(
 ) -> str:
     graph, plan, hardware = program.graph, program.plan, program.hardware
     made_of = sorted(provenance.items())
-    arena, image = checks.arena_memory(plan), graph.tensors[graph.input]
+    arena = checks.arena_memory(plan)
+    inputs, outputs = ([graph.tensors[n] for n in each] for each in (graph.inputs, graph.outputs))
     in_ram = sum(
         ceil(prod(buffer.shape) * buffer.nibbles / 2)
         for buffer in plan.buffers
@@ -179,15 +191,14 @@ def _header(
         graph=graph,
         provenance=made_of,
         id=f"0x{sha256(repr(made_of).encode()).hexdigest()[:8]}",
-        labels=options.labels_in_c(graph.tensors[graph.output]),
-        label_bytes=options.label_bytes(graph.tensors[graph.output]),
+        labels=options.labels_in_c(outputs),
+        label_bytes=options.label_bytes(outputs),
         stack=options.stack,
-        input=image,
-        input_bytes=arrival.input_bytes(image),
-        output=graph.tensors[graph.output],
-        fillable=coming.at is not None,
-        best="uint16_t" if graph.tensors[graph.output].size < 1 << 16 else "uint32_t",
-        kept=coming.at is not None and result.input_is_kept(program),
+        inputs=list(zip(words(inputs), inputs, strict=True)),
+        input_bytes=sum(map(arrival.input_bytes, inputs)),
+        outputs=list(zip(words(outputs), outputs, strict=True)),
+        fillable=bool(coming.at),
+        kept=bool(coming.at) and result.inputs_are_kept(program),
         count=arrival.counters(program)["count"],
         hardware=hardware,
         avr=hardware.core == "avr",

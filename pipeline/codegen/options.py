@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.errors import ThimbleError
@@ -38,23 +39,24 @@ class Options:
     def names(self) -> Prefix:
         return Prefix(self.prefix)
 
-    def labels_in_c(self, output: Tensor) -> list[str]:
-        """String literals; none where there are too many outputs to be numbered.
+    def labels_in_c(self, outputs: Sequence[Tensor]) -> list[str]:
+        """String literals of the one output's; none where they are too many to be numbered.
 
         Raises:
             ThimbleError: for more or fewer labels than outputs, or what is no line of text.
         """
-        return [_literal(label) for label in self._named(output)]
+        return [_literal(label) for label in self._named(outputs)]
 
-    def label_bytes(self, output: Tensor) -> int:
+    def label_bytes(self, outputs: Sequence[Tensor]) -> int:
         """Count the bytes of the longest label, with the 0 that ends it; 0 without labels."""
-        return max((len(label.encode()) + 1 for label in self._named(output)), default=0)
+        return max((len(label.encode()) + 1 for label in self._named(outputs)), default=0)
 
-    def _named(self, output: Tensor) -> tuple[str, ...]:
-        if not self.labels and output.size > MOST_NUMBERED:
+    def _named(self, outputs: Sequence[Tensor]) -> tuple[str, ...]:
+        output = outputs[0]
+        if not self.labels and (output.size > MOST_NUMBERED or len(outputs) > 1):
             return ()
         labels = self.labels or tuple(map(str, range(output.size)))
-        if len(labels) != output.size:
+        if len(labels) != output.size or len(outputs) > 1:
             raise ThimbleError(
                 f"codegen.labels has {len(labels)} names, the network {output.size} outputs "
                 f"({output.name}): give one for each, or none"

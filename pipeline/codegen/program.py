@@ -113,14 +113,20 @@ class Program:
         return buffer.at(piece.copy) if isinstance(piece.copy, int) else buffer
 
     @property
+    def input_buffers(self) -> list[Buffer]:
+        """Those that hold the inputs before the first step, in the graph's order."""
+        found = {self.plan.buffer[name].tensor: self.plan.buffer[name] for name in self.plan.inputs}
+        if missing := [name for name in self.graph.inputs if name not in found]:
+            raise ThimbleError(
+                f"generated code takes {missing[0]} into one place, the plan has none"
+            )
+        return [found[name] for name in self.graph.inputs]
+
+    @property
     def input_buffer(self) -> Buffer:
-        """The one that holds the input before the first step."""
-        named = (self.plan.buffer[name] for name in self.plan.resident)
-        found = next((buffer for buffer in named if buffer.tensor == self.graph.input), None)
-        if found is None:
-            name = self.graph.input
-            raise ThimbleError(f"generated code takes {name} into one place, the plan has none")
-        return found
+        """The one that holds the only input before the first step."""
+        (only,) = self.input_buffers
+        return only
 
     def shift(self, piece: Slice) -> Value:
         """Bytes from where its ``buffer`` begins."""

@@ -1,35 +1,51 @@
-"""Place of the result, and what is left of the input when it is read."""
+"""Places of the results, and what is left of the inputs when they are read."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pipeline.codegen.program import Program
+from pipeline.graph.tensor import IntArray
 from pipeline.plan.steps import written
+from pipeline.plan.vocabulary import Buffer
 from pipeline.plan.well_formed import statements
 
 MOST_ALIGNED = 4
 """Bytes."""
 
 
-def place(program: Program) -> int:
-    """The byte where the result begins. One that is torn apart, or off a multiple of its elements,
-    is put together at byte 0, in place: nothing else lives in the arena once it is computed."""
-    buffer = program.plan.buffer[program.plan.output]
+def places(program: Program) -> list[int]:
+    """The bytes where the results begin. If one is torn apart, or off a multiple of its elements,
+    all are put together at byte 0 and after it, in place: nothing else lives in the arena once they
+    are computed."""
+    buffers = [program.plan.buffer[name] for name in program.plan.outputs]
+    found = [_first(buffer) for buffer in buffers]
+    if None not in found:
+        return [first for first in found if first is not None]
+    unit, source, begins = min(buffer.nibbles for buffer in buffers), list[IntArray](), {}
+    for buffer in sorted(buffers, key=lambda each: -each.bits):  # so that none needs padding
+        begins[buffer.name] = unit * sum(part.size for part in source)
+        cells = buffer.addresses(buffer.box).reshape(-1, 1) + np.arange(0, buffer.nibbles, unit)
+        source.append(cells.reshape(-1))
+    taken = np.concatenate(source)[None]
+    program.permute(taken, unit * np.arange(taken.size)[None], unit)
+    return [begins[buffer.name] // 2 for buffer in buffers]
+
+
+def _first(buffer: Buffer) -> int | None:
+    """The byte where a result begins that is in one piece and on a multiple of its elements."""
     width, first = buffer.bits // 8, buffer.run(buffer.box)
-    elements = buffer.addresses(buffer.box).reshape(1, -1)
-    packed = np.arange(elements.size).reshape(1, -1) * buffer.nibbles
-    if first is None and (elements - elements[0, 0] == packed).all():
-        first = int(elements[0, 0])
-    if first is not None and first // 2 % min(width, MOST_ALIGNED) == 0:
-        return first // 2
-    program.permute(elements, packed, buffer.nibbles)
-    return 0
+    cells = buffer.addresses(buffer.box).reshape(-1)
+    if first is None and (np.diff(cells) == buffer.nibbles).all():
+        first = int(cells[0])
+    whole = first is not None and first // 2 % min(width, MOST_ALIGNED) == 0
+    return first // 2 if whole and first is not None else None
 
 
-def input_is_kept(program: Program) -> bool:
-    """Check whether no step writes to where the input lies."""
+def inputs_are_kept(program: Program) -> bool:
+    """Check whether no step writes to where the inputs lie."""
     plan = program.plan
     names = {name for step in statements(plan) for name in getattr(step, "scratch", ())}
     names |= {piece.buffer for step in statements(plan) if (piece := written(step))}
-    return not any(program.input_buffer.meets(plan.buffer[name], granule=2) for name in names)
+    written_to = [plan.buffer[name] for name in names]
+    return not any(b.meets(other, granule=2) for b in program.input_buffers for other in written_to)

@@ -124,7 +124,7 @@ def _as_image(program: Program, step: Working) -> tuple[Program, Working]:
     track = replace(plan.tracks[0], steps=(own.step,))
     found.plan = replace(
         plan, buffers=tuple(own.buffers.values()), tracks=(track,), resident=(),
-        output=own.step.out.buffer,
+        outputs=(own.step.out.buffer,),
     )  # fmt: skip
     return found, own.step
 

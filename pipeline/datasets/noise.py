@@ -6,6 +6,8 @@ between these is not. For running statistics, calibration and checks where there
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -29,6 +31,14 @@ def pictures(count: int, shape: tuple[int, int, int], seed: int) -> U8:
         total += _spread(_spread(grid, height, 1), width, 2)
     total *= DEVIATION / np.sqrt(octaves)
     return np.clip(np.round(total + MEAN), 0, 255).astype(np.uint8)
+
+
+def for_inputs(count: int, shapes: Sequence[tuple[int, ...]], seed: int) -> U8:
+    """Pictures for inputs of up to three axes, (n, h, w, c); for several (n, elements), those for
+    one after the other."""
+    images = ((*(1,) * (3 - len(shape)), *shape) for shape in shapes)
+    parts = [pictures(count, (h, w, c), seed + n) for n, (h, w, c) in enumerate(images)]
+    return parts[0] if len(parts) == 1 else np.concatenate([p.reshape(count, -1) for p in parts], 1)
 
 
 def _spread(grid: npt.NDArray[np.float64], size: int, axis: int) -> npt.NDArray[np.float64]:

@@ -17,31 +17,32 @@ from pipeline import codec
 from pipeline.artifacts import read_json, read_npz, write_json, write_npz
 from pipeline.errors import ThimbleError
 from pipeline.graph import operators as operator_package
+from pipeline.graph.ends import OneEach, apart, joined
 from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo, UnsignedMean
 from pipeline.graph.tensor import DType, IntArray, Tensor, beside
 
 
 @dataclass(frozen=True)
-class Graph:
+class Graph(OneEach):
     """Operators in topological order over integer tensors.
 
     Attributes:
         tensors: every activation and constant by name.
         operators: each output is produced by exactly one operator.
         constants: integer values of the constant tensors.
-        input, output: names of the frame's input and result.
+        inputs, outputs: names of what a frame gives and of its results, which live until the next.
     """
 
     name: str
     tensors: Mapping[str, Tensor]
     operators: tuple[Operator, ...]
     constants: Mapping[str, IntArray]
-    input: str
-    output: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        known = {self.input, *self.constants}
+        known = {*self.inputs, *self.constants}
         for op in self.operators:
             for name in (*op.inputs, *op.parameters):
                 if name not in known:
@@ -54,8 +55,11 @@ class Graph:
                     f"{op.name} makes {shape}, but {op.output} is {self.tensors[op.output].shape}"
                 )
             known.add(op.output)
-        if self.output not in known:
-            raise ThimbleError(f"nothing produces the output {self.output}")
+        if missing := [name for name in self.outputs if name not in known]:
+            raise ThimbleError(f"nothing produces the output {missing[0]}")
+        for ends in (self.inputs, self.outputs):
+            if len(set(ends)) < len(ends) or not ends:
+                raise ThimbleError(f"{self.name} has no inputs or outputs, or one twice: {ends}")
         if len({op.name for op in self.operators}) < len(self.operators):
             raise ThimbleError(f"{self.name} has two operators of one name")
         for name, values in self.constants.items():
@@ -93,8 +97,9 @@ class Graph:
         return BoxValues(self.tensors[name].box, np.asarray(self.constants[name], np.int64)[None])
 
     def run(self, frames: IntArray) -> dict[str, IntArray]:
-        """The exact integer reference: every activation for ``frames`` (n, *input shape)."""
-        values = {self.input: np.asarray(frames, dtype=np.int64)}
+        """The exact integer reference: every activation for ``frames`` (n, *input shape); of
+        several inputs (n, elements), one after the other."""
+        values = apart(frames, [self.tensors[name] for name in self.inputs])
         for op in self.operators:
             box = self.tensors[op.output].box
             regions = {name: BoxValues(self.tensors[name].box, values[name]) for name in op.inputs}
@@ -103,10 +108,11 @@ class Graph:
             values[op.output] = op.finish(self.tensors, box, acc, regions)
         return values
 
-    def outputs(self, frames: IntArray, batch: int = 500) -> IntArray:
-        """(n, *input shape) -> (n, *output shape), a batch at a time."""
-        parts = [self.run(frames[i : i + batch])[self.output] for i in range(0, len(frames), batch)]
-        return np.concatenate(parts)
+    def evaluate(self, frames: IntArray, batch: int = 500) -> IntArray:
+        """(n, *input shape) -> (n, *output shape), a batch at a time; of several inputs or outputs
+        (n, elements), one after the other."""
+        parts = (self.run(frames[i : i + batch]) for i in range(0, len(frames), batch))
+        return np.concatenate([joined([part[name] for name in self.outputs]) for part in parts])
 
     def save(self, folder: Path) -> None:
         """Write ``graph.json`` and ``graph.npz``, constants in the narrowest type numpy has."""
@@ -119,8 +125,8 @@ class Graph:
             "name": self.name,
             "tensors": [codec.encode(tensor) for tensor in self.tensors.values()],
             "operators": codec.encode(self.operators),
-            "input": self.input,
-            "output": self.output,
+            "inputs": self.inputs,
+            "outputs": self.outputs,
         }
         write_json(folder / "graph.json", content)
 
@@ -134,8 +140,8 @@ class Graph:
                 {tensor.name: tensor for tensor in tensors},
                 codec.decode(content["operators"], _classes()),
                 {k: v.astype(np.int64) for k, v in read_npz(folder / "graph.npz").items()},
-                content["input"],
-                content["output"],
+                tuple(content["inputs"]),
+                tuple(content["outputs"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ThimbleError(f"{folder / 'graph.json'} is damaged: {error}") from None

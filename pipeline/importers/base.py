@@ -27,8 +27,8 @@ class Imported(ABC):
     Attributes:
         path: the file, relative to the folder in which the command is typed.
         enters: the first stage that has the network.
-        outputs: the name of the tensor at which the network ends, one of its outputs or any other;
-            empty: at its only output.
+        outputs: the names of the tensors at which the network ends, its outputs or any others;
+            empty: at its outputs.
     """
 
     path: str
@@ -50,8 +50,9 @@ class Imported(ABC):
         Raises:
             ThimbleError: these are no range.
         """
-        source = replace(graph.tensors[graph.input], raw=increasing(limits))
-        return replace(graph, tensors={**graph.tensors, graph.input: source})
+        raw = increasing(limits)
+        sources = {name: replace(graph.tensors[name], raw=raw) for name in graph.inputs}
+        return replace(graph, tensors={**graph.tensors, **sources})
 
     def content(self) -> bytes:
         """The file's bytes."""
@@ -71,29 +72,22 @@ class Imported(ABC):
             raise ThimbleError(f"model.path={self.path!r} is no path: {error}") from None
 
 
-def chosen(asked: Sequence[str], outputs: Sequence[str], every: Collection[str]) -> str:
-    """Choose where a network ends.
+def chosen(asked: Sequence[str], outputs: Sequence[str], every: Collection[str]) -> list[str]:
+    """Choose where a network ends: each tensor once.
 
     Args:
         asked: ``model.outputs``.
         outputs: the names of the file's outputs; ``every``: of all tensors.
     """
-    if len(asked) > 1:
-        raise ThimbleError(f"model.outputs={list(asked)}: one output is supported: choose one")
-    if asked:
-        if asked[0] not in every:
-            near = get_close_matches(asked[0], every, 3, 0.3) or outputs[:3]
+    for name in asked:
+        if name not in every:
+            near = get_close_matches(name, every, 3, 0.3) or outputs[:3]
             raise ThimbleError(
-                f"model.outputs=[{asked[0]}]: there is no such tensor; there are {', '.join(near)}"
+                f"model.outputs=[{name}]: there is no such tensor; there are {', '.join(near)}"
             )
-        return asked[0]
-    if len(outputs) != 1:
-        cut = f"; model.outputs=[{outputs[0]}] ends it there" if outputs else ""
-        raise ThimbleError(
-            f"the model has {len(outputs)} outputs{': ' * bool(outputs)}{', '.join(outputs[:5])}; "
-            f"networks of one input and one output are supported{cut}"
-        )
-    return outputs[0]
+    if not (asked or outputs):
+        raise ThimbleError("the model has no outputs")
+    return list(dict.fromkeys(asked or outputs))
 
 
 def increasing(limits: tuple[float, ...]) -> tuple[float, float]:

@@ -50,19 +50,24 @@ class Builder:
         self.nodes: list[Node] = []
         self.given: dict[str, Affine] = {}
 
-    def graph(self, source: str, result: Value, signals: bool = True) -> FloatGraph:
-        """The finished graph; its output is as the source orders it, but channels last of images,
-        and of ``signals`` (1, c, l) where memory has them so."""
+    def graph(
+        self, sources: Sequence[str], results: Sequence[Value], signals: bool = True
+    ) -> FloatGraph:
+        """The finished graph; its outputs are as the source orders them, but channels last of
+        images, and of ``signals`` (1, c, l) where memory has them so."""
         self.here = f"{self.here}, the output"
+        outputs = tuple(dict.fromkeys(self._final(result, signals) for result in results))
+        if not self.nodes:
+            raise ThimbleError(f"{self.name}: the network has no operator")
+        nodes = tuple(self.nodes)
+        return FloatGraph(self.name, self.shapes, nodes, tuple(sources), outputs, self.given)
+
+    def _final(self, result: Value, signals: bool) -> str:
         plain = np.arange(result.index.size)
         turned = result.transpose((0, 2, 1)) if len(result.shape) == 3 else result
         if signals and not is_usual(result) and (turned.index.reshape(-1) == plain).all():
-            final = self.ordered(turned, turned.index, turned.shape[1:])  # (1, h, w, c) there, too
-        else:
-            final = self.usual(result)
-        if not self.nodes:
-            raise ThimbleError(f"{self.name}: the network has no operator")
-        return FloatGraph(self.name, self.shapes, tuple(self.nodes), source, final, self.given)
+            return self.ordered(turned, turned.index, turned.shape[1:])  # (1, h, w, c) there, too
+        return self.usual(result)
 
     def refuse(self, reason: str) -> ThimbleError:
         return ThimbleError(f"{self.here}: {reason}")

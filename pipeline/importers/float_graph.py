@@ -13,6 +13,7 @@ from math import prod
 from typing import ClassVar
 
 from pipeline.errors import ThimbleError
+from pipeline.graph.ends import OneEach
 from pipeline.importers.deferred import F, torch
 
 Shape = tuple[int, ...]
@@ -72,7 +73,7 @@ class Node(ABC):
 
 
 @dataclass(frozen=True)
-class FloatGraph:
+class FloatGraph(OneEach):
     """Nodes in topological order.
 
     Attributes:
@@ -84,13 +85,13 @@ class FloatGraph:
     name: str
     shapes: Mapping[str, Shape]
     nodes: tuple[Node, ...]
-    input: str
-    output: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
     given: Mapping[str, Affine] = field(default_factory=dict)
     limits: Interval | None = None
 
     def __post_init__(self) -> None:
-        known = {self.input}
+        known = set(self.inputs)
         for node in self.nodes:
             if missing := [name for name in node.inputs if name not in known]:
                 raise node.refuse(f"reads {missing[0]}, which nothing before it produces")
@@ -98,20 +99,24 @@ class FloatGraph:
             if shape != self.shapes[node.output] or node.output in known:
                 raise node.refuse(f"makes {shape}, expected {self.shapes[node.output]} once")
             known.add(node.output)
-        if self.output not in known:
-            raise ThimbleError(f"{self.name}: nothing produces the output {self.output}")
+        if missing := [name for name in self.outputs if name not in known]:
+            raise ThimbleError(f"{self.name}: nothing produces the output {missing[0]}")
 
     def readers(self, tensor: str) -> list[Node]:
         return [node for node in self.nodes if tensor in node.inputs]
 
     def each(self, frames: torch.Tensor, evaluate: Evaluate) -> Iterator[tuple[str, torch.Tensor]]:
-        """Every activation (n, *shape) by name, in order, for frames (n, *input shape).
+        """Every activation (n, *shape) by name, in order, for frames (n, *input shape), of several
+        inputs (n, elements), one after the other.
 
         An activation is dropped after its last reader.
         """
         last = {name: index for index, node in enumerate(self.nodes) for name in node.inputs}
-        values = {self.input: frames}
-        yield self.input, frames
+        shapes = [self.shapes[name] for name in self.inputs]
+        each = torch.split(frames.reshape(len(frames), -1), [prod(shape) for shape in shapes], 1)
+        parts = zip(self.inputs, each, shapes, strict=True)
+        values = {name: part.reshape(len(frames), *shape) for name, part, shape in parts}
+        yield from list(values.items())
         for index, node in enumerate(self.nodes):
             values[node.output] = evaluate(index, [values[name] for name in node.inputs])
             yield node.output, values[node.output]
@@ -132,13 +137,17 @@ class FloatGraph:
 
         return self.each(frames, evaluate)
 
-    def outputs(self, frames: torch.Tensor, batch: int = 64) -> torch.Tensor:
-        """(n, *input shape) -> (n, *output shape)."""
+    def evaluate(self, frames: torch.Tensor, batch: int = 64) -> torch.Tensor:
+        """(n, *input shape) -> (n, *output shape); of several (n, elements) one after the other."""
         parts = []
         for start in range(0, len(frames), batch):
-            found = [v for name, v in self.walk(frames[start : start + batch])
-                     if name == self.output]  # fmt: skip
-            parts.append(found[0])
+            walked = self.walk(frames[start : start + batch])
+            found = {name: v for name, v in walked if name in self.outputs}
+            results = [found[name] for name in self.outputs]
+            flat = (
+                results[0] if len(results) == 1 else torch.cat([v.flatten(1) for v in results], 1)
+            )
+            parts.append(flat)
         return torch.cat(parts)
 
 

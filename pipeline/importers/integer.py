@@ -77,7 +77,9 @@ class _Chain:
                     f"{', '.join(makers)} (docs/integer-weights.md)"
                 )
             self._append(*makers[kind](layer, number == len(names)))
-        return Graph(name, self.tensors, tuple(self.operators), self.constants, "image", self.last)
+        return Graph(
+            name, self.tensors, tuple(self.operators), self.constants, ("image",), (self.last,)
+        )
 
     def _append(self, op: Operator, dtype: DType) -> None:
         self.tensors[op.output] = Tensor(op.output, op.infer(self.tensors), dtype)

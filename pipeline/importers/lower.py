@@ -58,9 +58,10 @@ class Lowering:
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, IntArray] = {}
         self.operators: list[Operator] = []
-        self.declare(graph.input, graph.shapes[graph.input])
-        if graph.limits:
-            self.tensors[graph.input] = self.tensors[graph.input].spread(graph.limits)
+        for name in graph.inputs:
+            self.declare(name, graph.shapes[name])
+            if graph.limits:
+                self.tensors[name] = self.tensors[name].spread(graph.limits)
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
@@ -68,7 +69,7 @@ class Lowering:
             RULES[type(node)](self, node)
         return Graph(
             self.graph.name, self.tensors, tuple(self.operators), self.constants,
-            self.graph.input, self.graph.output,
+            self.graph.inputs, self.graph.outputs,
         )  # fmt: skip
 
     def declare(self, name: str, shape: tuple[int, ...]) -> None:

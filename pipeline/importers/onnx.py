@@ -98,9 +98,9 @@ def entered(name: str, file: OnnxFile, limits: tuple[float, float]) -> tuple[Flo
     real units: of integers, and of pixels that the network scales before it quantizes them, there
     are none. Images are (1, c, h, w) in the file, or (1, h, w, c) where it transposes them first.
     """
-    units = file.kind == "float32"
+    units = all(each.kind == "float32" for each in file.inputs)
     graph = _simplified(name, file, limits)
-    if units and graph.given and graph.input not in quantizations(graph):
+    if units and graph.given and not quantizations(graph).keys() >= set(graph.inputs):
         scaled = _simplified(name, file, limits, pixels=True)
         return without_idle(replace(checked(scaled, limits), limits=limits)), False
     return without_idle(graph if graph.given else replace(graph, limits=limits)), units
@@ -131,34 +131,40 @@ def _walked(
 ) -> FloatGraph:
     """``pixels``: a quantized network, too, takes the data's values, which mean ``input_range``."""
     builder = Builder(name, moving)
-    builder.here, builder.label = "the input", INPUT
-    source = builder.source(INPUT, file.input_shape, last)
     items: dict[str, Item] = {key: Constant(value) for key, value in file.constants.items()}
-    quantized = _is_quantized(file)
-    if file.kind != "float32":
-        items[file.input] = Stored(source, None, file.kind == "uint8")
-    elif quantized and not pixels:
-        items[file.input] = source
-    else:
-        low, high = input_range
-        if quantized:
-            builder.given[source.tensor] = PIXEL
-        builder.label = "range"
-        items[file.input] = builder.function(source, Composed.of("affine", (high - low) / 255, low))
+    quantized, (low, high) = _is_quantized(file), input_range
+    sources = [INPUT] if len(file.inputs) == 1 else [shown(each.name) for each in file.inputs]
+    for given_name, each in zip(sources, file.inputs, strict=True):
+        builder.here, builder.label = "the input", given_name
+        source = builder.source(given_name, each.shape, last)
+        if each.kind != "float32":
+            items[each.name] = Stored(source, None, each.kind == "uint8")
+        elif quantized and not pixels:
+            items[each.name] = source
+        else:
+            if quantized:
+                builder.given[source.tensor] = PIXEL
+            builder.label = "range"
+            body = Composed.of("affine", (high - low) / 255, low)
+            items[each.name] = builder.function(source, body)
     known = {"Constant", *OPERATORS, *FOLDS}
     if others := [node for node in file.nodes if node.operator not in known]:
-        before = shown(others[0].inputs[0]) if others[0].inputs else ""
+        made = {name for node in others for name in node.outputs}.union(file.constants)
+        reads = (name for node in others for name in node.inputs if name and name not in made)
+        before = list(dict.fromkeys(map(shown, reads)))
         named = [(shown(node.operator), node.where) for node in others]
         raise lacking([(name, f"{where}: the operator {name} is") for name, where in named], before)
     for node in file.nodes:
         builder.here, builder.label = node.where, node.label
         _take(builder, node, items, file.opset)
-    result = items.get(file.output)
-    if isinstance(result, Stored):
-        result = result.value
-    if not isinstance(result, Value):
-        raise ThimbleError(f"the output {shown(file.output)} does not depend on the input")
-    return builder.graph(INPUT, result, signals=not file.channels_first)
+    results = list[Value]()
+    for output in file.outputs:
+        result = items.get(output)
+        result = result.value if isinstance(result, Stored) else result
+        if not isinstance(result, Value):
+            raise ThimbleError(f"the output {shown(output)} does not depend on the input")
+        results.append(result)
+    return builder.graph(sources, results, signals=not file.channels_first)
 
 
 def _is_quantized(file: OnnxFile) -> bool:

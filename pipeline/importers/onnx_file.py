@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -51,20 +51,26 @@ class FileNode:
 
 
 @dataclass(frozen=True)
+class FileInput:
+    """``kind``: its element type, such as ``float32``."""
+
+    name: str
+    shape: Shape
+    kind: str
+
+
+@dataclass(frozen=True)
 class OnnxFile:
     """The main graph.
 
     Attributes:
-        kind: the input's element type, such as ``float32``.
         channels_first: images are; else that is to be found out.
     """
 
     nodes: tuple[FileNode, ...]
     constants: Mapping[str, Array]
-    input: str
-    input_shape: Shape
-    kind: str
-    output: str
+    inputs: tuple[FileInput, ...]
+    outputs: tuple[str, ...]
     opset: int
     channels_first: bool = False
 
@@ -92,14 +98,12 @@ def read(content: bytes, external: ExternalFiles, outputs: Sequence[str] = ()) -
     if graph.sparse_initializer:
         raise ThimbleError("sparse constants are not supported")
     sources = [each for each in graph.input if text(each.name) not in constants]
-    if len(sources) != 1:
-        raise ThimbleError(
-            f"it has {len(sources)} inputs ({', '.join(shown(e.name) for e in sources[:5])}); "
-            "one is supported"
-        )
+    if not sources:
+        raise ThimbleError("it has no inputs")
     every = {shown(name): text(name) for node in graph.node for name in node.output}
     every |= {shown(each.name): text(each.name) for each in graph.output}
-    output = every[chosen(outputs, [shown(each.name) for each in graph.output], every)]
+    ends = chosen(outputs, [shown(each.name) for each in graph.output], every)
+    results = tuple(every[name] for name in ends)
     nodes = [_node(index, node, external) for index, node in enumerate(graph.node)]
     opsets = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
     if max(opsets, default=1) > NEWEST_OPSET:
@@ -108,20 +112,21 @@ def read(content: bytes, external: ExternalFiles, outputs: Sequence[str] = ()) -
             f"known here, up to opset {NEWEST_OPSET}: export it with opset_version={NEWEST_OPSET} "
             "or less"
         )
+    needed = _needed(nodes, results) if outputs else tuple(nodes)
+    read = {name for node in needed for name in node.inputs}
+    given = [each for each in sources if text(each.name) in read or len(sources) == 1]
     return OnnxFile(
-        _needed(nodes, output) if outputs else tuple(nodes),
+        needed,
         constants,
-        text(sources[0].name),
-        _shape(sources[0]),
-        _kind(sources[0]),
-        output,
+        tuple(FileInput(text(each.name), _shape(each), _kind(each)) for each in given),
+        results,
         int(opsets[0]) if opsets else 1,
     )
 
 
-def _needed(nodes: Sequence[FileNode], output: str) -> tuple[FileNode, ...]:
-    """Find the nodes that ``output`` depends on."""
-    wanted, found = {output}, list[FileNode]()
+def _needed(nodes: Sequence[FileNode], outputs: Iterable[str]) -> tuple[FileNode, ...]:
+    """Find the nodes that ``outputs`` depend on."""
+    wanted, found = set(outputs), list[FileNode]()
     for node in reversed(nodes):
         if wanted & set(node.outputs):
             wanted |= set(node.inputs)

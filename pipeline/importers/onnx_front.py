@@ -24,7 +24,8 @@ def checked(graph: FloatGraph, limits: tuple[float, float]) -> FloatGraph:
     Raises:
         ThimbleError: hardly any different integers come of them.
     """
-    counts = [count for node in graph.readers(graph.input) for count in _different(graph, node)]
+    readers = (node for name in graph.inputs for node in graph.readers(name))
+    counts = [count for node in readers for count in _different(graph, node)]
     if counts and max(counts) < FEWEST_VALUES:
         raise ThimbleError(
             f"model.input_range={list(limits)} leaves {max(counts)} different values of 0…255 "
@@ -53,17 +54,23 @@ def _scales(node: nodes.Function) -> bool:
 
 
 def without_idle(graph: FloatGraph) -> FloatGraph:
-    """Without a first table that leaves every pixel's integer what it is."""
-    if graph.given.get(graph.input) != PIXEL:
+    """Without first tables that leave every pixel's integer what it is."""
+    for name in graph.inputs:
+        graph = _without_idle(graph, name)
+    return graph
+
+
+def _without_idle(graph: FloatGraph, source: str) -> FloatGraph:
+    if graph.given.get(source) != PIXEL:
         return graph
-    first, *others = graph.readers(graph.input)
+    first, *others = graph.readers(source)
     target = graph.given.get(first.output)
-    if others or first.output == graph.output or target is None:
+    if others or first.output in graph.outputs or target is None:
         return graph
     if not isinstance(first, nodes.Function) or not _scales(first):
         return graph
     if lookup_table(first.body, PIXEL, target) != tuple(range(-128, 128)):
         return graph
-    given = {**graph.given, graph.input: target}
+    given = {**graph.given, source: target}
     fresh = replace(graph, given=given, limits=graph.limits or (0.0, 255.0))
     return rebuilt(fresh, without(graph, first))

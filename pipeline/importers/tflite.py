@@ -25,7 +25,7 @@ from pipeline.importers import (
 )
 from pipeline.importers.base import Imported, increasing
 from pipeline.importers.tflite_builder import Builder
-from pipeline.importers.tflite_model import FileModel, printable
+from pipeline.importers.tflite_model import FileModel, FileTensor, printable
 from pipeline.importers.tflite_operator import Entry
 
 if TYPE_CHECKING:  # it needs PyTorch, whose import takes seconds
@@ -54,7 +54,7 @@ SIGNED = ("HARD_SWISH", "LEAKY_RELU", "PRELU", "MEAN", "SUM")
 
 @dataclass(frozen=True)
 class TFLite(Imported):
-    """A network of one input and one output in the .tflite file ``path``.
+    """A network in the .tflite file ``path``.
 
     Attributes:
         input_range: the real values that 0 and 255 of the data mean; empty: the data's values are
@@ -75,13 +75,13 @@ class TFLite(Imported):
     def float_graph(self) -> FloatGraph | None:
         try:
             model = FileModel(self.content())
-            result = model.output(self.outputs)
-            needed = list(_needed(model, result.index))
+            results = model.outputs(self.outputs)
+            needed = list(_needed(model, results))
             if not _is_float(model, needed):
                 return None
             from pipeline.importers import onnx, tflite_float  # with them comes onnx
 
-            file = tflite_float.translated(model, result, needed, ENTRIES)
+            file = tflite_float.translated(model, results, needed, ENTRIES)
             name, limits = printable(Path(self.path).stem), increasing(self.input_range or (0, 1))
             return onnx.entered(name, file, limits)[0]
         except ThimbleError as error:
@@ -93,36 +93,40 @@ def supported() -> dict[str, str]:
     return {name: " ".join((getdoc(entry.build) or "").split()) for name, entry in ENTRIES.items()}
 
 
-def _is_float(model: FileModel, needed: Iterable[int]) -> bool:
+def _is_float(model: FileModel, needed: Sequence[int]) -> bool:
     """Check whether all that operators make is float."""
     made = [index for each in needed for index in model.operator(each)[2]]
-    kinds = {model.tensor(index).type for index in (model.input.index, *made)}
+    given = (each.index for each in model.inputs(needed))
+    kinds = {model.tensor(index).type for index in (*given, *made)}
     return "FLOAT32" in kinds and not kinds & {"INT8", "UINT8", "INT16"}
 
 
 def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
-    given, result = model.input, model.output(outputs)
-    build = Builder(len(model.data), given.index, result.index)
-    if given.type != "FLOAT32":  # else QUANTIZE makes the input
-        try:
-            build.input = build.given(given).name
-        except ThimbleError as error:
-            raise ThimbleError(f"the model's input: {error}") from None
-    needed = list(_needed(model, result.index))
+    results = model.outputs(outputs)
+    needed = list(_needed(model, results))
     model.known(needed, ENTRIES)
+    given = model.inputs(needed)
+    build = Builder(len(model.data), [each.index for each in given], [e.index for e in results])
+    for each in given:
+        if each.type != "FLOAT32":  # else QUANTIZE makes the input
+            try:
+                build.inputs[each.index] = build.given(each).name
+            except ThimbleError as error:
+                raise ThimbleError(f"the model's input: {error}") from None
     for index in needed:
         _add(build, model, index)
-    if not build.output:
-        build.output = build.source(result, ("INT8", "UINT8", "INT16")).name
+    for each in results:
+        if each.index not in build.outputs:
+            build.outputs[each.index] = build.source(each, ("INT8", "UINT8", "INT16")).name
     return build.graph(name)
 
 
-def _needed(model: FileModel, output: int) -> Iterator[int]:
-    """The operators that the output depends on, in the file's order.
+def _needed(model: FileModel, results: Iterable[FileTensor]) -> Iterator[int]:
+    """The operators that the outputs depend on, in the file's order.
 
     What computes a shape that the file states anyway is not among them.
     """
-    wanted, found = {output}, []
+    wanted, found = {each.index for each in results}, []
     for index in reversed(range(model.operators)):
         kind, inputs, outputs = model.operator(index)
         if wanted & set(outputs):

@@ -26,15 +26,15 @@ ADVICE = {
 
 @dataclass
 class Builder:
-    """``made`` maps a file's tensor to the graph's tensor that holds it; ``first`` and ``last``
-    are the model's input and output in the file; ``kinds``: types that the operator in hand may
-    have."""
+    """``made`` maps a file's tensor to the graph's tensor that holds it, as ``inputs`` and
+    ``outputs`` do; ``sources`` and ``results`` are all inputs and outputs in the file;
+    ``kinds``: types that the operator in hand may have."""
 
     file_bytes: int
-    first: int
-    last: int
-    input: str = ""
-    output: str = ""
+    sources: Sequence[int]
+    results: Sequence[int]
+    inputs: dict[int, str] = field(default_factory=dict)
+    outputs: dict[int, str] = field(default_factory=dict)
     kinds: Sequence[str] = ("INT8",)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, IntArray] = field(default_factory=dict)
@@ -45,15 +45,17 @@ class Builder:
     def graph(self, name: str) -> Graph:
         if not self.operators:
             raise ThimbleError("the model computes nothing in integers")
-        alive, read = [], {self.output}
+        alive, read = [], set(self.outputs.values())
         for op in reversed(self.operators):  # some of several results may be of no use
             if op.output in read:
                 alive.append(op)
                 read.update(op.inputs)
-        names = read | {self.input} | {name for op in alive for name in op.parameters}
+        names = read | {*self.inputs.values()} | {name for op in alive for name in op.parameters}
         tensors = {name: tensor for name, tensor in self.tensors.items() if name in names}
         constants = {name: held for name, held in self.constants.items() if name in names}
-        return Graph(name, tensors, tuple(reversed(alive)), constants, self.input, self.output)
+        inputs = tuple(self.inputs[index] for index in self.sources)
+        outputs = tuple(self.outputs[index] for index in self.results)
+        return Graph(name, tensors, tuple(reversed(alive)), constants, inputs, outputs)
 
     def source(self, tensor: FileTensor, kinds: Sequence[str] = ()) -> Tensor:
         """The activation that an operator reads."""
@@ -147,7 +149,7 @@ class Builder:
             return made
         found = self.fresh(f"{made.name}_upper", made.shape, "int8", (256 * made.scale[0],), 0)
         table = tuple(256 * q for q in range(-128, 128))
-        self.operators.append(Lookup("widened", (found.name,), made.name, table=table))
+        self.operators.append(Lookup(f"{made.name}_widened", (found.name,), made.name, table=table))
         return found
 
     def mapped(

@@ -17,7 +17,7 @@ from tflite.ActivationFunctionType import ActivationFunctionType
 from tflite.Padding import Padding
 
 from pipeline.errors import ThimbleError
-from pipeline.importers.onnx_file import Array, FileNode, OnnxFile
+from pipeline.importers.onnx_file import Array, FileInput, FileNode, OnnxFile
 from pipeline.importers.tflite_builder import values_of
 from pipeline.importers.tflite_model import FileModel, FileTensor, Node
 from pipeline.importers.tflite_operator import Entry, Options, axis_of
@@ -364,20 +364,28 @@ FIELDS = {
 
 
 def translated(
-    model: FileModel, result: FileTensor, needed: Sequence[int], entries: Mapping[str, Entry]
+    model: FileModel,
+    results: Sequence[FileTensor],
+    needed: Sequence[int],
+    entries: Mapping[str, Entry],
 ) -> OnnxFile:
-    """Tell the operators ``needed`` for ``result`` in ONNX's; ``entries`` know their options.
+    """Tell the operators ``needed`` for ``results`` in ONNX's; ``entries`` know their options.
 
     Raises:
         ThimbleError: what is not supported, and where it is.
     """
-    source, to = model.input, Translation()
-    batches = source.dims[:1] if len(source.dims) > 1 else (1,)
-    if source.type != "FLOAT32" or batches != (1,) or not 1 <= len(source.dims) <= 4:
-        raise ThimbleError(
-            f"the input {source.name} is {source.type.lower()} of {list(source.dims)}: float32, a "
-            "batch of 1 and up to four axes are supported"
-        )
+    inputs, to = list[FileInput](), Translation()
+    for source in model.inputs(needed):
+        shape = source.dims
+        batches = shape[:1] if len(shape) > 1 else (1,)
+        if source.type != "FLOAT32" or batches != (1,) or not 1 <= len(shape) <= 4:
+            raise ThimbleError(
+                f"the input {source.name} is {source.type.lower()} of {list(shape)}: float32, a "
+                "batch of 1 and up to four axes are supported"
+            )
+        if len(shape) == 4:
+            shape = tuple(shape[axis] for axis in TO_ONNX)
+        inputs.append(FileInput(named(source), shape, "float32"))
     model.known(needed, OPERATORS)
     for index in needed:
         kind = model.operator(index)[0]
@@ -389,10 +397,7 @@ def translated(
             OPERATORS[kind](to, node, entry.values(node) if entry else {})
         except ThimbleError as error:
             raise ThimbleError(f"{to.where}: {error}") from None
-    shape = source.dims
-    if len(shape) == 4:
-        shape = tuple(shape[axis] for axis in TO_ONNX)
     return OnnxFile(
-        nodes=tuple(to.nodes), constants=to.constants, input=named(source), input_shape=shape,
-        kind="float32", output=named(result), opset=OPSET, channels_first=True,
+        nodes=tuple(to.nodes), constants=to.constants, inputs=tuple(inputs),
+        outputs=tuple(map(named, results)), opset=OPSET, channels_first=True,
     )  # fmt: skip

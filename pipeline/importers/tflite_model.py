@@ -136,28 +136,24 @@ class FileModel:
     def subgraph(self) -> Table:
         return self.root.item(2, 0)
 
-    @property
-    def input(self) -> FileTensor:
-        """Return the model's only input."""
+    def inputs(self, needed: Iterable[int]) -> list[FileTensor]:
+        """The model's inputs, but those that none of the operators ``needed`` reads."""
         indices = self.subgraph.numbers(1, "i4", 1024)
-        if len(indices) != 1:
-            listed = ", ".join(self.tensor(index).name for index in indices[:4])
-            raise ThimbleError(
-                f"the model has {len(indices)} inputs{': ' * bool(indices)}{listed}; "
-                "networks of one input and one output are supported"
-            )
-        return self.tensor(indices[0])
+        if not indices:
+            raise ThimbleError("the model has no inputs")
+        read = {index for each in needed for index in self.operator(each)[1]}
+        return [self.tensor(each) for each in indices if each in read or len(indices) == 1]
 
-    def output(self, asked: Sequence[str] = ()) -> FileTensor:
-        """Return the model's only output, or the tensor of the name ``asked``, one or none."""
+    def outputs(self, asked: Sequence[str] = ()) -> list[FileTensor]:
+        """The model's outputs, or the tensors of the names ``asked``."""
         indices = self.subgraph.numbers(2, "i4", 1024)
-        made = (self.operator(n)[2] for n in range(self.operators)) if asked else ()
+        if indices and not asked:
+            return [self.tensor(index) for index in dict.fromkeys(indices)]
+        made = (self.operator(n)[2] for n in range(self.operators))
         every = {self.tensor(index).name: index for each in made for index in each}
         every |= {self.tensor(index).name: index for index in indices}
         names = [self.tensor(index).name for index in indices]
-        if len(indices) == 1 and not asked:
-            return self.tensor(indices[0])
-        return self.tensor(every[chosen(asked, names, every)])
+        return [self.tensor(every[name]) for name in chosen(asked, names, every)]
 
     @cached_property
     def operators(self) -> int:
@@ -179,8 +175,10 @@ class FileModel:
         """Raises ThimbleError: operators among those ``needed`` are of other ``kinds``."""
         others = [index for index in needed if self.operator(index)[0] not in kinds]
         if others:
-            reads = self.operator(others[0])[1][:1]
-            before = self.tensor(reads[0]).name if reads and reads[0] >= 0 else ""
+            made = {each for index in others for each in self.operator(index)[2]}
+            reads = dict.fromkeys(each for index in others for each in self.operator(index)[1])
+            tensors = [self.tensor(each) for each in reads if each >= 0 and each not in made]
+            before = [each.name for each in tensors if not each.data]
             named = [(self.operator(index)[0], index) for index in others]
             raise lacking([(kind, f"operator {n}, {kind}:") for kind, n in named], before)
 

@@ -94,9 +94,9 @@ def pad(build: Builder, node: Node, options: Options) -> None:
 def dequantize(build: Builder, node: Node, options: Options) -> None:
     """At the model's end: left out, the network gives the integers and their scale."""
     source = build.source(node.input(0))
-    if node.output.index != build.last:
+    if node.output.index not in build.results:
         raise ThimbleError("its result is used by a float operator, and only int8 is supported")
-    build.output = source.name
+    build.outputs[node.output.index] = source.name
 
 
 OPERATORS = {

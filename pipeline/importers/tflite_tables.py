@@ -192,9 +192,9 @@ def quantize(build: Builder, node: Node, options: Options) -> None:
     the integers."""
     given = node.input(0)
     if given.type == "FLOAT32":
-        if given.index != build.first or build.input:
+        if given.index not in build.sources or given.index in build.inputs:
             raise ThimbleError(f"{given.name} is a float32 result, and only int8 is supported")
-        build.input = build.given(node.output).name
+        build.inputs[given.index] = build.given(node.output).name
         return
     requant = FixedPoint.of([given.scale / node.output.scale])
     zero = node.output.zero_point

@@ -129,15 +129,13 @@ def _imported(
         elif node.op == "call_function" and node.users:  # others are checks of PyTorch's
             values[node.name] = _called(builder, node, values)
         elif node.op == "output":
-            results = program.graph_signature.user_outputs
-            if len(results) != 1 or not isinstance(results[0], str):
-                raise ThimbleError(f"{name}: gives {len(results)} outputs, one is supported")
-            result = values.get(results[0])
-            if not isinstance(result, Value):
-                raise ThimbleError(f"{name}: its output does not depend on its input")
+            results = [values.get(str(each)) for each in program.graph_signature.user_outputs]
+            found = [result for result in results if isinstance(result, Value)]
+            if not found or len(found) < len(results):
+                raise ThimbleError(f"{name}: not all its outputs depend on its input")
             if builder.given:
                 builder.given.setdefault(INPUT, PIXEL)
-            return builder.graph(INPUT, result)
+            return builder.graph([INPUT], found)
     raise ThimbleError(f"{name}: has no output")
 
 

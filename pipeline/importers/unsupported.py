@@ -26,7 +26,7 @@ DYNAMIC = (
 RUN_TIME = (
     "the network has to be the same for every input: export it with what decides or counts fixed"
 )
-ENDS = ("argmax", "topk", "logsoftmax", "customoperator")
+ENDS = ("argmax", "topk", "logsoftmax", "customoperator", "nonmaxsuppression")
 """Begin the names of operators before which a network may as well end."""
 INSTEAD = {
     "argmax": LABELS,
@@ -65,16 +65,16 @@ def unsupported(name: str) -> str:
     return f"not supported; {instead(name) or f'{DOCS} lists what is'}"
 
 
-def lacking(found: Sequence[tuple[str, str]], before: str = "") -> ThimbleError:
+def lacking(found: Sequence[tuple[str, str]], before: Sequence[str] = ()) -> ThimbleError:
     """Refuse a network for all operators that nothing here knows.
 
     Args:
         found: each one's name, and where it is, ending in a colon or a few words, in order.
-        before: the name of the tensor that the first reads, "" for none.
+        before: the names of the tensors that they read of operators that are known.
     """
     first, kinds = dict(reversed(found)), Counter(name for name, _ in found)
     ends = all(_plain(name).startswith(ENDS) for name in kinds)
-    cut = f"; model.outputs=[{before}] ends it before that" if before and ends else ""
+    cut = f"; model.outputs=[{','.join(before)}] ends it before that" if before and ends else ""
     if len(kinds) == 1:
         ((name, count),) = kinds.items()
         times = f" ({count} times)" if count > 1 else ""

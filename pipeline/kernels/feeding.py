@@ -68,7 +68,7 @@ def feeds(step: Step, plan: Plan) -> bool:
 
 def feeding_cycles(plan: Plan, graph: Graph, hardware: Hardware) -> float:
     """Count the cycles of feeding the whole input, without kernels that run meanwhile."""
-    each, bytes_ = costs(hardware), graph.tensors[graph.input].size
+    each, bytes_ = costs(hardware), sum(graph.tensors[name].size for name in graph.inputs)
     parts = [list(repeated([step])) for track in plan.tracks for step in track.steps]
     reads = [n for n, part in enumerate(parts) if any(feeds(step, plan) for step, _ in part)]
     if not reads:

@@ -19,10 +19,10 @@ from pipeline.plan.well_formed import statements
 
 def lacks(plan: Plan, graph: Graph, hardware: Hardware) -> str:
     """Return the first step without C, and why; "" if there is C for all of ``plan``."""
-    output = graph.tensors[graph.output]
-    if output.dtype.bits < 8:
-        made = graph.producer(output.name).name
-        return f"the output {output.name}: {made} has to make 8 bits or more, not {output.dtype}"
+    for output in (graph.tensors[name] for name in graph.outputs):
+        if output.dtype.bits < 8:
+            made, what = graph.producer(output.name).name, f"the output {output.name}"
+            return f"{what}: {made} has to make 8 bits or more, not {output.dtype}"
     arrives = any(plan.memory[plan.buffer[name].memory].kind == "stream" for name in plan.resident)
     if arrives and not any(feeds(step, plan) for step in statements(plan)):
         return f"the input {graph.input}: it streams in, and nothing reads it"
@@ -33,7 +33,7 @@ def lacks(plan: Plan, graph: Graph, hardware: Hardware) -> str:
         if isinstance(step, Finish):
             if out.bits < 8 and not isinstance(op, AveragePool2d):
                 return f"{op.name} ({type(op).__name__}): sums become elements of whole bytes"
-            fed = op.inputs[0] == graph.input  # nn_feed may write over sums that are done
+            fed = op.inputs[0] in graph.inputs  # nn_feed may write over sums that are done
             if out.bits < 8 and not fed and plan.buffer[step.acc.buffer].meets(out):
                 return (
                     f"{op.name} ({type(op).__name__}): 4 bits do not take the place of their sums"
@@ -70,10 +70,11 @@ def _listed_bytes(plan: Plan) -> int:
             pixel = both[0][0].nibbles * cells.shape[2]
             moved = cells[:, :, 0] if grid and not (cells[:, :, 0] % pixel).any() else cells
             lists[moved.tobytes()] = moved.size // 2
-    result = plan.buffer[plan.output]
-    cells = result.addresses(result.box).reshape(-1)
-    torn = (np.diff(cells) != result.nibbles).any() or cells[0] // 2 % max(1, result.bits // 8)
-    return 3 * (sum(lists.values()) + cells.size * bool(torn))
+    for result in (plan.buffer[name] for name in plan.outputs):
+        cells = result.addresses(result.box).reshape(-1)
+        torn = (np.diff(cells) != result.nibbles).any() or cells[0] // 2 % max(1, result.bits // 8)
+        lists[result.name.encode()] = cells.size * bool(torn)
+    return 3 * sum(lists.values())
 
 
 def _too_large(step: Compute, plan: Plan, graph: Graph, hardware: Hardware) -> str:

@@ -107,7 +107,8 @@ def _alone(op: Windowed, graph: Graph, made: Box, read: Box) -> Graph | None:
         }
         alone = Graph(
             graph.name, tensors, (replace(op, padding=padding),),
-            {n: graph.constants[n] for n in op.parameters}, op.inputs[0], op.output,
+            {n: graph.constants[n] for n in op.parameters}, (op.inputs[0],),
+            (op.output,),
         )  # fmt: skip
         known = _graphs[key] = ref(graph, lambda _: _graphs.pop(key, None)), alone
     return known[1]

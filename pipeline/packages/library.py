@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 from pipeline.codegen import generate
 from pipeline.codegen.arrival import input_bytes
+from pipeline.codegen.generate import words
 from pipeline.codegen.options import Options
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -29,6 +30,7 @@ class Library:
         input_bytes: of one frame as it is fed.
         labels: whether the header has labels.
         nibbles: whether a byte of the input holds 4 bits.
+        best: C that gives the index of the greatest output, of several outputs of the first.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Library:
     input_bytes: int
     labels: bool
     nibbles: bool
+    best: str
 
     @property
     def header(self) -> str:
@@ -100,7 +103,7 @@ def library(
     found = memory.measure(generate(graph, plan, hardware, provenance, options), hardware, level)
     known = replace(options, stack=found.stack if found.stack.bytes else None)
     files = generate(graph, plan, hardware, provenance, known)
-    image, output = graph.tensors[graph.input], graph.tensors[graph.output]
+    inputs, outputs = ([graph.tensors[n] for n in each] for each in (graph.inputs, graph.outputs))
     return Library(
         plain,
         version,
@@ -109,7 +112,8 @@ def library(
         options=known,
         memory=found,
         files={file: text for file, text in files.items() if file not in NOT_C},
-        input_bytes=input_bytes(image),
-        labels=bool(known.labels_in_c(output)),
-        nibbles=image.dtype.bits < 8,
+        input_bytes=sum(map(input_bytes, inputs)),
+        labels=bool(known.labels_in_c(outputs)),
+        nibbles=inputs[0].dtype.bits < 8,
+        best=f"nn_best{words(outputs)[0]}()",
     )

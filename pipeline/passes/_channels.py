@@ -90,8 +90,8 @@ def components(graph: Graph, stuck: Callable[[Node], bool]) -> list[set[Node]]:
             parent[node] = node = parent[parent[node]]
         return node
 
-    held = {(graph.input, k) for k in range(graph.tensors[graph.input].shape[-1])}
-    held |= {(graph.output, k) for k in range(graph.tensors[graph.output].shape[-1])}
+    ends = (*graph.inputs, *graph.outputs)
+    held = {(name, k) for name in ends for k in range(graph.tensors[name].shape[-1])}
     for op in graph.operators:
         names = (*op.inputs, op.output)
         channels = graph.tensors[op.output].shape[-1]
@@ -108,7 +108,7 @@ def components(graph: Graph, stuck: Callable[[Node], bool]) -> list[set[Node]]:
         else:
             held |= {(name, k) for name in names for k in range(graph.tensors[name].shape[-1])}
     found: dict[Node, set[Node]] = {}
-    activations = [graph.input, *(op.output for op in graph.operators)]
+    activations = [*graph.inputs, *(op.output for op in graph.operators)]
     for name in activations:
         for k in range(graph.tensors[name].shape[-1]):
             found.setdefault(root((name, k)), set()).add((name, k))

@@ -19,7 +19,7 @@ def edited(
 
     What the output does not need any more is left out.
     """
-    kept, needed = list[Operator](), {graph.output, graph.input}
+    kept, needed = list[Operator](), {*graph.outputs, *graph.inputs}
     for op in reversed(list(operators)):
         if op.output in needed:
             kept.insert(0, op)
@@ -31,8 +31,8 @@ def edited(
         {name: tensor for name, tensor in every.items() if name in needed},
         tuple(kept),
         {name: array for name, array in values.items() if name in needed},
-        graph.input,
-        graph.output,
+        graph.inputs,
+        graph.outputs,
     )
 
 

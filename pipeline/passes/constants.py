@@ -22,7 +22,7 @@ def apply(graph: Graph) -> Graph:
             reader.output in going or isinstance(reader, (Add, Multiply))
             for reader in readers[op.output]
         )
-        if op.output in values and op.output != graph.output and taken:
+        if op.output in values and op.output not in graph.outputs and taken:
             going.add(op.output)
     left = [_reading(op, going) for op in graph.operators if op.output not in going]
     return edited(graph, left, constants={name: values[name] for name in going})

@@ -41,26 +41,26 @@ def apply(graph: Graph) -> Graph:
 
 
 def _without_first(graph: Graph) -> Graph:
-    """The input takes the shape that the one operator which reads it gives it: values arrive in the
+    """An input takes the shape that the one operator which reads it gives it: values arrive in the
     same order."""
-    readers = [op for op in graph.operators if graph.input in op.inputs]
-    first = readers[0] if len(readers) == 1 else None
-    if not isinstance(first, Reshape) or first.output == graph.output:
-        return graph
-    source = replace(graph.tensors[graph.input], shape=first.shape)
-    names = {first.output: graph.input}
-    operators = [op.renamed(names) for op in graph.operators if op is not first]
-    return _without_first(edited(graph, operators, {graph.input: source}))
+    for name in graph.inputs:
+        readers = [op for op in graph.operators if name in op.inputs]
+        first = readers[0] if len(readers) == 1 else None
+        if isinstance(first, Reshape) and first.output not in graph.outputs:
+            source, names = replace(graph.tensors[name], shape=first.shape), {first.output: name}
+            operators = [op.renamed(names) for op in graph.operators if op is not first]
+            return _without_first(edited(graph, operators, {name: source}))
+    return graph
 
 
 def _without_idle(graph: Graph) -> list[Operator]:
-    """Without reshapes to the shape that their input has; the graph's output keeps its name, and
-    no operator comes to read one tensor twice."""
+    """Without reshapes to the shape that their input has; the graph's outputs keep their names,
+    and no operator comes to read one tensor twice."""
     same = {
         op.output: op.inputs[0]
         for op in graph.operators
         if isinstance(op, Reshape)
-        and op.output != graph.output
+        and op.output not in graph.outputs
         and graph.tensors[op.inputs[0]].shape == op.shape
     }
     for op in graph.operators:

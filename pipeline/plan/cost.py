@@ -71,8 +71,8 @@ def spans(plan: Plan) -> tuple[dict[str, tuple[int, int]], list[str]]:
     """The first and the last step of the walk that each buffer is used by; and what every step is
     called, "" where it only synchronises.
 
-    The input and the output are used from the first, and to the last, step; so is, to the last, an
-    input that is kept.
+    Inputs and outputs are used from the first, and to the last, step; so are, to the last, inputs
+    that are kept.
     """
     first: dict[str, int] = {}
     last: dict[str, int] = {}
@@ -84,11 +84,11 @@ def spans(plan: Plan) -> tuple[dict[str, tuple[int, int]], list[str]]:
             last[name] = len(labels)
         labels.append(_label(plan, event.step))
     end = len(labels) - 1
-    first.setdefault(plan.output, end)  # written through another buffer
+    for name in plan.outputs:
+        first.setdefault(name, end)  # written through another buffer
     first |= dict.fromkeys(plan.resident, 0)
-    last[plan.output] = end
-    if dict(plan.notes).get(KEPT):
-        last[plan.resident[0]] = end
+    kept = plan.inputs if dict(plan.notes).get(KEPT) else ()
+    last |= dict.fromkeys((*plan.outputs, *kept), end)
     return {name: (first[name], stop) for name, stop in last.items()}, labels
 
 

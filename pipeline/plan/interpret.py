@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from pipeline.graph.access import clipped, size_of
+from pipeline.graph.ends import apart, joined
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.requant import Mean
@@ -36,8 +37,8 @@ AT_ONCE = 1 << 23
 
 @dataclass(frozen=True)
 class Result:
-    """The output tensor's values (of several frames stacked, if the plan is for several) and, for
-    each memory, the bytes up to the highest one touched."""
+    """The output's values (of several outputs one after the other, of several frames stacked, if
+    the plan is for several) and, for each memory, the bytes up to the highest one touched."""
 
     output: IntArray
     high_water_bytes: dict[str, float]
@@ -54,10 +55,13 @@ class Interpreter:
             memory.name: (Stream if memory.kind == "stream" else Storage)(_size(plan, memory))
             for memory in plan.memories
         }
+        inputs = [graph.tensors[name] for name in graph.inputs]
+        shape = inputs[0].shape if len(inputs) == 1 else (sum(each.size for each in inputs),)
+        given = apart(np.broadcast_to(frame, (plan.frames, *shape)), inputs)
         for name in plan.resident:
             buffer = plan.buffer[name]
-            if buffer.tensor == graph.input:
-                frames = np.broadcast_to(frame, (plan.frames, *buffer.shape))
+            if buffer.tensor in given:
+                frames = given[buffer.tensor]
             else:
                 frames = graph.constants[buffer.tensor][None]
             for number, values in enumerate(frames):
@@ -300,7 +304,8 @@ def _in_order(box: Box, times: IntArray) -> list[Box]:
 
 
 def interpret(plan: Plan, graph: Graph, frame: IntArray, choose: Choice = None) -> Result:
-    """Execute ``plan`` on ``frame`` (the input tensor's shape), bit-exact with the firmware.
+    """Execute ``plan`` on ``frame`` (the input tensor's shape; of several inputs their elements one
+    after the other), bit-exact with the firmware.
 
     A plan for n frames takes (n, *shape), or one frame n times over, and gives n outputs.
     ``choose`` picks the interleaving of the tracks (see ``walk``).
@@ -308,8 +313,8 @@ def interpret(plan: Plan, graph: Graph, frame: IntArray, choose: Choice = None) 
     machine = Interpreter(plan, graph, frame)
     for event in walk(plan, choose):
         machine.step(event)
-    output = plan.buffer[plan.output]
-    each = [machine.read(output.at(number), output.box) for number in range(plan.frames)]
-    values = np.stack(each) if plan.frames > 1 else each[0]
+    outputs, frames = [plan.buffer[name] for name in plan.outputs], range(plan.frames)
+    each = [np.stack([machine.read(out.at(n), out.box) for n in frames]) for out in outputs]
+    values = joined(each) if plan.frames > 1 else joined(each)[0]
     water = {name: storage.top_nibbles / 2 for name, storage in machine.storage.items()}
     return Result(values, water)

@@ -26,21 +26,26 @@ def check(plan: Plan, graph: Graph) -> None:
     for name in plan.resident:
         tensor = plan.buffer[name].tensor
         memory = plan.memory[plan.buffer[name].memory]
-        if memory.kind == "stream" and tensor != graph.input:
-            raise PlanError(f"{name} is in {memory.name}, which brings the input alone")
-        if memory.kind == "rom" and tensor == graph.input:
+        if memory.kind == "stream" and (tensor,) != graph.inputs:
+            raise PlanError(f"{name} is in {memory.name}, which brings the only input alone")
+        if memory.kind == "rom" and tensor in graph.inputs:
             raise PlanError(f"the input is in {memory.name}, where nothing can be written")
-        if tensor != graph.input and tensor not in graph.constants:
+        if tensor not in graph.inputs and tensor not in graph.constants:
             raise PlanError(f"{name} is resident, but {tensor} has to be computed")
         _whole(plan, plan.buffer[name], graph)
-    if [plan.buffer[name].tensor for name in plan.resident].count(graph.input) > 1:
-        raise PlanError(f"the input {graph.input} arrives in two buffers")
-    output = plan.buffer[plan.output]
-    if output.tensor != graph.output or output.role != "activation":
-        raise PlanError(f"the plan's output is {output.tensor}, not {graph.output}")
-    if plan.memory[output.memory].kind not in ("ram", "block"):
-        raise PlanError(f"the output is in {output.memory}, where nothing can be written")
-    _whole(plan, output, graph)
+    resident = [plan.buffer[name].tensor for name in plan.resident]
+    if twice := [name for name in graph.inputs if resident.count(name) > 1]:
+        raise PlanError(f"the input {twice[0]} arrives in two buffers")
+    outputs = [plan.buffer[name] for name in plan.outputs]
+    if tuple(each.tensor for each in outputs) != graph.outputs:
+        made = ", ".join(each.tensor for each in outputs)
+        raise PlanError(f"the plan's output is {made}, not {', '.join(graph.outputs)}")
+    for output in outputs:
+        if output.role != "activation":
+            raise PlanError(f"the plan's output {output.name} is no activation")
+        if plan.memory[output.memory].kind not in ("ram", "block"):
+            raise PlanError(f"the output is in {output.memory}, where nothing can be written")
+        _whole(plan, output, graph)
 
 
 def _tensor(buffer: Buffer, graph: Graph) -> None:

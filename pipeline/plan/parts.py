@@ -15,9 +15,9 @@ class Parts:
     """Who computes what, when, and where in memory, for one frame or some in flight together.
 
     Attributes:
-        resident: buffers that hold their tensor before the first step: constants and the input.
-        output: the buffer that holds the result after the last step.
-        frames: how many; copy ``f`` of the input's and the output's buffer is frame ``f``'s.
+        resident: buffers that hold their tensor before the first step: constants and the inputs.
+        outputs: those that hold the results after the last step, in the graph's order.
+        frames: how many; copy ``f`` of an input's and an output's buffer is frame ``f``'s.
         notes: what the strategy knows about the plan, for the report; ``KEPT`` is a promise.
     """
 
@@ -27,7 +27,7 @@ class Parts:
     buffers: tuple[Buffer, ...]
     tracks: tuple[Track, ...]
     resident: tuple[str, ...]
-    output: str
+    outputs: tuple[str, ...]
     notes: tuple[tuple[str, bool | int | float | str], ...] = ()
     frames: int = 1
 
@@ -38,6 +38,17 @@ class Parts:
     @cached_property
     def memory(self) -> dict[str, Memory]:
         return {memory.name: memory for memory in self.memories}
+
+    @property
+    def output(self) -> str:
+        """The buffer of the one output."""
+        (only,) = self.outputs
+        return only
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Buffers that hold the inputs before the first step."""
+        return tuple(name for name in self.resident if self.buffer[name].role != "constant")
 
     @cached_property
     def on_card(self) -> dict[str, Buffer]:

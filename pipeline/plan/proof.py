@@ -52,5 +52,5 @@ def _memories(plan: Plan) -> list[list[str | int]]:
 
 
 def _of(plan: Plan, graph: Graph) -> dict[str, Any]:
-    ends = [graph.input, graph.output]
+    ends = [list(graph.inputs), list(graph.outputs)]
     return {"plan": plan_hash(plan), "graph": graph.hash, "ends": ends}

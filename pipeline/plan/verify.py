@@ -2,7 +2,7 @@
 
 Accepted means: every read finds exactly the complete element it needs; accumulators get every atom
 once before they are finished; a unit's reads precede its writes; nothing leaves its memory; a
-stream is read once and in order; tracks neither race nor deadlock; the output is there at the end.
+stream is read once and in order; tracks neither race nor deadlock; outputs are there at the end.
 """
 
 from __future__ import annotations
@@ -153,8 +153,9 @@ class _Verifier:
             handler = handlers.get(type(event.step))
             if handler is not None:
                 handler(event, event.step)  # type: ignore[operator]
-        for elements in self.each_frame(self.plan.buffer[self.plan.output]):
-            self.tokens.check(elements, lambda: "the plan's end")
+        for name in self.plan.outputs:
+            for elements in self.each_frame(self.plan.buffer[name]):
+                self.tokens.check(elements, lambda: "the plan's end")
         kept = dict(self.plan.notes).get(KEPT)
         for name in self.plan.resident:
             buffer = self.plan.buffer[name]

@@ -37,7 +37,7 @@ __all__ = [
 ]  # fmt: skip
 
 KEPT = "input_kept"
-"""The note of a plan that leaves the input, its first resident buffer, as it was."""
+"""The note of a plan that leaves the inputs as they were."""
 
 
 @dataclass(frozen=True)

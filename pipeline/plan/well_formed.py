@@ -117,6 +117,7 @@ def _buffers(plan: Parts) -> None:
     _distinct("buffer", [buffer.name for buffer in plan.buffers])
     _distinct("track", [track.name for track in plan.tracks])
     _distinct("resident buffer", list(plan.resident))
+    _distinct("output", list(plan.outputs))
     reach = dict.fromkeys(plan.memory, 0)
     for buffer in plan.buffers:
         if buffer.memory not in plan.memory:
@@ -134,14 +135,14 @@ def _buffers(plan: Parts) -> None:
         raise PlanError(f"buffers reach more than {MOST_BYTES} B: addresses are wrong")
     if not 1 <= plan.frames <= MOST_COPIES:
         raise PlanError(f"a plan is for 1 to {MOST_COPIES} frames, not {plan.frames}")
-    for name in (*plan.resident, plan.output):
+    for name in (*plan.resident, *plan.outputs):
         buffer = _buffer(plan, name)
         if buffer.role not in ("activation", "constant"):
             raise PlanError(
-                f"{buffer.role} buffer {name} is resident or the output, yet holds no elements"
+                f"{buffer.role} buffer {name} is resident or an output, yet holds no elements"
             )
         if buffer.held != buffer.box:
-            raise PlanError(f"buffer {name} is resident or the output, yet holds only a part")
+            raise PlanError(f"buffer {name} is resident or an output, yet holds only a part")
 
 
 def _distinct(what: str, names: list[str]) -> None:

@@ -40,7 +40,7 @@ class Accumulator:
 
 def accumulators(graph: Graph, strategy: Partial) -> dict[str, Accumulator]:
     """By the names of their tensors, those of ``strategy`` for ``graph`` that round."""
-    view = View.of(graph.tensors, graph.input, needed(graph), graph.output)
+    view = View.of(graph.tensors, graph.inputs, needed(graph), *graph.outputs)
     _, schedule = strategy.proposed(view)
     bits = strategy.accumulator_bits
     return {

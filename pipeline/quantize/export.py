@@ -104,7 +104,12 @@ def to_graph(name: str, network: QuantizedNetwork, input_shape: Shape) -> Graph:
                 last.scale[0],
             )
     return Graph(
-        name, builder.tensors, tuple(builder.operators), builder.constants, IMAGE, builder.last
+        name,
+        builder.tensors,
+        tuple(builder.operators),
+        builder.constants,
+        (IMAGE,),
+        (builder.last,),
     )
 
 

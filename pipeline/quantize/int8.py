@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 
 from pipeline.artifacts import Arrays
 from pipeline.axes import advice, fits, times
-from pipeline.datasets.noise import pictures
+from pipeline.datasets.noise import for_inputs
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.importers import float_nodes as nodes
@@ -82,7 +83,8 @@ class Int8(Quantizer):
         graph = without_idle(simplified(network))
         known = quantizations(graph)
         if known.keys() < graph.shapes.keys():
-            known = {**self.observed(graph, self.frames(graph, data), known[graph.input]), **known}
+            entries = {name: known[name] for name in graph.inputs}
+            known = {**self.observed(graph, self.frames(graph, data), entries), **known}
         return lower(graph, known)
 
     def errors(
@@ -105,10 +107,8 @@ class Int8(Quantizer):
         macs: int,
     ) -> npt.NDArray[np.int64]:
         if isinstance(network, FloatGraph):
-            shape = network.shapes[network.input]
-            return labels(
-                lambda x: network.outputs(x.reshape(-1, *shape)), images, macs, self.threads
-            )
+            images = images if len(network.outputs) == 1 else images[:0]
+            return labels(network.evaluate, images, macs, self.threads)
         module = loaded(network.build(), weights).eval()
         return labels(lambda x: module(x.permute(0, 3, 1, 2)), images, macs, self.threads)
 
@@ -118,20 +118,21 @@ class Int8(Quantizer):
         """Return what is lowered: the simplified graph, and a quantization for each activation."""
         graph = simplified(network)
         frames = self.frames(graph, data)
-        graph, entry = absorbed(graph)
-        affines = self.observed(graph, frames, entry)
+        graph, entries = absorbed(graph)
+        affines = self.observed(graph, frames, entries)
         if has_images(data):
             with self.threaded():
-                graph = corrected(graph, affines, partial(batches, frames, entry))
+                graph = corrected(graph, affines, partial(batches, graph, frames, entries))
         return graph, affines
 
     def observed(
-        self, graph: FloatGraph, frames: npt.NDArray[np.uint8], entry: Affine
+        self, graph: FloatGraph, frames: npt.NDArray[np.uint8], entries: Mapping[str, Affine]
     ) -> dict[str, Affine]:
-        """Return a quantization for each activation, of ``frames`` that are stored by ``entry``."""
-        given = partial(batches, frames, entry)
+        """Return a quantization for each activation, of ``frames`` that are stored by ``entries``,
+        the inputs'."""
+        given = partial(batches, graph, frames, entries)
         with self.threaded():
-            found = calibrated(graph, given, entry, self.observer, self.percentile)
+            found = calibrated(graph, given, entries, self.observer, self.percentile)
         return resolvable(graph, found)
 
     @contextmanager
@@ -144,13 +145,13 @@ class Int8(Quantizer):
             torch.set_num_threads(before)
 
     def frames(self, graph: FloatGraph, data: Arrays | None) -> npt.NDArray[np.uint8]:
-        """(n, *input shape) u8, evenly spaced over the training images."""
-        shape = graph.shapes[graph.input]
+        """(n, *input shape) u8, of several inputs (n, elements), evenly spaced over the training
+        images."""
+        shapes = [graph.shapes[name] for name in graph.inputs]
         found = (data or {}).get("train_images", np.zeros(0))
         if not has_images(data):
-            image = (1,) * (3 - len(shape)) + shape
-            count = max(4, min(self.images, MOST_VALUES // int(np.prod(shape))))
-            found = pictures(count, (image[0], image[1], image[2]), self.seed)
+            count = max(4, min(self.images, MOST_VALUES // sum(map(prod, shapes))))
+            found = for_inputs(count, shapes, self.seed)
         chosen = np.unique(np.linspace(0, len(found) - 1, self.images).astype(np.int64))
         return as_input(np.asarray(found[chosen], np.uint8), graph)
 
@@ -160,17 +161,24 @@ def _floats(name: str, model: Model, weights: Arrays) -> FloatGraph:
     return replace(floats, limits=model.takes)
 
 
-def batches(frames: npt.NDArray[np.uint8], entry: Affine) -> Iterator[torch.Tensor]:
-    """Yield what the stored integers of ``frames`` stand for."""
+def batches(
+    graph: FloatGraph, frames: npt.NDArray[np.uint8], entries: Mapping[str, Affine]
+) -> Iterator[torch.Tensor]:
+    """Yield what the stored integers of ``frames`` stand for, the inputs' by ``entries``."""
     size = max(1, BATCH_ELEMENTS // frames[0].size)
+    sizes = torch.tensor([prod(graph.shapes[name]) for name in graph.inputs])
+    each = [(entries[name].scale, entries[name].zero_point) for name in graph.inputs]
+    scale, zero = (torch.tensor(of).repeat_interleave(sizes) for of in zip(*each, strict=True))
     for start in range(0, len(frames), size):
         raw = torch.from_numpy(frames[start : start + size].astype(np.float32))
-        yield entry.scale * (raw - 128 - entry.zero_point)
+        real = scale * (raw.reshape(len(raw), -1) - 128 - zero)
+        yield real.reshape(raw.shape)
 
 
 def as_input(images: npt.NDArray[np.uint8], graph: FloatGraph) -> npt.NDArray[np.uint8]:
     """(n, h, w, c) -> (n, *input shape). Raises ThimbleError for other axes than the input's."""
-    shape = graph.shapes[graph.input]
+    shapes = [graph.shapes[name] for name in graph.inputs]
+    shape = shapes[0] if len(shapes) == 1 else (sum(map(prod, shapes)),)
     if not fits(images.shape[1:], shape):
         mend = advice(images.shape[1:], shape) or "choose another data or model.input_shape"
         raise ThimbleError(
@@ -184,17 +192,24 @@ def has_images(data: Arrays | None) -> bool:
     return len((data or {}).get("train_images", ())) > 0
 
 
-def absorbed(graph: FloatGraph) -> tuple[FloatGraph, Affine]:
-    """A scaling of the raw input, such as x / 255, taken into the input's quantization.
+def absorbed(graph: FloatGraph) -> tuple[FloatGraph, dict[str, Affine]]:
+    """A scaling of a raw input, such as x / 255, taken into the input's quantization.
 
     The real zero has to be one of the 256 values (to half a step): padding needs it.
     """
-    readers = graph.readers(graph.input)
+    entries = dict[str, Affine]()
+    for name in graph.inputs:
+        graph, entries[name] = _absorbed(graph, name)
+    return graph, entries
+
+
+def _absorbed(graph: FloatGraph, source: str) -> tuple[FloatGraph, Affine]:
+    readers = graph.readers(source)
     first = readers[0] if len(readers) == 1 else None
     if not isinstance(first, nodes.Function) or len(first.body.steps) != 1 or first.clip:
         return graph, PIXEL
     step = first.body.steps[0]
-    if step.function != "affine" or step.constants[0] <= 0 or first.output == graph.output:
+    if step.function != "affine" or step.constants[0] <= 0 or first.output in graph.outputs:
         return graph, PIXEL
     factor, offset = step.constants
     zero_point = round(-128 - offset / factor)

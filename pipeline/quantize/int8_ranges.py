@@ -132,7 +132,7 @@ def groups(graph: FloatGraph, fixed: Mapping[str, Affine]) -> dict[str, str]:
     for node in graph.nodes:
         if isinstance(node, nodes.Concatenation):
             for name in node.inputs:
-                alone = len(graph.readers(name)) == 1 and name != graph.output
+                alone = len(graph.readers(name)) == 1 and name not in graph.outputs
                 if alone and not held(name):
                     parent[root(name)] = root(node.output)
     return {name: root(name) for name in graph.shapes}
@@ -141,7 +141,7 @@ def groups(graph: FloatGraph, fixed: Mapping[str, Affine]) -> dict[str, str]:
 def calibrated(
     graph: FloatGraph,
     batches: Callable[[], Iterable[torch.Tensor]],
-    entry: Affine,
+    entries: Mapping[str, Affine],
     observer: str,
     percentile: float,
 ) -> dict[str, Affine]:
@@ -149,11 +149,11 @@ def calibrated(
 
     Args:
         batches: called for each walk; frames (n, *input shape) float32.
-        entry: of the input.
-        observer: a key of OBSERVERS. The output's range is always all that was seen: clipping
+        entries: of the inputs.
+        observer: a key of OBSERVERS. An output's range is always all that was seen: clipping
             logits could make two classes equal.
     """
-    fixed = {graph.input: entry} | {
+    fixed = dict(entries) | {
         node.output: PROBABILITY for node in graph.nodes if isinstance(node, nodes.SoftmaxOver)
     }
     member = groups(graph, fixed)
@@ -169,7 +169,7 @@ def calibrated(
         for name, values in counted if number == 1 else walked:  # one batch: they are here still
             seen[member[name]].count(values)
     chosen = {group: OBSERVERS[observer](found, percentile) for group, found in seen.items()}
-    output = member[graph.output]
-    chosen[output] = minmax(seen[output], percentile)
+    for output in (member[name] for name in graph.outputs):
+        chosen[output] = minmax(seen[output], percentile)
     chosen |= {member[name]: affine for name, affine in fixed.items()}
     return {name: chosen[group] for name, group in member.items()}

@@ -57,6 +57,8 @@ def _batched(network: Network, images: npt.NDArray[np.uint8], batch: int) -> Lab
             if len(part) > 1:
                 return None
             raise
+        if not isinstance(outputs, torch.Tensor):  # of several outputs none is the label's
+            return np.zeros(0, np.int64)
         if len(outputs) != len(part) and len(part) > 1:
             return None
         if outputs[0].numel() != max(outputs.shape[1:], default=1):

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.artifacts import Arrays, read_npz
-from pipeline.datasets.noise import pictures
+from pipeline.datasets.noise import for_inputs
 from pipeline.frames import reshaped, stored
+from pipeline.graph.ends import joined
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.sliding import Windows
@@ -43,10 +44,14 @@ def test_frames(graph: Graph, data: Arrays, target: Mapping[str, Any]) -> npt.ND
 
 
 def _stored(graph: Graph, images: npt.NDArray[Any], number: int, seed: int) -> npt.NDArray[Any]:
-    """(n, h, w, c) -> (n, *input shape); where there are none, of ``number`` random pictures."""
-    tensor = graph.tensors[graph.input]
+    """(n, h, w, c) -> (n, *input shape), of several inputs (n, elements) -> (n, elements); where
+    there are none, of ``number`` random pictures."""
+    tensors = [graph.tensors[name] for name in graph.inputs]
     if not len(images):
-        rows, columns, channels = (1,) * (3 - len(tensor.shape)) + tensor.shape
-        images = pictures(number, (rows, columns, channels), seed)
-        tensor = replace(tensor, raw=None)  # they mean nothing, and use all integers
-    return stored(reshaped(np.asarray(images, np.uint8), tensor), tensor)
+        images = for_inputs(number, [each.shape for each in tensors], seed)
+        tensors = [replace(each, raw=None) for each in tensors]  # they mean nothing: all integers
+    if len(tensors) == 1:
+        return stored(reshaped(np.asarray(images, np.uint8), tensors[0]), tensors[0])
+    ends = np.cumsum([each.size for each in tensors])
+    parts = zip(np.split(images.reshape(len(images), -1), ends[:-1], 1), tensors, strict=True)
+    return joined([stored(reshaped(part.astype(np.uint8), of), of) for part, of in parts])

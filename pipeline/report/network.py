@@ -54,11 +54,11 @@ def layers(
     cycles = {row["layer"]: row["cycles"] for row in metrics.get("layers", ())}
     whole = sum(cycles.values()) or graph.macs or 1
     largest = max(graph.tensors[op.output].bytes for op in graph.operators)
-    largest = max(largest, graph.tensors[graph.input].bytes)
+    largest = max(largest, *(graph.tensors[name].bytes for name in graph.inputs))
     makers = {op.output: op.name for op in graph.operators}
     runs = forms(plan)
     modelled = {row["layer"]: row.get("modelled_cycles") for row in schedule.get("forms", ())}
-    found, before = [], graph.input
+    found, before = [], graph.inputs[0]
     for op in graph.operators:
         source, target = graph.tensors[op.inputs[0]], graph.tensors[op.output]
         macs = op.macs(graph.tensors)

@@ -38,6 +38,7 @@ class Arriving:
         ring: rows that its window covers.
         lead: columns that have to be there before those that a row's first pixel waits for.
         place: where what it makes lies, once that is known.
+        others: further inputs, which are there from the start as the first then is.
     """
 
     streams: bool
@@ -50,11 +51,13 @@ class Arriving:
     ring: int = 0
     lead: int = 0
     place: Buffer | None = None
+    others: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, graph: Graph, hardware: Hardware) -> Self:
-        image, streams = graph.tensors[graph.input], hardware.streams_input
-        op = _reader(graph, graph.input)
+        image, *others = (graph.tensors[name] for name in graph.inputs)
+        streams = streaming(graph, hardware)
+        op = _reader(graph, image.name)
         if streams and isinstance(op, Pool2d) and op.stride == op.kernel:
             # a stream is read without gaps, so windows must cover the image exactly
             rows, columns = image.shape[0] % op.kernel[0], image.shape[1] % op.kernel[1]
@@ -66,7 +69,7 @@ class Arriving:
                 largest = max(-least, greatest)
                 bits = next(bits for bits in (8, 16, 32) if largest < 1 << (bits - 1))
                 return cls(streams, op, start, start, sums, bits)
-        return cls(streams, None, image, image)
+        return cls(streams, None, image, image, others=tuple(each.name for each in others))
 
     def convolved(self, graph: Graph, hardware: Hardware) -> Self:
         """With the convolution over it done while it comes in: a pixel is made as soon as the last
@@ -101,6 +104,11 @@ class Arriving:
         return tuple(op for op in (self.pool, self.convolution) if op)
 
     @property
+    def starts(self) -> tuple[str, ...]:
+        """Return ``start``, and what is held beside it from the start."""
+        return self.start.name, *self.others
+
+    @property
     def beside(self) -> dict[str, int]:
         """The nibbles of each buffer that is there beside ``start`` while it is made: sums, and a
         ring behind them."""
@@ -110,7 +118,8 @@ class Arriving:
 
     def steps(self, draft: Draft) -> list[Step]:
         if not self.streams:
-            draft.hold(self.start.name)
+            for name in self.starts:
+                draft.hold(name)
             return []
         self.opened(draft)
         (rows, *row), op = self.given.shape, self.convolution
@@ -181,6 +190,11 @@ class Arriving:
         low = Lin(top.const + row.const, (*top.coef, *row.coef))
         read = {image: (Range(low if low.coef else low.const, 1), *across)}
         return draft.add(self.pool, draft.buffer(self.sums), made, read)
+
+
+def streaming(graph: Graph, hardware: Hardware) -> bool:
+    """Check whether the input is read as it comes: the only one, where the board lets it."""
+    return hardware.streams_input and len(graph.inputs) == 1
 
 
 def _reader(graph: Graph, tensor: str) -> Operator | None:

@@ -131,10 +131,12 @@ def to_place(draft: Draft, body: Iterable[Step], keep_input: bool, but: bool = F
     overlap."""
     graph, held, lives = draft.graph, draft.held, Lives()
     end = lives.walk(body, held)
-    image = [each for each in held.values() if each.buffer.tensor == graph.input]
-    if not any(each.tensor == graph.input for each in draft.elsewhere.values()):
-        lives.add(image[0].numbers, Life(0, end if keep_input else 0))
-    lives.add(held[draft.home[graph.output]].numbers, Life(end, end))
+    come = {each.tensor for each in draft.elsewhere.values()}
+    for name in set(graph.inputs) - come:
+        image = next(each for each in held.values() if each.buffer.tensor == name)
+        lives.add(image.numbers, Life(0, end if keep_input else 0))
+    for name in graph.outputs:
+        lives.add(held[draft.home[name]].numbers, Life(end, end))
     at = array("i", [-1]) * draft.numbers.count
     may = draft.overlaps
     profiles = Profiles(_profiles(draft, lives, not (but and may.gaps), at))

@@ -77,8 +77,9 @@ class Laid:
         fixed = constants(graph, hardware, self.cells, draft.elsewhere)
         held = [self._placed(each) for each in draft.held.values()]
         elsewhere = tuple(draft.elsewhere.values())
-        image = next(b for b in (*elsewhere, *held) if b.tensor == graph.input)
-        resident = (image, *(b for b in elsewhere if b.role == "constant"), *fixed)
+        first = {b.tensor: b for b in reversed((*elsewhere, *held)) if b.tensor in graph.inputs}
+        images = [first[name] for name in graph.inputs]
+        resident = (*images, *(b for b in elsewhere if b.role == "constant"), *fixed)
         return Plan(
             graph.name,
             strategy,
@@ -89,7 +90,7 @@ class Laid:
                 *(Track(*each) for each in draft.beside.items()),
             ),
             resident=tuple(buffer.name for buffer in resident),
-            output=draft.home[graph.output],
+            outputs=tuple(draft.home[name] for name in graph.outputs),
             notes=notes,
             frames=draft.frames,
         )
@@ -290,14 +291,14 @@ def room(graph: Graph, hardware: Hardware, but: Collection[str] = ()) -> int:
 
 
 def needed(graph: Graph) -> list[Operator]:
-    """The operators that the output depends on, in the graph's order.
+    """The operators that the outputs depend on, in the graph's order.
 
     Raises:
         ThimbleError: where there are none.
     """
-    if graph.output == graph.input or graph.output in graph.constants:
+    if not {*graph.inputs, *graph.constants}.isdisjoint(graph.outputs):
         raise ThimbleError(f"{graph.name} has nothing to compute, its output is given: try another")
-    wanted, result = {graph.output}, list[Operator]()
+    wanted, result = set(graph.outputs), list[Operator]()
     for op in reversed(graph.operators):
         if op.output in wanted:
             wanted.update(op.inputs)

@@ -57,8 +57,9 @@ def lower_bound(graph: Graph, operators: Sequence[Operator], streamed: bool) -> 
     Args:
         streamed: the input comes in piece by piece, and is not held.
     """
-    ends = [graph.output] if streamed else [graph.input, graph.output]
-    best = max((Bound(graph.tensors[n].bytes, n) for n in ends), key=lambda one: one.bytes)
+    ends = [graph.outputs] if streamed else [graph.inputs, graph.outputs]
+    sums = (Bound(sum(graph.tensors[n].bytes for n in each), " and ".join(each)) for each in ends)
+    best = max(sums, key=lambda one: one.bytes)
     tried = []
     for number, op in enumerate(operators):
         if (size := pixels(graph, op.output)) <= MOST_PIXELS:
@@ -109,8 +110,9 @@ class DependencyCone:
             made[edges[made[edges[:, 1]], 0]] = True
         ends = np.arange(target, target + pixels(self.graph, self.target))
         made[ends] = False
-        if (begin := self.first.get(self.graph.input)) is not None:
-            made[begin : begin + pixels(self.graph, self.graph.input)] = not self.streamed
+        for name in self.first.keys() & set(self.graph.inputs):
+            begin = self.first[name]
+            made[begin : begin + pixels(self.graph, name)] = not self.streamed
         starts = np.flatnonzero(made)
         if not len(starts):
             return 0

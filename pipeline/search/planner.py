@@ -12,6 +12,7 @@ from pipeline.hardware import Hardware
 from pipeline.kernels import lacks, modelled_cycles
 from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.vocabulary import Plan
+from pipeline.schedules.arriving import streaming
 from pipeline.schedules.lower import Notes, needed, room
 from pipeline.search.joint.least import Found, least, within
 from pipeline.search.moves.channels import ByChannels
@@ -112,7 +113,7 @@ class Planner:
     def _bound(self) -> str:
         from pipeline.search.lower_bound import lower_bound  # with it comes scipy
 
-        graph, streamed = self.graph, self.hardware.streams_input
+        graph, streamed = self.graph, streaming(self.graph, self.hardware)
         return f"{lower_bound(graph, needed(graph), streamed).bytes:,.0f} B"
 
     def _whole(self, _: float) -> Plan:
@@ -131,7 +132,7 @@ class Planner:
     def _pixels(self, peak_bytes: float) -> Plan:
         """Refuse where they hold ``peak_bytes`` or more between parts already, or are too many."""
         graph = self.graph
-        view = PixelView.of(graph.tensors, graph.input, needed(graph), graph.output)
+        view = PixelView.of(graph.tensors, (graph.input,), needed(graph), graph.output)
         blocks = [view.part(span) for span in view.spans() if span.stop - span.first > 1]
         woven = sum(prod(graph.tensors[op.output].shape[:-1]) for each in blocks for op in each)
         ends = (view.nibbles(end) for span in view.spans() for end in span)

@@ -11,6 +11,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
+from pipeline.schedules.arriving import streaming
 from pipeline.schedules.lower import needed, room
 from pipeline.search.view.tiles import layers
 
@@ -28,7 +29,7 @@ def lacking(
         return {}
     from pipeline.search.lower_bound import lower_bound  # with it comes scipy
 
-    bound = lower_bound(graph, needed(graph), hardware.streams_input)
+    bound = lower_bound(graph, needed(graph), streaming(graph, hardware))
     if not crowded:
         above = 100 * (report["pmu_bytes"] / bound.bytes - 1) if bound.bytes else inf
         least = {"above_bound_pct": round(above, 1)} if above < inf else {}
@@ -57,8 +58,8 @@ def ways(
         short_bytes: by how much the memory is too small for ``plan``.
         hopeless: no plan can fit that computes nothing twice.
     """
-    image, notes = graph.tensors[graph.input], dict(plan.notes)
-    rows = len(image.shape) == 3 and image.shape[0] > 1
+    image, notes = graph.tensors[graph.inputs[0]], dict(plan.notes)
+    rows = len(graph.inputs) == 1 and len(image.shape) == 3 and image.shape[0] > 1
     if not hardware.streams_input and rows and short_bytes <= image.bytes:
         # what streams in need not be held: no more than that is saved
         by_rows = notes.get("form") == "rows"

@@ -13,7 +13,9 @@ HOST = "host"
 MOST_REPLY_BYTES = 0xFFFF
 """Most bytes of outputs in one reply: firmware/protocol counts them in 16 bits."""
 
-OUTPUTS = re.compile(r"^#define \w+_OUTPUT_COUNT (\d+)$.*?^typedef u?int(\d+)_t", re.M | re.S)
+OUTPUTS = re.compile(
+    r"^#define \w+_OUTPUT(?:_\d+)?_COUNT (\d+)$.*?^typedef u?int(\d+)_t", re.M | re.S
+)
 
 
 DEVICE = "_device.[ch]"
@@ -54,13 +56,14 @@ def check_reply(header: Path) -> None:
     Raises:
         ThimbleError: they do not, or the file does not say how many there are.
     """
-    found = OUTPUTS.search(header.read_text()) if header.is_file() else None
-    if found is None:
+    found = OUTPUTS.findall(header.read_text()) if header.is_file() else []
+    if not found:
         raise ThimbleError(f"{header} does not say NN_OUTPUT_COUNT: run stage generate again")
-    count, width = int(found[1]), int(found[2]) // 8
-    if count * width > MOST_REPLY_BYTES:
+    sizes = [(int(count), int(bits) // 8) for count, bits in found]
+    if (all_bytes := sum(count * width for count, width in sizes)) > MOST_REPLY_BYTES:
+        each = " and ".join(f"{count:,} of {width} B" for count, width in sizes)
         raise ThimbleError(
-            f"the network gives {count * width:,} bytes of output ({count:,} of {width} B), a "
+            f"the network gives {all_bytes:,} bytes of output ({each}), a "
             f"reply of the firmware's protocol has room for {MOST_REPLY_BYTES:,}: run it with "
             "until=generate and Predictor (docs/predictor.md), or let the network give less"
         )

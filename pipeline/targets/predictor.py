@@ -40,7 +40,8 @@ class Predictor:
     predictors run side by side.
 
     Attributes:
-        input, output: the tensors: shape, integer type, and what their integers mean.
+        inputs, outputs: the tensors by name: shape, integer type, and what their integers mean.
+        input, output: that of which there is one.
     """
 
     def __init__(self, sources: dict[str, str], graph: Graph, threads: int = 1) -> None:
@@ -53,14 +54,16 @@ class Predictor:
             ThimbleError: there is no compiler, or the sources are not of this graph, or swap with a
                 card.
         """
-        self.input: Tensor = graph.tensors[graph.input]
-        self.output: Tensor = graph.tensors[graph.output]
+        self._graph = graph
+        self.inputs = {name: graph.tensors[name] for name in graph.inputs}
+        self.outputs = {name: graph.tensors[name] for name in graph.outputs}
         with tempfile.TemporaryDirectory(prefix="thimble-") as name:
             tools.require(COMPILER, "gcc", "builds the network as a library")
             source = write(Path(name), sources, graph.name)
             tools.run(command(source, *STRICT), Path(name), "compiling the network")
             self._library = SharedLibrary(Path(name), threads)
-        sizes = [t.size * t.dtype.bits // 8 for t in (self.input, self.output)]
+        sizes = [sum(t.size * t.dtype.bits // 8 for t in ends.values())
+                 for ends in (self.inputs, self.outputs)]  # fmt: skip
         if [self._library.input_bytes, self._library.output_bytes] != sizes:
             raise ThimbleError(f"the generated C is not of the network {graph.name}")
 
@@ -76,25 +79,51 @@ class Predictor:
         folder = Path(run_dir)
         return cls(generated(folder), Graph.load(folder), threads)
 
+    @property
+    def input(self) -> Tensor:
+        return self.inputs[self._graph.input]
+
+    @property
+    def output(self) -> Tensor:
+        return self.outputs[self._graph.output]
+
     def predict(self, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """(n, *input shape) -> (n, *output shape), of the tensors' own integer types.
 
         Raises:
-            ThimbleError: for images of another shape or type.
+            ThimbleError: for images of another shape or type, and several inputs or outputs.
         """
-        dtype = np.dtype(str(self.input.dtype))
-        if images.shape[1:] != self.input.shape or images.dtype != dtype:
-            raise ThimbleError(
-                f"the network takes arrays (n, {', '.join(map(str, self.input.shape))}) of "
-                f"{dtype}, not {images.shape} of {images.dtype}; pipeline.frames.stored makes "
-                "them of images"
-            )
-        outputs = np.empty((len(images), *self.output.shape), str(self.output.dtype))
+        return self.by_name({self.input.name: images})[self.output.name]
+
+    def by_name(self, given: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+        """{input: (n, *its shape)} -> {output: (n, *its shape)}, of the tensors' own integer types.
+
+        Raises:
+            ThimbleError: an input is missing, or of another shape or type.
+        """
+        frames = list[npt.NDArray[np.uint8]]()
+        for name, tensor in self.inputs.items():
+            if name not in given:
+                raise ThimbleError(f"the network takes {', '.join(self.inputs)}: {name} is missing")
+            images, dtype = given[name], np.dtype(str(tensor.dtype))
+            if images.shape[1:] != tensor.shape or images.dtype != dtype:
+                raise ThimbleError(
+                    f"the network takes arrays (n, {', '.join(map(str, tensor.shape))}) of "
+                    f"{dtype}, not {images.shape} of {images.dtype}; pipeline.frames.stored makes "
+                    "them of images"
+                )
+            frames.append(np.ascontiguousarray(images).reshape(len(images), -1).view(np.uint8))
+        replies = np.empty((len(frames[0]), self._library.output_bytes), np.uint8)
         try:
-            self._library.predict(images, outputs)
+            self._library.predict(np.concatenate(frames, axis=1), replies)
         except RuntimeError as error:
             raise ThimbleError(str(error)) from None
-        return outputs
+        ends = np.cumsum([tensor.size * tensor.dtype.bits // 8 for tensor in self.outputs.values()])
+        parts = zip(self.outputs.values(), np.split(replies, ends[:-1], axis=1), strict=True)
+        return {
+            of.name: np.ascontiguousarray(part).view(str(of.dtype)).reshape(-1, *of.shape)
+            for of, part in parts
+        }
 
 
 def generated(run_dir: Path) -> dict[str, str]:

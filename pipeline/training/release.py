@@ -30,7 +30,7 @@ ENVIRONMENT = ("machine", "processor", "vectors", "python", "numpy", "torch_buil
 
 def accuracy(graph: Graph, data: Arrays, part: str) -> float:
     """Return the accuracy of the integer reference on all images of ``part``."""
-    found = graph.outputs(data[f"{part}_images"].astype(np.int64)).argmax(1)
+    found = graph.evaluate(data[f"{part}_images"].astype(np.int64)).argmax(1)
     return float((found == data[f"{part}_labels"]).mean())
 
 

@@ -12,7 +12,9 @@ import numpy as np
 from pipeline import ihex
 from pipeline.codegen import generate
 from pipeline.codegen.card import image
+from pipeline.frames import answers, fed
 from pipeline.frontends.frontend import Frontend
+from pipeline.graph.ends import joined
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
@@ -62,6 +64,13 @@ static int load(void) {
 #else
 static int load(void) { return 0; }
 #endif
+#if NN_INPUTS == 1
+#define FILL(frame) memcpy(nn_input(), frame, sizeof frame)
+#elif NN_INPUTS == 2
+#define FIRST (NN_INPUT_0_COUNT * sizeof(nn_input_0_t))
+#define LAST (NN_INPUT_BYTES - FIRST)
+#define FILL(frame) memcpy(nn_input_0(), frame, FIRST), memcpy(nn_input_1(), frame + FIRST, LAST)
+#endif
 /* frames on stdin, in chunks of argv[1] bytes or, every other one, at once; outputs on stdout */
 int main(int argc, char **argv) {
     static uint8_t frame[NN_INPUT_BYTES];
@@ -74,7 +83,7 @@ int main(int argc, char **argv) {
         if (nn_init() != NN_OK) return 2;
 #if NN_INPUT_FILLABLE
         if (n % 2) {
-            memcpy(nn_input(), frame, sizeof frame);
+            FILL(frame);
         } else
 #endif
         {
@@ -95,9 +104,10 @@ int main(int argc, char **argv) {
         }
         if (nn_take(values, 1) != NN_INCOMPLETE) return 9;
 #else
-        fwrite(nn_output(), sizeof(nn_output_t), NN_OUTPUT_COUNT, stdout);
+#define WRITE(values, count) fwrite(values, sizeof *(values), count, stdout);
+        NN_EACH_OUTPUT(WRITE)
 #endif
-#if NN_INPUT_KEPT
+#if NN_INPUT_KEPT && NN_INPUTS == 1
         if (memcmp(nn_input(), frame, sizeof frame)) return 7;
 #endif
         if (!NN_INPUT_FILLABLE && nn_invoke() != NN_INCOMPLETE) return 10;
@@ -194,7 +204,7 @@ class Native:
 
     def run(self, frames: IntArray, chunk: int | None = None) -> tuple[int, IntArray]:
         """The status that the program ends with, see MAIN, and the outputs until then."""
-        self.given, target = frames, self.graph.tensors[self.graph.output]
+        self.given, graph = frames, self.graph
         command = [str(self.program), *([str(chunk)] if chunk else [])]
         done = subprocess.run(
             command,
@@ -204,13 +214,17 @@ class Native:
             check=False,
         )
         assert not done.stderr, (done.returncode, done.stderr.decode()[-2000:])
-        values = np.frombuffer(done.stdout, target.dtype.stored)
-        return done.returncode, values.astype(np.int64).reshape(-1, *target.shape)
+        targets = [graph.tensors[name] for name in graph.outputs]
+        if len(targets) == 1:
+            values = np.frombuffer(done.stdout, targets[0].dtype.stored)
+            return done.returncode, values.astype(np.int64).reshape(-1, *targets[0].shape)
+        each = sum(of.size * of.dtype.bits // 8 for of in targets)
+        replies = np.frombuffer(done.stdout, np.int8).reshape(-1, each)
+        return done.returncode, answers(graph, replies)
 
     def sent(self, frames: IntArray) -> bytes:
         """Return what the program reads."""
-        dtype = self.graph.tensors[self.graph.input].dtype
-        return self.parameters + frames.astype(dtype.stored).tobytes()
+        return self.parameters + fed(self.graph, frames).tobytes()
 
 
 def by_tier(kinds: Collection[Any], *seeds: range) -> list[Any]:
@@ -221,17 +235,18 @@ def by_tier(kinds: Collection[Any], *seeds: range) -> list[Any]:
 
 def frames(graph: Graph, count: int = 6, seed: int = 0) -> IntArray:
     """Random frames, the darkest and the brightest one first."""
-    tensor = graph.tensors[graph.input]
-    low, high = tensor.dtype.minimum, tensor.dtype.maximum
-    random = np.random.default_rng(seed).integers(low, high + 1, (count, *tensor.shape))
-    random[0], random[1] = low, high
-    return random
+    rng, parts = np.random.default_rng(seed), list[IntArray]()
+    for tensor in (graph.tensors[name] for name in graph.inputs):
+        low, high = tensor.dtype.minimum, tensor.dtype.maximum
+        parts.append(rng.integers(low, high + 1, (count, *tensor.shape)))
+        parts[-1][0], parts[-1][1] = low, high
+    return joined(parts)
 
 
 def agrees(native: Native, count: int = 6, chunk: int | None = None) -> bool:
     given = frames(native.graph, count)
     about = native.about | ({"chunk": chunk} if chunk else {})
-    equal(native(given, chunk), native.graph.outputs(given), **about)
+    equal(native(given, chunk), native.graph.evaluate(given), **about)
     return True
 
 
@@ -250,7 +265,7 @@ def checked(
     ``expected``; ``interpreted``: and the interpreter, of the last frame."""
     verify(roomy(plan), graph)
     given = frames(graph, 4) if given is None else given
-    expected = graph.outputs(given) if expected is None else expected
+    expected = graph.evaluate(given) if expected is None else expected
     if interpreted:
         equal(interpret(plan, graph, given[-1]).output, expected[-1], strategy=plan.strategy)
     native = Native(folder, graph, plan, hardware, **options)
@@ -277,8 +292,8 @@ def on_board(
     size = builds.build(sources, folder / "build", hardware)
     assert size.status == "ok" or not fits, size.where
     given = frames(graph, 3) if given is None else given
-    expected = graph.outputs(given) if expected is None else expected
-    sent = given.astype(np.dtype("<i2") if frontend else graph.tensors[graph.input].dtype.stored)
+    expected = graph.evaluate(given) if expected is None else expected
+    sent = given.astype(np.dtype("<i2")) if frontend else fed(graph, given)
     run = simavr.run if hardware.core == "avr" else qemu.run
     runs = run(folder / "build", vars(size), hardware, np.ascontiguousarray(sent).view(np.uint8))
     found = outputs(graph, runs).reshape(expected.shape)

@@ -177,7 +177,7 @@ def test_same_outputs_whatever_compiles_it(
     target = {"name": "simulate", "images": 3, "port": "", "dry_run": False}
     report, arrays = device.measure(target, tmp_path / "build", vars(size), found, sent)
     kind = str(graph.tensors[graph.output].dtype)
-    expected = graph.outputs(given).astype(kind).reshape(3, -1)
+    expected = graph.evaluate(given).astype(kind).reshape(3, -1)
     assert report["images"] == 3
     for ran in ("device_outputs", "host_outputs"):
         equal(arrays[ran].view(kind).reshape(3, -1), expected, ran=ran)
@@ -238,7 +238,7 @@ def test_cxx_program_with_the_network_in_c(nibbles: tuple[Graph, Path]) -> None:
     image = frames(graph, 3)[2:]
     sent = image.astype(np.uint8).tobytes()
     said = subprocess.run([folder / "both"], input=sent, capture_output=True, check=True).stdout
-    output = graph.outputs(image).reshape(-1)
+    output = graph.evaluate(image).reshape(-1)
     assert said.decode() == f"{output.argmax()} {output.max():g} 255"
 
 

@@ -112,7 +112,7 @@ def graph(signed: bool) -> Graph:
         chain = chain.conv(name or "\t", 1, 1, dtype=wide)
     made = chain.dense("</script> */", 2).graph()
     return Graph(
-        "*/ evil \\\n", made.tensors, made.operators, made.constants, made.input, made.output
+        "*/ evil \\\n", made.tensors, made.operators, made.constants, made.inputs, made.outputs
     )
 
 

@@ -209,7 +209,7 @@ def identity(requant: PowerOfTwo, bias: int, dtype: str) -> Graph:
     }
     op = Conv2d("c", ("x",), "y", ("w", "b"), requant=requant)
     constants = {"w": np.ones((1, 1, 1, 1), np.int64), "b": np.array([bias])}
-    return Graph("identity", tensors, (op,), constants, "x", "y")
+    return Graph("identity", tensors, (op,), constants, ("x",), ("y",))
 
 
 @pytest.mark.parametrize("dtype", quick(["int8"], ["uint8", "int8", "int16"]))
@@ -228,7 +228,7 @@ def test_ties_round_to_even(requant: PowerOfTwo, bias: int, dtype: str, tmp_path
     plan = Ordinary("slots").plan(graph, uno())
     every = np.arange(16).reshape(1, 4, 4, 1)
     native = Native(tmp_path, graph, plan, uno(), sanitize=False)
-    equal(native(every), graph.outputs(every))
+    equal(native(every), graph.evaluate(every))
 
 
 def test_zero_points_and_a_signed_relu(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_zero_points_and_a_signed_relu(tmp_path: Path) -> None:
     graph = replace(graph, tensors=tensors, operators=(op,))
     native = Native(tmp_path, graph, Ordinary("slots").plan(graph, uno()), uno())
     assert agrees(native)
-    assert len(np.unique(graph.outputs(frames(graph)))) > 3
+    assert len(np.unique(graph.evaluate(frames(graph)))) > 3
 
 
 @needs_arm
@@ -281,7 +281,7 @@ def rows_as_they_come(ring: int, strides: tuple[int, ...] = ()) -> tuple[Graph, 
     memories = (Memory("sram", 1 << 12), Memory("flash", 1 << 12, "rom"))
     plan = Plan(
         hand.graph.name, "by hand", (*memories, Memory("stream", 144, "stream")),
-        tuple(hand.buffers.values()), (Track("cpu", steps),), ("arriving", *hand.fixed), name,
+        tuple(hand.buffers.values()), (Track("cpu", steps),), ("arriving", *hand.fixed), (name,),
     )  # fmt: skip
     return hand.graph, plan
 

@@ -80,7 +80,7 @@ def sounds(ear: Frontend, count: int = 5) -> np.ndarray:
 
 def expected(graph: Graph, ear: Frontend, heard: np.ndarray) -> np.ndarray:
     frames = stored(ear.features(heard), graph.tensors[graph.input])
-    return graph.outputs(frames.astype(np.int64))
+    return graph.evaluate(frames.astype(np.int64))
 
 
 NATIVELY = [
@@ -176,7 +176,7 @@ def each_window(one: Graph, ear: Frontend, heard: np.ndarray, windows: Windows) 
     outputs = []
     for at in range(0, windows.rows * windows.windows, windows.rows):
         rows = stored(features[:, at : at + image.shape[0]], image).astype(np.int64)
-        outputs.append(one.outputs(rows).reshape(len(heard), -1))
+        outputs.append(one.evaluate(rows).reshape(len(heard), -1))
     return np.concatenate(outputs, axis=1)
 
 

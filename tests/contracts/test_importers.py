@@ -171,7 +171,7 @@ def test_a_small_network_is_imported_planned_and_run(sample: Sample, tmp_path: P
     graph = sample.imported(path)
     assert graph.hash == sample.imported(path).hash
     given = frames(graph, 4)
-    outputs = graph.outputs(given)
+    outputs = graph.evaluate(given)
     assert outputs.shape == (4, *graph.tensors[graph.output].shape)
     assert len(np.unique(outputs.reshape(4, -1), axis=0)) > 1, "it depends on its input"
     exact(roomy(Ordinary().plan(graph, host())), graph)

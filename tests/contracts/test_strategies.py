@@ -137,7 +137,7 @@ def check_plan(plan: Plan, graph: Graph, hardware: Hardware) -> None:
     report = verdict.check(plan, graph, hardware, proof)  # which runs it on random frames
     brightest = frames(graph, 2)[1:]
     if not rounds(plan):
-        equal([interpret(roomy(plan), graph, brightest[0]).output], graph.outputs(brightest))
+        equal([interpret(roomy(plan), graph, brightest[0]).output], graph.evaluate(brightest))
     assert report["status"] in ("ok", "infeasible") and report["pmu_bytes"] > 0
     assert report["pmu_bytes"] <= report["arena_bytes"]
     assert (report["macs_executed"] > 0) == (report["macs"] > 0)

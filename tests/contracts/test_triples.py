@@ -139,7 +139,7 @@ def test_a_reshape_of_the_input_is_its_shape() -> None:
     after = passes.applied(before, ["fold_reshape"])
     assert [op.name for op in after.operators] == ["conv1", "dense2"]
     frames = np.random.default_rng(0).integers(-128, 128, (3, 60))
-    assert (after.outputs(frames.reshape(3, 6, 5, 2)) == before.outputs(frames)).all()
+    assert (after.evaluate(frames.reshape(3, 6, 5, 2)) == before.evaluate(frames)).all()
     for graph, strategy in ((after, Joint()), (after, Sliding()), (before, Joint())):
         assert tried(Triple(graph, strategy, board(streams=True), "")).kind == RUNS
     assert refused(before, Sliding(), board()).endswith("all at once: use strategy=ordinary")

@@ -27,7 +27,7 @@ def test_save_and_load_keep_everything_and_every_byte(graph: Graph, tmp_path: Pa
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     assert loaded.hash == graph.hash and loaded.operators == graph.operators
     frames = np.random.default_rng(1).integers(0, 256, (3, 7, 6, 2))
-    equal(loaded.outputs(frames), graph.outputs(frames, batch=2))
+    equal(loaded.evaluate(frames), graph.evaluate(frames, batch=2))
 
 
 def test_constants_are_stored_narrow_and_come_back_as_they_were(
@@ -61,7 +61,7 @@ def test_damaged_files_are_one_clear_line(
 
 def test_graph_names_what_is_wrong(graph: Graph) -> None:
     with pytest.raises(ThimbleError, match="h reads image, which nothing before it produces"):
-        replace(graph, input="other")
+        replace(graph, inputs=("other",))
     wide = {**graph.constants, "h.bias": graph.constants["h.bias"] + 1000}
     with pytest.raises(ThimbleError, match=r"h\.bias has values outside int8"):
         replace(graph, constants=wide)

@@ -167,7 +167,7 @@ def units_off(graph: Graph, path: Path, frames: Array, stored: IntArray) -> IntA
     """Differences to onnxruntime's answers to ``frames``, in units of the output, of what ``graph``
     gives for ``stored`` integers, which mean the same."""
     expected = answers(path, frames)
-    found = real(graph, graph.output, graph.outputs(stored.astype(np.int64)))
+    found = real(graph, graph.output, graph.evaluate(stored.astype(np.int64)))
     off = (found.reshape(expected.shape) - expected) / graph.tensors[graph.output].scale[0]
     return np.rint(off).astype(np.int64)
 

@@ -80,7 +80,7 @@ def by_hand(image: Any) -> Any:
 def test_it_computes_what_the_file_says(tmp_path: Path) -> None:
     graph = imported(tmp_path)
     for image in np.random.default_rng(1).integers(0, 256, (20, 16, 12)):
-        found = graph.outputs(image.reshape(1, 16, 12, 1)).reshape(-1)
+        found = graph.evaluate(image.reshape(1, 16, 12, 1)).reshape(-1)
         assert found.tolist() == by_hand(image).tolist()
     for name, values in graph.constants.items():
         equal(values, arrays()[name], name=name)  # nothing is rounded
@@ -174,7 +174,7 @@ def test_user_networks_go_to_the_uno(name: str, tmp_path: Path) -> None:
     assert agrees(Native(tmp_path, graph, plan, uno(), sanitize=False), 5)
     images = data()["train_images"]
     real = network(torch.from_numpy(images).permute(0, 3, 1, 2).float()).detach().numpy()
-    integers = graph.outputs(images.astype(np.int64)) * graph.tensors[graph.output].scale[0]
+    integers = graph.evaluate(images.astype(np.int64)) * graph.tensors[graph.output].scale[0]
     assert np.corrcoef(integers.reshape(-1), real.reshape(-1))[0, 1] > 0.9
 
 

@@ -104,7 +104,7 @@ def test_float16() -> None:
             values = numpy_helper.to_array(each).astype(np.float16)
             each.CopyFrom(numpy_helper.from_array(values, each.name))
     x = ours(example((3, 8, 8)))
-    both = [imported("net", parsed(each), (-1.0, 1.0)).outputs(x) for each in (made, half)]
+    both = [imported("net", parsed(each), (-1.0, 1.0)).evaluate(x) for each in (made, half)]
     assert 0 < (both[0] - both[1]).abs().max() < 1e-3 * both[0].abs().max()
 
 

@@ -106,7 +106,7 @@ def test_the_first_integers_are_onnxruntimes(tmp_path: Path, name: str) -> None:
     np.testing.assert_allclose(takes.real(inputs), image, atol=1e-6)
     off = units_off(graph, path, given, inputs)
     assert np.abs(off).max() <= 1 and (off != 0).mean() < 0.01
-    assert len(np.unique(graph.outputs(inputs.astype(np.int64)))) > 40
+    assert len(np.unique(graph.evaluate(inputs.astype(np.int64)))) > 40
 
 
 def fed(limits: tuple[float, float], kind: int, shape: tuple[int, ...]) -> Array:

@@ -142,7 +142,7 @@ def test_what_onnxruntime_quantizes(
     inputs = np.clip(np.rint(last(x) / np.float32(source.scale[0])) + source.zero_point, -128, 127)
     off = np.abs(units_off(graph, path, x, inputs))
     expected = answers(path, x)
-    found = graph.outputs(inputs.astype(np.int64))
+    found = graph.evaluate(inputs.astype(np.int64))
     best = np.sort(expected)
     sure = best[:, -1] - best[:, -2] > graph.tensors[graph.output].scale[0]
     assert off.mean() < 0.5 and off.max() <= 4
@@ -203,7 +203,7 @@ def test_integers_at_both_ends(tmp_path: Path) -> None:
     assert graph.tensors[graph.input].raw is None  # the data's values themselves
     inputs = np.random.default_rng(0).integers(-128, 128, (20, 9, 8, 4))
     expected = answers(path, first(inputs + 128).astype(np.uint8)).astype(np.int64) - 128
-    off = graph.outputs(inputs) - expected
+    off = graph.evaluate(inputs) - expected
     assert np.abs(off).max() <= 1 and (off != 0).mean() < 0.02
 
 

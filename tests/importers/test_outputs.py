@@ -54,7 +54,7 @@ def test_an_onnx_file_ends_at_the_chosen_tensor(tmp_path: Path) -> None:
     for name, sign in (("a", 1), ("b", -1)):
         graph = Onnx(str(tmp_path / "net.onnx"), outputs=(name,)).float_graph()
         assert graph is not None
-        assert torch.allclose(graph.outputs(x), sign * x / 255)
+        assert torch.allclose(graph.evaluate(x), sign * x / 255)
     with pytest.raises(ThimbleError, match=r"2 outputs: y, b; .* model.outputs=.y. ends it there"):
         Onnx(str(tmp_path / "net.onnx")).float_graph()
     with pytest.raises(

@@ -83,7 +83,7 @@ def test_relu_n1_to_1(tmp_path: Path) -> None:
         frame = np.resize(each, source.shape)[None]
         real = np.clip((frame - source.zero_point) * source.scale[0], -1, 1)
         wanted = np.clip(real / target.scale[0] + target.zero_point, -128, 127)
-        assert abs(graph.outputs(frame).reshape(wanted.shape) - wanted).max() < 0.502
+        assert abs(graph.evaluate(frame).reshape(wanted.shape) - wanted).max() < 0.502
 
 
 def mlperf_tiny(name: str) -> tuple[bytes, Graph]:
@@ -153,7 +153,7 @@ def test_requantization_next_to_halves(dense: bool, tmp_path: Path) -> None:
     for seed in range(40):
         content = on_the_edge(np.random.default_rng(seed), dense)
         graph, frame = imported(content, tmp_path), np.zeros((1, 1, 1, 2), np.int64)
-        assert (graph.outputs(frame).reshape(1, -1) == reference(content, frame)).all(), seed
+        assert (graph.evaluate(frame).reshape(1, -1) == reference(content, frame)).all(), seed
 
 
 def scales_on_the_edge() -> list[float]:
@@ -178,7 +178,7 @@ def test_bounds_next_to_halves(kind: str, tmp_path: Path) -> None:
                 FusedActivationFunction=ActivationFunctionType.RELU6,
             )  # fmt: skip
         content, frame = net.content([x], [y]), np.full((1, 1, 1, 1), 127)
-        ours = imported(content, tmp_path).outputs(frame)
+        ours = imported(content, tmp_path).evaluate(frame)
         assert int(ours.item()) == int(reference(content, frame).item())
 
 

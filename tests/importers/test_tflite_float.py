@@ -37,7 +37,9 @@ def imported(content: bytes, folder: Path) -> FloatGraph:
 
 
 def outputs(graph: FloatGraph, pixels: np.ndarray) -> np.ndarray:
-    return graph.outputs(torch.tensor(pixels, dtype=torch.float64)).reshape(len(pixels), -1).numpy()
+    return (
+        graph.evaluate(torch.tensor(pixels, dtype=torch.float64)).reshape(len(pixels), -1).numpy()
+    )
 
 
 def reference(content: bytes, frames: np.ndarray) -> np.ndarray:

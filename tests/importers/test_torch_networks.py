@@ -114,7 +114,7 @@ def check_network(found: tuple[nn.Module, tuple[int, int, int]]) -> None:
     check_steps(inner, graph, stored)
     with torch.no_grad():
         expected = torch.cat([module(frame[None]) for frame in raw]).numpy()
-    error = real(graph, graph.output, graph.outputs(stored)) - expected
+    error = real(graph, graph.output, graph.evaluate(stored)) - expected
     power = np.square(expected).mean()
     unit = graph.tensors[graph.output].scale[0]
     assert np.square(error).mean() <= 0.05 * power + (3 * unit) ** 2
@@ -235,7 +235,7 @@ def test_signals_as_they_are(folder: Path) -> None:
         assert np.allclose(expected, network.network(raw.squeeze(2) / 255), atol=1e-5)
     images = raw.permute(0, 2, 3, 1).numpy().astype(np.uint8)
     graph = Int8().graph("own", own, state_arrays(network), {"train_images": images})
-    found = real(graph, graph.output, graph.outputs(images.astype(np.int64) - 128))
+    found = real(graph, graph.output, graph.evaluate(images.astype(np.int64) - 128))
     assert np.abs(found - expected).max() < 0.1 * expected.std()
     with pytest.raises(ThimbleError, match=r"input_shape=\[2,10,3\], height, width and channels: "):
         model(factory="own_net:signals", input_shape=(2, 10, 3)).probe()
@@ -353,7 +353,7 @@ def test_import_is_exact_and_int8_within_one_unit(name: str, counted: None) -> N
     if name not in DISCONTINUOUS:
         real = network.outputs(ours(x, network).double()).numpy()
         expected = stored(graph, graph.output, real)
-        assert np.abs(graph.outputs(integers) - expected).mean() <= 1.5
+        assert np.abs(graph.evaluate(integers) - expected).mean() <= 1.5
 
 
 @pytest.mark.ci

@@ -88,7 +88,7 @@ def test_a_quantized_module_keeps_its_integers(kind: str) -> None:
         frames = torch.tensor(raw, dtype=torch.float32).permute(0, 3, 1, 2)
         expected = torch.cat([module(frame[None]) for frame in frames]).numpy()
     result = graph.tensors[graph.output]
-    found = result.real(graph.outputs(raw - 128)).reshape(expected.shape)
+    found = result.real(graph.evaluate(raw - 128)).reshape(expected.shape)
     off = np.rint((found - expected) / result.scale[0])
     most = 2 if kind == "uint8" else 1  # it leaves the operand of a sum, and the output, float
     assert np.abs(off).max() <= most and (off != 0).mean() < 0.3

@@ -133,7 +133,7 @@ def test_reals_in_reals_out(tmp_path: Path, first: str, limits: Limits) -> None:
     equal(inputs, stored(raw, takes))  # as whoever feeds the data's bytes has them
     assert len(np.unique(inputs)) == 256
     equal(inputs, takes.quantized(given))
-    assert np.allclose(found, gives.real(graph.outputs(inputs.astype(np.int64))), rtol=1e-6)
+    assert np.allclose(found, gives.real(graph.evaluate(inputs.astype(np.int64))), rtol=1e-6)
     with torch.no_grad():
         expected = made(first, *limits)(torch.from_numpy(real)).numpy().reshape(found.shape)
     assert np.sqrt(np.square(found - expected).mean()) < 0.06 * expected.std()
@@ -149,7 +149,7 @@ def test_of_a_file_that_arrives_quantized(tmp_path: Path) -> None:
     takes, gives = graph.tensors[graph.input], graph.tensors[graph.output]
     equal(inputs, takes.quantized(given))
     assert takes.zero_point not in (0, -128) and takes.raw == (-4.0, 4.0)
-    assert np.allclose(found, gives.real(graph.outputs(inputs.astype(np.int64))), rtol=1e-6)
+    assert np.allclose(found, gives.real(graph.evaluate(inputs.astype(np.int64))), rtol=1e-6)
 
 
 def test_a_mean_first(tmp_path: Path) -> None:

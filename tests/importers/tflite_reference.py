@@ -48,7 +48,7 @@ def reference(content: bytes, frames: np.ndarray, graph: Graph | None = None) ->
 
 def assert_equal(content: bytes, graph: Graph, count: int, seed: int = 0) -> None:
     given = frames(graph, count, seed)
-    ours = graph.outputs(given, batch=50).reshape(count, -1)
+    ours = graph.evaluate(given, batch=50).reshape(count, -1)
     wanted = reference(content, given, graph)
     wrong = int((ours != wanted).sum())
     assert not wrong, f"{wrong} of {wanted.size} differ, by up to {abs(ours - wanted).max()}"

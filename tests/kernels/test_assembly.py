@@ -265,7 +265,9 @@ def test_sums_of_the_least_and_the_largest_products(kind: type[Conv2d | Dense]) 
         assert isinstance(op, Conv2d | Dense)
         source, (weight, *_) = tensors[op.inputs[0]], op.parameters
         constants = {name: values[name] for name in op.parameters}
-        found = channel_sums(op, Graph("net", tensors, (op,), constants, source.name, op.output))
+        found = channel_sums(
+            op, Graph("net", tensors, (op,), constants, (source.name,), (op.output,))
+        )
         ends = [n - source.zero_point for n in (source.dtype.minimum, source.dtype.maximum)]
         for channel, row in enumerate(constants[weight].reshape(len(found), -1).tolist()):
             products = [[w * end for end in ends] + [0] for w in row]

@@ -63,7 +63,7 @@ def expected(graph: Graph) -> list[int]:
     tensor = graph.tensors[graph.input]
     image = (7 * np.arange(tensor.size) % 256).astype(np.uint8).view(tensor.dtype.stored)
     given = image.astype(np.int64).reshape(1, *tensor.shape)
-    return [int(n) for n in graph.outputs(given).reshape(-1)]
+    return [int(n) for n in graph.evaluate(given).reshape(-1)]
 
 
 def pruned() -> Graph:
@@ -168,7 +168,7 @@ def test_serial_classifier_answers_with_the_networks_outputs(
     left = int(re.fullmatch(r"digits: (\d+) B of RAM are left for your sketch", first)[1])  # type: ignore[index]
     answers = [line for line in rest if not line.startswith(".")]
     assert len(answers) == 6
-    for line, outputs in zip(answers, graph.outputs(given).reshape(6, -1), strict=True):
+    for line, outputs in zip(answers, graph.evaluate(given).reshape(6, -1), strict=True):
         found = re.fullmatch(r"((?:-?\d+ )+)(.+) (\d+) us", line)
         assert found and [int(n) for n in found[1].split()] == outputs.tolist()
         assert found[2] == LABELS[int(outputs.argmax())] and 10_000 < int(found[3]) < 60_000
@@ -186,7 +186,7 @@ def test_smallest_sketch_blinks(folder: Path, core: Path, uno: Uno, tmp_path: Pa
     elf = sketch(folder, "Smallest", core, tmp_path)
     graph = mnist().graph()
     image = (np.arange(784) % 256).reshape(1, 28, 28, 1)
-    times = int(graph.outputs(image).argmax()) + 1
+    times = int(graph.evaluate(image).argmax()) + 1
     said, _ = uno(elf, b"", image=0, lines=times)
     assert said == "L" * times
 
@@ -311,7 +311,7 @@ def test_the_manuals_program_runs(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, check=True)
     said = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True).stdout
     image = np.clip(np.floor(np.arange(784) / 784 * 256 + 0.5), 0, 255).astype(np.int64)
-    outputs = graph.outputs(image.reshape(1, 28, 28, 1)).reshape(-1)
+    outputs = graph.evaluate(image.reshape(1, 28, 28, 1)).reshape(-1)
     label, real = said.strip().split(", ")
     assert int(label) == outputs.argmax()
     assert float(real) == outputs.max() * graph.tensors[graph.output].scale[0]

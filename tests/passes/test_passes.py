@@ -38,7 +38,7 @@ def same(before: Graph, names: Sequence[str] = ALL, **about: object) -> Graph:
     """After these passes, which keep all outputs; of its input they may keep the elements alone."""
     after, given = passes.applied(before, names), frames(before, 5)
     taken = given.reshape(-1, *after.tensors[after.input].shape)
-    equal(after.outputs(taken), before.outputs(given), passes=names, **about)
+    equal(after.evaluate(taken), before.evaluate(given), passes=names, **about)
     return after
 
 

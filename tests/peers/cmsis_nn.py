@@ -118,7 +118,7 @@ def theirs(
         )  # fmt: skip
         found = qemu.run(folder / "build", vars(size), hardware, images)
     made = found.outputs[more:].reshape(FRAMES, -1).astype(np.int64)
-    if not np.array_equal(made, graph.outputs(given).reshape(FRAMES, -1)):
+    if not np.array_equal(made, graph.evaluate(given).reshape(FRAMES, -1)):
         sys.exit(f"{graph.name} by CMSIS-NN on {hardware.title}: outputs differ from the graph's")
     (text,) = said
     *partly, whole = rows(text, hardware)
@@ -135,7 +135,7 @@ def ours(graph: Graph, hardware: Hardware) -> tuple[Taken, dict[str, Taken]]:
     with tempfile.TemporaryDirectory(prefix="thimble.") as folder, modelled(1):
         size = built(Path(folder), graph, hardware, FASTEST.plan(graph, hardware))
         found = simulated(Path(folder), graph, hardware, size, given)
-    if not np.array_equal(outputs(graph, found), graph.outputs(given)):
+    if not np.array_equal(outputs(graph, found), graph.evaluate(given)):
         sys.exit(f"{graph.name} on {hardware.title}: outputs differ from the graph's")
     counted = found.modelled_cycles
     assert counted is not None

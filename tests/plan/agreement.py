@@ -121,7 +121,7 @@ def misfires(plan: Plan, graph: Graph, rng: np.random.Generator) -> str | None:
     tensor = graph.tensors[graph.input]
     low, high = tensor.dtype.minimum, tensor.dtype.maximum
     images = rng.integers(low, high + 1, (plan.frames, *tensor.shape))
-    wanted = graph.outputs(images)
+    wanted = graph.evaluate(images)
     rounded = any(buffer.step > 1 for buffer in plan.buffers)
     choices = [min, max, *[lambda ready: int(rng.choice(ready))] * 3]
     for choose in choices if len(plan.tracks) > 1 else [min]:

@@ -76,7 +76,7 @@ def one_track(
     memories = (Memory("sram", sram_bytes), Memory("flash", 512, "rom"), *stream)
     resident = (buffers[0].name, *(buffer.name for buffer in fixed))
     tracks = (Track("cpu", steps),)
-    return Plan("chain", "by hand", memories, (*buffers, *fixed), tracks, resident, "y")
+    return Plan("chain", "by hand", memories, (*buffers, *fixed), tracks, resident, ("y",))
 
 
 def herringbone(rng: np.random.Generator) -> tuple[Plan, Graph]:
@@ -133,7 +133,7 @@ def double_buffer(rng: np.random.Generator, tiles: int = 4) -> tuple[Plan, Graph
     tracks = (Track("cpu", (Loop("t", tiles, cpu),)), Track("io", (Loop("t", tiles, io),)))
     resident = ("x", "y.weight", "y.bias")
     buffers = (x, y, card, ring, bias)
-    return Plan("chain", "by hand", memories, buffers, tracks, resident, "y"), graph
+    return Plan("chain", "by hand", memories, buffers, tracks, resident, ("y",)), graph
 
 
 def row_ring(rng: np.random.Generator) -> tuple[Plan, Graph]:

@@ -68,7 +68,7 @@ def _made(rng: np.random.Generator) -> tuple[Plan, Graph]:
     known, buffers = memories(draft), tuple(draft.buffers.values())
     notes = ((KEPT, draft.chance(0.9)),) if draft.chance(0.1) else ()
     tracks = dealt(draft, row, known)
-    ends = draft.resident, draft.output, notes, frames
+    ends = draft.resident, (draft.output,), notes, frames
     return Plan("random", "random", known, buffers, tracks, *ends), graph
 
 

@@ -64,7 +64,7 @@ def scratch(byte: int, name: str = "scratch", **fields: Any) -> Buffer:
 def plan_of(
     buffers: tuple[Buffer, ...], *steps: Step, resident: tuple[str, ...] = ("x",), output: str = "y"
 ) -> Plan:
-    return Plan("chain", "by hand", MEMORIES, buffers, (Track("cpu", steps),), resident, output)
+    return Plan("chain", "by hand", MEMORIES, buffers, (Track("cpu", steps),), resident, (output,))
 
 
 def layer(weights: int | None = None) -> Subject:

@@ -60,7 +60,7 @@ def test_what_is_computed_word_for_word(step: int) -> None:
 
 def test_finer_steps_are_nearer_until_they_saturate() -> None:
     image = frame(2)
-    exact = GRAPH.outputs(image[None])[0]
+    exact = GRAPH.evaluate(image[None])[0]
 
     def far(step: int) -> int:
         found = interpret(two_at_once(8, step), GRAPH, image).output

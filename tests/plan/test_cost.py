@@ -120,7 +120,7 @@ def test_addresses_are_bytes_and_halves_of_them() -> None:
     def shown(bits: int, place: Affine | Table) -> str:
         buffer = Buffer("h", "h", "sram", (3,), bits, place)
         tracks, memories = (Track("cpu", (Signal("done"),)),), (Memory("sram", 1 << 23),)
-        text = pseudocode(Plan("g", "s", memories, (buffer,), tracks, (), "h"))
+        text = pseudocode(Plan("g", "s", memories, (buffer,), tracks, (), ("h",)))
         return next(line for line in text.splitlines() if line.startswith("h:"))
 
     assert shown(4, Affine(7, (1,))) == "h: 3 x 4 bit in sram at byte 3.5 + 0.5*i"

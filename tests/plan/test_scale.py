@@ -62,7 +62,7 @@ def adding(size: int) -> tuple[Plan, Graph, np.ndarray]:
 def test_in_place_addition_of_a_million_elements_is_one_step() -> None:
     plan, graph, frame = adding(256)
     assert plan.buffer["add2"].map in (plan.buffer["input"].map, plan.buffer["lookup1"].map)
-    equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
+    equal(interpret(plan, graph, frame).output, graph.evaluate(frame[None])[0])
 
 
 def test_what_is_read_after_it_is_overwritten_goes_block_by_block() -> None:
@@ -77,9 +77,9 @@ def test_what_is_read_after_it_is_overwritten_goes_block_by_block() -> None:
     values = frame.copy()  # pixel by pixel, each written before the next is read
     for row in range(6):
         for column in range(6):
-            values[row, column] = graph.outputs(values[None])[0][row, column]
+            values[row, column] = graph.evaluate(values[None])[0][row, column]
     equal(interpret(wrong, graph, frame).output, values)
-    assert not np.array_equal(values, graph.outputs(frame[None])[0])
+    assert not np.array_equal(values, graph.evaluate(frame[None])[0])
 
 
 @pytest.mark.parametrize("weights_in", ["sram", "flash"])

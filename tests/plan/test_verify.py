@@ -36,7 +36,7 @@ def test_fixture_is_accepted_and_bit_exact(name: str, seed: int) -> None:
     assert (report.macs_executed > graph.macs) == bool(report.recomputed) == (name in REPEATING)
     for _ in range(5):
         frame = frame_of(graph, rng)
-        wanted = graph.outputs(frame[None])[0]
+        wanted = graph.evaluate(frame[None])[0]
         for choose in (min, max):
             found = interpret(plan, graph, frame, choose)
             equal(found.output, wanted)
@@ -55,7 +55,7 @@ def test_frames_are_counted_together_and_multiplied_each() -> None:
     assert report.computed == {"y": 6} and not report.recomputed
     assert report.macs_executed == graph.macs
     images = np.random.default_rng(1).integers(0, 256, (2, 4))
-    equal(interpret(plan, graph, images).output, graph.outputs(images))
+    equal(interpret(plan, graph, images).output, graph.evaluate(images))
 
 
 def test_recomputation_is_counted() -> None:
@@ -82,7 +82,7 @@ def test_interpreter_loses_scratch_and_streams_on() -> None:
     plan, graph = herringbone(rng)
     frame = frame_of(graph, rng)
     noisy = step(scratch(2), scratch=("scratch",))(plan)
-    assert not np.array_equal(interpret(noisy, graph, frame).output, graph.outputs(frame[None])[0])
+    assert not np.array_equal(interpret(noisy, graph, frame).output, graph.evaluate(frame[None])[0])
     plan, graph = row_ring(rng)
     frame = frame_of(graph, rng)
     steps = plan.tracks[0].steps

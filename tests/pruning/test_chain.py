@@ -89,7 +89,7 @@ def test_the_network_stays_good_and_every_later_stage_sees_a_smaller_one() -> No
     whole, small = (Int4().graph("net", MODEL, w) for w in (trained(), pruned.weights))
     assert small.macs < 0.7 * whole.macs
     assert small.weight_bytes < 0.8 * whole.weight_bytes
-    found = small.outputs(DATA["test_images"].astype(np.int64)).argmax(1)
+    found = small.evaluate(DATA["test_images"].astype(np.int64)).argmax(1)
     assert (found == DATA["test_labels"]).mean() > 0.8
 
 

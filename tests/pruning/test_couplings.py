@@ -45,7 +45,7 @@ def agrees(graph: FloatGraph, seed: int) -> FloatGraph:
     small = cut(found, kept)
     shape = graph.shapes[graph.input]
     frames = torch.rand(3, *shape, generator=torch.Generator().manual_seed(seed)) * 4 - 2
-    torch.testing.assert_close(small.outputs(frames), masked(found, kept, frames))
+    torch.testing.assert_close(small.evaluate(frames), masked(found, kept, frames))
     gone = {n for n in range(found.units) if not kept[n]}
     for name, units in found.layers.items():
         (node,) = (each for each in small.nodes if each.name == name)

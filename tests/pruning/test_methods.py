@@ -64,7 +64,7 @@ def test_limits_are_kept_by_what_is_stored(name: str, limit: dict[str, int]) -> 
     assert needs in found.steps
     graph = Int8(images=4).from_float(small, DATA)
     assert np.isin(
-        graph.outputs(DATA["test_images"].astype(np.int64) - 128), range(-128, 128)
+        graph.evaluate(DATA["test_images"].astype(np.int64) - 128), range(-128, 128)
     ).all()
     sizes = {row.layer: row.channels_after for row in found.rows}
     assert sizes == {n.name: len(n.weights) for n in small.nodes if isinstance(n, nodes.Weighted)}

@@ -51,17 +51,17 @@ def test_it_begins_as_the_graph_and_goes_back_to_it() -> None:
     found = network()
     for penalties in (None, {3: 0.1}):
         tuned = Tuned(found, IMAGES, penalties).eval()
-        near(tuned(IMAGES), found.graph.outputs(FRAMES))
-        near(tuned.graph().outputs(FRAMES), found.graph.outputs(FRAMES))
+        near(tuned(IMAGES), found.graph.evaluate(FRAMES))
+        near(tuned.graph().evaluate(FRAMES), found.graph.evaluate(FRAMES))
 
 
 def test_what_was_learnt_is_in_the_graph() -> None:
     found = network()
     tuned = trained(Tuned(found, IMAGES, {found.groups[0].units[0]: 1.0}), 8)
     with torch.no_grad():
-        expected, before = tuned(IMAGES), found.graph.outputs(FRAMES)
+        expected, before = tuned(IMAGES), found.graph.evaluate(FRAMES)
         assert cross_entropy(expected, LABELS) < cross_entropy(before, LABELS)
-        near(tuned.graph().outputs(FRAMES), expected)
+        near(tuned.graph().evaluate(FRAMES), expected)
 
 
 def test_gates_are_drawn_to_zero_where_they_are_to_be() -> None:

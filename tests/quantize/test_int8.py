@@ -36,7 +36,7 @@ from tests.tiers import quick
 
 
 def labels(graph: Graph, data: Arrays) -> np.ndarray:
-    return graph.outputs(stored(data["test_images"])).argmax(1)
+    return graph.evaluate(stored(data["test_images"])).argmax(1)
 
 
 @pytest.mark.parametrize("observer", quick(1, ["mse", "minmax", "percentile"]))

@@ -74,7 +74,7 @@ def network(trained: nn.Module) -> FloatGraph:
 
 def accuracy(graph: Graph, data: Arrays) -> float:
     return float(
-        (graph.outputs(stored(data["test_images"])).argmax(1) == data["test_labels"]).mean()
+        (graph.evaluate(stored(data["test_images"])).argmax(1) == data["test_labels"]).mean()
     )
 
 
@@ -108,7 +108,7 @@ def test_the_loss_falls(network: FloatGraph, data: Arrays) -> None:
 def test_equal_seeds_give_equal_networks(network: FloatGraph, data: Arrays) -> None:
     graphs = [Int8Qat(epochs=1, seed=seed).from_float(network, data) for seed in (0, 0, 1)]
     assert graphs[0].hash == graphs[1].hash != graphs[2].hash
-    found = [graph.outputs(stored(data["test_images"])) for graph in graphs[:2]]
+    found = [graph.evaluate(stored(data["test_images"])) for graph in graphs[:2]]
     assert (found[0] == found[1]).all()
     assert graphs[0].hash != Int8().from_float(network, data).hash
     few = Int8Qat(epochs=1, examples=64).from_float(network, data)
@@ -123,7 +123,7 @@ def test_training_sees_what_the_integers_compute(network: FloatGraph, data: Arra
         real = Rounded(graph, affines)(torch.from_numpy(data["test_images"]).float()).numpy()
     affine = affines[graph.output]
     expected = np.rint(real / affine.scale) + affine.zero_point
-    found = Int8().from_float(network, data).outputs(stored(data["test_images"]))
+    found = Int8().from_float(network, data).evaluate(stored(data["test_images"]))
     difference = np.abs(found.reshape(expected.shape) - expected)
     assert difference.max() <= 3 and difference.mean() < 0.3
 
@@ -280,7 +280,7 @@ def test_training_sees_what_the_plan_computes(
         real = simulated(torch.from_numpy(images).float()).numpy()
     affine = affines[float_graph.output]
     difference = np.abs(outputs(plan, graph, images) - real / affine.scale - affine.zero_point)
-    exact = np.abs(graph.outputs(stored(images)) - real / affine.scale - affine.zero_point)
+    exact = np.abs(graph.evaluate(stored(images)) - real / affine.scale - affine.zero_point)
     assert difference.mean() < 0.6 and difference.max() <= 4
     if (bits, channels) == (8, 1):
         assert exact.mean() > 3 * difference.mean()

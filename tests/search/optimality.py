@@ -138,7 +138,7 @@ def arena(profiles: Profiles, overlaps: IntArray, most: int) -> int:
 def view_of(number: int) -> View:
     """Make one of two kinds of networks in turn: many short branches, and blocks of real ones."""
     graph = (test_ordinary.random_graph, graphs.random_graph)[number % 2](number)
-    return View.of(graph.tensors, graph.input, needed(graph), graph.output)
+    return View.of(graph.tensors, graph.inputs, needed(graph), *graph.outputs)
 
 
 def order_of(number: int) -> Gap:

@@ -162,13 +162,13 @@ def block() -> Graph:
 
 
 def view_of(chain: Chain) -> tuple[PixelView, Span]:
-    view = PixelView.of(chain.tensors, "image", chain.operators, "y")
+    view = PixelView.of(chain.tensors, ("image",), chain.operators, "y")
     return view, Span(0, len(chain.operators))
 
 
 def test_an_order_that_no_weave_has() -> None:
     graph = block()
-    view = PixelView.of(graph.tensors, graph.input, graph.operators, graph.output)
+    view = PixelView.of(graph.tensors, graph.inputs, graph.operators, graph.output)
     (found,) = tiny(view, Span(0, 3))
     assert (found.peak, woven(view, Span(0, 3), 1).peak) == (72, 84)
     plan = Herringbone().plan(graph, board(streams=False, sram_bytes=1))

@@ -163,6 +163,6 @@ def test_only_what_has_no_room_is_slower(seed: int, tmp_path: Path) -> None:
         plan = planned(graph, arena)
         verify(roomy(plan), graph)
         assert arena_bytes(plan) <= before
-        equal(twin(tmp_path / f"{arena}", graph, plan)(given), graph.outputs(given))
+        equal(twin(tmp_path / f"{arena}", graph, plan)(given), graph.evaluate(given))
         before = arena_bytes(plan)
     assert len(portable(planned(graph, most - 1))) < len(portable(planned(graph, 1)))

@@ -143,7 +143,7 @@ def test_a_network_swaps_with_the_card_that_qemu_simulates(
     elf = program(tmp_path, "cortex-m7", sources, *more, *flags)
     simulated(elf, "cortex-m7", tmp_path / "card.img")
     found = np.frombuffer((tmp_path / "outputs").read_bytes(), np.int8)
-    equal(found, graph.outputs(given).reshape(-1))
+    equal(found, graph.evaluate(given).reshape(-1))
 
 
 CONTENT = np.random.default_rng(1).bytes(64 * BLOCK)

@@ -118,7 +118,7 @@ class Chain:
 
     def graph(self) -> Graph:
         operators = tuple(self.operators)
-        return Graph("chain", self.tensors, operators, self.constants, self.source, self.last)
+        return Graph("chain", self.tensors, operators, self.constants, (self.source,), (self.last,))
 
     def frame(self) -> IntArray:
         kind = self.tensors[self.source].dtype

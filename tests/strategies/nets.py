@@ -42,7 +42,7 @@ class Net:
     def graph(self, output: str | None = None) -> Graph:
         last = output or self.operators[-1].output
         operators = tuple(self.operators)
-        return Graph("net", self.tensors, operators, self.constants, "input", last)
+        return Graph("net", self.tensors, operators, self.constants, ("input",), (last,))
 
     def frame(self) -> IntArray:
         return self.rng.integers(-128, 128, self.shape)

@@ -28,7 +28,7 @@ def exact(plan: Plan, graph: Graph, seed: int = 1) -> Exact:
     images = frames(graph, plan.frames + 2, seed)[2:]
     found = interpret(plan, graph, images if plan.frames > 1 else images[0])
     given = found.output.reshape(plan.frames, -1)
-    expected = graph.outputs(images).reshape(plan.frames, -1)
+    expected = graph.evaluate(images).reshape(plan.frames, -1)
     equal(given, expected, strategy=plan.strategy, seed=seed)
     return Exact(report, found.high_water_bytes.get("sram", 0))
 
@@ -52,5 +52,5 @@ def as_c(
             native(given), [interpret(roomy(plan), graph, f).output for f in given], **native.about
         )
     else:
-        equal(native(given), graph.outputs(given), **native.about)
+        equal(native(given), graph.evaluate(given), **native.about)
     return native

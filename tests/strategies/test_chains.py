@@ -73,7 +73,7 @@ def test_maximum_pooling_streams() -> None:
     plan = Replace().plan(graph, board())
     exact(plan, graph)
     frame = np.full((4, 6, 2), 255)
-    equal(interpret(plan, graph, frame).output, graph.outputs(frame[None])[0])
+    equal(interpret(plan, graph, frame).output, graph.evaluate(frame[None])[0])
 
 
 def test_image_in_memory_counts() -> None:
@@ -96,10 +96,10 @@ def test_one_piece_is_for_chains(strategy: type[InPlace]) -> None:
 
 def test_what_nothing_needs_is_not_run() -> None:
     graph = Chain((5, 5, 2)).conv("a", 2).conv("b", 2).graph()
-    plan = Herringbone().plan(replace(graph, output="a"), board())
+    plan = Herringbone().plan(replace(graph, outputs=("a",)), board())
     assert plan.output == "a" and orders_of(plan, "b") == []
     with pytest.raises(ThimbleError, match="nothing to compute"):
-        Herringbone().plan(replace(graph, output="image"), board())
+        Herringbone().plan(replace(graph, outputs=("image",)), board())
 
 
 def test_who_goes_by_no_pixels_lies_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 from pipeline import artifacts
 from pipeline.codegen import generate
 from pipeline.codegen.card import sealed
+from pipeline.frames import answers, fed
 from pipeline.frontends.frontend import Frontend
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
@@ -76,11 +77,11 @@ def built_stand_in(folder: Path, hardware: Hardware, *, header: str = "", **part
 
 def simulated(folder: Path, graph: Graph, hardware: Hardware, size: Size, given: IntArray) -> Runs:
     """``given`` (n, *input shape) through the firmware in ``folder``."""
-    kind = str(graph.tensors[graph.input].dtype)
-    images = np.ascontiguousarray(given.astype(kind)).view(np.uint8)
+    images = np.ascontiguousarray(fed(graph, given)).view(np.uint8)
     return qemu.run(folder / "build", vars(size), hardware, images)
 
 
 def outputs(graph: Graph, runs: Runs) -> IntArray:
-    tensor = graph.tensors[graph.output]
-    return runs.outputs.view(str(tensor.dtype)).astype(np.int64).reshape(-1, *tensor.shape)
+    found = answers(graph, runs.outputs).astype(np.int64)
+    one = graph.tensors[graph.outputs[0]].shape if len(graph.outputs) == 1 else (found.shape[-1],)
+    return found.reshape(-1, *one)

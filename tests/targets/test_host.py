@@ -116,7 +116,7 @@ def test_builds_and_answers(tmp_path: Path) -> None:
         frames.view(np.uint8),
     )  # fmt: skip
     assert report["images"] == 7 and "latency_cycles" not in report
-    expected = graph.outputs(frames.astype(np.int64))
+    expected = graph.evaluate(frames.astype(np.int64))
     equal(arrays["host_outputs"], expected)
     equal(arrays["device_outputs"], expected[:7])
 
@@ -148,7 +148,7 @@ def test_a_reply_holds_65535_bytes(tmp_path: Path) -> None:
     builds.build(sources(tmp_path, graph), tmp_path / "build", computer())
     frames = np.random.default_rng(1).integers(-128, 128, (2, 255, 257, 1)).astype(np.int8)
     answers = host.infer(tmp_path / "build" / "host", frames.view(np.uint8))
-    equal(answers, graph.outputs(frames.astype(np.int64)).reshape(2, -1))
+    equal(answers, graph.evaluate(frames.astype(np.int64)).reshape(2, -1))
 
 
 @pytest.mark.parametrize("core", ["avr", "cortex_m", "host"])

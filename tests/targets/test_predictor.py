@@ -43,7 +43,7 @@ def test_any_number_of_images(predictor: Predictor, graph: Graph, count: int) ->
     outputs = predictor.predict(given)
     assert outputs.dtype == np.int8 and outputs.shape == (count, 3)
     if count:
-        equal(outputs, graph.outputs(given.astype(np.int64)))
+        equal(outputs, graph.evaluate(given.astype(np.int64)))
         equal(predictor.predict(given[::-3]), outputs[::-3])  # a view
 
 
@@ -80,7 +80,9 @@ def test_a_runs_folder(tmp_path: Path, graph: Graph, predictor: Predictor) -> No
         (tmp_path / "generated" / name).write_text(content)
     given = images(graph, 50)
     equal(Predictor.of(tmp_path).predict(given), predictor.predict(given))
-    replace(graph, output=graph.operators[0].output, operators=graph.operators[:1]).save(tmp_path)
+    replace(graph, outputs=(graph.operators[0].output,), operators=graph.operators[:1]).save(
+        tmp_path
+    )
     with pytest.raises(ThimbleError, match="the generated C is not of the network small"):
         Predictor.of(tmp_path)
 
@@ -99,7 +101,7 @@ def test_a_boards_nibbles(tmp_path: Path) -> None:
     given = images(chain, 40)
     outputs = predictor.predict(given)
     assert outputs.dtype == np.int16
-    equal(outputs, chain.outputs(given.astype(np.int64)))
+    equal(outputs, chain.evaluate(given.astype(np.int64)))
 
 
 def test_images_become_frames(graph: Graph, predictor: Predictor) -> None:

@@ -57,7 +57,7 @@ def test_outputs_counts_and_memory(on_core) -> None:
     hardware, folder, size = on_core
     given = frames(GRAPH, 30)  # two processes, the second one's shorter
     runs = simulated(folder, GRAPH, hardware, size, given)
-    equal(outputs(GRAPH, runs), GRAPH.outputs(given))
+    equal(outputs(GRAPH, runs), GRAPH.evaluate(given))
     assert runs.instructions.shape == (30,) and runs.instructions.min() > GRAPH.macs
     again = simulated(folder, GRAPH, hardware, size, given)
     equal(again.instructions, runs.instructions)

@@ -79,7 +79,7 @@ def checked(
     graph = network(model)
     given = frames(graph, count)
     expected = reference((MODELS / f"{model}.tflite").read_bytes(), given)
-    equal(graph.outputs(given).reshape(count, -1), expected)
+    equal(graph.evaluate(given).reshape(count, -1), expected)
     return on_board(folder, graph, hardware, plan, given, expected=expected)
 
 

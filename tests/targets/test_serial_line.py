@@ -284,7 +284,7 @@ def test_a_flashed_stm32_behind_the_line(tmp_path: Path, monkeypatch: pytest.Mon
         )
     assert "program {firmware.hex} verify reset exit" in said.read_text()
     found = arrays["device_outputs"].view(str(graph.tensors[graph.output].dtype))
-    np.testing.assert_array_equal(found.astype(np.int64), graph.outputs(given).reshape(6, -1))
+    np.testing.assert_array_equal(found.astype(np.int64), graph.evaluate(given).reshape(6, -1))
     assert report["images"] == 6 and 0 < report["stack_bytes"] <= size.stack_bound_bytes
     assert any(noise.harmed.values())
 

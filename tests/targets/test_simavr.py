@@ -343,7 +343,7 @@ def test_an_image_without_zeros_takes_what_is_announced(weights_in: str, tmp_pat
             runs = simavr.run(tmp_path / "build", sent, hardware, image)
         except ThimbleError as error:
             pytest.skip(str(error))
-        equal(runs.outputs, graph.outputs(image.astype(np.int64)))
+        equal(runs.outputs, graph.evaluate(image.astype(np.int64)))
         taken[name] = int(runs.latency_cycles[0]), runs.unskipped_cycles
     (without, announced), (with_zeros, of_zeros) = taken["full"], taken["empty"]
     assert announced == without

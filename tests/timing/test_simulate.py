@@ -358,4 +358,4 @@ def swapped(graph: Graph, buffers: int) -> Plan:
     )
     memories = (Memory("sram", 1024), Memory("flash", 1024, "rom"), CARD)
     resident = ("image", *op.parameters)
-    return Plan(graph.name, "toy", memories, buffers_, tracks, resident, "result")
+    return Plan(graph.name, "toy", memories, buffers_, tracks, resident, ("result",))

@@ -232,7 +232,7 @@ def check(graph: Graph, folder: Path) -> None:
     image, output = graph.tensors[graph.input], graph.tensors[graph.output]
     frames = stored(np.load(folder / "images.npy"), image)
     found, real = np.load(folder / "integers.npy"), np.load(folder / "real.npy")
-    equal(found, graph.outputs(frames.astype(np.int64)))
+    equal(found, graph.evaluate(frames.astype(np.int64)))
     assert real.dtype == np.float32 and np.allclose(real, output.real(found))
 
 

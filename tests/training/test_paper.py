@@ -46,7 +46,7 @@ def test_it_learns_and_reports_the_integers_accuracy(tmp_path: Path) -> None:
     assert phases == ["float"] * 12 + ["quantized"] * 6 + ["frozen"] * 4
     graph = Int4().graph("net", MODEL, trained.weights)
     right = {
-        part: graph.outputs(DATA[f"{part}_images"].astype(np.int64)).argmax(1)
+        part: graph.evaluate(DATA[f"{part}_images"].astype(np.int64)).argmax(1)
         == DATA[f"{part}_labels"]
         for part in ("validation", "test")
     }

@@ -214,6 +214,6 @@ def test_the_best_score_stays_and_is_the_integers(tmp_path: Path) -> None:
     assert [row.phase for row in trained.rows[len(before.rows) :]] == ["polished"] * 2
     assert float(trained.weights[SCORE]) >= float(before.weights[SCORE])
     graph = Int4().graph("net", MODEL, trained.weights)
-    right = graph.outputs(FEW["validation_images"].astype(np.int64)).argmax(1)
+    right = graph.evaluate(FEW["validation_images"].astype(np.int64)).argmax(1)
     reached = (right == FEW["validation_labels"]).mean()
     assert reached == trained.rows[-1].validation_accuracy

@@ -34,7 +34,7 @@ SHORT = ThreePhases(2, 1, 1, batch=32, shift_pixels=1.0)
 
 def integer_accuracy(weights: Arrays, model: Mnist2kb) -> float:
     graph = Int4().graph("net", model, weights)
-    found = graph.outputs(DATA["test_images"].astype(np.int64)).argmax(1)
+    found = graph.evaluate(DATA["test_images"].astype(np.int64)).argmax(1)
     return float((found == DATA["test_labels"]).mean())
 
 

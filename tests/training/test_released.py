@@ -110,7 +110,7 @@ def test_it_is_the_same_graph_as_before_it_was_packed() -> None:
     assert before.tensors == after.tensors and before.operators == after.operators
     for name, values in before.constants.items():
         equal(values, after.constants[name], name=name)
-    equal(before.outputs(images), after.outputs(images))
+    equal(before.evaluate(images), after.evaluate(images))
     # and what a release stores is what a release of the released stores
     name = "mnist_2kb-mnist"
     again = integers(Mnist2kb(), Released(name).train(Mnist2kb(), {}, Run()).weights)

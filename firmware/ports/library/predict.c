@@ -8,9 +8,11 @@
 
 uint32_t thimble_input_bytes(void) { return NN_INPUT_BYTES; }
 
-uint32_t thimble_output_bytes(void) { return NN_OUTPUT_COUNT * sizeof(nn_output_t); }
+#define ADD_BYTES(values, count) + (count) * sizeof *(values)
 
-/* `count` inputs, one after the other, to as many outputs; how many were computed. */
+uint32_t thimble_output_bytes(void) { return (uint32_t)(0 NN_EACH_OUTPUT(ADD_BYTES)); }
+
+/* `count` frames, each all inputs one after the other, to as many outputs, likewise; how many were computed. */
 int64_t thimble_predict(const uint8_t *inputs, uint8_t *outputs, int64_t count) {
     for (int64_t n = 0; n < count; n++) {
         const uint8_t *frame = inputs + n * (int64_t)NN_INPUT_BYTES;
@@ -26,7 +28,10 @@ int64_t thimble_predict(const uint8_t *inputs, uint8_t *outputs, int64_t count) 
         if (nn_invoke() != NN_OK) {
             return n;
         }
-        memcpy(outputs + n * (int64_t)thimble_output_bytes(), nn_output(), thimble_output_bytes());
+#define COPY(values, count)                               \
+    memcpy(outputs, values, (count) * sizeof *(values)); \
+    outputs += (count) * sizeof *(values);
+        NN_EACH_OUTPUT(COPY)
     }
     return count;
 }

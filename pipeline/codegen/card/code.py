@@ -65,7 +65,7 @@ class Card:
         program.line("nn_card_begin();")
         return Arrival(source, *WHOLE), computing.steps
 
-    def end(self) -> int:
+    def end(self) -> list[int]:
         """The track runs to its end, and the output comes to the arena, if it fits: the byte where
         it is."""
         program = self.program
@@ -76,7 +76,7 @@ class Card:
         program.line("}")
         if self.taken:
             program.line(f"nn_left = {self.output_bytes};")
-        return 0
+        return [0]
 
     @property
     def checked(self) -> bool:

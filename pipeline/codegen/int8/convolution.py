@@ -78,7 +78,7 @@ def of_dense(job: Job) -> Job:
     tensors |= {name: job.tensor(name) for name in op.parameters[1:]}
     constants = {n: found.graph.constants[n].reshape(tensors[n].shape) for n in op.parameters}
     conv = Conv2d(op.name, op.inputs, op.output, op.parameters, clip=op.clip, requant=op.requant)
-    found.graph = Graph(found.graph.name, tensors, (conv,), constants, op.inputs[0], op.output)
+    found.graph = Graph(found.graph.name, tensors, (conv,), constants, op.inputs[:1], (op.output,))
 
     def moved(piece: Slice) -> Slice:
         buffer = plan.buffer[piece.buffer]

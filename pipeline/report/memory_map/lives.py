@@ -63,13 +63,13 @@ class _Walk:
             self.clock.events, self.clock.begin, self.clock.stop, strict=True
         ):
             self.step(event, float(begin), float(stop))
-        self.whole(plan.buffer[plan.output], end, writes=False)
-        if dict(plan.notes).get(KEPT):
-            self.whole(plan.buffer[plan.resident[0]], end, writes=False)
+        kept = plan.inputs if dict(plan.notes).get(KEPT) else ()
+        for name in (*plan.outputs, *kept):
+            self.whole(plan.buffer[name], end, writes=False)
         return {name: memory.pieces(self.buffer_of, end) for name, memory in self.memories.items()}
 
     def whole(self, buffer: Buffer, when: float, writes: bool) -> None:
-        """The input's buffer is there from the first step, the output's to the last."""
+        """Inputs' buffers are there from the first step, outputs' to the last."""
         for copy in range(buffer.copies if self.held(buffer) else 0):
             place = buffer.at(copy)
             memory = self.memories[buffer.memory]

@@ -96,10 +96,11 @@ def why(buffer: Buffer, graph: Graph) -> str:
         return "what a kernel keeps of an output that lies over its input, until that has been read"
     name = buffer.tensor
     readers = [op.name for op in graph.operators if name in (*op.inputs, *op.parameters)]
-    needed = f"needed by {', '.join(readers)}" if readers else "the network's output"
+    ends = ["the network's output"] * (name in graph.outputs or not readers)
+    needed = " and ".join([f"needed by {', '.join(readers)}"] * bool(readers) + ends)
     if name in graph.constants:
         return f"constants, {needed}"
-    if name == graph.input:
+    if name in graph.inputs:
         return f"the network's input, {needed}"
     maker = graph.producer(name).name
     if buffer.role == "accumulator":

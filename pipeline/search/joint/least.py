@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.placement.place import EFFORT
+from pipeline.schedules.arriving import streaming
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Laid, Region, lay, needed, room
 from pipeline.schedules.patches import Run, tensors_apart
@@ -108,9 +109,9 @@ def cuts_of(
     operators = needed(graph)
     alone = [op for op in operators if not rows_able(op, graph, hardware)]
     plain = last.union(*({*op.inputs, op.output} for op in alone))
-    lie = in_blocks(graph, operators, hardware, plain | tensors_apart(runs) | {graph.output})
+    lie = in_blocks(graph, operators, hardware, plain.union(tensors_apart(runs), graph.outputs))
     made = frozenset(op.output for op in alone)
-    streams = hardware.streams_input
+    streams = streaming(graph, hardware)
     units = Units(graph, hardware, operators, streams, lie, runs, alone=made)
     return Cuts(units, effort=effort)
 
@@ -127,23 +128,22 @@ def _placed(order: _Order, available: float) -> Found:
 
 
 def regions(cuts: Cuts, pieces: Sequence[Piece], in_one_piece: bool = True) -> list[Region]:
-    """The input, then the segments.
+    """The inputs, then the segments.
 
     Args:
-        in_one_piece: tensors at which segments meet are; else only the output, and those of
+        in_one_piece: tensors at which segments meet are; else only the outputs, and those of
             operators that one call makes, and the segments are one region.
     """
     graph, pixels = cuts.units.graph, cuts.units.pixels
     at_once = (op for op in cuts.units.operators if op.output in cuts.units.alone)
-    whole = any(graph.input in op.inputs for op in at_once)
-    streamed = cuts.units.streamed
-    begin = InputRows(graph.input, streamed, whole or not streamed)
+    read, streamed = {name for op in at_once for name in op.inputs}, cuts.units.streamed
+    begin = [InputRows(name, streamed, name in read or not streamed) for name in graph.inputs]
     orders = [_steps(cuts, piece) for piece in pieces]
     if not in_one_piece:
         together = tuple(step for order in orders for step in order)
-        return [begin, Rows(together, frozenset([graph.output]), pixels)]
+        return [*begin, Rows(together, frozenset(graph.outputs), pixels)]
     ends = [frozenset(cuts.frontiers[piece.stop]) for piece in pieces]
-    return [begin, *(Rows(order, end, pixels) for order, end in zip(orders, ends, strict=True))]
+    return [*begin, *(Rows(order, end, pixels) for order, end in zip(orders, ends, strict=True))]
 
 
 def _steps(cuts: Cuts, piece: Piece) -> tuple[RowsStep, ...]:
@@ -158,8 +158,9 @@ def at_peak(graph: Graph, hardware: Hardware) -> tuple[int, set[frozenset[str]]]
     cuts = cuts_of(graph, hardware)
     units, (peak, pieces) = cuts.units, cuts.least()
     order = [number for piece in pieces for number in cuts.order(piece)]
-    view, given = units.view(order, [graph.output])
-    state, full, used = view.first, list[int](), {graph.input: [0]}
+    view, given = units.view(order, graph.outputs)
+    state, full = view.first, list[int]()
+    used = {name: [0] for name in graph.inputs}
     for task in range(len(view.tasks)):
         during, state = view.run(state, task)
         full += [task] * (during >= peak)

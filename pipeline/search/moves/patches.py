@@ -17,7 +17,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, Tensors
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
-from pipeline.schedules.arriving import Arriving
+from pipeline.schedules.arriving import Arriving, streaming
 from pipeline.schedules.bounds import reach
 from pipeline.schedules.channels import ChannelByChannel
 from pipeline.schedules.draft import Draft
@@ -56,7 +56,7 @@ def stretches(
 ) -> Iterator[tuple[int, int]]:
     """Yield the numbers of the first and the last operator of each stretch of images through
     windows, of which nothing but the last image is read elsewhere."""
-    read_last = View.of(graph.tensors, graph.input, operators, graph.output).read_last
+    read_last = View.of(graph.tensors, graph.inputs, operators, *graph.outputs).read_last
     for first in range(len(operators)):
         until = first
         for last, op in enumerate(operators[first : first + longest], first):
@@ -89,7 +89,7 @@ def in_patches(graph: Graph, hardware: Hardware, grid: Grid, until: str = "") ->
     Raises:
         ThimbleError: where the image streams in, or nothing can run so.
     """
-    if hardware.streams_input:
+    if streaming(graph, hardware):
         raise ThimbleError(
             f"strategy=patch reads the image again and again; on {hardware.name} it streams "
             "in: try strategy=auto"
@@ -158,7 +158,7 @@ def _whole(stage: Run) -> list[Region]:
     """
     graph = stage.graph
     after = [op for op in needed(graph) if op not in stage.operators]
-    rest = View.of(graph.tensors, stage.op.output, after, graph.output)
+    rest = View.of(graph.tensors, (stage.op.output,), after, *graph.outputs)
     rest, ways = rest.reordered(least_peak(rest).tasks), list[tuple[Whole, int, bool]]()
     for n, op in enumerate(rest.operators):
         dying = rest.dying(Span(n, n + 1))
@@ -225,7 +225,7 @@ class _Search:
 
     def way(self, runs: Sequence[Run], limit: int = NEVER) -> Way:
         """Its peak is ``NEVER`` where it is more than ``limit`` cells."""
-        streamed = self.hardware.streams_input
+        streamed = streaming(self.graph, self.hardware)
         units = Units(
             self.graph, self.hardware, self.operators, streamed, runs=runs, alike=self.draft
         )

@@ -48,15 +48,16 @@ def in_place(
         called: the strategy that the plan names, with its ``notes``.
 
     Raises:
-        ThimbleError: for a layout of chains where there is none, for tensors without pixels, and
-            where nothing can be convolved as it arrives.
+        ThimbleError: for a layout of chains where there is none, for tensors without pixels, for
+            several inputs or outputs, and where nothing can be convolved as it arrives.
     """
+    _ = graph.input, graph.output  # several are refused
     first = Arriving.of(graph, hardware)
     if convolve:
         first = first.convolved(graph, hardware)
     operators, after = _parts(graph, first.operators, form, layout)
     end = operators[-1].output if operators else first.start.name
-    view = PixelView.of(graph.tensors, first.start.name, operators, end)
+    view = PixelView.of(graph.tensors, first.starts, operators, end)
     besides, nibbles = first.beside, sum(first.beside.values())
     if layout == "slots":
         orders = partial(_orders, form)

@@ -73,8 +73,8 @@ def one_by_one(
             "once it is read; set hardware.streams_input=false, or leave preserve_input out"
         )
     operators = [op for op in needed(graph) if op is not arriving.pool]
-    kept = (graph.output, *[arriving.start.name] * keep_input)
-    view = View.of(graph.tensors, arriving.start.name, operators, *kept)
+    kept = (*graph.outputs, *[arriving.start.name] * keep_input)
+    view = View.of(graph.tensors, arriving.starts, operators, *kept)
     aligns = [
         max(2 * hardware.alignment_bytes, graph.tensors[n].dtype.bits // 4) for n in view.names
     ]

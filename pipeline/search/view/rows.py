@@ -58,7 +58,7 @@ class Units:
     """
     Attributes:
         operators: those that are needed, in order.
-        streamed: the input arrives row by row; else all of it is there from the start.
+        streamed: the input arrives row by row; else all inputs are there from the start.
         pixels: of a block, by the tensors whose rows lie in blocks.
         runs: that are made patch by patch.
         alone: what no kernel makes row by row; one call makes all of it.
@@ -66,7 +66,7 @@ class Units:
         blocks: of each tensor its rows' blocks, in order, rows that are made together one; none of
             tensors within a run. ``sizes``: cells (nibbles) of each.
         makers: of each block the unit that completes it; -1 for the input that is there.
-        needed: whether the output depends on each block.
+        needed: whether an output depends on each block.
         readers: of each block the numbers of the operators that need it, one for each unit that
             reads it, in order.
     """
@@ -91,7 +91,8 @@ class Units:
         self.draft = draft = self.alike or drafted(
             self.graph, self.hardware, self.operators, self.pixels
         )
-        self._add_blocks(self.graph.input)
+        for name in self.graph.inputs:
+            self._add_blocks(name)
         if self.streamed:
             for row, block in enumerate(self.blocks[self.graph.input]):
                 self._add(Arrive(row), block, after=(row - 1,) * bool(row))
@@ -117,7 +118,8 @@ class Units:
     def view(self, order: Sequence[int], target: Iterable[str]) -> tuple[View, int]:
         """The units of ``order``, which begins with nothing or with the input, as tasks, after as
         many that give what is there: sums are a tensor anew with each row that is added."""
-        image = [] if self.streamed else self.blocks[self.graph.input]
+        inputs = () if self.streamed else self.graph.inputs
+        image = [block for name in inputs for block in self.blocks[name]]
         given = [block for block in image if self.needed[block]]
         unread = sum(self.sizes[block] for block in image if not self.needed[block])
         tensor, tasks, sizes = dict[int, int](), list[Task](), [0]
@@ -200,8 +202,8 @@ class Units:
         return [self.makers[block] for block in blocks if self.makers[block] >= 0]
 
     def _trace(self) -> None:
-        """Trace what the output needs, and who reads it: what nobody needs is not made."""
-        pending = [self.makers[block] for block in self.blocks[self.graph.output]]
+        """Trace what the outputs need, and who reads it: what nobody needs is not made."""
+        pending = [self.makers[block] for name in self.graph.outputs for block in self.blocks[name]]
         seen, self.needed = set(pending), bytearray(len(self.sizes))
         while pending:
             unit = self.units[pending.pop()]
@@ -229,7 +231,7 @@ def drafted(
 ) -> Draft:
     """A draft that holds all rows."""
     draft = Draft(graph, hardware)
-    for name in (graph.input, *(op.output for op in operators)):
+    for name in (*graph.inputs, *(op.output for op in operators)):
         if rows_of(graph, name) > 1:
             draft.hold_rows(name, pixels=pixels.get(name, 0))
         else:

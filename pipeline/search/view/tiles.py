@@ -120,8 +120,10 @@ def layers(graph: Graph) -> tuple[TiledLayer, ...]:
     """The layers of ``graph``, each after those that it reads.
 
     Raises:
-        ThimbleError: for tensors that are no bytes, or neither images nor vectors.
+        ThimbleError: for tensors that are no bytes, or neither images nor vectors, and for several
+            inputs or outputs.
     """
+    _ = graph.input, graph.output
     return tuple(_layer(op, graph) for op in needed(graph))
 
 

@@ -51,10 +51,11 @@ class State(NamedTuple):
 class View:
     """
     Attributes:
-        sizes: nibbles of every tensor; the first is there before all tasks.
+        sizes: nibbles of every tensor; the first, or all that is given, is there before all tasks.
         tasks: in an order in which they can run; all are needed.
         kept: tensors that are live after the last task.
         operators: what the tasks are; ``names`` of the tensors; ``tensors``: all by name.
+        given: names of what is there before all tasks, which is one tensor where tasks are counted.
     """
 
     sizes: tuple[int, ...]
@@ -63,37 +64,44 @@ class View:
     operators: tuple[Operator, ...] = ()
     names: tuple[str, ...] = ()
     tensors: Tensors = field(default_factory=dict, repr=False)
+    given: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, tensors: Tensors, start: str, operators: Sequence[Operator], *kept: str) -> Self:
-        """``operators`` in their order after ``start`` has been given, with the tensors ``kept``
-        live at the end."""
-        names = (start, *(op.output for op in operators))
-        number = {name: n for n, name in enumerate(names)}
+    def of(
+        cls, tensors: Tensors, given: Sequence[str], operators: Sequence[Operator], *kept: str
+    ) -> Self:
+        """``operators`` in their order after all that is ``given``, with the tensors ``kept`` live
+        at the end."""
+        names = (given[0], *(op.output for op in operators))
+        number = dict.fromkeys(given, 0) | {name: n for n, name in enumerate(names)}
 
         def numbers(each: Sequence[str]) -> tuple[int, ...]:
-            return tuple(number[name] for name in dict.fromkeys(each))
+            return tuple(dict.fromkeys(number[name] for name in each))
 
         return cls(
-            tuple(tensors[name].nibbles for name in names),
+            (
+                sum(tensors[name].nibbles for name in given),
+                *(tensors[n].nibbles for n in names[1:]),
+            ),
             tuple(Task(numbers(op.inputs), numbers(op.overwritable(tensors))) for op in operators),
             numbers(kept),
             tuple(operators),
             names,
             tensors,
+            tuple(given),
         )
 
     def reordered(self, order: Sequence[int]) -> "View":
         """The same where the tasks are given in ``order``."""
         operators = [self.operators[number] for number in order]
-        return View.of(self.tensors, self.names[0], operators, *(self.names[n] for n in self.kept))
+        return View.of(self.tensors, self.given, operators, *(self.names[n] for n in self.kept))
 
     # --- in the order given: live intervals, by name
 
     @cached_property
     def made(self) -> dict[str, int]:
-        """The task that makes each tensor; -1 of the first."""
-        return {name: n - 1 for n, name in enumerate(self.names)}
+        """The task that makes each tensor; -1 of what is given."""
+        return dict.fromkeys(self.given, -1) | {name: n - 1 for n, name in enumerate(self.names)}
 
     @cached_property
     def read_last(self) -> dict[str, int]:

@@ -138,7 +138,7 @@ class Program:
     def right(self, reply: Reply, given: IntArray) -> bool:
         """Check whether a reply that says it is right is; ``given``: one frame."""
         assert reply.status == Status.OK
-        expected = self.graph.outputs(given[None]).astype(np.int8).tobytes()
+        expected = self.graph.evaluate(given[None]).astype(np.int8).tobytes()
         return reply.payload == expected
 
 

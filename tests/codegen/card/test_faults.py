@@ -265,7 +265,7 @@ def test_frames_with_a_hole_and_used_up_numbers_are_refused(
     names = statuses((sources / "model.h").read_text())
     expected = [*HOLE, *(USED_UP if hardware.card.keyed else ()), "NN_OK"]
     assert [names[n] for n in found[: len(expected)]] == expected
-    assert found[len(expected) :] == graph.outputs(frame).reshape(-1).tolist()
+    assert found[len(expected) :] == graph.evaluate(frame).reshape(-1).tolist()
 
 
 def statuses(header: str) -> list[str]:

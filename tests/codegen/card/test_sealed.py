@@ -346,7 +346,7 @@ def right(folder: Path, graph: Graph, plan: Plan, old: str = "", new: str = "") 
         folder, graph, plan, files=files, device=DEVICE, options=options, sanitize=not old
     )
     status, found = program.run(frames(graph, 3))
-    return status == 0 and np.array_equal(found, graph.outputs(frames(graph, 3)))
+    return status == 0 and np.array_equal(found, graph.evaluate(frames(graph, 3)))
 
 
 def planned_for_lines(graph: Graph, **keys: object) -> Plan:

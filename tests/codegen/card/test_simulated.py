@@ -113,7 +113,7 @@ def test_products_in_assembly(tmp_path: Path) -> None:
     report, arrays = device.measure(
         target, tmp_path / "build", vars(size), uno(), given.view(np.uint8), names
     )
-    expected = graph.outputs(given.astype(np.int64)).reshape(4, -1)
+    expected = graph.evaluate(given.astype(np.int64)).reshape(4, -1)
     for where in ("device", "host"):
         equal(arrays[f"{where}_outputs"].view(np.int8), expected)
     layers, whole = dict(report["layer_cycles"]), report["compute_cycles"]["median"]
@@ -216,7 +216,7 @@ def test_says_what_is_wrong_with_a_card(tmp_path: Path, hardware: Hardware) -> N
     (build / NAME).write_bytes(whole)
     for target in ("host", "device"):
         equal(
-            outputs(target).view(np.int8).reshape(-1), graph.outputs(frames(graph, 2)).reshape(-1)
+            outputs(target).view(np.int8).reshape(-1), graph.evaluate(frames(graph, 2)).reshape(-1)
         )
 
 

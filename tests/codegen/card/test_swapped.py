@@ -35,7 +35,7 @@ def same(program: Native, count: int = 3) -> bool:
     given = frames(program.graph, count)
     status, found = program.run(given)
     assert status == 0, status
-    equal(found, program.graph.outputs(given), **program.about)
+    equal(found, program.graph.evaluate(given), **program.about)
     return True
 
 
@@ -141,7 +141,7 @@ def test_without_waiting_there_is_another_answer(tmp_path: Path, track: int) -> 
     plan = row_by_row(graph)
     assert same(swapped(tmp_path / "whole", graph, plan))
     given = frames(graph, 4)
-    expected = graph.outputs(given)
+    expected = graph.evaluate(given)
     kept = plan.tracks[track]
     waits = sum(isinstance(step, Wait) for step in inside(kept.steps))
     wrong = list[bool]()

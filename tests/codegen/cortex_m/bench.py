@@ -83,7 +83,7 @@ def run(
     size = built(folder, graph, hardware, plan)
     given = frames(graph, count)
     found = simulated(folder, graph, hardware, size, given)
-    if not np.array_equal(outputs(graph, found), graph.outputs(given)):
+    if not np.array_equal(outputs(graph, found), graph.evaluate(given)):
         sys.exit(f"{graph.name} on {hardware.title}: outputs differ from the graph's")
     assert found.instructions is not None
     modelled = found.modelled_cycles or {"median": 0}

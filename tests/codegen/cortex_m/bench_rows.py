@@ -79,7 +79,7 @@ def network(name: str) -> Graph:
     graph = MADE[name]()
     *operators, last = graph.operators
     if isinstance(last, Softmax):  # of a tensor without a scale, which C takes for TFLite's
-        graph = replace(graph, operators=tuple(operators), output=last.inputs[0])
+        graph = replace(graph, operators=tuple(operators), outputs=last.inputs[:1])
     weights = {op.parameters[0] for op in graph.operators if op.weighted}
     constants = {n: np.maximum(v, -127) if n in weights else v for n, v in graph.constants.items()}
     return replace(graph, constants=constants)

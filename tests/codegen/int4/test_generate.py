@@ -224,7 +224,7 @@ def moved(plan: Plan) -> Plan:
 
     buffers = (*(above(b) if b.role == "constant" else b for b in plan.buffers), copy)
     steps = (*plan.tracks[0].steps, Move(whole(out), whole(copy)))
-    return replace(plan, buffers=buffers, tracks=(Track("cpu", steps),), output="copy")
+    return replace(plan, buffers=buffers, tracks=(Track("cpu", steps),), outputs=("copy",))
 
 
 def shuffled(plan: Plan) -> Plan:

@@ -53,7 +53,7 @@ class Firmware:
         return protocol.encode(Command.INFER, frame.astype(np.uint8).tobytes())
 
     def answer(self, frame: np.ndarray) -> bytes:
-        return self.graph.outputs(frame[None]).astype("<i2").tobytes()
+        return self.graph.evaluate(frame[None]).astype("<i2").tobytes()
 
     def chip(self, shim: Path, **options: object) -> Chip:
         elf = self.folder / "firmware.elf"

@@ -52,7 +52,7 @@ def apart(graph: Graph, sram_bytes: int = 1 << 24) -> Plan:
     resident = (graph.input, *(buffer.name for buffer in fixed))
     return Plan(
         graph.name, "apart", memories, (*buffers, *fixed), (Track("cpu", steps),), resident,
-        graph.output,
+        (graph.output,),
     )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ class Hand:
         memories = (Memory("sram", ARENA), Memory("flash", 1 << 22, "rom"))
         return Plan(
             self.graph.name, "by hand", memories, tuple(self.buffers.values()),
-            (Track("cpu", steps),), (self.graph.input, *self.fixed), self.graph.output,
+            (Track("cpu", steps),), (self.graph.input, *self.fixed), self.graph.outputs,
         )  # fmt: skip
 
 

@@ -143,7 +143,7 @@ def loaded(graph: Graph) -> Predictor:
 def test_mlperf_tiny(name: str) -> None:
     _, graph = mlperf_tiny(name)
     given = frames(graph, 6)
-    equal(loaded(graph).predict(given.astype(np.int8)), graph.outputs(given))
+    equal(loaded(graph).predict(given.astype(np.int8)), graph.evaluate(given))
 
 
 @pytest.mark.slow

@@ -147,7 +147,7 @@ def test_networks_are_of_every_kind_and_values_neither_vanish_nor_saturate() -> 
         graph = random_graph(seed)
         for op in graph.operators:
             kinds[type(op).__name__] = kinds.get(type(op).__name__, 0) + 1
-        outputs = graph.outputs(frames(graph, 8, seed)[2:])
+        outputs = graph.evaluate(frames(graph, 8, seed)[2:])
         spread.append(outputs.reshape(len(outputs), -1).std(axis=0).mean())
     assert min(kinds.values()) >= 5 and len(kinds) == 11, kinds
     assert np.mean(np.array(spread) > 2) > 0.7, sorted(spread)
@@ -159,7 +159,7 @@ def test_rounded_sums_do_round() -> None:
         graph, plan = random_graph(seed), rounded(seed)
         (frame,) = frames(graph, 3, seed)[2:]
         found = interpret(plan, graph, frame).output
-        different += not np.array_equal(found, graph.outputs(frame[None])[0])
+        different += not np.array_equal(found, graph.evaluate(frame[None])[0])
     assert different > 6
 
 

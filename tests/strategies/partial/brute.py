@@ -103,7 +103,7 @@ class Brute:
     def __post_init__(self) -> None:
         self.operators = needed(self.graph)
         tensors, output = self.graph.tensors, self.graph.output
-        self.view = View.of(tensors, self.graph.input, self.operators, output)
+        self.view = View.of(tensors, self.graph.inputs, self.operators, output)
         self.makers = {op.output: op for op in self.operators}
         for op in self.operators:
             before = (self.seen.get(name, set()) | {name} for name in op.inputs)

@@ -46,7 +46,7 @@ def proved(graph: Graph, strategy: Partial) -> tuple[float, int]:
 
 
 def view_of(graph: Graph) -> View:
-    return View.of(graph.tensors, graph.input, needed(graph), graph.output)
+    return View.of(graph.tensors, graph.inputs, needed(graph), *graph.outputs)
 
 
 @pytest.mark.parametrize("seed", quick(9, range(120), ci=21))
@@ -116,7 +116,7 @@ def test_narrow_accumulators_round(bits: int) -> None:
         verify(before, graph)
     assert not verify(after, graph).recomputed
     frame = np.random.default_rng(9).integers(-128, 128, (13, 13, 24))
-    difference = interpret(after, graph, frame).output - graph.outputs(frame[None])[0]
+    difference = interpret(after, graph, frame).output - graph.evaluate(frame[None])[0]
     assert np.abs(difference).max() <= 10
     assert cost(after, graph, BOARD).pmu_bytes == 13 * 13 * (24 + 24 * bits // 8 + 2)
     (loop,) = (step for step in before.tracks[0].steps if isinstance(step, Loop))
