@@ -25,8 +25,10 @@ FEWEST_VALUES = 32
 def check(graph: Graph, data: Arrays) -> None:
     """Raises ThimbleError when the test images or labels of ``data`` are not for ``graph``."""
     images, labels = data["test_images"], data["test_labels"]
-    takes = graph.tensors[graph.inputs[0]]
-    gives = graph.tensors[graph.outputs[0]].size if len(graph.outputs) == 1 else 0
+    if len(graph.inputs) > 1:
+        _check_several(graph, data)
+        return
+    takes = graph.tensors[graph.input]
     if len(images) and not fits(images.shape[1:], takes.shape):
         raise other_images(images, takes)
     if len(images) and takes.raw and (values := len(set(integers(takes)))) < FEWEST_VALUES:
@@ -36,11 +38,26 @@ def check(graph: Graph, data: Arrays) -> None:
             f"input's scale and zero point mean {low:.3g}…{high:.3g}; set model.input_range to "
             "what the network takes for 0 and 255 of the data"
         )
+    if len(graph.outputs) > 1:
+        return
+    gives = graph.tensors[graph.output].size
     if len(labels) and (highest := int(labels.max())) >= gives:
         raise ThimbleError(
             f"the data set has label {highest}, {graph.name} gives {gives} "
             f"output{'s' * (gives > 1)}, for labels below {gives}: choose data with such labels, "
             "or a network with more outputs"
+        )
+
+
+def _check_several(graph: Graph, data: Arrays) -> None:
+    named, images = tuple(map(str, data.get("inputs", ()))), data["test_images"]
+    elements = sum(graph.tensors[name].size for name in graph.inputs)
+    if len(images) and (named, images[0].size) != (graph.inputs, elements):
+        shapes = (f"{name} {times(graph.tensors[name].shape)}" for name in graph.inputs)
+        raise ThimbleError(
+            f"{graph.name} takes {', '.join(shapes)}, the data is of {', '.join(named) or 'images'}"
+            f" with {images[0].size} values a frame: set data=npz data.inputs="
+            f"[{','.join(graph.inputs)}], or data=none"
         )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import artifacts, board, config
+from pipeline.frames import fed
 from pipeline.graph.graph import Graph
 from pipeline.quantize.samples import test_frames
 from pipeline.sliding import Windows
@@ -20,7 +21,7 @@ def main(cfg: Config) -> None:
     if "test_sounds" in data:  # the device has the front end
         frames = data["test_sounds"].astype("<i2")
     else:
-        frames = test_frames(graph, data, cfg["target"])
+        frames = fed(graph, test_frames(graph, data, cfg["target"]))
     images = np.ascontiguousarray(frames).view(np.uint8)
     hardware, layers = board.hardware(cfg["hardware"]), [op.name for op in graph.operators]
     first = windows.first_bytes(data, frontend)

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from pipeline import axes, given
+from pipeline.artifacts import Arrays
 from pipeline.datasets.dataset import U8, Dataset, Split
 from pipeline.datasets.raw import raw
 from pipeline.errors import ThimbleError
 from pipeline.given import Header
 
-PARTS = ("train_images", "train_labels", "test_images", "test_labels")
 KEY = "data.path"
 
 
@@ -24,14 +24,21 @@ class Npz(Dataset):
     Images are (n, h, w, c), (n, h, w) or, signals, (n, length); of uint8, or what ``raw`` takes for
     it. Labels are integers of 0…255, (n,) or (n, 1).
 
+    For a network of several inputs: train_NAME and test_NAME of each instead of the images, (n, …).
+
     Attributes:
         path: the file.
         shape: height, width, channels that the network takes; empty: images stay as they are, and
             a signal becomes (1, length, 1).
+        inputs: the names of the network's inputs, in its order, where there are several.
     """
 
     path: str = ""
     shape: tuple[int, ...] = ()
+    inputs: tuple[str, ...] = ()
+
+    def arrays(self) -> Arrays:
+        return super().arrays() | ({"inputs": np.array(self.inputs)} if self.inputs else {})
 
     def read(self) -> tuple[Split, Split]:
         found = self._headers()
@@ -39,17 +46,20 @@ class Npz(Dataset):
         return train, test
 
     def _headers(self) -> dict[str, Header]:
-        """Return the headers of the four arrays, after checking their sizes and shapes."""
+        """Return the headers of the arrays, after checking their sizes and shapes."""
         if not self.path:
             raise ThimbleError("data=npz needs data.path=FILE.npz")
-        found = given.headers(Path(self.path).expanduser(), KEY, PARTS)
-        if lacking := [part for part in PARTS if part not in found]:
+        kinds = (*(self.inputs or ("images",)), "labels")
+        parts = [f"{part}_{kind}" for part in ("train", "test") for kind in kinds]
+        found = given.headers(Path(self.path).expanduser(), KEY, parts)
+        if lacking := [part for part in parts if part not in found]:
             raise ThimbleError(
                 f"{KEY}={self.path} lacks {', '.join(lacking)}; it has "
-                f"{', '.join(found) or 'none of the four'}"
+                f"{', '.join(found) or 'none of them'}"
             )
         for part in ("train", "test"):
-            self._image(f"{part}_images", found[f"{part}_images"].shape)
+            if not self.inputs:
+                self._image(f"{part}_images", found[f"{part}_images"].shape)
             self._check_labels(part, found)
         return found
 
@@ -88,18 +98,21 @@ class Npz(Dataset):
                 f"{name} in {self.path} must be integers of shape (n,), it is {labels.dtype} of "
                 f"{axes.times(labels.shape) or 'no axes'}"
             )
-        if labels.shape[0] != found[f"{part}_images"].shape[0]:
-            raise ThimbleError(
-                f"{self.path}: {labels.shape[0]} labels do not go with "
-                f"{found[f'{part}_images'].shape[0]} images ({part}_labels, {part}_images)"
-            )
+        for images in (f"{part}_{kind}" for kind in self.inputs or ("images",)):
+            if labels.shape[0] != (count := (found[images].shape or (0,))[0]):
+                raise ThimbleError(
+                    f"{self.path}: {labels.shape[0]} labels do not go with "
+                    f"{count} images ({part}_labels, {images})"
+                )
 
     def _split(self, part: str, found: dict[str, Header]) -> Split:
         path = Path(self.path).expanduser()
-        images, labels = f"{part}_images", f"{part}_labels"
-        shape = self._image(images, found[images].shape)
-        pixels: U8 = raw(given.array(path, KEY, images), f"{images} in {self.path}")
+        labels, every = f"{part}_labels", list[U8]()
+        for images in (f"{part}_{kind}" for kind in self.inputs or ("images",)):
+            pixels = raw(given.array(path, KEY, images), f"{images} in {self.path}")
+            whole = (1, 1, pixels[0].size) if self.inputs and len(pixels) else ()
+            every.append(pixels.reshape(-1, *(whole or self._image(images, found[images].shape))))
         classes = given.array(path, KEY, labels).reshape(-1)
         if classes.size and not (classes.min() >= 0 and classes.max() <= 255):
             raise ThimbleError(f"{labels} in {self.path} must lie in 0…255")
-        return Split(pixels.reshape(-1, *shape), classes.astype(np.uint8))
+        return Split(np.concatenate(every, axis=3), classes.astype(np.uint8))
