@@ -27,7 +27,7 @@ def check(plan: Plan, graph: Graph) -> None:
         tensor = plan.buffer[name].tensor
         memory = plan.memory[plan.buffer[name].memory]
         if memory.kind == "stream" and (tensor,) != graph.inputs:
-            raise PlanError(f"{name} is in {memory.name}, which brings the only input alone")
+            raise PlanError(f"{name} is in {memory.name}, which brings the input alone")
         if memory.kind == "rom" and tensor in graph.inputs:
             raise PlanError(f"the input is in {memory.name}, where nothing can be written")
         if tensor not in graph.inputs and tensor not in graph.constants:
@@ -37,12 +37,11 @@ def check(plan: Plan, graph: Graph) -> None:
     if twice := [name for name in graph.inputs if resident.count(name) > 1]:
         raise PlanError(f"the input {twice[0]} arrives in two buffers")
     outputs = [plan.buffer[name] for name in plan.outputs]
-    if tuple(each.tensor for each in outputs) != graph.outputs:
+    roles = {each.role for each in outputs}
+    if tuple(each.tensor for each in outputs) != graph.outputs or roles != {"activation"}:
         made = ", ".join(each.tensor for each in outputs)
         raise PlanError(f"the plan's output is {made}, not {', '.join(graph.outputs)}")
     for output in outputs:
-        if output.role != "activation":
-            raise PlanError(f"the plan's output {output.name} is no activation")
         if plan.memory[output.memory].kind not in ("ram", "block"):
             raise PlanError(f"the output is in {output.memory}, where nothing can be written")
         _whole(plan, output, graph)

@@ -63,7 +63,7 @@ def check_outputs(graph: FloatGraph, x: torch.Tensor, expected: torch.Tensor) ->
     """``graph`` gives for ``x`` what is ``expected``, before and after the passes."""
     small = simplified(graph)
     for each in (graph, small):
-        found = each.outputs(ours(x, graph).double())
+        found = each.evaluate(ours(x, graph).double())
         wanted = ours(expected, graph if x.ndim == 3 else None).reshape(found.shape).double()
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
     if x.ndim == 3:

@@ -167,5 +167,5 @@ def test_both_files_give_one_integer_graph(name: str, tmp_path: Path) -> None:
             unit = max(1, 1e-4 * abs(first.constants[one]).max() if sums else 1)
             assert apart.max() <= unit, one
     integers = np.random.default_rng(2).integers(-128, 128, (4, *shape))
-    ours, theirs = first.outputs(integers), second.outputs(integers)
+    ours, theirs = first.evaluate(integers), second.evaluate(integers)
     assert abs(ours - theirs).max() <= 2

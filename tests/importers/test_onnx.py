@@ -73,7 +73,7 @@ def test_attributes_of_old_opsets(old: str, new: str) -> None:
     x = torch.randn(3, *IMAGE[1:], generator=torch.Generator().manual_seed(0))
     padded = torch.nn.functional.pad(x, (0, 2, 1, 0, 0, 1))
     expected = x.clamp(0, 6) if new == "ReLU6" else padded
-    assert torch.equal(network.outputs(ours(x)), ours(expected))
+    assert torch.equal(network.evaluate(ours(x)), ours(expected))
 
 
 def test_every_operator_is_tried() -> None:
@@ -92,7 +92,7 @@ def test_a_dynamically_quantized_file_keeps_its_weights_integers(tmp_path: Path)
     assert len(weighted) == 5 and all(node.steps is not None for node in weighted)
     pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 8, 3))
     expected = answers(tmp_path / "net.onnx", first((pixels / 127.5 - 1).astype(np.float32)))
-    found = network.outputs(torch.tensor(pixels, dtype=torch.float64)).numpy()
+    found = network.evaluate(torch.tensor(pixels, dtype=torch.float64)).numpy()
     assert np.abs(found - expected).max() < 0.02 * np.ptp(expected)  # its activations are 8 bits
 
 
@@ -186,7 +186,7 @@ def outputs(path: Path) -> torch.Tensor:
     network = Onnx(str(path)).float_graph()
     assert network is not None
     frames = torch.rand(4, 8, 8, 3, generator=torch.Generator().manual_seed(0)).double()
-    return network.outputs(255 * frames)
+    return network.evaluate(255 * frames)
 
 
 @pytest.mark.parametrize("one", [True, False], ids=["one file", "a file for each"])
@@ -218,7 +218,7 @@ def test_in_a_folder_below_and_in_the_attribute_of_a_node(tmp_path: Path) -> Non
     assert network is not None
     x = np.random.default_rng(0).random((3, 12))
     expected = x @ numpy_helper.to_array(held).T
-    assert np.allclose(network.outputs(torch.from_numpy(255 * x)).numpy(), expected, atol=1e-5)
+    assert np.allclose(network.evaluate(torch.from_numpy(255 * x)).numpy(), expected, atol=1e-5)
     assert list(files(tmp_path / "net.onnx")) == ["parts/c.bin"]
 
 

@@ -142,5 +142,5 @@ def test_a_float_network_scales_its_channels_once(tmp_path: Path) -> None:
     assert network is not None
     assert [type(node) for node in network.nodes] == [Convolution, Convolution]
     expected = answers(tmp_path / "net.onnx", fed((0.0, 1.0), TensorProto.FLOAT, PLANES))
-    found = network.outputs(torch.from_numpy(RAW).double()).numpy()
+    found = network.evaluate(torch.from_numpy(RAW).double()).numpy()
     assert np.allclose(found, expected, atol=1e-4)

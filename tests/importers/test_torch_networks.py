@@ -142,7 +142,7 @@ def test_a_slice_of_a_slice_is_one_operator() -> None:
     network = simplified(exported("net", Of(forward), IMAGE))
     assert [type(node).__name__ for node in network.nodes] == ["Rearranged", "Function"]
     expected = forward(nn.Identity(), x).permute(0, 2, 3, 1)
-    assert torch.equal(network.outputs(x.permute(0, 2, 3, 1)), expected)
+    assert torch.equal(network.evaluate(x.permute(0, 2, 3, 1)), expected)
 
 
 NETWORK = """
@@ -351,7 +351,7 @@ def test_import_is_exact_and_int8_within_one_unit(name: str, counted: None) -> N
     network = check_float(shaken(module), x)
     graph, integers = check_integers(network, x)
     if name not in DISCONTINUOUS:
-        real = network.outputs(ours(x, network).double()).numpy()
+        real = network.evaluate(ours(x, network).double()).numpy()
         expected = stored(graph, graph.output, real)
         assert np.abs(graph.evaluate(integers) - expected).mean() <= 1.5
 

@@ -103,7 +103,7 @@ ON_LAYER: tuple[tuple[str, Change], ...] = (
         then(step(COPY), plan_with(resident=lambda names: (*names, "copy"))),
     ),
     ("the plan's output is", buffer("y", role="constant")),
-    ("the plan's output is", plan_with(output="x")),
+    ("the plan's output is", plan_with(outputs=("x",))),
     ("the output is in flash, where nothing", moved("y", 32, memory="flash")),
     ("the output is in stream, where nothing", moved("y", 0, memory="stream")),
     ("copies for 1 frames", buffer("y", copies=2, copy_stride=32)),

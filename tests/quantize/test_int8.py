@@ -75,11 +75,11 @@ def test_normalization_is_no_operator() -> None:
     x, conv = torch.zeros(1, 1, 4, 4), nn.Conv2d(1, 2, 3, padding=1)
     shifted = Of(lambda m, x: m.conv((x - 128) / 64), conv=conv)
     graph = simplified(exported("net", shifted, x))
-    smaller, affine = absorbed(graph)
+    smaller, affines = absorbed(graph)
     assert len(graph.nodes) == 2 and len(smaller.nodes) == 1
-    assert affine == Affine(1.0, 0)  # the factor went on into the weights
+    assert affines == {graph.input: Affine(1.0, 0)}  # the factor went on into the weights
     scaled = simplified(exported("net", Ranged(nn.Conv2d(1, 2, 3, padding=1), 0, 1), x))
-    assert len(scaled.nodes) == 1 and absorbed(scaled)[1] == PIXEL
+    assert len(scaled.nodes) == 1 and absorbed(scaled)[1] == {scaled.input: PIXEL}
 
 
 def histogram(values: torch.Tensor) -> Histogram:
