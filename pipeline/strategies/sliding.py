@@ -27,9 +27,10 @@ class Sliding(Strategy):
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
         """
         Raises:
-            ThimbleError: for a graph without operators, and where the image is summed up as it
-                streams in.
+            ThimbleError: for a graph without operators, or with several inputs or outputs, and
+                where the image is summed up as it streams in.
         """
+        _ = graph.input, graph.output
         arriving = Arriving.of(graph, hardware)
         if arriving.sums:
             raise ThimbleError(

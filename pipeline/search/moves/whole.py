@@ -87,7 +87,9 @@ def one_by_one(
         found = ordered(view, aligns, sums)
     regions: list[Region] = [arriving]
     for number, over in zip(found.order.tasks, found.over, strict=True):
-        regions.append(Whole(operators[number], "" if over is None else view.names[over]))
+        op, under = operators[number], view.given if over == 0 else view.names[over or 0 :][:1]
+        taken = (name for name in op.overwritable(graph.tensors) if name in under)
+        regions.append(Whole(op, "" if over is None else next(taken)))
 
     laid = partial(lay, regions, graph, hardware, keep_input=keep_input, effort=EFFORT)
     best = laid()
