@@ -83,7 +83,8 @@ def errors(floats: FloatGraph, graph: Graph, frames: Iterable[IntArray]) -> list
             name: torch.from_numpy(known[name].scale[0] * (q - known[name].zero_point)).float()
             for name, q in stored.items()
         }
-        exact = dict(floats.walk(real[graph.input]))
+        given = torch.cat([real[name].flatten(1) for name in graph.inputs], 1)
+        exact = dict(floats.walk(given))
         for node, sums in found.items():
             with torch.no_grad():
                 own = node.evaluate([real[name] for name in node.inputs])

@@ -37,16 +37,18 @@
 extern "C" {
 #endif
 
+#define NN_INPUT_BYTES 192
+#define NN_INPUT_FILLABLE 1 /* nn_input() is where it goes, or feed it */
+#define NN_INPUT_KEPT 0
+#define NN_INPUTS 1
+
 /* Input: image, int8, row-major, one byte an element. Real value = NN_INPUT_SCALE * (value - NN_INPUT_ZERO). */
 #define NN_INPUT_SHAPE 8, 8, 3
 #define NN_INPUT_COUNT 192
-#define NN_INPUT_BYTES 192
 #define NN_INPUT_SCALE 0.09554173266933418
 #define NN_INPUT_ZERO (-2)
 #define NN_INPUT_MIN (-128)
 #define NN_INPUT_MAX 127
-#define NN_INPUT_FILLABLE 1 /* nn_input() is where it goes, or feed it */
-#define NN_INPUT_KEPT 0
 typedef int8_t nn_input_t;
 
 /* Output: softmax7, int8. Real value = NN_OUTPUT_SCALE * (value - NN_OUTPUT_ZERO). */
@@ -54,9 +56,11 @@ typedef int8_t nn_input_t;
 #define NN_OUTPUT_COUNT 3
 #define NN_OUTPUT_SCALE 0.00390625
 #define NN_OUTPUT_ZERO (-128)
+typedef int8_t nn_output_t;
 #define NN_LABELS "0", "1", "2" /* const char *const labels[] = {NN_LABELS}; */
 #define NN_LABEL_BYTES 2 /* the longest, with its end */
-typedef int8_t nn_output_t;
+#define NN_OUTPUTS 1
+#define NN_EACH_OUTPUT(use) use(nn_output(), NN_OUTPUT_COUNT) /* values and their number */
 
 /* Memory of Test board. The arena holds activations and the result. Weights are in read-only memory. */
 #define NN_SRAM_BYTES 16777216
