@@ -33,7 +33,7 @@ from pipeline.strategies.base import LAYOUTS, OBJECTIVES, Strategy
 from tests.codegen.int8.support import host
 from tests.codegen.support import frames, uno
 from tests.comparing import equal
-from tests.graphs import random_graph
+from tests.graphs import random_graph, several
 from tests.strategies.chains import drawn
 from tests.strategies.proving import as_c
 from tests.strategies.swap.nets import random_chain
@@ -57,11 +57,11 @@ WORDS = (
 
 
 def graphs() -> st.SearchStrategy[Graph]:
-    """Chains of few bits, chains of 8 bits, and int8 networks with branches; some have tensors that
-    are called as if they belonged to others."""
+    """Chains of few bits, chains of 8 bits, and int8 networks with branches, some of several inputs
+    and outputs; some have tensors that are called as if they belonged to others."""
     seeds = st.integers(0, 100_000)
     few_bits = seeds.map(lambda seed: drawn(np.random.default_rng(seed)).graph())
-    every = few_bits | seeds.map(random_chain) | seeds.map(random_graph)
+    every = few_bits | seeds.map(random_chain) | seeds.map(random_graph) | seeds.map(several)
     return st.builds(crowded, every, st.sampled_from(WORDS))
 
 

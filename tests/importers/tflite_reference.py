@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.graph.ends import joined
 from pipeline.graph.graph import Graph
 from pipeline.importers.tflite import TFLite
 
@@ -16,17 +17,19 @@ def imported(content: bytes, folder: Path) -> Graph:
 
 
 def frames(graph: Graph, count: int, seed: int = 0) -> np.ndarray:
-    """(count, *input shape) stored integers; the extremes are among them."""
-    given = graph.tensors[graph.input]
-    rng = np.random.default_rng(seed)
-    low, high = given.dtype.minimum, given.dtype.maximum
-    found = rng.integers(low, high + 1, (count, *given.shape))
-    found[0], found[1 % count] = low, high
-    return found
+    """(count, *input shape) stored integers, of several inputs (count, elements); the extremes are
+    among them."""
+    rng, parts = np.random.default_rng(seed), []
+    for given in (graph.tensors[name] for name in graph.inputs):
+        low, high = given.dtype.minimum, given.dtype.maximum
+        parts.append(rng.integers(low, high + 1, (count, *given.shape)))
+        parts[-1][0], parts[-1][1 % count] = low, high
+    return joined(parts)
 
 
 def reference(content: bytes, frames: np.ndarray, graph: Graph | None = None) -> np.ndarray:
-    """(n, *input shape) -> (n, outputs): what tflite-micro makes of the stored integers.
+    """(n, *input shape) -> (n, outputs): what tflite-micro makes of the stored integers, those of
+    several inputs one after the other, as it gives several outputs.
 
     Float ends are left out by the importer: real values go in and come out, those of ``graph``.
     """
@@ -34,14 +37,18 @@ def reference(content: bytes, frames: np.ndarray, graph: Graph | None = None) ->
     from tflite_micro.python.tflite_micro import runtime
 
     interpreter = runtime.Interpreter.from_bytes(content, arena_size=1 << 22)
-    details = interpreter.get_input_details(0)
-    real = graph if details["dtype"] == np.float32 else None
-    given = real.tensors[real.input].real(frames) if real else frames
+    ends = (len(graph.inputs), len(graph.outputs)) if graph else (1, 1)
+    details = [interpreter.get_input_details(n) for n in range(ends[0])]
+    real = graph if details[0]["dtype"] == np.float32 else None
+    given = (real.tensors[real.input].real(frames) if real else frames).reshape(len(frames), -1)
+    at = np.cumsum([np.prod(each["shape"]) for each in details])
     outputs = []
     for frame in given:
-        interpreter.set_input(frame.astype(details["dtype"]).reshape(details["shape"]), 0)
+        for n, (part, of) in enumerate(zip(np.split(frame, at[:-1]), details, strict=True)):
+            interpreter.set_input(part.astype(of["dtype"]).reshape(of["shape"]), n)
         interpreter.invoke()
-        outputs.append(interpreter.get_output(0).reshape(-1))
+        every = [interpreter.get_output(n).reshape(-1) for n in range(ends[1])]
+        outputs.append(np.concatenate(every))
     found = np.array(outputs)
     return real.tensors[real.output].quantized(found) if real else found.astype(np.int64)
 

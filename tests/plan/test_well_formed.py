@@ -101,10 +101,10 @@ REFUSED: tuple[tuple[str, Change], ...] = (
     ("two of track cpu", plan_with(tracks=lambda each: each * 2)),
     ("two of resident buffer x", plan_with(resident=lambda names: (*names, "x"))),
     ("there is no buffer z", plan_with(resident=lambda names: (*names, "z"))),
-    ("there is no buffer z", plan_with(output="z")),
+    ("there is no buffer z", plan_with(outputs=("z",))),
     ("there is no buffer z", step(out=Slice("z", (0,), (3,)))),
     ("unknown memory dram", buffer("y", memory="dram")),
-    ("holds no elements", lambda plan: plan_with(output="acc")(step(sums())(plan))),
+    ("holds no elements", lambda plan: plan_with(outputs=("acc",))(step(sums())(plan))),
     (
         "holds no elements",
         lambda plan: plan_with(resident=("scratch",))(step(scratch(64))(plan)),
