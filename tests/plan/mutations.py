@@ -103,7 +103,7 @@ class Site(Dice):
 # --- the mistakes of a field
 
 NAMES: dict[str, Callable[[Site], list[str]]] = {
-    **dict.fromkeys(("buffer", "output", "resident", "scratch"), lambda site: [*site.plan.buffer]),
+    **dict.fromkeys(("buffer", "outputs", "resident", "scratch"), lambda site: [*site.plan.buffer]),
     "tensor": lambda site: [*site.graph.tensors, ""],
     "memory": lambda site: [*site.plan.memory],
     "op": lambda site: [op.name for op in site.graph.operators],
