@@ -37,16 +37,18 @@
 extern "C" {
 #endif
 
+#define NN_INPUT_BYTES 50
+#define NN_INPUT_FILLABLE 1 /* nn_input() is where it goes, or feed it */
+#define NN_INPUT_KEPT 0
+#define NN_INPUTS 1
+
 /* Input: x, uint8, row-major, one byte an element. Real value = NN_INPUT_SCALE * (value - NN_INPUT_ZERO). */
 #define NN_INPUT_SHAPE 5, 5, 2
 #define NN_INPUT_COUNT 50
-#define NN_INPUT_BYTES 50
 #define NN_INPUT_SCALE 1.0
 #define NN_INPUT_ZERO 0
 #define NN_INPUT_MIN 0
 #define NN_INPUT_MAX 255
-#define NN_INPUT_FILLABLE 1 /* nn_input() is where it goes, or feed it */
-#define NN_INPUT_KEPT 0
 typedef uint8_t nn_input_t;
 
 /* Output: y, uint8. Real value = NN_OUTPUT_SCALE * (value - NN_OUTPUT_ZERO). */
@@ -54,9 +56,11 @@ typedef uint8_t nn_input_t;
 #define NN_OUTPUT_COUNT 27
 #define NN_OUTPUT_SCALE 1.0
 #define NN_OUTPUT_ZERO 0
+typedef uint8_t nn_output_t;
 #define NN_LABELS "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23", "24", "25", "26" /* const char *const labels[] = {NN_LABELS}; */
 #define NN_LABEL_BYTES 3 /* the longest, with its end */
-typedef uint8_t nn_output_t;
+#define NN_OUTPUTS 1
+#define NN_EACH_OUTPUT(use) use(nn_output(), NN_OUTPUT_COUNT) /* values and their number */
 
 /* Memory of Test board. The arena holds activations and the result. Weights are in read-only memory. */
 #define NN_SRAM_BYTES 16777216
