@@ -23,10 +23,11 @@ from pipeline.targets.predictor import Predictor
 from tests.codegen.support import Native, host, on_board
 from tests.codegen.support import frames as random_frames
 from tests.comparing import equal
-from tests.graphs import Net, several
+from tests.graphs import Net
 from tests.importers.onnx_models import model
 from tests.importers.tflite_reference import assert_equal, imported
 from tests.importers.tflite_writer import Writer
+from tests.several import several
 from tests.targets.cortex_m import board_named
 
 

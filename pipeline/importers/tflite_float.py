@@ -364,20 +364,16 @@ FIELDS = {
 
 
 def translated(
-    model: FileModel,
-    results: Sequence[FileTensor],
-    needed: Sequence[int],
-    entries: Mapping[str, Entry],
+    model: FileModel, ends: list[FileTensor], needed: list[int], entries: Mapping[str, Entry]
 ) -> OnnxFile:
-    """Tell the operators ``needed`` for ``results`` in ONNX's; ``entries`` know their options.
+    """Tell the operators ``needed`` for ``ends`` in ONNX's; ``entries`` know their options.
 
     Raises:
         ThimbleError: what is not supported, and where it is.
     """
     inputs, to = list[FileInput](), Translation()
     for source in model.inputs(needed):
-        shape = source.dims
-        batches = shape[:1] if len(shape) > 1 else (1,)
+        shape, batches = source.dims, source.dims[:1] if len(source.dims) > 1 else (1,)
         if source.type != "FLOAT32" or batches != (1,) or not 1 <= len(shape) <= 4:
             raise ThimbleError(
                 f"the input {source.name} is {source.type.lower()} of {list(shape)}: float32, a "
@@ -399,5 +395,5 @@ def translated(
             raise ThimbleError(f"{to.where}: {error}") from None
     return OnnxFile(
         nodes=tuple(to.nodes), constants=to.constants, inputs=tuple(inputs),
-        outputs=tuple(map(named, results)), opset=OPSET, channels_first=True,
+        outputs=tuple(map(named, ends)), opset=OPSET, channels_first=True,
     )  # fmt: skip
