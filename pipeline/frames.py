@@ -80,7 +80,7 @@ def fed(graph: Graph, frames: npt.NDArray[Any]) -> npt.NDArray[Any]:
     stored = [v.astype(graph.tensors[name].dtype.stored) for name, v in parts.items()]
     if len(stored) == 1:
         return stored[0]
-    return joined([np.ascontiguousarray(v.reshape(len(v), -1)).view(np.uint8) for v in stored])
+    return joined([np.ascontiguousarray(v).view(np.uint8) for v in stored])
 
 
 def integers(tensor: Tensor) -> npt.NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -41,13 +42,14 @@ def joined(parts: Sequence[IntArray]) -> IntArray:
     """Put (n, *shape) of each tensor side by side, (n, elements); one alone stays as it is."""
     if len(parts) == 1:
         return parts[0]
-    return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+    return np.concatenate([p.reshape(len(p), prod(p.shape[1:])) for p in parts], axis=1)
 
 
 def apart(values: IntArray, tensors: Sequence[Tensor]) -> dict[str, IntArray]:
     """Take apart what ``joined`` has put together, by name."""
     if len(tensors) == 1:
         return {tensors[0].name: np.asarray(values, dtype=np.int64)}
-    flat, ends = values.reshape(len(values), -1), np.cumsum([each.size for each in tensors])
+    ends = np.cumsum([each.size for each in tensors])
+    flat = values.reshape(len(values), ends[-1])
     parts = zip(tensors, np.split(flat, ends[:-1], axis=1), strict=True)
     return {of.name: part.reshape(len(part), *of.shape).astype(np.int64) for of, part in parts}

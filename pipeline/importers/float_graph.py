@@ -113,7 +113,7 @@ class FloatGraph(OneEach):
         """
         last = {name: index for index, node in enumerate(self.nodes) for name in node.inputs}
         shapes = [self.shapes[name] for name in self.inputs]
-        each = torch.split(frames.reshape(len(frames), -1), [prod(shape) for shape in shapes], 1)
+        each = torch.split(frames.flatten(1), [prod(shape) for shape in shapes], 1)
         parts = zip(self.inputs, each, shapes, strict=True)
         values = {name: part.reshape(len(frames), *shape) for name, part, shape in parts}
         yield from list(values.items())

@@ -112,7 +112,9 @@ class Predictor:
                     f"{dtype}, not {images.shape} of {images.dtype}; pipeline.frames.stored makes "
                     "them of images"
                 )
-            frames.append(np.ascontiguousarray(images).reshape(len(images), -1).view(np.uint8))
+            frames.append(
+                np.ascontiguousarray(images).reshape(len(images), tensor.size).view(np.uint8)
+            )
         replies = np.empty((len(frames[0]), self._library.output_bytes), np.uint8)
         try:
             self._library.predict(np.concatenate(frames, axis=1), replies)
@@ -121,7 +123,7 @@ class Predictor:
         ends = np.cumsum([tensor.size * tensor.dtype.bits // 8 for tensor in self.outputs.values()])
         parts = zip(self.outputs.values(), np.split(replies, ends[:-1], axis=1), strict=True)
         return {
-            of.name: np.ascontiguousarray(part).view(str(of.dtype)).reshape(-1, *of.shape)
+            of.name: np.ascontiguousarray(part).view(str(of.dtype)).reshape(len(part), *of.shape)
             for of, part in parts
         }
 
