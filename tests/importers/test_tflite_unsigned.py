@@ -49,7 +49,7 @@ def test_equals_litert(kind: str, tmp_path: Path) -> None:
     for seed in SEEDS:
         if seed not in UNKNOWN.get(kind, ()):
             graph = imported(case(kind, seed), tmp_path)
-            bytes_ = (graph.outputs(drawn(graph, seed)) + 128).astype(np.uint8).tobytes()
+            bytes_ = (graph.evaluate(drawn(graph, seed)) + 128).astype(np.uint8).tobytes()
             found = crc32(bytes_, found)
     assert found == LITERT[kind]
 
@@ -72,7 +72,7 @@ def test_dense_layers_equal_the_source(tmp_path: Path) -> None:
         wanted = FixedPoint.of([factor]).apply(sums) + y.zero_point
         op = next(op for op in graph.operators if op.weighted)
         low, high = op.clip or (-128, 127)  # type: ignore[attr-defined]
-        equal(graph.outputs(stored).reshape(-1), wanted.clip(low, high).reshape(-1))
+        equal(graph.evaluate(stored).reshape(-1), wanted.clip(low, high).reshape(-1))
         zeros.add(graph.tensors[op.parameters[0]].zero_point)
     assert 0 in zeros and len(zeros) > 3
 
@@ -114,7 +114,7 @@ def test_channels_without_weights_are_left_out(tmp_path: Path) -> None:
     graph = replace(graph, tensors=tensors, constants={**graph.constants, name: weights})
     *_, (_, less) = passes.one_by_one(graph, ["dead_channels"])
     assert less.tensors[less.operators[0].output].shape[-1] == 3
-    equal(less.outputs(frames(graph)), graph.outputs(frames(graph)))
+    equal(less.evaluate(frames(graph)), graph.evaluate(frames(graph)))
 
 
 def test_what_is_no_8_bits_is_refused(tmp_path: Path) -> None:
