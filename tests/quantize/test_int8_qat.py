@@ -30,7 +30,6 @@ from pipeline.quantize.int8_accumulators import Int8Accumulators
 from pipeline.quantize.int8_qat import SETTLING_IMAGES, Int8Qat, Labelled
 from pipeline.quantize.int8_rounded import Rounded, RoundedLayer
 from pipeline.strategies.partial import Partial
-from tests.importers.onnx_models import N, imported, model, parsed
 from tests.importers.torch_modules import Of
 from tests.quantize import nets
 from tests.quantize.nets import Own, stored
@@ -164,33 +163,6 @@ def test_pruned_weights_stay_zero(trained: nn.Module, data: Arrays) -> None:
 def test_what_makes_it_worse_is_not_taken(network: FloatGraph, data: Arrays) -> None:
     tuned = Int8Qat(rate=100.0, epochs=1).from_float(network, data)
     assert tuned.hash == Int8().from_float(network, data).hash
-
-
-@pytest.mark.ci
-def test_onnx_with_softmax_learns(data: Arrays) -> None:
-    """Random weights; the scores before the softmax are what is trained."""
-    random = np.random.default_rng(0)
-    made = model(
-        [
-            N("Conv", ["x", "w", "b"], ["c"], strides=[2, 2], pads=[1, 1, 1, 1]),
-            N("Relu", ["c"], ["r"]),
-            N("Flatten", ["r"], ["f"]),
-            N("Gemm", ["f", "v", "u"], ["s"]),
-            N("Softmax", ["s"], ["y"]),
-        ],
-        (1, 1, 12, 12),
-        {
-            "w": random.normal(0, 0.4, (8, 1, 3, 3)).astype(np.float32),
-            "b": np.zeros(8, np.float32),
-            "v": random.normal(0, 0.1, (288, 10)).astype(np.float32),
-            "u": np.zeros(10, np.float32),
-        },
-    )
-    network = imported("net", parsed(made), (0.0, 1.0))
-    assert isinstance(network.nodes[-1], nodes.SoftmaxOver)
-    tuned = Int8Qat(rate=0.03, epochs=4).from_float(network, data)
-    assert accuracy(Int8().from_float(network, data), data) < 0.4
-    assert accuracy(tuned, data) > 0.7
 
 
 def test_mistakes_are_one_line(network: FloatGraph, data: Arrays) -> None:

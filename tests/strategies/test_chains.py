@@ -21,10 +21,9 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Affine, Compute, Plan
 from pipeline.search.view.pixels import Layer
 from pipeline.strategies.base import LAYOUTS, Layout, Strategy
-from pipeline.strategies.in_place import Herringbone, InPlace, Replace
+from pipeline.strategies.in_place import Herringbone, InPlace
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.support import core
-from tests.comparing import equal
 from tests.graphs import Net
 from tests.strategies.chains import IN_PLACE, STRATEGIES, Chain, board, drawn, mnist
 from tests.strategies.peaks import arena_nibbles, orders_of, pmu_nibbles, runs
@@ -66,14 +65,6 @@ def test_sums_are_wide_enough_for_the_brightest_image(dtype: str, kernel: int, b
     for level in (kind.minimum, kind.maximum):
         frame = np.full((2 * kernel, kernel, 1), level)
         assert (interpret(plan, graph, frame).output == level * kernel**2).all()
-
-
-def test_maximum_pooling_streams() -> None:
-    graph = Chain((4, 6, 2), "uint8").maximum("y").graph()
-    plan = Replace().plan(graph, board())
-    exact(plan, graph)
-    frame = np.full((4, 6, 2), 255)
-    equal(interpret(plan, graph, frame).output, graph.evaluate(frame[None])[0])
 
 
 def test_image_in_memory_counts() -> None:
@@ -139,22 +130,6 @@ def test_it_needs_what_the_paper_says_and_computes_the_reference(
 
 def herringbone(layout: Layout = "slots", weights_in: str = "sram") -> Plan:
     return Herringbone(layout).plan(mnist().graph(), board(weights_in=weights_in))
-
-
-@pytest.mark.parametrize("weights_in", ["sram", "flash"])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_constants_are_resident_packed_and_apart(layout: Layout, weights_in: str) -> None:
-    plan = herringbone(layout, weights_in)
-    constants = [b for b in plan.buffers if b.role == "constant"]
-    assert {b.name for b in constants} | {"image"} == set(plan.resident)
-    low = arena_nibbles(plan) if weights_in == "sram" else 0
-    for buffer in sorted(constants, key=lambda b: int(b.cells(b.box).min())):
-        assert buffer.memory == weights_in
-        cells = buffer.cells(buffer.box)
-        assert low <= cells.min() <= low + 1 and cells.min() % 2 == 0
-        low = cells.min() + cells.size
-        assert cells.max() + 1 == low
-    verify(plan, mnist().graph())
 
 
 def test_slots_keep_pixels_together() -> None:

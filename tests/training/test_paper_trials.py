@@ -81,25 +81,6 @@ def test_rows_and_networks_are_the_same_and_differ_by_trial() -> None:
     assert torch.equal(torch.rand(3), wanted), "the global generator is left alone"
 
 
-def test_phases_learn_and_the_best_come_first() -> None:
-    made = trials(4)
-    made.phase("float", 6, 0.02, 16, EVERY, NONE)
-    losses = [trial.loss for trial in made.contenders]
-    assert losses == sorted(losses) and made.contenders[0].score > 0.9
-    made.contenders = made.contenders[:2]
-    made.phase("quantized", 4, 0.005, 16, EVERY, NONE)
-    made.phase("frozen", 3, 0.002, 16, EVERY, NONE)
-    best = made.contenders[0]
-    assert [row.phase for row in made.rows] == ["float"] * 6 + ["quantized"] * 4 + ["frozen"] * 3
-    assert [row.epoch for row in made.rows] == list(range(1, 14))
-    network = to_network(MODEL, best.row)
-    held = torch.from_numpy(made.validation.images).permute(0, 3, 1, 2) / 16
-    right = network(held).argmax(1).numpy() == made.validation.labels
-    assert best.score == right.mean() > 0.9
-    assert best.validation_accuracy == right[:200].mean()
-    assert all(float(each.detach()).is_integer() for each in parameters(network)[-5:])
-
-
 def test_threads_and_other_images_change_nothing() -> None:
     alone, together = (trials(3, threads) for threads in (1, 3))
     for each in (alone, together):

@@ -3,7 +3,6 @@ card holds: documented bytes, the same for the same plan; and transfers that go 
 what is cleaned and forgotten."""
 
 import struct
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -38,9 +37,8 @@ from tests.codegen.card.support import (
     large,
     planned,
     program,
-    swapped,
 )
-from tests.codegen.support import SANITIZERS, WARNINGS, Native, frames, on_board
+from tests.codegen.support import Native, frames, on_board
 from tests.strategies.swap import nets
 from tests.strategies.swap.nets import random_chain
 from tests.targets.cortex_m import needs_arm
@@ -231,10 +229,6 @@ def test_says_what_is_not_sealed(changes: dict[str, object], said: str) -> None:
         replace(hardware, **changes)  # type: ignore[arg-type]
 
 
-NO_CARD, OTHER_CARD = 3, 4
-"""Values of ``nn_status_t``."""
-
-
 @pytest.fixture
 def image() -> Image:
     graph = random_chain(9)
@@ -295,35 +289,6 @@ def test_numbers_are_read_as_they_are_written() -> None:
         coded = sum((byte & 0x7F) << 7 * n for n, byte in enumerate(data))
         assert sum(byte >> 7 for byte in data) == len(data) - 1
         assert (-(coded >> 1) - 1 if coded & 1 else coded >> 1) == value
-
-
-CHECKED = """
-#include "model.h"
-int main(void) { return nn_check_card(); }
-"""
-
-
-def test_c_finds_weights_that_are_not_what_was_written(tmp_path: Path) -> None:
-    """Each byte of header and weights counts; what feature maps hold does not."""
-    graph = random_chain(9)
-    plan = planned(graph, elements(graph) // 4)
-    program = swapped(tmp_path, graph, plan)
-    whole, weights = program.card.read_bytes(), Image(graph, plan).extents[0]
-    (tmp_path / "main.c").write_text(CHECKED)
-    names = [file.name for file in tmp_path.glob("*.c")]
-    subprocess.run(["cc", *WARNINGS, *SANITIZERS, *names, "-o", "check"], cwd=tmp_path, check=True)
-    told = {"sound": 0, "maps": 0}
-    places = {"sound": None, "table": 52, "first": BLOCK, "last": (1 + weights.blocks) * BLOCK - 1,
-              "maps": (1 + weights.blocks) * BLOCK}  # fmt: skip
-    for name, at in places.items():
-        damaged = bytearray(whole)
-        if at is not None:
-            damaged[at] ^= 4
-        program.card.write_bytes(damaged)
-        status = subprocess.run([tmp_path / "check"], cwd=tmp_path, check=False).returncode
-        assert status == told.get(name, OTHER_CARD), name
-    program.card.unlink()
-    assert subprocess.run([tmp_path / "check"], cwd=tmp_path, check=False).returncode == NO_CARD
 
 
 LINE = 32

@@ -191,13 +191,3 @@ def test_large_tables_are_strings(tmp_path: Path) -> None:
     native = Native(tmp_path, graph, apart(graph), sanitize=False)
     assert agrees(native)
     assert '_weights[] =\n    "\\' in native.files["model.c"]
-
-
-def test_a_loop_that_chooses_a_copy_stays_one() -> None:
-    graph, plan = small()
-    several = changed(plan, "conv0", copies=2, copy_stride=1 << 12)
-    step, *rest = several.tracks[0].steps
-    turning = replace(step, out=replace(step.out, copy=at("n", 1)))
-    text = generate(graph, stepped(several, Loop("n", 2, (turning,)), *rest), host(), {})["model.c"]
-    base = plan.buffer["conv0"].map.base // 2  # type: ignore[union-attr]
-    assert f"(int8_t *)&nn_arena[2048 * n + {base}])" in text

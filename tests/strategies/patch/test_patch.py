@@ -45,20 +45,6 @@ def test_mobilenet_runs_exactly() -> None:
     exact(Patch().plan(graph, BOARD), graph)
 
 
-@pytest.mark.ci
-def test_every_other_end_is_worse() -> None:
-    graph = nets.mobilenet_v2(224, weights=False)
-    found = ending(graph, (4, 4))
-    held = {
-        stage.op.output: stage.held // 2
-        + sum(int(graph.tensors[name].bytes) for name in (graph.input, stage.op.output))
-        for stage in found
-    }
-    chosen = str(dict(Patch().plan(graph, BOARD).notes)["patch_stage_end"])
-    assert held[chosen] == min(held.values()) == 320_960
-    assert sum(value == 320_960 for value in held.values()) == 1
-
-
 def test_halo_is_clipped_to_the_image() -> None:
     """3x3 on 8 rows, 4 patches of 2 rows: 3, 4, 4 and 3 rows of the input."""
     run = Run(two_layers(8), tuple(needed(two_layers(8))[:1]), 2, 2)

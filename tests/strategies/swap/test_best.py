@@ -92,14 +92,6 @@ def test_random_networks(seeds: Sequence[int], fit: int) -> None:
     assert sum(computes_what_the_graph_computes(seed) for seed in seeds) >= fit
 
 
-@pytest.mark.parametrize("seed", quick(2, FEW, ci=4))
-def test_rows_may_have_one_place_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that arrive, and those that leave, wait for computing and are waited for."""
-    forms = search.places_of_rows
-    monkeypatch.setattr(search, "places_of_rows", lambda each: (list(forms(each))[-1],))
-    computes_what_the_graph_computes(seed)
-
-
 def pointwise() -> tuple[Graph, Rates]:
     """Weights as large as the memory, and rows a tenth of it."""
     return Chain("net", (12, 12, 64)).conv(96, 1).graph(), Rates(

@@ -16,7 +16,6 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Card, Hardware, MemoryRegion, Power
 from pipeline.kernels import Form, named
-from pipeline.kernels.alone import alone_us
 from pipeline.plan.fit import roomy
 from pipeline.plan.rates import Rates, Transfers
 from pipeline.plan.unrolled import unroll
@@ -29,11 +28,10 @@ from pipeline.search.swap.search import (
     CODE_BYTES,
     Search,
     Share,
-    choices,
     maps_stay_bytes,
     weights_stay_bytes,
 )
-from pipeline.search.view.tiles import layers, staying, timed
+from pipeline.search.view.tiles import layers, staying
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.swap import Swap
@@ -42,7 +40,6 @@ from pipeline.timing.summary import summarized
 from pipeline.timing.trade import trade
 from tests.report.pages import write
 from tests.strategies.swap.nets import Chain, best_plan, board, checked, random_chain
-from tests.targets.cortex_m import board_named
 from tests.tiers import quick
 from tests.timing.test_simulate import slow
 
@@ -103,22 +100,6 @@ def test_every_step_names_a_kernel_that_takes_it(scheduler: Any) -> None:
         form = Form.of(step, plan.buffer, GRAPH)
         kernel = named(step.kernel, form, hardware)
         assert kernel.accepts(form) and step.unit == kernel.unit(form) and not step.scratch
-
-
-@both
-def test_frames_follow_the_objective(scheduler: Any) -> None:
-    for objective, frames, found in (
-        ("latency", 0, 1),
-        ("throughput", 0, 10),
-        ("throughput", 2, 2),
-    ):
-        strategy = Swap(
-            objective=objective,
-            scheduler=scheduler,
-            buffer_bytes=2048,
-            frames=frames,  # type: ignore[arg-type]
-        )
-        assert strategy.plan(GRAPH, with_card()).frames == found
 
 
 # --- what does not fit
@@ -253,21 +234,6 @@ def test_from_so_much_on_nothing_is_swapped(flash_bytes: int) -> None:
     assert stay >= sum(layer.weight_bytes for layer in parts) - flash_bytes
     weightless = Search(staying(parts, {layer.weight for layer in parts}), RATES)
     assert stay <= weights_stay_bytes(weightless, 0) + sum(layer.weight_bytes for layer in parts)
-
-
-def test_weights_stay_in_flash_where_kernels_are_not_too_slow_for_it() -> None:
-    """Those for weights in windows are faster on an M7: a convolution's are read all the same."""
-    graph, hardware = staying_network(), board_named("stm32f746g_sd")
-    us, in_flash = (alone_us(graph, hardware, windows=each) for each in (True, False))
-    parts = timed(layers(graph), us, Rates.of(hardware), in_flash)
-    assert parts[0].slower > 3 and parts[2].slower == 1
-    cut = Search(parts, RATES).best(9_000, len(parts), Share(1.0, 0.0, 1.0, True))
-    cheap, dear = (replace(RATES, work_us=us) for us in (1e-9, 1e3))
-    weights = {part.weight for part in parts if part.weight}
-    assert next(choices(cut, cheap, 1 << 20)) == weights
-    assert all(parts[0].weight not in held for held in choices(cut, dear, 1 << 20))
-    (slow,) = staying(parts[:1], weights)
-    assert slow.work == parts[0].work * parts[0].slower and not slow.weight
 
 
 def test_the_bound_counts_what_flash_may_hold() -> None:
