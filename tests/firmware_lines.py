@@ -27,6 +27,7 @@ from pipeline.codegen import render
 from pipeline.home import ROOT
 
 FIRMWARE = ROOT / "firmware"
+ASSEMBLY = FIRMWARE / "kernels" / "avr"
 FOLDER = "THIMBLE_GCOV"
 """Environment variable: where counts of this run are collected."""
 COUNTING = '#!/bin/sh\nexec {compiler} --coverage -fprofile-abs-path "$@"\n'
@@ -43,7 +44,7 @@ class Marked(jinja2.ext.Extension):
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         path = Path(filename or "")
-        if path.parent == FIRMWARE / "kernels" / "avr":
+        if path.parent == ASSEMBLY or not path.name.endswith((".c.j2", ".h.j2", ".ino.j2")):
             return source
         place = path.relative_to(ROOT).as_posix()
         lines, inside = [], ""
