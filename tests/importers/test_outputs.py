@@ -47,6 +47,20 @@ def test_a_tflite_file_ends_at_the_chosen_tensor(tmp_path: Path) -> None:
     assert both.outputs == ("net/2", "net/1") and len(both.operators) == 2
 
 
+def test_a_detector_is_cut_before_its_custom_operator(tmp_path: Path) -> None:
+    net = Writer()
+    x, boxes, scores = (net.tensor((1, 4), 0.1, 0, name=n) for n in ("x", "boxes", "scores"))
+    net.operator("RELU", [x], [boxes])
+    net.operator("RELU6", [boxes], [scores])
+    anchors, found = net.constant(np.zeros((1, 4), np.int8), 0.1, 0), net.tensor((1, 4), 0.1, 0)
+    net.operator("TFLite_Detection_PostProcess", [boxes, scores, anchors], [found])
+    (tmp_path / "net.tflite").write_bytes(net.content([x], [found]))
+    with pytest.raises(ThimbleError, match=r"model.outputs=.boxes,scores. ends it before that"):
+        TFLite(str(tmp_path / "net.tflite")).graph()
+    graph = TFLite(str(tmp_path / "net.tflite"), outputs=("boxes", "scores")).graph()
+    assert graph.outputs == ("boxes", "scores")
+
+
 def test_an_onnx_file_ends_at_the_chosen_tensor(tmp_path: Path) -> None:
     made = model("a = Relu(x); b = Neg(a); y = ArgMax(b)", IMAGE)
     made.graph.output.add(name="b")
