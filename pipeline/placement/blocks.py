@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.graph.tensor import IntArray
 
@@ -78,22 +79,14 @@ class Profiles:
         return len(self.size)
 
 
-class Overlap(NamedTuple):
-    """Part ``over`` may share cells with part ``under`` while both live: anywhere but where
-    ``low`` < its address - the other's < ``high``. Parts are numbered through all profiles.
+Overlaps = Sequence[tuple[int, int, int, int]] | NDArray[np.int32]
+"""Rows ``over, under, low, high``, (overlaps, 4): part ``over`` may share cells with part ``under``
+while both live: anywhere but where ``low`` < its address - the other's < ``high``. Parts are
+numbered through all profiles.
 
-    An output that is written forwards over a dying input may begin ``gap`` cells after it, or
-    lower: low = gap, high = the input's size.
-    """
-
-    over: int
-    under: int
-    low: int
-    high: int
-
-
-Overlaps = Sequence[Overlap] | IntArray
-"""As an array: (overlaps, 4)."""
+An output that is written forwards over a dying input may begin ``gap`` cells after it, or lower:
+low = gap, high = the input's size.
+"""
 
 
 def load(profiles: Profiles | Iterable[Profile], overlaps: Overlaps = ()) -> int:
@@ -127,8 +120,8 @@ def _saved(
     return every[1:, best & (every[1] <= every[2])]
 
 
-def _columns(overlaps: Overlaps) -> IntArray:
-    return np.asarray(overlaps, dtype=np.int64).reshape(-1, 4).T
+def _columns(overlaps: Overlaps) -> NDArray[np.int32]:
+    return np.asarray(overlaps, dtype=np.int32).reshape(-1, 4).T
 
 
 KNOWN = 1 << 18
@@ -173,16 +166,18 @@ class Interference:
         of = Profiles.of(profiles)
         columns = of.begin, of.end, of.cells, of.offset, of.owner
         order = np.lexsort(columns[::-1])
-        self.first, self.last, self.size, self.offset, self.owner = (c[order] for c in columns)
+        self.first, self.last, self.size, self.offset, self.owner = (
+            column.astype(np.int32)[order] for column in columns
+        )
         self.latest = np.maximum.accumulate(self.last)
         self.profiles, self.several = of, np.diff(of.begins) > 1
-        self.rows = order.argsort()  # part by part
+        self.rows = order.argsort().astype(np.int32)  # part by part
         over, under, low, high = _columns(overlaps)
-        offset = of.offset[under] - of.offset[over]
+        offset = (of.offset[under] - of.offset[over]).astype(np.int32)
         self.relaxed = _sorted(self.rows[[[over, under], [under, over]]])
         there = [of.owner[over], of.owner[under], offset + low, offset + high]
         back = [there[1], there[0], -there[3], -there[2]]
-        told = _sorted(np.array([there, back]))
+        told = _sorted(np.array([there, back], np.int32))
         self.told = told[(told[:, 0] != told[:, 1]) & (told[:, 2] < told[:, 3])]
         self.known: dict[int, Conflicts] = {}
         self.kept = 0
@@ -228,12 +223,13 @@ class Interference:
         return np.column_stack([self.owner[others], lows, highs])
 
 
-def _of(rows: IntArray, number: int) -> IntArray:
+def _of(rows: NDArray[np.int32], number: int) -> IntArray:
     """Return what stands beside ``number`` in sorted ``rows``."""
-    return rows[slice(*np.searchsorted(rows[:, 0], (number, number + 1))), 1:]
+    found = rows[slice(*np.searchsorted(rows[:, 0], (number, number + 1))), 1:]
+    return found.astype(np.int64)
 
 
-def _sorted(both: IntArray) -> IntArray:
+def _sorted(both: NDArray[np.int32]) -> NDArray[np.int32]:
     """Rows of ``both`` ways, (2, columns, rows), by their first numbers: (2 * rows, columns)."""
     rows = both.transpose(0, 2, 1).reshape(-1, both.shape[1])
     return rows[rows[:, 0].argsort(kind="stable")]

@@ -16,7 +16,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.tensor import Tensor
 from pipeline.hardware import Hardware, Memory
-from pipeline.plan.vocabulary import Buffer, Index, Lin, Loop, Step, packed
+from pipeline.plan.vocabulary import Buffer, Clear, Index, Lin, Loop, Step, packed
 from pipeline.schedules.bounds import Box, Range, all_of, part
 from pipeline.schedules.draft import Draft
 
@@ -164,7 +164,7 @@ class Arriving:
         if self.pool is None or not self.sums:
             return []
         made = (Range(row, 1), *all_of(self.given.shape[1:]))
-        clear = draft.clear(self.pool, part(draft.buffer(self.sums), made))
+        clear = Clear(self.pool.name, part(draft.buffer(self.sums), made))
         before = self.pool.kernel[0] - 1
         loop = Loop("part", before, (self._added(draft, made, Lin(0, (("part", 1),))),))
         return [clear, *[loop] * bool(before)]

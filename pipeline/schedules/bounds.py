@@ -6,9 +6,10 @@ has does not; a range that moves is not clipped to its tensor here, the slice th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from pipeline.graph.access import Window
 from pipeline.graph.operator import Operator, Tensors
@@ -75,9 +76,9 @@ class Needs:
     weights most of all, is looked up."""
 
     def __init__(self, op: Operator, tensors: Tensors) -> None:
-        out = tensors[op.output].shape
+        out, self.tensors = tensors[op.output].shape, tensors
         self.operands = [
-            (each.tensor, _Read.of(each.windows, out, tensors[each.tensor].shape))
+            (each.tensor, _reader(each.windows, out, tensors[each.tensor].shape))
             for each in op.reads(tensors)
         ]
 
@@ -85,42 +86,33 @@ class Needs:
         found: dict[str, Box] = {}
         for name, each in self.operands:
             box, before = each(made), found.get(name)
-            found[name] = box if before is None else tuple(map(hull, before, box, each.shape))
+            shape = self.tensors[name].shape
+            found[name] = box if before is None else tuple(map(hull, before, box, shape))
         return found
 
 
-class _Read:
-    """Keep what operands alike need of a tensor of ``shape``, as far as it is known by now."""
+@lru_cache(1 << 8)
+def _reader(windows: tuple[Window, ...], out: Shape, shape: Shape) -> Callable[[Box], Box]:
+    """Return what says what operands alike need of a tensor of ``shape``; it is kept."""
+    axes = (window.axis for window in windows if window.axis is not None)
+    of = itemgetter(*axes, slice(0))  # () of none
+    known = dict[Any, Box]()
 
-    def __init__(self, windows: tuple[Window, ...], out: Shape, shape: Shape) -> None:
-        self.windows, self.out, self.shape = windows, out, shape
-        self.axes = [window.axis for window in windows if window.axis is not None]
-        self.known = dict[Box, Box]()
-
-    @classmethod
-    @lru_cache(1 << 8)
-    def of(cls, windows: tuple[Window, ...], out: Shape, shape: Shape) -> _Read:
-        return cls(windows, out, shape)
-
-    def __call__(self, made: Box) -> Box:
-        key = tuple(made[axis] for axis in self.axes)
-        if key not in self.known:
-            self.known[key] = tuple(
-                read(window, made, self.out, extent).clipped(extent)
-                for window, extent in zip(self.windows, self.shape, strict=True)
+    def needed(made: Box) -> Box:
+        if (found := known.get(key := of(made))) is None:
+            found = known[key] = tuple(
+                read(window, made, out, extent).clipped(extent)
+                for window, extent in zip(windows, shape, strict=True)
             )
-        return self.known[key]
+        return found
 
-
-def needs(op: Operator, tensors: Tensors, made: Box) -> dict[str, Box]:
-    """For each tensor that ``op`` reads the box that the outputs ``made`` need of it."""
-    return Needs(op, tensors)(made)
+    return needed
 
 
 def added(op: Operator, tensors: Tensors, made: Box, some: Range, axis: int = -1) -> dict[str, Box]:
-    """As ``needs``, of sums to which the indices ``some`` of the input's ``axis``, counted from the
+    """As ``Needs``, of sums to which the indices ``some`` of the input's ``axis``, counted from the
     end, are added: of weights those that meet them; all of weights in groups."""
-    extent, boxes = tensors[op.inputs[0]].shape[axis], needs(op, tensors, made)
+    extent, boxes = tensors[op.inputs[0]].shape[axis], Needs(op, tensors)(made)
     found = dict[str, Box]()
     for name in (operand.tensor for term in op.terms(tensors) for operand in term.operands):
         box = list(boxes[name])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pipeline.graph.operator import Operator
-from pipeline.plan.vocabulary import Lin, Loop, Step, whole
+from pipeline.plan.vocabulary import Clear, Lin, Loop, Step, whole
 from pipeline.schedules.bounds import Box, Range, added, all_of
 from pipeline.schedules.draft import Draft
 
@@ -52,7 +52,7 @@ class Channels:
         for name in self.whole:
             draft.hold(name)
         makers = {op.output: op for op in self.operators}
-        opened = [draft.clear(makers[name], whole(acc)) for name, acc in sums.items()]
+        opened = [Clear(makers[name].name, whole(acc)) for name, acc in sums.items()]
         body = tuple(self._one(each, draft) for each in self.passes)
         closed = [
             draft.finish(makers[name], whole(acc), whole(draft.hold(name, over=acc.name)))

@@ -26,7 +26,6 @@ from pipeline.plan.vocabulary import (
     Affine,
     Blocks,
     Buffer,
-    Clear,
     Compute,
     Finish,
     Index,
@@ -52,24 +51,11 @@ class Overlaps:
         return zip(self.over, self.under, self.gaps, strict=True)
 
 
-class Numbers(dict[str, int]):
-    """The number of the first row of a buffer, or of all of it, by its name; of ``count``."""
-
-    count = 0
-
-    def of(self, buffer: Buffer, rows: bool) -> int:
-        """Return that of ``buffer``, whose ``rows`` have numbers of their own."""
-        if buffer.name not in self:
-            self[buffer.name] = self.count
-            self.count += buffer.shape[0] if rows else 1
-        return self[buffer.name]
-
-
 @dataclass(frozen=True, slots=True)
 class Held:
     """
     Attributes:
-        first: the number of all of it, or of the first of its rows.
+        numbers: of what has to be placed: all of it, or each of its rows.
         within: the variable of a loop; nothing of the buffer is needed from one pass to the next.
         over: the buffer whose place it takes, from its beginning on.
         placed: its map has addresses already.
@@ -78,7 +64,7 @@ class Held:
     """
 
     buffer: Buffer
-    first: int = 0
+    numbers: range
     within: str = ""
     over: str = ""
     placed: bool = False
@@ -86,9 +72,8 @@ class Held:
     in_one_piece: bool = False
 
     @property
-    def numbers(self) -> range:
-        """Return the keys of what has to be placed: all of the buffer, or each of its rows."""
-        return range(self.first, self.first + (self.buffer.shape[0] if self.rows else 1))
+    def first(self) -> int:
+        return self.numbers.start
 
 
 class _Chosen(NamedTuple):
@@ -101,21 +86,18 @@ class _Chosen(NamedTuple):
     kernel: str
     unit: tuple[int, ...]
     scratch_bytes: int = 0
+    aside_bytes: int = 0
+    delay: int = 0
     gaps: Mapping[str, Gap] = MappingProxyType({})
 
     @classmethod
     def of(cls, kernel: Kernel, form: Form) -> _Chosen:
         apart = replace(form, overlaps=frozenset())
         gaps = {name: gap for name in form.overlaps if (gap := kernel.overlap(apart, name))}
-        return cls(kernel.name, kernel.unit(form), kernel.scratch_bytes(form), gaps)
-
-    @property
-    def aside_bytes(self) -> int:
-        return max((gap.aside_bytes for gap in self.gaps.values()), default=0)
-
-    @property
-    def delay(self) -> int:
-        return max((gap.delay for gap in self.gaps.values()), default=0)
+        aside = max((gap.aside_bytes for gap in gaps.values()), default=0)
+        delay = max((gap.delay for gap in gaps.values()), default=0)
+        scratch = kernel.scratch_bytes(form)
+        return cls(kernel.name, kernel.unit(form), scratch, aside, delay, gaps)
 
 
 @dataclass
@@ -135,7 +117,7 @@ class Draft:
         elsewhere: buffers that need no place, by name: the input where it comes in element by
             element, tensors on a card; ``memories``: those of them that the board does not have.
         reads, chosen: what is known of operators and kernels; drafts of one graph may share them.
-        numbers: of what is held, the same in drafts that share them.
+        numbers: of what is held, by name, the same in drafts that share them.
         beside: the steps of other tracks than the processor's, by the name of the track.
     """
 
@@ -148,7 +130,7 @@ class Draft:
     asked: Mapping[str, str] = field(default_factory=dict)
     reads: dict[str, Needs] = field(default_factory=dict, repr=False)
     chosen: dict[Hashable, _Chosen] = field(default_factory=dict, repr=False)
-    numbers: Numbers = field(default_factory=Numbers, repr=False)
+    numbers: dict[str, range] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.held: dict[str, Held] = {}
@@ -161,6 +143,11 @@ class Draft:
         self.home |= {name: name for name in self.fixed}
         self.gaps: dict[tuple[str, str], Gap | None] = {}
         self.copies: dict[str, Index] = {}
+
+    @property
+    def count(self) -> int:
+        """Count the numbers."""
+        return next((some.stop for some in reversed(self.numbers.values())), 0)
 
     def buffer(self, name: str) -> Buffer:
         if name in self.held:
@@ -181,7 +168,9 @@ class Draft:
 
     def hold_rows(self, tensor: str, whole: bool = False, pixels: int = 0) -> Buffer:
         """``tensor`` in memory row by row: each lies anywhere, or, ``whole``, after the other;
-        ``pixels``: in blocks of so many."""
+        ``pixels``: in blocks of so many. A vector is one row."""
+        if self.graph.tensors[tensor].shape[:-2] in ((), (1,)):
+            return self.hold(tensor)
         shape, bits = self.graph.tensors[tensor].shape, self.graph.tensors[tensor].dtype.bits
         place: Map = packed(shape, bits)
         if pixels:
@@ -224,8 +213,8 @@ class Draft:
 
     def _put(self, buffer: Buffer, **how: Any) -> None:
         """``how``: see ``Held``."""
-        first = self.numbers.of(buffer, how.get("rows", False))
-        self.held[buffer.name] = Held(buffer, first, **how)
+        new = range(self.count, self.count + (buffer.shape[0] if how.get("rows") else 1))
+        self.held[buffer.name] = Held(buffer, self.numbers.setdefault(buffer.name, new), **how)
 
     def put(self, buffer: Buffer) -> None:
         """``buffer`` has its address."""
@@ -301,9 +290,6 @@ class Draft:
         step = Compute(op.name, self.part(acc, made), tuple(ins), partial=True)
         return self._with_kernel(op, step, frozenset())
 
-    def clear(self, op: Operator, acc: Slice) -> Clear:
-        return Clear(op.name, acc)
-
     def finish(self, op: Operator, acc: Slice, out: Slice, unit: tuple[int, ...] = ()) -> Finish:
         """``unit`` empty: elements one by one, each lies no higher than the sums it is made of."""
         bias = (whole(self.buffer(o.tensor)) for o in op.completion(self.graph.tensors))
@@ -327,8 +313,9 @@ class Draft:
         extras: list[tuple[Role, str, int]]
         extras = [("scratch", "", chosen.scratch_bytes), ("aside", part, chosen.aside_bytes)]
         scratch = (self._extra(op.output, *each) for each in extras if each[2])
-        step = replace(step, kernel=chosen.kernel, unit=chosen.unit, delay=chosen.delay)
-        return replace(step, scratch=tuple(scratch))
+        return replace(
+            step, kernel=chosen.kernel, unit=chosen.unit, delay=chosen.delay, scratch=tuple(scratch)
+        )
 
     def _chosen(self, form: Form, found: Begins = ()) -> _Chosen:
         """Asked once for each form: patches and rows are many and alike."""

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
@@ -110,7 +111,7 @@ class ToPlace(NamedTuple):
 
     profiles: Profiles
     at: IntArray
-    overlaps: IntArray
+    overlaps: NDArray[np.int32]
 
     def begins(self, addresses: IntArray) -> IntArray:
         """Where each buffer or row of one begins, given the profiles' addresses."""
@@ -137,7 +138,7 @@ def to_place(draft: Draft, body: Iterable[Step], keep_input: bool, but: bool = F
         lives.add(image.numbers, Life(0, end if keep_input else 0))
     for name in graph.outputs:
         lives.add(held[draft.home[name]].numbers, Life(end, end))
-    at = array("i", [-1]) * draft.numbers.count
+    at = array("i", [-1]) * draft.count
     may = draft.overlaps
     profiles = Profiles(_profiles(draft, lives, not (but and may.gaps), at))
     over, under = (np.array(each) for each in (may.over, may.under))
@@ -149,7 +150,7 @@ def to_place(draft: Draft, body: Iterable[Step], keep_input: bool, but: bool = F
         # two could ask for different orders
         for wall in gap.apart(sizes[at[over]], sizes[at[under]], bool(times[over] == 1)) or [(0, 0)]
     )
-    return ToPlace(profiles, np.array(at), np.fromiter(walls, np.dtype((np.int64, 4))))
+    return ToPlace(profiles, np.array(at), np.fromiter(walls, np.dtype((np.int32, 4))))
 
 
 def _profiles(draft: Draft, lives: Lives, scratch: bool, at: array[int]) -> Iterator[Profile]:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -130,19 +129,15 @@ class Laid:
 
 def lay(
     regions: Sequence[Region],
-    graph: Graph,
-    hardware: Hardware,
+    draft: Draft,
     *,
-    accumulator_bits: int = 32,
     keep_input: bool = False,
     effort: int = EFFORT,
-    asked: Mapping[str, str] = MappingProxyType({}),
     cells: float | None = None,
-    alike: Draft | None = None,
     others: Iterable[Sequence[Region]] = (),
     enough: int = 0,
 ) -> Laid:
-    """``regions`` one after the other.
+    """``regions`` one after the other, in drafts like ``draft``, that share what it knows.
 
     Where something may lie over what it is made of, kernels have their scratch last, where it is
     left: then it is known what did end up over it, and few kernels, and not the fastest, work so.
@@ -150,18 +145,13 @@ def lay(
     Args:
         keep_input: the input is there until the end.
         effort: of the placement's exact search; see ``place``.
-        asked: see ``Draft``.
         cells: nibbles; where they don't suffice kernels have less scratch, at the same addresses
             or, where such kernels could not write over what dies there, at others. If not said, the
             board's room.
-        alike: a draft of the same graph; what it knows of operators is used.
         others: regions that compute the same, one after the other in place of ``regions`` until
             some take ``enough`` nibbles, scratch apart; those that take least are laid.
     """
-    limit = room(graph, hardware) if cells is None else cells
-    draft = Draft(graph, hardware, accumulator_bits, asked=asked)
-    if alike:
-        draft = replace(draft, reads=alike.reads, chosen=alike.chosen)
+    limit = room(draft.graph, draft.hardware) if cells is None else cells
     found = _laid(draft, (regions, *others), keep_input, effort, enough)
     last = found.draft.known is not None
     while found.cells > limit and (crowded := _crowded(found, limit, last)):
@@ -260,7 +250,7 @@ def laid_at(
     while True:
         draft = Draft(graph, hardware, frames=frames, most_scratch=most)
         body = tuple(_steps(regions, draft))
-        top, size, begins = round_up(cells, WORD), cells, np.zeros(draft.numbers.count, dtype=int)
+        top, size, begins = round_up(cells, WORD), cells, np.zeros(draft.count, dtype=int)
         for name, held in draft.held.items():
             if held.buffer.role == "scratch":
                 begins[held.first], size = top, max(size, top + cells_of(held))

@@ -14,7 +14,7 @@ from typing import Literal
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.kernels.gap import Gap
-from pipeline.plan.vocabulary import Step, whole
+from pipeline.plan.vocabulary import Clear, Step, whole
 from pipeline.schedules.arriving import arriving
 from pipeline.schedules.bounds import Box, Range, added, all_of
 from pipeline.schedules.draft import Draft
@@ -53,10 +53,7 @@ class InputRows:
     def steps(self, draft: Draft) -> list[Step]:
         if self.streamed:
             arriving(draft)
-        if rows_of(draft.graph, self.tensor) > 1:
-            draft.hold_rows(self.tensor, self.whole)
-        else:
-            draft.hold(self.tensor)
+        draft.hold_rows(self.tensor, self.whole)
         return []
 
 
@@ -82,10 +79,8 @@ class Rows:
         for op in dict.fromkeys(step.op for step in made):
             if op.output in summed:
                 draft.sums(op.output, bits=32)
-            elif rows_of(draft.graph, op.output) > 1:
-                draft.hold_rows(op.output, op.output in plain, self.pixels.get(op.output, 0))
             else:
-                draft.hold(op.output)
+                draft.hold_rows(op.output, op.output in plain, self.pixels.get(op.output, 0))
         last: dict[str, array[int]] = {}
         for number, step in enumerate(self.order):
             for name, rows in reads(step, draft.graph, draft.needs).items():
@@ -120,7 +115,7 @@ def _step(draft: Draft, step: RowStep | Arrive, dying: Mapping[str, Sequence[int
         return draft.compute(op, draft.buffer(draft.home[op.output]))
     acc = draft.buffer(draft.graph.beside(op.output, "sums"))
     if step.kind == "open":
-        return draft.clear(op, whole(acc))
+        return Clear(op.name, whole(acc))
     if step.kind == "add":
         rank, made = len(draft.graph.tensors[op.inputs[0]].shape), all_of(acc.shape)
         read = added(op, draft.graph.tensors, made, Range(step.row, 1), -rank)

@@ -16,7 +16,7 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.operators.concat import Concat
 from pipeline.plan.vocabulary import Buffer, Step
 from pipeline.schedules.arriving import Arriving
-from pipeline.schedules.bounds import Range, all_of, needs
+from pipeline.schedules.bounds import Needs, Range, all_of
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import needed
 from pipeline.schedules.rows import RowStep, reads, row_box, rows_of
@@ -54,7 +54,7 @@ class Order:
             if each.tensor != start:
                 op = producers[each.tensor]
                 step = RowStep("make", op, each.row)
-                rows = reads(step, graph, lambda op, box: needs(op, graph.tensors, box))
+                rows = reads(step, graph, lambda op, box: Needs(op, graph.tensors)(box))
                 # the longer branch first: of what both read it needs the earlier rows
                 names = sorted(rows, key=lambda name: -turns[name] * op.element_wise)
                 given = [Made(name, row) for name in names for row in rows[name]]

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, Final, Literal, NamedTuple, Self
 
 from pipeline.graph.tensor import Tensor
-from pipeline.plan.vocabulary import Affine, Buffer, Index, Signal, Step, Wait
+from pipeline.plan.vocabulary import Affine, Buffer, Clear, Index, Signal, Step, Wait
 from pipeline.schedules.bounds import Box, Needs, Range, added
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.roll import rolled
@@ -188,7 +188,7 @@ def _step(act: Act, draft: Draft) -> Step:
             assert act.some is not None
             step = draft.add(op, buffer, box, added(op, draft.graph.tensors, box, act.some))
         case "clear":
-            step = draft.clear(op, made)
+            step = Clear(op.name, made)
         case "finish":
             ((sums, _),) = act.given
             step = draft.finish(op, draft.part(draft.buffer(sums), box), made)

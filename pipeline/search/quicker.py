@@ -12,6 +12,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, cycles_of_step, offers, quicker
+from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Laid
 
 FRAME_BYTES = 3500
@@ -36,20 +37,21 @@ def quickest(
     graph: Graph,
     hardware: Hardware,
     operators: Sequence[Operator],
-    laid: Callable[..., Laid],
+    laid: Callable[[Draft], Laid],
     cells: int,
     usual: Laid,
 ) -> Laid:
     """The regions of ``laid`` in ``cells`` nibbles, with the kernels to ask for.
 
     Args:
-        laid: given kernels that are ``asked`` for, by the outputs of operators.
+        laid: given a draft, with kernels that are ``asked`` for.
         usual: where none are.
     """
     options, taken = options_of(graph, hardware, operators)
     able, left = [o for o in options if 2 * o.scratch <= cells], hardware.flash_bytes - taken
     while usual.cells <= cells and (chosen := chosen_of(able, left)):
-        again = laid(asked={each.output: each.kernel for each in chosen})
+        asked = {each.output: each.kernel for each in chosen}
+        again = laid(Draft(graph, hardware, asked=asked))
         if again.cells <= cells:
             return again
         largest = max(chosen, key=lambda each: each.scratch)

@@ -12,6 +12,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving
+from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import lay, needed
 from pipeline.schedules.sliding import Sliding as Region
 from pipeline.strategies.base import Strategy
@@ -38,4 +39,4 @@ class Sliding(Strategy):
                 "set hardware.streams_input=false, or choose strategy=joint"
             )
         operators = tuple(op for op in needed(graph) if op is not arriving.pool)
-        return lay([Region(arriving, operators)], graph, hardware).plan(self.name)
+        return lay([Region(arriving, operators)], Draft(graph, hardware)).plan(self.name)

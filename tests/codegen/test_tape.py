@@ -20,6 +20,7 @@ from pipeline.hardware import Hardware
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules import rows
+from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import lay, needed
 from pipeline.search.layouts import in_blocks
 from tests.codegen.support import Native, agrees, on_board
@@ -223,7 +224,7 @@ def in_blocks_of_rows(graph: Graph, streamed: bool, hardware: Hardware) -> Plan:
     order = all_rows(graph, hardware, operators, streamed=streamed)
     pixels = in_blocks(graph, operators, hardware, whole)
     regions = [rows.InputRows(graph.input, True, False), rows.Rows(order, whole, pixels)]
-    return lay(regions, graph, hardware).plan("rows")
+    return lay(regions, Draft(graph, hardware)).plan("rows")
 
 
 IMAGES = [n for n in range(2, 16, 2) if len(random_graph(n).tensors["image"].shape) == 3]

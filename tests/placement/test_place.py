@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from pipeline.graph.tensor import IntArray
-from pipeline.placement.blocks import Block, Overlap, Profile, load
+from pipeline.placement.blocks import Block, Profile, load
 from pipeline.placement.place import place
 from pipeline.placement.skyline import fill
 
 Rng = np.random.Generator
+Overlap = tuple[int, int, int, int]
 
 
 def random_profile(rng: Rng, steps: int) -> Profile:
@@ -37,7 +38,7 @@ def random_overlaps(rng: Rng, profiles: list[Profile]) -> list[Overlap]:
     """Draw overlaps of pairs where one part begins as another ends."""
     every = enumerate((n, part) for n, profile in enumerate(profiles) for part in profile.parts)
     return [
-        Overlap(over, under, int(rng.integers(-4, 4)), below.size)
+        (over, under, int(rng.integers(-4, 4)), below.size)
         for (over, (one, above)), (under, (other, below)) in product(every, repeat=2)
         if one != other and above.first == below.last and rng.random() < 0.6
         if above.first < above.last or below.first < below.last  # not both ways
@@ -48,7 +49,7 @@ def met(
     profiles: list[Profile], overlaps: list[Overlap], addresses: Sequence[int] | IntArray
 ) -> list[int]:
     """Parts that share a cell at a time and may not, counted cell by cell."""
-    allowed = {(each.over, each.under): each for each in overlaps}
+    allowed = {each[:2]: each for each in overlaps}
     wrong = []
     every = enumerate(
         (n, addresses[n] + offset, part)
@@ -150,10 +151,10 @@ def test_no_more_effort_is_made_than_is_asked_for() -> None:
 def test_an_output_over_a_dying_input() -> None:
     """As large as the input, forwards: at its place; half as wide pixels: a little above, too."""
     both = [Profile((Block(8, 0, 1),)), Profile((Block(8, 1, 2),))]
-    assert place(both, [Overlap(1, 0, 0, 8)]).cells == 8
+    assert place(both, [(1, 0, 0, 8)]).cells == 8
     assert place(both).cells == 16
-    assert load(both, [Overlap(1, 0, -3, 8)]) == 11
-    assert place(both, [Overlap(1, 0, -3, 8)]).cells == 11
+    assert load(both, [(1, 0, -3, 8)]) == 11
+    assert place(both, [(1, 0, -3, 8)]).cells == 11
 
 
 def test_rows_in_one_piece_die_one_by_one() -> None:
@@ -179,5 +180,5 @@ def test_what_may_be_shared_lies_as_near_as_is_allowed() -> None:
     """An output of 3 cells may begin up to 2 after an input of 4: wholly in its place."""
     both = [Profile((Block(4, 0, 1),)), Profile((Block(3, 1, 2),))]
     for gap, shared in ((0, 3), (1, 3), (2, 3), (-2, 1), (-3, 0)):
-        overlap = Overlap(1, 0, gap, 4)
+        overlap = (1, 0, gap, 4)
         assert place(both, [overlap]).cells == load(both, [overlap]) == 7 - shared

@@ -26,6 +26,7 @@ from pipeline.plan.vocabulary import (
     packed,
     whole,
 )
+from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import lay
 from pipeline.schedules.patches import Patches, Run
 from pipeline.schedules.rows import InputRows
@@ -202,7 +203,7 @@ def column_tiles(rng: np.random.Generator) -> tuple[Plan, Graph]:
     run = Run(graph, graph.operators, rows=2, columns=2)
     steps = tuple(Patches(run, row) for row in run.tops)
     regions = [InputRows("input"), RowByRow(steps, frozenset([graph.output]))]
-    return lay(regions, graph, hardware, cells=0).plan("by hand"), graph
+    return lay(regions, Draft(graph, hardware), cells=0).plan("by hand"), graph
 
 
 def residual(rng: np.random.Generator) -> tuple[Plan, Graph]:

@@ -26,7 +26,7 @@ from pipeline.plan.vocabulary import (
     Track,
     Wait,
 )
-from pipeline.schedules.bounds import needs, ranges
+from pipeline.schedules.bounds import Needs, ranges
 from tests.passes.growers import random_network
 from tests.plan.random_places import Draft, Place, placed
 from tests.plan.reference import Footprint, conflict, footprint
@@ -214,7 +214,7 @@ def partial_sums(draft: Draft, op: Operator, frame: int) -> Iterator[Action]:
 
 
 def reads(draft: Draft, op: Operator, box: Box, completed: bool = True) -> dict[str, Box]:
-    found = needs(op, draft.graph.tensors, ranges(box))
+    found = Needs(op, draft.graph.tensors)(ranges(box))
     ends = {each.tensor for each in op.completion(draft.graph.tensors) if not completed}
     return {n: tuple(each.ends for each in some) for n, some in found.items() if n not in ends}
 

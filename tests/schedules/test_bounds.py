@@ -13,11 +13,11 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.plan.vocabulary import Lin, value
 from pipeline.schedules.bounds import (
+    Needs,
     Range,
     added,
     all_of,
     hull,
-    needs,
     ranges,
     reach,
     read,
@@ -38,7 +38,7 @@ def test_a_box_needs_what_its_elements_read(seed: int) -> None:
         low = [int(rng.integers(n)) for n in shape]
         high = [int(rng.integers(a + 1, n + 1)) for a, n in zip(low, shape, strict=True)]
         made = ranges(tuple(zip(low, high, strict=True)))
-        found = needs(op, tensors, made)
+        found = Needs(op, tensors)(made)
         for name in {operand.tensor for operand in op.reads(tensors)}:
             read = {
                 element

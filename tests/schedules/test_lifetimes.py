@@ -34,6 +34,10 @@ def steps_of(rng: np.random.Generator, depth: int, names: Iterator[str]) -> tupl
     return tuple(found)
 
 
+def one(number: int) -> range:
+    return range(number, number + 1)
+
+
 def loops(steps: tuple[Step, ...], around: tuple[str, ...] = ()) -> Iterator[tuple[str, set[str]]]:
     """(buffer, the variables of the loops around it) of each time that one is touched."""
     for step in steps:
@@ -52,7 +56,7 @@ def within(rng: np.random.Generator, steps: tuple[Step, ...]) -> dict[str, Held]
     for name in NAMES:
         choice = sorted(around.get(name, ())) if name not in "ab" else []
         var = str(rng.choice(choice)) if choice and rng.random() < 0.6 else ""
-        found[name] = Held(buffer(name), NAMES.index(name), var)
+        found[name] = Held(buffer(name), one(NAMES.index(name)), var)
     return found
 
 

@@ -12,6 +12,7 @@ from pipeline.hardware import Hardware
 from pipeline.plan.cost import intervals
 from pipeline.plan.draw import pseudocode
 from pipeline.plan.vocabulary import Affine, Buffer, Compute, Plan, packed
+from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import lay, needed
 from pipeline.schedules.patches import Patches, Run
 from pipeline.schedules.rows import InputRows, Rows
@@ -33,7 +34,7 @@ def planned(graph: Graph, runs: list[Run], hardware: Hardware, streamed: bool = 
     begin = InputRows(graph.input, streamed, not streamed)
     steps = tuple(units.units[number].step for number in order)
     regions = [begin, Rows(steps, frozenset([graph.output]))]
-    return lay(regions, graph, hardware).plan("patches")
+    return lay(regions, Draft(graph, hardware)).plan("patches")
 
 
 def some_runs(graph: Graph, seed: int) -> list[Run]:

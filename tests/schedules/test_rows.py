@@ -9,6 +9,7 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Rows
 from pipeline.plan.well_formed import statements
 from pipeline.schedules import rows
+from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Laid, lay, needed
 from tests.graphs import Net, random_graph
 from tests.schedules.on_demand import all_rows
@@ -22,7 +23,7 @@ def laid(graph: Graph, streamed: bool = False) -> Laid:
     begin = rows.InputRows(graph.input, streamed, not streamed)
     order = all_rows(graph, BOARD, needed(graph), streamed)
     regions = [begin, rows.Rows(order, frozenset([graph.output]))]
-    return lay(regions, graph, BOARD, cells=0)
+    return lay(regions, Draft(graph, BOARD), cells=0)
 
 
 @pytest.mark.parametrize("seed", quick(8, range(40), ci=8))

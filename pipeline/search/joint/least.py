@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
@@ -10,7 +11,6 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.placement.place import EFFORT
 from pipeline.schedules.arriving import streaming
-from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Laid, Region, lay, needed, room
 from pipeline.schedules.patches import Run, tensors_apart
 from pipeline.schedules.rows import InputRows, Rows, RowsStep, RowStep
@@ -34,35 +34,13 @@ class Found(NamedTuple):
     repeated: int = 0
 
 
-class _Order(NamedTuple):
-    """Rows in order, segment by segment and, where there are several, all at once; it holds nothing
-    of what was searched, which is large.
-
-    Attributes:
-        draft: of the same graph.
-    """
-
-    ways: list[list[Region]]
-    bound: int
-    segments: int
-    repeated: int
-    effort: int
-    draft: Draft
-
-    @classmethod
-    def of(cls, cuts: Cuts, pieces: Sequence[Piece], bound: int) -> _Order:
-        ways = [regions(cuts, pieces, each) for each in (True, False)[: len(pieces)]]
-        again, effort = sum(run.again for run in cuts.units.runs), int(cuts.effort * EFFORT)
-        return cls(ways, bound, len(pieces), again, effort, cuts.units.draft)
-
-
 def least(graph: Graph, hardware: Hardware, runs: Sequence[Run] = (), effort: float = 1.0) -> Found:
     """As little memory as is found, with ``runs`` or without; ``effort``: see ``Joint``."""
     best: Found | None = None
     for some in (runs, ()) if runs else ((),):
         most = best.laid.rows - 1 if best else NEVER
-        if order := _ordered(graph, hardware, some, effort, most):
-            found = _placed(order, room(graph, hardware))
+        if laid := _ordered(graph, hardware, some, effort, most):
+            found = laid(room(graph, hardware))
             best = min([best, found] if best else [found], key=lambda each: each.laid.rows)
     assert best is not None
     return best
@@ -70,11 +48,11 @@ def least(graph: Graph, hardware: Hardware, runs: Sequence[Run] = (), effort: fl
 
 def _ordered(
     graph: Graph, hardware: Hardware, runs: Sequence[Run], effort: float, most: int
-) -> _Order | None:
+) -> Callable[[float], Found] | None:
     """None where it holds more than ``most`` nibbles."""
     cuts = cuts_of(graph, hardware, runs, effort=effort)
     bound, pieces = cuts.least(most)
-    return _Order.of(cuts, cuts.roomiest(bound) or pieces, bound) if pieces else None
+    return _laying(cuts, cuts.roomiest(bound) or pieces, bound) if pieces else None
 
 
 def within(
@@ -91,7 +69,7 @@ def within(
         cuts = fastest.cuts
         if not way.last.isdisjoint(cuts.units.pixels):
             cuts = cuts_of(graph, hardware, last=way.last, effort=effort)
-        found = _placed(_Order.of(cuts, way.pieces, limit), inf)
+        found = _laying(cuts, way.pieces, limit)(inf)
         if found.laid.cells <= available:
             return found
         limit -= found.laid.cells - available
@@ -116,15 +94,22 @@ def cuts_of(
     return Cuts(units, effort=effort)
 
 
-def _placed(order: _Order, available: float) -> Found:
-    """Segment by segment or, where that is not near its bound, all rows at once, if that is less;
-    on slower kernels where their scratch is more than ``available``."""
-    draft, (way, *others), near = order.draft, order.ways, order.bound + order.bound // NEAR
-    laid = lay(
-        way, draft.graph, draft.hardware, effort=order.effort, cells=available, alike=draft,
-        others=others, enough=near,
-    )  # fmt: skip
-    return Found(laid, order.bound, order.segments, order.repeated)
+def _laying(cuts: Cuts, pieces: Sequence[Piece], bound: int) -> Callable[[float], Found]:
+    """Return what lays ``pieces`` segment by segment or, where that is not near its bound, all rows
+    at once, if that is less; on slower kernels where their scratch is more than is available, which
+    it is given. It holds nothing of what was searched, which is large."""
+    way, *others = [regions(cuts, pieces, each) for each in (True, False)[: len(pieces)]]
+    again, effort = sum(run.again for run in cuts.units.runs), int(cuts.effort * EFFORT)
+    draft, segments = replace(cuts.units.draft, numbers={}), len(pieces)
+
+    def laid(available: float) -> Found:
+        found = lay(
+            way, draft, effort=effort, cells=available, others=others,
+            enough=bound + bound // NEAR,
+        )  # fmt: skip
+        return Found(found, bound, segments, again)
+
+    return laid
 
 
 def regions(cuts: Cuts, pieces: Sequence[Piece], in_one_piece: bool = True) -> list[Region]:

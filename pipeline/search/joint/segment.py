@@ -16,7 +16,7 @@ def on_demand(units: Units, source: Iterable[str], target: Iterable[str]) -> Ite
     """Yield units in their order, from all rows of ``source`` to those of ``target`` that are
     needed."""
     makers, every = units.makers, units.units
-    done = bytearray(len(every))
+    done = bytearray([*[0] * len(every), 1])  # that there is none before, -1, is done
     for name in source:
         for block in units.blocks[name]:
             if makers[block] >= 0:
@@ -34,7 +34,8 @@ def on_demand(units: Units, source: Iterable[str], target: Iterable[str]) -> Ite
             if done[top]:
                 stack.pop()
                 continue
-            if missing := [each for each in every[top].after if not done[each]]:
+            before = (*every[top].after, *map(makers.__getitem__, every[top].reads))
+            if missing := [each for each in before if not done[each]]:
                 stack += reversed(missing)
                 continue
             done[top] = 1

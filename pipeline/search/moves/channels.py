@@ -18,6 +18,7 @@ from pipeline.kernels import Form, Part, takes_place
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.channels import Channels, Pass
+from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import lay, needed
 from pipeline.schedules.whole import Whole
 from pipeline.search.channels.search import Best, Rules, Search, search
@@ -54,8 +55,7 @@ class ByChannels:
         best, found = self.proposed(view)
         ways = self.in_place(best, partial(able, graph, hardware)), found
         for found in ways:  # kernels that work in place have scratch
-            regions, bits = [arriving, *found], self.accumulator_bits
-            chosen = lay(regions, graph, hardware, accumulator_bits=bits)
+            chosen = lay([arriving, *found], Draft(graph, hardware, self.accumulator_bits))
             if not chosen.draft.most_scratch:
                 break
         notes = (

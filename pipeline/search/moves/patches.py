@@ -101,7 +101,7 @@ def in_patches(graph: Graph, hardware: Hardware, grid: Grid, until: str = "") ->
         ("patch_stage_overhead_pct", round(100 * stage.again / max(1, once), 2)),
         ("patch_overhead_pct", round(100 * stage.again / max(1, graph.macs), 2)),
     )
-    return lay(regions, graph, hardware).plan("patch", notes)
+    return lay(regions, Draft(graph, hardware)).plan("patch", notes)
 
 
 def least(

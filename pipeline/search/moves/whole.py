@@ -20,6 +20,7 @@ from pipeline.placement.blocks import WORD, Block, Profile, Profiles, load, roun
 from pipeline.placement.place import place
 from pipeline.plan.vocabulary import KEPT, Plan
 from pipeline.schedules.arriving import Arriving
+from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Region, lay, needed, room
 from pipeline.schedules.whole import Whole
 from pipeline.search.order import Order, least_peak
@@ -91,8 +92,8 @@ def one_by_one(
         taken = (name for name in op.overwritable(graph.tensors) if name in under)
         regions.append(Whole(op, "" if over is None else next(taken)))
 
-    laid = partial(lay, regions, graph, hardware, keep_input=keep_input, effort=EFFORT)
-    best = laid()
+    laid = partial(lay, regions, keep_input=keep_input, effort=EFFORT)
+    best = laid(Draft(graph, hardware))
     if fast and not best.draft.most_scratch:
         most = room(graph, hardware) if cells is None else cells
         best = quickest(graph, hardware, operators, partial(laid, cells=inf), most, best)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -41,7 +40,7 @@ class Unit(NamedTuple):
         reads: blocks; ``shares``: the cells that the written one may share with each if it dies,
             less what is kept aside for that.
         writes: a block.
-        after: units that have to be done before, in the order in which they are asked for.
+        after: units that have to be done before those that make what it reads; -1: none.
         within: cells that it takes meanwhile besides those that it reads and writes.
     """
 
@@ -156,9 +155,11 @@ class Units:
         self, step: RowsStep, writes: int, reads: Mapping[int, int] = MappingProxyType({}),
         after: Iterable[int] = (), within: int = 0,
     ) -> int:  # fmt: skip
-        """``reads``: blocks, with their shares; ``after``: units, besides those that make them."""
-        before, shares = dict.fromkeys((*after, *self._makers(reads))), _same(tuple(reads.values()))
-        self.units.append(Unit(step, tuple(reads), shares, writes, tuple(before), within))
+        """``reads``: blocks, with their shares; ``after``: see ``Unit``."""
+        shares = tuple(reads.values())
+        if self.units and shares == self.units[-1].shares:
+            shares = self.units[-1].shares  # one tuple for most rows of an operator
+        self.units.append(Unit(step, tuple(reads), shares, writes, tuple(after), within))
         self.makers[writes] = len(self.units) - 1
         return len(self.units) - 1
 
@@ -193,37 +194,29 @@ class Units:
         self.sizes.append(SUM_NIBBLES * self.graph.tensors[op.output].size)
         self.makers.append(-1)
         rows = self.blocks[op.inputs[0]]
-        adds = [self._add(RowStep("open", op), sums, after=self._makers(rows[:1]))]
+        adds = [self._add(RowStep("open", op), sums, after=[self.makers[rows[0]]])]
         for row, each in enumerate(rows):
             adds.append(self._add(RowStep("add", op, row), sums, {each: 0}, adds[-1:]))
         self._add(RowStep("close", op), block, {sums: self.sizes[block]}, adds)
 
-    def _makers(self, blocks: Iterable[int]) -> list[int]:
-        return [self.makers[block] for block in blocks if self.makers[block] >= 0]
-
     def _trace(self) -> None:
         """Trace what the outputs need, and who reads it: what nobody needs is not made."""
         pending = [self.makers[block] for name in self.graph.outputs for block in self.blocks[name]]
-        seen, self.needed = set(pending), bytearray(len(self.sizes))
+        seen, self.needed = {-1, *pending}, bytearray(len(self.sizes))
         while pending:
             unit = self.units[pending.pop()]
             for block in (unit.writes, *unit.reads):
                 self.needed[block] = True
-            pending += (new := [each for each in unit.after if each not in seen])
+            before = {*unit.after, *map(self.makers.__getitem__, unit.reads)}
+            pending += (new := before - seen)
             seen.update(new)
         number = {op.output: number for number, op in enumerate(self.operators)}
         steps = (unit.step for unit in self.units)
         numbers = [-1 if isinstance(s, Arrive) else number[s.op.output] for s in steps]
         self.readers = [[] for _ in self.sizes]
-        for each in sorted(seen):
+        for each in sorted(seen)[1:]:
             for block in self.units[each].reads:
                 self.readers[block].append(numbers[each])
-
-
-@lru_cache(1 << 8)
-def _same(shares: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the same tuple for all that are equal: most rows of an operator are alike."""
-    return shares
 
 
 def drafted(
@@ -232,10 +225,7 @@ def drafted(
     """A draft that holds all rows."""
     draft = Draft(graph, hardware)
     for name in (*graph.inputs, *(op.output for op in operators)):
-        if rows_of(graph, name) > 1:
-            draft.hold_rows(name, pixels=pixels.get(name, 0))
-        else:
-            draft.hold(name)
+        draft.hold_rows(name, pixels=pixels.get(name, 0))
     return draft
 
 

@@ -16,6 +16,7 @@ from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Buffer, Compute, Lin, Loop, Plan, Slice, Step, Track, packed
 from pipeline.plan.well_formed import statements
 from pipeline.schedules import rows
+from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import lay, needed
 from pipeline.search.layouts import in_blocks
 from pipeline.strategies.ordinary import Ordinary
@@ -56,7 +57,7 @@ def by_rows(graph: Graph, hardware: Hardware, pixels: Mapping[str, int] | None =
     if pixels is None:
         pixels = in_blocks(graph, operators, hardware, whole)
     regions = [rows.InputRows(graph.input), rows.Rows(order, whole, pixels)]
-    return lay(regions, graph, hardware).plan("rows")
+    return lay(regions, Draft(graph, hardware)).plan("rows")
 
 
 def kernels(plan: Plan) -> dict[str, str]:
