@@ -88,6 +88,34 @@ NN_ADD(nn_add_product, "smmlar %0, %1, %2, %3")
 NN_ADD(nn_add_apart, "usada8 %0, %1, %2, %3")
 NN_CODE(int32_t, nn_saturated_s8, (int32_t value), "ssat %0, #8, %1", "=r", "r"(value))
 NN_CODE(int32_t, nn_saturated_u8, (int32_t value), "usat %0, #8, %1", "=r", "r"(value))
+/* The same where their order matters, so that no compiler changes it, of variables that they write first. */
+#define NN_AT(place) __asm__(place)
+#define NN_CODE_3(code, to, of, a, b) __asm__ volatile(code : to(of) : "r"(a), "r"(b))
+#define NN_LOAD(to, from, place) \
+    __asm__ volatile("ldr %0, [%1, %2]" : "=r"(to) : "r"(from), "i"(place))
+#define NN_NEXT(to, from, more) __asm__ volatile("ldr %0, [%1], %2" : "=r"(to), "+r"(from) : "i"(more))
+#define NN_FETCH(to, from) __asm__ volatile("ldr %0, %1" : "=r"(to) : "m"(from))
+#define NN_EVEN(to, word) __asm__ volatile("sxtb16 %0, %1" : "=r"(to) : "r"(word))
+#define NN_ODD(to, word) __asm__ volatile("sxtb16 %0, %1, ror #8" : "=r"(to) : "r"(word))
+#define NN_BOTH(sum, a, b) NN_CODE_3("smuad %0, %1, %2", "=r", sum, a, b)
+#define NN_PAIR(sum, a, b) NN_CODE_3("smlad %0, %1, %2, %0", "+r", sum, a, b)
+#define NN_LOW_HIGH(sum, a, b) NN_CODE_3("smlabt %0, %1, %2, %0", "+r", sum, a, b)
+#define NN_HIGH_LOW(sum, a, b) NN_CODE_3("smlatb %0, %1, %2, %0", "+r", sum, a, b)
+/* Says that what is between `do` and this may run again, so that it is what registers are given to first: it does not. */
+static inline __attribute__((always_inline)) int nn_again(void) {
+    __asm__ goto("" : : : : again);
+    return 0;
+again:
+    return 1;
+}
+#define NN_PRODUCT(to, a, b) NN_CODE_3("smmulr %0, %1, %2", "=r", to, a, b)
+#define NN_PUT(bits, to, word, at) \
+    __asm__ volatile("bfi %0, %1, #" #at ", #" #bits : "+r"(to) : "r"(word))
+#define NN_CLIP(bits, to, word) __asm__ volatile("ssat %0, #" #bits ", %1" : "=r"(to) : "r"(word))
+#define NN_SUMS_8(sums, word) __asm__ volatile("qadd8 %0, %0, %1" : "+r"(sums) : "r"(word))
+#define NN_SUMS_16(sums, word) __asm__ volatile("qadd16 %0, %0, %1" : "+r"(sums) : "r"(word))
+#define NN_STORE(word, to, place) \
+    __asm__ volatile("str %0, [%1, %2]" : : "r"(word), "r"(to), "i"(place))
 #undef NN_CODE
 #undef NN_UNARY
 #undef NN_PACK
@@ -180,6 +208,24 @@ static inline int32_t nn_add_product(uint32_t a, uint32_t b, int32_t sum) {
     const int64_t product = (int64_t)(int32_t)a * (int32_t)b;
     return (int32_t)((uint32_t)sum + (uint32_t)((product + ((int64_t)1 << 31)) >> 32));
 }
+
+static inline int nn_again(void) { return 0; }
+#define NN_AT(place)
+#define NN_PRODUCT(to, a, b) to = (uint32_t)nn_add_product(a, (uint32_t)(b), 0)
+#define NN_PUT(bits, to, word, at) to = (to & ~(~(~0u << bits) << at)) | ((word) & ~(~0u << bits)) << at
+#define NN_CLIP(bits, to, word) to = (uint32_t)nn_clip((int32_t)(word), -(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+#define NN_SUMS_8(sums, word) sums = nn_saturated_sums(sums, word, 8)
+#define NN_SUMS_16(sums, word) sums = nn_saturated_sums(sums, word, 16)
+#define NN_STORE(word, to, place) memcpy((char *)(to) + (place), &word, sizeof word)
+#define NN_NEXT(to, from, more) to = nn_load_word(from), from += (more) / (int32_t)sizeof *from
+#define NN_FETCH(to, from) to = nn_load_word(&from)
+#define NN_LOAD(to, from, place) to = nn_load_word((const char *)(from) + (place))
+#define NN_EVEN(to, word) to = nn_even_s8(word)
+#define NN_ODD(to, word) to = nn_odd_s8(word)
+#define NN_BOTH(sum, a, b) sum = nn_add_pair(a, b, 0)
+#define NN_PAIR(sum, a, b) sum = nn_add_pair(a, b, sum)
+#define NN_LOW_HIGH(sum, a, b) sum = nn_add_low_high(a, b, sum)
+#define NN_HIGH_LOW(sum, a, b) sum = nn_add_high_low(a, b, sum)
 
 static inline int32_t nn_saturated_s8(int32_t value) {
     return value < -128 ? -128 : value > 127 ? 127 : value;

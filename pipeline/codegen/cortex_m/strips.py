@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipeline.codegen.cortex_m.assembly import Block, Line, add, load
+from pipeline.codegen.cortex_m.assembly import add, block, load
 from pipeline.kernels.cortex_m.columns import Kind
 
-REGISTERS = ("r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "r14")
+REGISTERS = 10
 """For outputs and weights: pointers to inputs, weights and their end, and a pixel have the rest."""
 
 
@@ -40,40 +40,26 @@ class Strip:
 
     @property
     def fits(self) -> bool:
-        return len(self.outs) + len(self.weights) <= len(REGISTERS)
+        return len(self.outs) + len(self.weights) <= REGISTERS
 
     def code(self, kernel_w: int, pairs: int, unroll: int) -> str:
         """C that adds to a0 and so on what a row gives: ``pairs`` of channels of pixels at ``from``
         and of weights at ``w``, ``unroll`` in a round of the loop."""
-        step = list(self._step(kernel_w, pairs))
         rounds, left = divmod(pairs, unroll)
-        sums = [f"a{n}" for n in range(len(self.outs))]
-        weights = [f"w{tap}" for tap in self.weights]
-        end = f"const nn_word_t *const end = w + {kernel_w * unroll * rounds};"
-        return Block(
-            turn=step * unroll,
-            rest=step * left,
-            rounds=rounds,
-            held={
-                **{a: ("int32_t ", to) for a, to in zip(sums, REGISTERS, strict=False)},
-                "from": ("const nn_word_t *", "r1"),
-                "w": ("const nn_word_t *", "r0"),
-            },
-            scratch=dict(zip(("x", *weights), ("r3", *REGISTERS[len(sums) :]), strict=False)),
-            before=[end] * (rounds > 1),
-            given={"end": ("const nn_word_t *", "r2")} if rounds > 1 else {},
-            stop=["cmp %[w], %[end]"],
-        ).code(20)
+        turn, rest = (
+            [line for n in reversed(range(count)) for line in self._step(n, kernel_w, pairs)]
+            for count in (unroll, left)
+        )
+        moves = {"w": (kernel_w * unroll, 4), "from": (unroll, 4)}
+        words = ["x", *(f"w{tap}" for tap in self.weights)]
+        return block(turn, words, 20, rounds=rounds, moves=moves, rest=rest)
 
-    def _step(self, kernel_w: int, pairs: int) -> Iterator[Line]:
-        """Two channels of the input: each pixel is loaded once for all outputs that it adds to. The
-        pointers move on with the last load of each."""
+    def _step(self, number: int, kernel_w: int, pairs: int) -> Iterator[str]:
+        """Two channels of the input: each pixel is loaded once for all outputs that it adds to."""
         for tap in reversed(self.weights):
-            at = tap - self.weights[0]
-            yield load(f"w{tap}", "w", at, 0 if at else kernel_w)
+            yield load(f"w{tap}", "w", 4 * (number * kernel_w + tap - self.weights[0]))
         for column in reversed(self.columns):
-            at = pairs * (column - self.columns[0])
-            yield load("x", "from", at, 0 if at else 1)
+            yield load("x", "from", 4 * (number + pairs * (column - self.columns[0])))
             yield from (add(f"a{out}", "x", f"w{tap}") for out, tap in self.products(column))
 
     @property

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from pipeline.codegen.cortex_m.assembly import Block, add, load
+from pipeline.codegen.cortex_m.assembly import add, block, load
 
 REGISTERS = 14
 POINTERS = 2
@@ -78,23 +78,28 @@ class Row:
 
     def code(self, weight: int) -> str:
         """C that adds to a0 and so on what a row of inputs at x gives; at q its weights begin with
-        the word ``weight``."""
+        the word ``weight``. Compilers are told the registers of sums and pointers: they find none
+        for all of them otherwise."""
         weights = [f"k{n}" for n in range(self.weights)]
         inputs = [f"x{n}" for n in range(self.inputs)]
-        lines = [load(k, "q", weight + n) for n, k in enumerate(weights)]
+        free = [2, 3, *range(4 + self.outs, 13), 14]
+        words = zip([*weights, *inputs], free, strict=False)
+        lines = [
+            'register const int32_t *const own NN_AT("r0") = q;',
+            'register const nn_word_t *const row NN_AT("r1") = x;',
+            *(f'register int32_t s{n} NN_AT("r{4 + n}") = a{n};' for n in range(self.outs)),
+            *(f'register uint32_t {word} NN_AT("r{place}");' for word, place in words),
+            *(load(k, "own", 4 * (weight + n)) for n, k in enumerate(weights)),
+        ]
         for group in self.loads:
-            lines += [load(x, "x", word) for x, word in zip(inputs, group, strict=False)]
+            lines += [load(x, "row", 4 * word) for x, word in zip(inputs, group, strict=False)]
             lines += [
-                add(f"a{made.out}", x, f"k{made.weight}", made.kind)
+                add(f"s{made.out}", x, f"k{made.weight}", made.kind)
                 for x, word in zip(inputs, group, strict=False)
                 for made in self.products(word)
             ]
-        return Block(
-            turn=lines,
-            held={f"a{n}": ("int32_t ", f"r{4 + n}") for n in range(self.outs)},
-            scratch=dict.fromkeys([*weights, *inputs], ""),
-            given={"q": ("const int32_t *", "r0"), "x": ("const nn_word_t *", "r1")},
-        ).code(20)
+        lines += [f"a{n} = s{n};" for n in range(self.outs)]
+        return block(lines, (), 20)
 
     def instructions(self, rows: int) -> int:
         """About how many a kernel of ``rows`` such rows takes, with what ends its outputs."""

@@ -9,28 +9,26 @@ are not of one unit, and what is loaded is used no sooner than the next but one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
-CODE = re.compile(
-    r"(?:(?P<load>ldr)|(?P<multiply>(?:smla(?!l)|smua|smml|mul|mla)\w*)"
-    r"|(?P<other>[su]xta?b16|pkhbt|pkhtb|add|sub|mov)) "
-)
-"""Instructions that may change places, by what works on them: all but those with two results."""
+UNITS = {
+    **dict.fromkeys(("NN_LOAD", "NN_NEXT", "NN_FETCH"), "load"),
+    **dict.fromkeys(("NN_EVEN", "NN_ODD"), "other"),
+    **dict.fromkeys(("NN_BOTH", "NN_PAIR", "NN_LOW_HIGH", "NN_HIGH_LOW"), "multiply"),
+}
+"""What works on a macro's instruction."""
 
 MOST = 400
 """Instructions that are put in order together: more are several times as many."""
 
-RUN = re.compile(rf'(?:^ +"{CODE.pattern}.*\\n"$\n?){{2,{MOST}}}', re.MULTILINE)
-REGISTER = re.compile(r"%\[\w+\]|%\d+|\b(?:r\d+|ip|lr|sp)\b")
-WRITTEN_BACK = re.compile(rf", *\[({REGISTER.pattern})(?:\], *\S|[^]]*\]!)")
+RUN = re.compile(rf"(?:^ +(?:{'|'.join(UNITS)})\([^()]*\);\n){{2,{MOST}}}", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Instruction:
+class Instruction(NamedTuple):
     """
     Attributes:
         unit: what works on it: ``load``, ``multiply`` or ``other``.
-        writes, reads: registers, as the text has them.
+        writes, reads: variables.
     """
 
     text: str
@@ -39,15 +37,12 @@ class Instruction:
     reads: frozenset[str]
 
     @classmethod
-    def of(cls, text: str) -> Instruction | None:
-        """None: it has to stay where it is."""
-        found = CODE.match(text.strip(' "'))
-        if found is None or found.lastgroup is None:
-            return None
-        to, *rest = REGISTER.findall(text)
-        back = WRITTEN_BACK.search(text)
-        writes = frozenset({to, *([back[1]] if back else [])})
-        return cls(text, found.lastgroup, writes, frozenset(rest))
+    def of(cls, text: str) -> Instruction:
+        code, to, *rest = re.findall(r"\w+", text)
+        unit = UNITS[code]
+        adds = unit == "multiply" and code != "NN_BOTH"
+        writes = {to, rest[0]} if code == "NN_NEXT" else {to}
+        return cls(text, unit, frozenset(writes), frozenset([*rest, *[to] * adds]))
 
     def after(self, other: Instruction) -> bool:
         """Check whether it has to stay behind ``other``."""
@@ -63,18 +58,14 @@ class Instruction:
 
 
 def woven(source: str) -> str:
-    """C whose inline assembly has one instruction a line."""
-
-    def ordered(run: re.Match[str]) -> str:
-        every = map(Instruction.of, run[0].splitlines(keepends=True))
-        return "".join(each.text for each in in_order([each for each in every if each]))
-
-    return RUN.sub(ordered, source)
+    """C with one macro a line."""
+    return RUN.sub(lambda run: "".join(in_order(run[0].splitlines(keepends=True))), source)
 
 
-def in_order(given: list[Instruction]) -> list[Instruction]:
+def in_order(lines: list[str]) -> list[str]:
     """One after the other the one that takes fewest cycles; of several the one after which most
     has to follow."""
+    given = list(map(Instruction.of, lines))
     behind = [
         {n for n, earlier in enumerate(given[:number]) if each.after(earlier)}
         for number, each in enumerate(given)
@@ -97,4 +88,4 @@ def in_order(given: list[Instruction]) -> list[Instruction]:
         joined = bool(found) and cycles(given[best]) == 0
         found.append(given[best])
         del left[best]
-    return found
+    return [each.text for each in found]

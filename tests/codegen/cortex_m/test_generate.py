@@ -3,7 +3,6 @@ core with two pipelines: the same results in fewer cycles of its model."""
 
 import re
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from pipeline.codegen import generate
 from pipeline.codegen.cortex_m.operators.rounded import MOST_AT_ONCE
-from pipeline.codegen.cortex_m.woven import Instruction, in_order, woven
+from pipeline.codegen.cortex_m.woven import RUN, Instruction, in_order, woven
 from pipeline.graph.graph import Graph
 from pipeline.kernels import Form, scratch_bytes
 from pipeline.kernels.cortex_m.accumulate import MOST_WINDOW
@@ -42,7 +41,7 @@ def test_the_core_decides() -> None:
         plan = Ordinary().plan(graph, hardware)
         files = generate(graph, plan, hardware, {})
         assert ("nn_dsp.h" in files) == has_dsp
-        assert ("smlad" in files["model.c"]) == has_dsp
+        assert ("NN_PAIR(" in files["model.c"]) == has_dsp
         assert ("nn_thumb.h" in files) != has_dsp
         assert any(buffer.role == "scratch" for buffer in plan.buffers)
 
@@ -132,45 +131,31 @@ def test_what_is_repeated_has_a_bound(most: int) -> None:
         assert each + left <= most
 
 
-REGISTERS = ("a", "b", "c", "d", "e", "p", "q")
-
-
-def some(rng: np.random.Generator, count: int) -> list[Instruction]:
-    """Loads, preparations and multiplications of a few registers."""
-
-    def any_() -> str:
-        return f"%[{REGISTERS[rng.integers(5)]}]"
-
-    found = []
+def some(rng: np.random.Generator, count: int) -> list[str]:
+    """Draw macros of few variables, so that most depend on others."""
+    found = list[str]()
     for _ in range(count):
-        base = f"%[{'pq'[rng.integers(2)]}]"
+        a, b, c = (f"r{rng.integers(6)}" for _ in range(3))
+        base = f"p{rng.integers(2)}"
         texts = (
-            f"ldr {any_()}, [{base}], #4",
-            f"ldr {any_()}, [{base}, #{4 * rng.integers(9)}]",
-            f"ldr {any_()}, [{base}, #4]!",
-            f"sxtb16 {any_()}, {any_()}, ror #8",
-            f"pkhbt {any_()}, {any_()}, {any_()}, lsl #16",
-            f"add {base}, {base}, #4",
-            f"smlad {any_()}, {any_()}, {any_()}, {any_()}",
-            f"smlabt {any_()}, {any_()}, {any_()}, {any_()}",
-        )
-        each = Instruction.of(texts[rng.integers(len(texts))])
-        assert each is not None
-        found.append(each)
+            f"NN_LOAD({a}, {base}, 4);", f"NN_NEXT({a}, {base}, 4);", f"NN_FETCH({a}, end);",
+            f"NN_EVEN({a}, {b});", f"NN_ODD({a}, {a});", f"NN_BOTH({a}, {b}, {c});",
+            f"NN_PAIR({a}, {b}, {c});", f"NN_LOW_HIGH({a}, {b}, {c});",
+        )  # fmt: skip
+        found.append(f"    {texts[rng.integers(len(texts))]}\n")
     return found
 
 
-def results(code: list[Instruction]) -> dict[str, object]:
-    """Return for each register what it is made of, as a tree: any two orders with equal trees
+def results(code: list[str]) -> dict[str, object]:
+    """Return for each variable what it is made of, as a tree: any two orders with equal trees
     compute the same."""
     known: dict[str, object] = {}
-    for text in (each.text for each in code):
-        to, *others = re.findall(r"%\[\w+\]", text)
-        shape = re.sub(r"%\[\w+\]", "%", text)
-        made = shape, *(hash(known.get(name, name)) for name in others)
-        known[to] = made, "result"
-        if shape.endswith(("], #4", "]!")):
-            known[others[0]] = made, "address"
+    for text in code:
+        name, to, *others = re.findall(r"\w+", text)
+        made = name, *(hash(known.get(each, each)) for each in (to, *others))
+        known[to] = made if name in ("NN_PAIR", "NN_LOW_HIGH") else (made[0], *made[2:])
+        if name == "NN_NEXT":
+            known[others[0]] = made[2], "next"
     return known
 
 
@@ -188,7 +173,7 @@ def test_any_order_gives_the_same_results() -> None:
         rng = np.random.default_rng(seed)
         given = some(rng, int(rng.integers(1, 60)))
         found = in_order(given)
-        assert sorted(each.text for each in found) == sorted(each.text for each in given), seed
+        assert sorted(found) == sorted(given), seed
         assert results(found) == results(given), seed
 
 
@@ -202,24 +187,12 @@ def all_layers() -> Graph:
     return net.graph()
 
 
-def runs(text: str) -> list[list[Instruction]]:
-    """Instructions that follow each other in inline assembly."""
-    found = list[list[Instruction]]([[]])
-    for line in text.split("\n"):
-        inside = re.match(r'^ +"(.*)\\n"$', line)
-        each = Instruction.of(inside[1]) if inside else None
-        if each:
-            found[-1].append(each)
-        elif found[-1]:
-            found.append([])
-    return [run for run in found if len(run) > 1]
-
-
 def test_long_runs_take_little_more_than_they_have_to() -> None:
     """A cycle a multiplication, and two instructions a cycle, are the least."""
     graph, m7 = all_layers(), core("cortex-m7")
     text = generate(graph, Ordinary().plan(graph, m7), m7, {})["model.c"]
-    long = [run for run in runs(text) if len(run) > 80]
+    runs = (run[0].splitlines() for run in RUN.finditer(text))
+    long = [list(map(Instruction.of, run)) for run in runs if len(run) > 80]
     assert len(long) > 2
     for run in long:
         products = sum(each.unit == "multiply" for each in run)
@@ -235,26 +208,5 @@ def test_others_keep_loads_together(cpu: str) -> None:
 
 
 def test_what_is_not_known_stays_where_it_is() -> None:
-    lines = ["int32_t before(void);"]
-    lines += (
-        f'    "{text}\\n"'
-        for text in ("1:", "ldr %[x], [%[p]], #4", "smlad %[b], %[x], %[w], %[b]",
-                     "str %[b], [%[q]], #4", "cmp %[p], %[end]", "bne 1b")
-    )  # fmt: skip
-    assert woven("\n".join(lines)).split("\n") == lines
-    for text in ("smlal r0, r1, r2, r3", "strb r0, [r1]", "adds r0, r1, r2"):
-        assert Instruction.of(text) is None
-
-
-def test_addresses_that_are_written_back_and_others() -> None:
-    for to, base in product(("r0", "%0", "%[to]"), ("r1", "%1", "%[from]")):
-        for form, back in (
-            ("{}, [{}], #4", True),
-            ("{}, [{}], r2", True),
-            ("{}, [{}, #4]!", True),
-            ("{}, [{}]", False),
-            ("{}, [{}, #4]", False),
-            ("{}, [{}, r2]", False),
-        ):
-            found = Instruction.of("ldr " + form.format(to, base))
-            assert found is not None and found.writes == ({to, base} if back else {to}), form
+    given = "    NN_LOAD(x, p, 4);\n    NN_STORE(x, q, 0);\n    NN_LOAD(y, p, 0);\n    w += 4;\n"
+    assert woven(given) == given

@@ -20,7 +20,6 @@ from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m import WEAVES
 from pipeline.kernels.cortex_m.by_row.convolution import RowConvolution, Source
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, MOST_PLANE, RowLayout
 from pipeline.kernels.cortex_m.conv2d import Rows
@@ -186,7 +185,7 @@ def compute(job: Job) -> None:
         **weights.streamed(
             job, flat, places, weights.pairs(len(flat), 2), finish, unroll=source.unroll,
             stride=op.stride[1], taps=source.taps, apart=True,
-            far=source.first or job.program.hardware.cpu in WEAVES, **dot,
+            **dot,
         ),
     )  # fmt: skip
 

@@ -31,8 +31,8 @@ from pipeline.kernels.cortex_m.inner import unrolled
 LEAST_STEP = 3
 """Least step: for a smaller one m takes more than 31 bits, so weights and step are multiplied."""
 
-MOST_AT_ONCE = 3
-"""Groups of four channels in the code of the innermost loop."""
+MOST_AT_ONCE, MOST_SINGLE = 3, 8
+"""Groups of four channels, or channels, in the code of the innermost loop."""
 
 
 MOST_OFFSET = 255
@@ -97,7 +97,7 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
     ]
     words = [pairs(len(each)) for each in taps]
     quads = count // 4 if out.bits == 8 and bytes_fit else 0
-    unroll = unrolled(quads or count, MOST_AT_ONCE)
+    unroll = unrolled(quads or count, MOST_AT_ONCE if quads else MOST_SINGLE)
     job.call(
         "cortex_m/rounded",
         f"{about(job, op)}, partial",

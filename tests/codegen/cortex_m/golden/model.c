@@ -144,272 +144,127 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv0(const int8_t *restrict 
             int32_t b2_0 = q[0], s2_0 = q[1];
             int32_t b3_0 = q[0], s3_0 = q[1];
             {
-#if NN_DSP
-                uint32_t w0;
-                uint32_t x0;
-                uint32_t x1;
-                uint32_t e;
-                const int8_t *volatile end = w + 48;
-                register int32_t b0_0_in __asm__("r4") = b0_0;
-                register int32_t s0_0_in __asm__("r5") = s0_0;
-                register int32_t b1_0_in __asm__("r6") = b1_0;
-                register int32_t s1_0_in __asm__("r7") = s1_0;
-                register int32_t b2_0_in __asm__("r8") = b2_0;
-                register int32_t s2_0_in __asm__("r9") = s2_0;
-                register int32_t b3_0_in __asm__("r10") = b3_0;
-                register int32_t s3_0_in __asm__("r11") = s3_0;
-                register const int8_t *w_in __asm__("r0") = w;
-                register const nn_word_t *x_in __asm__("r1") = x;
-                __asm__ volatile(
-                "1:\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                "ldr %[x0], %[end]\n"
-                "cmp %[w], %[x0]\n"
-                "bne 1b\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                : [b0_0] "+r"(b0_0_in), [s0_0] "+r"(s0_0_in), [b1_0] "+r"(b1_0_in), [s1_0] "+r"(s1_0_in), [b2_0] "+r"(b2_0_in), [s2_0] "+r"(s2_0_in), [b3_0] "+r"(b3_0_in), [s3_0] "+r"(s3_0_in), [w] "+r"(w_in), [x] "+r"(x_in), [w0] "=&r"(w0), [x0] "=&r"(x0), [x1] "=&r"(x1), [e] "=&r"(e)
-                : [end] "m"(end)
-                : "cc", "memory");
-                b0_0 = b0_0_in;
-                s0_0 = s0_0_in;
-                b1_0 = b1_0_in;
-                s1_0 = s1_0_in;
-                b2_0 = b2_0_in;
-                s2_0 = s2_0_in;
-                b3_0 = b3_0_in;
-                s3_0 = s3_0_in;
-                w = w_in;
-                x = x_in;
-#else
-                uint32_t w0;
-                uint32_t x0;
-                uint32_t x1;
-                uint32_t e;
-                for (int32_t n = 0; n < 2; n++) {
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-                }
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-#endif
+                uint32_t w0, x0, x1, e;
+                const void *const end = w + 2 * 24;
+                NN_ORDERED();
+                do {
+                NN_LOAD(w0, w, 20);
+                NN_LOAD(x1, x, 92);
+                NN_LOAD(x0, x, 88);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 84);
+                NN_LOAD(x0, x, 80);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_LOAD(w0, w, 16);
+                NN_LOAD(x1, x, 76);
+                NN_LOAD(x0, x, 72);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 68);
+                NN_LOAD(x0, x, 64);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_LOAD(w0, w, 12);
+                NN_LOAD(x1, x, 60);
+                NN_LOAD(x0, x, 56);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 52);
+                NN_LOAD(x0, x, 48);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_LOAD(w0, w, 8);
+                NN_LOAD(x1, x, 44);
+                NN_LOAD(x0, x, 40);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 36);
+                NN_LOAD(x0, x, 32);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_LOAD(w0, w, 4);
+                NN_LOAD(x1, x, 28);
+                NN_LOAD(x0, x, 24);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 20);
+                NN_LOAD(x0, x, 16);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_NEXT(w0, w, 24);
+                NN_LOAD(x1, x, 12);
+                NN_LOAD(x0, x, 8);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 4);
+                NN_NEXT(x0, x, 96);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_FETCH(x0, end);
+                } while (!((uint32_t)(uintptr_t)w == x0));
+                NN_LOAD(w0, w, 4);
+                NN_LOAD(x1, x, 28);
+                NN_LOAD(x0, x, 24);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 20);
+                NN_LOAD(x0, x, 16);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_LOAD(w0, w, 0);
+                NN_LOAD(x1, x, 12);
+                NN_LOAD(x0, x, 8);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 4);
+                NN_LOAD(x0, x, 0);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                w += 8;
+                x += 8;
+                NN_ORDERED();
             }
             {
                 const int32_t multiplier = q[2];
@@ -482,216 +337,97 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv1(const int8_t *restrict 
             int32_t b2_0 = q[0], s2_0 = q[1];
             int32_t b3_0 = q[0], s3_0 = q[1];
             {
-#if NN_DSP
-                uint32_t w0;
-                uint32_t x0;
-                uint32_t x1;
-                uint32_t e;
-                const int8_t *volatile end = w + 72;
-                register int32_t b0_0_in __asm__("r4") = b0_0;
-                register int32_t s0_0_in __asm__("r5") = s0_0;
-                register int32_t b1_0_in __asm__("r6") = b1_0;
-                register int32_t s1_0_in __asm__("r7") = s1_0;
-                register int32_t b2_0_in __asm__("r8") = b2_0;
-                register int32_t s2_0_in __asm__("r9") = s2_0;
-                register int32_t b3_0_in __asm__("r10") = b3_0;
-                register int32_t s3_0_in __asm__("r11") = s3_0;
-                register const int8_t *w_in __asm__("r0") = w;
-                register const nn_word_t *x_in __asm__("r1") = x;
-                __asm__ volatile(
-                "1:\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                "ldr %[x0], %[end]\n"
-                "cmp %[w], %[x0]\n"
-                "bne 1b\n"
-                : [b0_0] "+r"(b0_0_in), [s0_0] "+r"(s0_0_in), [b1_0] "+r"(b1_0_in), [s1_0] "+r"(s1_0_in), [b2_0] "+r"(b2_0_in), [s2_0] "+r"(s2_0_in), [b3_0] "+r"(b3_0_in), [s3_0] "+r"(s3_0_in), [w] "+r"(w_in), [x] "+r"(x_in), [w0] "=&r"(w0), [x0] "=&r"(x0), [x1] "=&r"(x1), [e] "=&r"(e)
-                : [end] "m"(end)
-                : "cc", "memory");
-                b0_0 = b0_0_in;
-                s0_0 = s0_0_in;
-                b1_0 = b1_0_in;
-                s1_0 = s1_0_in;
-                b2_0 = b2_0_in;
-                s2_0 = s2_0_in;
-                b3_0 = b3_0_in;
-                s3_0 = s3_0_in;
-                w = w_in;
-                x = x_in;
-#else
-                uint32_t w0;
-                uint32_t x0;
-                uint32_t x1;
-                uint32_t e;
-                for (int32_t n = 0; n < 3; n++) {
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-                }
-#endif
+                uint32_t w0, x0, x1, e;
+                const void *const end = w + 3 * 24;
+                NN_ORDERED();
+                do {
+                NN_LOAD(w0, w, 20);
+                NN_LOAD(x1, x, 92);
+                NN_LOAD(x0, x, 88);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 84);
+                NN_LOAD(x0, x, 80);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_LOAD(w0, w, 16);
+                NN_LOAD(x1, x, 76);
+                NN_LOAD(x0, x, 72);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 68);
+                NN_LOAD(x0, x, 64);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_LOAD(w0, w, 12);
+                NN_LOAD(x1, x, 60);
+                NN_LOAD(x0, x, 56);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 52);
+                NN_LOAD(x0, x, 48);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_LOAD(w0, w, 8);
+                NN_LOAD(x1, x, 44);
+                NN_LOAD(x0, x, 40);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 36);
+                NN_LOAD(x0, x, 32);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_LOAD(w0, w, 4);
+                NN_LOAD(x1, x, 28);
+                NN_LOAD(x0, x, 24);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 20);
+                NN_LOAD(x0, x, 16);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_NEXT(w0, w, 24);
+                NN_LOAD(x1, x, 12);
+                NN_LOAD(x0, x, 8);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 4);
+                NN_NEXT(x0, x, 96);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_FETCH(x0, end);
+                } while (!((uint32_t)(uintptr_t)w == x0));
+                NN_ORDERED();
             }
             {
                 const int32_t multiplier = q[2];
@@ -819,175 +555,106 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv3(const int8_t *restrict 
                     {
                     const nn_word_t *const x = r0;
                     {
-#if NN_DSP
-                        uint32_t k0;
-                        uint32_t k1;
-                        uint32_t x0;
-                        uint32_t x1;
-                        uint32_t x2;
-                        register int32_t a0_in __asm__("r4") = a0;
-                        register int32_t a1_in __asm__("r5") = a1;
-                        register int32_t a2_in __asm__("r6") = a2;
-                        register int32_t a3_in __asm__("r7") = a3;
-                        register const int32_t *q_in __asm__("r0") = q;
-                        register const nn_word_t *x_in __asm__("r1") = x;
-                        __asm__ volatile(
-                        "ldr %[k0], [%[q], #16]\n"
-                        "ldr %[k1], [%[q], #20]\n"
-                        "ldr %[x0], [%[x], #0]\n"
-                        "ldr %[x1], [%[x], #4]\n"
-                        "ldr %[x2], [%[x], #8]\n"
-                        "smlad %[a0], %[x0], %[k0], %[a0]\n"
-                        "smlatb %[a1], %[x0], %[k0], %[a1]\n"
-                        "smlabt %[a0], %[x1], %[k1], %[a0]\n"
-                        "smlad %[a1], %[x1], %[k1], %[a1]\n"
-                        "smlad %[a2], %[x1], %[k0], %[a2]\n"
-                        "smlatb %[a3], %[x1], %[k0], %[a3]\n"
-                        "smlabt %[a2], %[x2], %[k1], %[a2]\n"
-                        "smlad %[a3], %[x2], %[k1], %[a3]\n"
-                        : [a0] "+r"(a0_in), [a1] "+r"(a1_in), [a2] "+r"(a2_in), [a3] "+r"(a3_in), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
-                        : [q] "r"(q_in), [x] "r"(x_in)
-                        : "cc", "memory");
-                        a0 = a0_in;
-                        a1 = a1_in;
-                        a2 = a2_in;
-                        a3 = a3_in;
-#else
-                        uint32_t k0;
-                        uint32_t k1;
-                        uint32_t x0;
-                        uint32_t x1;
-                        uint32_t x2;
-                        k0 = nn_load_word(&q[4]);
-                        k1 = nn_load_word(&q[5]);
-                        x0 = nn_load_word(&x[0]);
-                        x1 = nn_load_word(&x[1]);
-                        x2 = nn_load_word(&x[2]);
-                        a0 = nn_add_pair(x0, k0, a0);
-                        a1 = nn_add_high_low(x0, k0, a1);
-                        a0 = nn_add_low_high(x1, k1, a0);
-                        a1 = nn_add_pair(x1, k1, a1);
-                        a2 = nn_add_pair(x1, k0, a2);
-                        a3 = nn_add_high_low(x1, k0, a3);
-                        a2 = nn_add_low_high(x2, k1, a2);
-                        a3 = nn_add_pair(x2, k1, a3);
-#endif
+                        NN_ORDERED();
+                        register const int32_t *const own NN_AT("r0") = q;
+                        register const nn_word_t *const row NN_AT("r1") = x;
+                        register int32_t s0 NN_AT("r4") = a0;
+                        register int32_t s1 NN_AT("r5") = a1;
+                        register int32_t s2 NN_AT("r6") = a2;
+                        register int32_t s3 NN_AT("r7") = a3;
+                        register uint32_t k0 NN_AT("r2");
+                        register uint32_t k1 NN_AT("r3");
+                        register uint32_t x0 NN_AT("r8");
+                        register uint32_t x1 NN_AT("r9");
+                        register uint32_t x2 NN_AT("r10");
+                        NN_LOAD(k0, own, 16);
+                        NN_LOAD(k1, own, 20);
+                        NN_LOAD(x0, row, 0);
+                        NN_LOAD(x1, row, 4);
+                        NN_LOAD(x2, row, 8);
+                        NN_PAIR(s0, x0, k0);
+                        NN_HIGH_LOW(s1, x0, k0);
+                        NN_LOW_HIGH(s0, x1, k1);
+                        NN_PAIR(s1, x1, k1);
+                        NN_PAIR(s2, x1, k0);
+                        NN_HIGH_LOW(s3, x1, k0);
+                        NN_LOW_HIGH(s2, x2, k1);
+                        NN_PAIR(s3, x2, k1);
+                        a0 = s0;
+                        a1 = s1;
+                        a2 = s2;
+                        a3 = s3;
+                        NN_ORDERED();
                     }
                     }
                     {
                     const nn_word_t *const x = r1;
                     {
-#if NN_DSP
-                        uint32_t k0;
-                        uint32_t k1;
-                        uint32_t x0;
-                        uint32_t x1;
-                        uint32_t x2;
-                        register int32_t a0_in __asm__("r4") = a0;
-                        register int32_t a1_in __asm__("r5") = a1;
-                        register int32_t a2_in __asm__("r6") = a2;
-                        register int32_t a3_in __asm__("r7") = a3;
-                        register const int32_t *q_in __asm__("r0") = q;
-                        register const nn_word_t *x_in __asm__("r1") = x;
-                        __asm__ volatile(
-                        "ldr %[k0], [%[q], #24]\n"
-                        "ldr %[k1], [%[q], #28]\n"
-                        "ldr %[x0], [%[x], #0]\n"
-                        "ldr %[x1], [%[x], #4]\n"
-                        "ldr %[x2], [%[x], #8]\n"
-                        "smlad %[a0], %[x0], %[k0], %[a0]\n"
-                        "smlatb %[a1], %[x0], %[k0], %[a1]\n"
-                        "smlabt %[a0], %[x1], %[k1], %[a0]\n"
-                        "smlad %[a1], %[x1], %[k1], %[a1]\n"
-                        "smlad %[a2], %[x1], %[k0], %[a2]\n"
-                        "smlatb %[a3], %[x1], %[k0], %[a3]\n"
-                        "smlabt %[a2], %[x2], %[k1], %[a2]\n"
-                        "smlad %[a3], %[x2], %[k1], %[a3]\n"
-                        : [a0] "+r"(a0_in), [a1] "+r"(a1_in), [a2] "+r"(a2_in), [a3] "+r"(a3_in), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
-                        : [q] "r"(q_in), [x] "r"(x_in)
-                        : "cc", "memory");
-                        a0 = a0_in;
-                        a1 = a1_in;
-                        a2 = a2_in;
-                        a3 = a3_in;
-#else
-                        uint32_t k0;
-                        uint32_t k1;
-                        uint32_t x0;
-                        uint32_t x1;
-                        uint32_t x2;
-                        k0 = nn_load_word(&q[6]);
-                        k1 = nn_load_word(&q[7]);
-                        x0 = nn_load_word(&x[0]);
-                        x1 = nn_load_word(&x[1]);
-                        x2 = nn_load_word(&x[2]);
-                        a0 = nn_add_pair(x0, k0, a0);
-                        a1 = nn_add_high_low(x0, k0, a1);
-                        a0 = nn_add_low_high(x1, k1, a0);
-                        a1 = nn_add_pair(x1, k1, a1);
-                        a2 = nn_add_pair(x1, k0, a2);
-                        a3 = nn_add_high_low(x1, k0, a3);
-                        a2 = nn_add_low_high(x2, k1, a2);
-                        a3 = nn_add_pair(x2, k1, a3);
-#endif
+                        NN_ORDERED();
+                        register const int32_t *const own NN_AT("r0") = q;
+                        register const nn_word_t *const row NN_AT("r1") = x;
+                        register int32_t s0 NN_AT("r4") = a0;
+                        register int32_t s1 NN_AT("r5") = a1;
+                        register int32_t s2 NN_AT("r6") = a2;
+                        register int32_t s3 NN_AT("r7") = a3;
+                        register uint32_t k0 NN_AT("r2");
+                        register uint32_t k1 NN_AT("r3");
+                        register uint32_t x0 NN_AT("r8");
+                        register uint32_t x1 NN_AT("r9");
+                        register uint32_t x2 NN_AT("r10");
+                        NN_LOAD(k0, own, 24);
+                        NN_LOAD(k1, own, 28);
+                        NN_LOAD(x0, row, 0);
+                        NN_LOAD(x1, row, 4);
+                        NN_LOAD(x2, row, 8);
+                        NN_PAIR(s0, x0, k0);
+                        NN_HIGH_LOW(s1, x0, k0);
+                        NN_LOW_HIGH(s0, x1, k1);
+                        NN_PAIR(s1, x1, k1);
+                        NN_PAIR(s2, x1, k0);
+                        NN_HIGH_LOW(s3, x1, k0);
+                        NN_LOW_HIGH(s2, x2, k1);
+                        NN_PAIR(s3, x2, k1);
+                        a0 = s0;
+                        a1 = s1;
+                        a2 = s2;
+                        a3 = s3;
+                        NN_ORDERED();
                     }
                     }
                     {
                     const nn_word_t *const x = r2;
                     {
-#if NN_DSP
-                        uint32_t k0;
-                        uint32_t k1;
-                        uint32_t x0;
-                        uint32_t x1;
-                        uint32_t x2;
-                        register int32_t a0_in __asm__("r4") = a0;
-                        register int32_t a1_in __asm__("r5") = a1;
-                        register int32_t a2_in __asm__("r6") = a2;
-                        register int32_t a3_in __asm__("r7") = a3;
-                        register const int32_t *q_in __asm__("r0") = q;
-                        register const nn_word_t *x_in __asm__("r1") = x;
-                        __asm__ volatile(
-                        "ldr %[k0], [%[q], #32]\n"
-                        "ldr %[k1], [%[q], #36]\n"
-                        "ldr %[x0], [%[x], #0]\n"
-                        "ldr %[x1], [%[x], #4]\n"
-                        "ldr %[x2], [%[x], #8]\n"
-                        "smlad %[a0], %[x0], %[k0], %[a0]\n"
-                        "smlatb %[a1], %[x0], %[k0], %[a1]\n"
-                        "smlabt %[a0], %[x1], %[k1], %[a0]\n"
-                        "smlad %[a1], %[x1], %[k1], %[a1]\n"
-                        "smlad %[a2], %[x1], %[k0], %[a2]\n"
-                        "smlatb %[a3], %[x1], %[k0], %[a3]\n"
-                        "smlabt %[a2], %[x2], %[k1], %[a2]\n"
-                        "smlad %[a3], %[x2], %[k1], %[a3]\n"
-                        : [a0] "+r"(a0_in), [a1] "+r"(a1_in), [a2] "+r"(a2_in), [a3] "+r"(a3_in), [k0] "=&r"(k0), [k1] "=&r"(k1), [x0] "=&r"(x0), [x1] "=&r"(x1), [x2] "=&r"(x2)
-                        : [q] "r"(q_in), [x] "r"(x_in)
-                        : "cc", "memory");
-                        a0 = a0_in;
-                        a1 = a1_in;
-                        a2 = a2_in;
-                        a3 = a3_in;
-#else
-                        uint32_t k0;
-                        uint32_t k1;
-                        uint32_t x0;
-                        uint32_t x1;
-                        uint32_t x2;
-                        k0 = nn_load_word(&q[8]);
-                        k1 = nn_load_word(&q[9]);
-                        x0 = nn_load_word(&x[0]);
-                        x1 = nn_load_word(&x[1]);
-                        x2 = nn_load_word(&x[2]);
-                        a0 = nn_add_pair(x0, k0, a0);
-                        a1 = nn_add_high_low(x0, k0, a1);
-                        a0 = nn_add_low_high(x1, k1, a0);
-                        a1 = nn_add_pair(x1, k1, a1);
-                        a2 = nn_add_pair(x1, k0, a2);
-                        a3 = nn_add_high_low(x1, k0, a3);
-                        a2 = nn_add_low_high(x2, k1, a2);
-                        a3 = nn_add_pair(x2, k1, a3);
-#endif
+                        NN_ORDERED();
+                        register const int32_t *const own NN_AT("r0") = q;
+                        register const nn_word_t *const row NN_AT("r1") = x;
+                        register int32_t s0 NN_AT("r4") = a0;
+                        register int32_t s1 NN_AT("r5") = a1;
+                        register int32_t s2 NN_AT("r6") = a2;
+                        register int32_t s3 NN_AT("r7") = a3;
+                        register uint32_t k0 NN_AT("r2");
+                        register uint32_t k1 NN_AT("r3");
+                        register uint32_t x0 NN_AT("r8");
+                        register uint32_t x1 NN_AT("r9");
+                        register uint32_t x2 NN_AT("r10");
+                        NN_LOAD(k0, own, 32);
+                        NN_LOAD(k1, own, 36);
+                        NN_LOAD(x0, row, 0);
+                        NN_LOAD(x1, row, 4);
+                        NN_LOAD(x2, row, 8);
+                        NN_PAIR(s0, x0, k0);
+                        NN_HIGH_LOW(s1, x0, k0);
+                        NN_LOW_HIGH(s0, x1, k1);
+                        NN_PAIR(s1, x1, k1);
+                        NN_PAIR(s2, x1, k0);
+                        NN_HIGH_LOW(s3, x1, k0);
+                        NN_LOW_HIGH(s2, x2, k1);
+                        NN_PAIR(s3, x2, k1);
+                        a0 = s0;
+                        a1 = s1;
+                        a2 = s2;
+                        a3 = s3;
+                        NN_ORDERED();
                     }
                     }
                     to[0] = (int8_t)nn_min(nn_max(nn_saturated_s8(nn_add_product((uint32_t)a0, (uint32_t)q[1], q[2])), 3), 103);
@@ -1030,97 +697,39 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv4(const int8_t *restrict 
             int32_t b2_0 = q[0], s2_0 = q[1];
             int32_t b3_0 = q[0], s3_0 = q[1];
             {
-#if NN_DSP
-                uint32_t w0;
-                uint32_t x0;
-                uint32_t x1;
-                uint32_t e;
-                register int32_t b0_0_in __asm__("r4") = b0_0;
-                register int32_t s0_0_in __asm__("r5") = s0_0;
-                register int32_t b1_0_in __asm__("r6") = b1_0;
-                register int32_t s1_0_in __asm__("r7") = s1_0;
-                register int32_t b2_0_in __asm__("r8") = b2_0;
-                register int32_t s2_0_in __asm__("r9") = s2_0;
-                register int32_t b3_0_in __asm__("r10") = b3_0;
-                register int32_t s3_0_in __asm__("r11") = s3_0;
-                register const int8_t *w_in __asm__("r0") = w;
-                register const nn_word_t *x_in __asm__("r1") = x;
-                __asm__ volatile(
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "smlad %[b1_0], %[e], %[x1], %[b1_0]\n"
-                "smlad %[s1_0], %[w0], %[x1], %[s1_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "smlad %[b2_0], %[e], %[x0], %[b2_0]\n"
-                "smlad %[s2_0], %[w0], %[x0], %[s2_0]\n"
-                "smlad %[b3_0], %[e], %[x1], %[b3_0]\n"
-                "smlad %[s3_0], %[w0], %[x1], %[s3_0]\n"
-                : [b0_0] "+r"(b0_0_in), [s0_0] "+r"(s0_0_in), [b1_0] "+r"(b1_0_in), [s1_0] "+r"(s1_0_in), [b2_0] "+r"(b2_0_in), [s2_0] "+r"(s2_0_in), [b3_0] "+r"(b3_0_in), [s3_0] "+r"(s3_0_in), [w] "+r"(w_in), [x] "+r"(x_in), [w0] "=&r"(w0), [x0] "=&r"(x0), [x1] "=&r"(x1), [e] "=&r"(e)
-                : 
-                : "cc", "memory");
-                b0_0 = b0_0_in;
-                s0_0 = s0_0_in;
-                b1_0 = b1_0_in;
-                s1_0 = s1_0_in;
-                b2_0 = b2_0_in;
-                s2_0 = s2_0_in;
-                b3_0 = b3_0_in;
-                s3_0 = s3_0_in;
-                w = w_in;
-                x = x_in;
-#else
-                uint32_t w0;
-                uint32_t x0;
-                uint32_t x1;
-                uint32_t e;
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-                w0 = nn_load_word(&(w += 4)[-4]);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                b1_0 = nn_add_pair(e, x1, b1_0);
-                s1_0 = nn_add_pair(w0, x1, s1_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                b2_0 = nn_add_pair(e, x0, b2_0);
-                s2_0 = nn_add_pair(w0, x0, s2_0);
-                b3_0 = nn_add_pair(e, x1, b3_0);
-                s3_0 = nn_add_pair(w0, x1, s3_0);
-#endif
+                uint32_t w0, x0, x1, e;
+                NN_ORDERED();
+                do {
+                NN_LOAD(w0, w, 4);
+                NN_LOAD(x1, x, 28);
+                NN_LOAD(x0, x, 24);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 20);
+                NN_LOAD(x0, x, 16);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_NEXT(w0, w, 8);
+                NN_LOAD(x1, x, 12);
+                NN_LOAD(x0, x, 8);
+                NN_EVEN(e, w0);
+                NN_PAIR(b3_0, e, x1);
+                NN_PAIR(s3_0, w0, x1);
+                NN_PAIR(b2_0, e, x0);
+                NN_PAIR(s2_0, w0, x0);
+                NN_LOAD(x1, x, 4);
+                NN_NEXT(x0, x, 32);
+                NN_PAIR(b1_0, e, x1);
+                NN_PAIR(s1_0, w0, x1);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                } while (!(!nn_again()));
+                NN_ORDERED();
             }
             {
                 const int32_t multiplier = q[2];
@@ -1204,71 +813,31 @@ static __attribute__((noinline)) NN_KERNEL void nn_dense6(const int8_t *restrict
             const nn_word_t *x = windows;
             int32_t b0_0 = q[0], s0_0 = q[1];
             {
-#if NN_DSP
-                uint32_t w0;
-                uint32_t w1;
-                uint32_t x0;
-                uint32_t x1;
-                uint32_t e;
-                register int32_t b0_0_in __asm__("r4") = b0_0;
-                register int32_t s0_0_in __asm__("r5") = s0_0;
-                register const int8_t *w_in __asm__("r0") = w;
-                register const nn_word_t *x_in __asm__("r1") = x;
-                __asm__ volatile(
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[w1], [%[w]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "sxtb16 %[e], %[w1]\n"
-                "smlad %[b0_0], %[e], %[x1], %[b0_0]\n"
-                "smlad %[s0_0], %[w1], %[x1], %[s0_0]\n"
-                "ldr %[x0], [%[x]], #4\n"
-                "ldr %[x1], [%[x]], #4\n"
-                "ldr %[w0], [%[w]], #4\n"
-                "ldr %[w1], [%[w]], #4\n"
-                "sxtb16 %[e], %[w0]\n"
-                "smlad %[b0_0], %[e], %[x0], %[b0_0]\n"
-                "smlad %[s0_0], %[w0], %[x0], %[s0_0]\n"
-                "sxtb16 %[e], %[w1]\n"
-                "smlad %[b0_0], %[e], %[x1], %[b0_0]\n"
-                "smlad %[s0_0], %[w1], %[x1], %[s0_0]\n"
-                : [b0_0] "+r"(b0_0_in), [s0_0] "+r"(s0_0_in), [w] "+r"(w_in), [x] "+r"(x_in), [w0] "=&r"(w0), [w1] "=&r"(w1), [x0] "=&r"(x0), [x1] "=&r"(x1), [e] "=&r"(e)
-                : 
-                : "cc", "memory");
-                b0_0 = b0_0_in;
-                s0_0 = s0_0_in;
-                w = w_in;
-                x = x_in;
-#else
-                uint32_t w0;
-                uint32_t w1;
-                uint32_t x0;
-                uint32_t x1;
-                uint32_t e;
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                w0 = nn_load_word(&(w += 4)[-4]);
-                w1 = nn_load_word(&(w += 4)[-4]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                e = nn_even_s8(w1);
-                b0_0 = nn_add_pair(e, x1, b0_0);
-                s0_0 = nn_add_pair(w1, x1, s0_0);
-                x0 = nn_load_word(&(x += 1)[-1]);
-                x1 = nn_load_word(&(x += 1)[-1]);
-                w0 = nn_load_word(&(w += 4)[-4]);
-                w1 = nn_load_word(&(w += 4)[-4]);
-                e = nn_even_s8(w0);
-                b0_0 = nn_add_pair(e, x0, b0_0);
-                s0_0 = nn_add_pair(w0, x0, s0_0);
-                e = nn_even_s8(w1);
-                b0_0 = nn_add_pair(e, x1, b0_0);
-                s0_0 = nn_add_pair(w1, x1, s0_0);
-#endif
+                uint32_t w0, w1, x0, x1, e;
+                NN_ORDERED();
+                do {
+                NN_LOAD(x0, x, 12);
+                NN_LOAD(x1, x, 8);
+                NN_LOAD(w0, w, 12);
+                NN_LOAD(w1, w, 8);
+                NN_EVEN(e, w0);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_EVEN(e, w1);
+                NN_PAIR(b0_0, e, x1);
+                NN_PAIR(s0_0, w1, x1);
+                NN_LOAD(x0, x, 4);
+                NN_NEXT(x1, x, 16);
+                NN_LOAD(w0, w, 4);
+                NN_NEXT(w1, w, 16);
+                NN_EVEN(e, w0);
+                NN_PAIR(b0_0, e, x0);
+                NN_PAIR(s0_0, w0, x0);
+                NN_EVEN(e, w1);
+                NN_PAIR(b0_0, e, x1);
+                NN_PAIR(s0_0, w1, x1);
+                } while (!(!nn_again()));
+                NN_ORDERED();
             }
             {
                 const int32_t multiplier = q[2];
