@@ -57,7 +57,8 @@ def stretches(job: Job) -> list[Stretch]:
     if not start.known or not form.alike_blocks():
         return []
     _, columns, channels = extents = job.target.shape
-    if job.op.element_wise and all(job.tensor(name).shape == extents for name in job.op.inputs):
+    read = (*job.op.inputs, *job.op.parameters)
+    if job.op.element_wise and all(job.tensor(name).shape == extents for name in read):
         return [Stretch(0, (1, 1, columns * channels))]
     blocks, rest = divmod(columns, form.out.pixels)
     found = [

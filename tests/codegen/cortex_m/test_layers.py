@@ -232,6 +232,17 @@ def test_best_widths(columns: int, tmp_path: Path) -> None:
         checked(tmp_path / f"{number}", graph, plan, hardware)
 
 
+@pytest.mark.parametrize("kind", ["multiply", "prelu"])
+def test_a_constant_of_each_channel_in_blocks(kind: str, tmp_path: Path) -> None:
+    net = Net((3, 8, 4), np.random.default_rng(5))
+    made = net.conv(3, (1, 1))
+    scales = net.constant("scales", net.rng.integers(-128, 128, (3,)))
+    scaled = net.times(made, scales) if kind == "multiply" else net.slopes((3,))
+    net.conv(4, (1, 1))
+    graph = net.graph()
+    checked(tmp_path, graph, by_rows(graph, core(), dict.fromkeys((made, scaled), 4)), core())
+
+
 @pytest.mark.parametrize("columns", [8, 10])
 def test_elements_are_walked_as_they_lie_in_blocks(columns: int, tmp_path: Path) -> None:
     """Look-ups, and products with a gate of the channels: no table has an element's place."""
