@@ -177,8 +177,8 @@ def convolution(to: Translation, node: Node, options: Options) -> None:
 
 def fully_connected(to: Translation, node: Node, options: Options) -> None:
     source, weights = node.input(0), node.input(1)
-    count = weights.dims[-1]
-    if len(weights.dims) != 2 or source.size % count:
+    count = weights.dims[-1] if weights.dims else 0
+    if len(weights.dims) != 2 or not count or source.size % count:
         raise ThimbleError(f"weights of {list(weights.dims)} do not fit {list(source.dims)}")
     rows = source.size // count
     shape = to.integers((1, count) if rows == 1 else (1, rows, count))
