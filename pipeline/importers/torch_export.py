@@ -132,7 +132,7 @@ def _imported(
             results = [values.get(str(each)) for each in program.graph_signature.user_outputs]
             found = [result for result in results if isinstance(result, Value)]
             if not found or len(found) < len(results):
-                raise ThimbleError(f"{name}: not all its outputs depend on its input")
+                raise ThimbleError(f"{name}: an output does not depend on its input")
             if builder.given:
                 builder.given.setdefault(INPUT, PIXEL)
             return builder.graph([INPUT], found)

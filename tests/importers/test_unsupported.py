@@ -86,7 +86,6 @@ FUNCTIONS: list[tuple[Callable[..., Any], str]] = [
     (lambda m, x: x.flatten(2).transpose(0, 2)[1:2], "takes a part of the batch, axis 0 of [36,"),
     (lambda m, x: x.mean(0) + 1, "not the batch's"),
     (lambda m, x: x.flip(2), "flip is not supported; docs/importing.md lists"),
-    (lambda m, x: (x.abs(), x.neg()), "gives 2 outputs"),
     (lambda m, x: torch.ones(3), "does not depend on its input"),
     (lambda m, x: x.abs() if x.sum() > 0 else x, "torch.export cannot trace it"),
 ]
