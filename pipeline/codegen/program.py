@@ -213,7 +213,7 @@ class Program:
         looks = [
             (
                 n, v.strides[-1:] if any_strides else v.strides, v.rings, v.bits, v.signed, v.type,
-                v.step, v.lookup and (v.lookup.extents, v.torn),
+                v.step, v.lookup and (v.lookup.extents, v.scattered),
             )
             for n, v in views.items()
         ]  # fmt: skip

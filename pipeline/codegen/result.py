@@ -15,7 +15,7 @@ MOST_ALIGNED = 4
 
 
 def places(program: Program) -> list[int]:
-    """The bytes where the results begin. If one is torn apart, or off a multiple of its elements,
+    """The bytes where the results begin. If one is scattered, or off a multiple of its elements,
     all are put together at byte 0 and after it, in place: nothing else lives in the arena once they
     are computed."""
     buffers = [program.plan.buffer[name] for name in program.plan.outputs]

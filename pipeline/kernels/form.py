@@ -102,7 +102,7 @@ class Form:
         overlaps: activations whose cells the output may share.
         aside: there it may keep some of a row aside, and make that from its end.
         in_place: it begins where they begin.
-        zeros, torn_pixels: by tensor, the share of elements that are 0, and of pixels that do not
+        zeros, scattered_pixels: by tensor, the share of elements that are 0, and of pixels that do not
             lie in one piece, where that is known.
     """
 
@@ -114,7 +114,7 @@ class Form:
     aside: bool = False
     in_place: bool = False
     zeros: Mapping[str, float] = field(default_factory=dict)
-    torn_pixels: Mapping[str, float] = field(default_factory=dict)
+    scattered_pixels: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def whole(cls, op: Operator, graph: Graph, overlaps: Collection[str] = ()) -> Form:
@@ -163,7 +163,7 @@ class Form:
         return self.parts[self.op.inputs[0]]
 
     @property
-    def torn(self) -> bool:
+    def scattered(self) -> bool:
         """Check whether rows in blocks are among what it takes and makes."""
         return any(part.spread == "blocks" for part in self.parts.values())
 

@@ -43,7 +43,7 @@ class NibbleKernel(Kernel):
         return f"int4.{self.word}"
 
     def looks_up(self, form: Form) -> bool:
-        return form.torn
+        return form.scattered
 
     def cycles(self, form: Form) -> float:
         return self.work_cycles * prod(form.out.extents)

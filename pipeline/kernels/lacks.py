@@ -72,8 +72,10 @@ def _listed_bytes(plan: Plan) -> int:
             lists[moved.tobytes()] = moved.size // 2
     for result in (plan.buffer[name] for name in plan.outputs):
         cells = result.addresses(result.box).reshape(-1)
-        torn = (np.diff(cells) != result.nibbles).any() or cells[0] // 2 % max(1, result.bits // 8)
-        lists[result.name.encode()] = cells.size * bool(torn)
+        scattered = (np.diff(cells) != result.nibbles).any() or cells[0] // 2 % max(
+            1, result.bits // 8
+        )
+        lists[result.name.encode()] = cells.size * bool(scattered)
     return 3 * sum(lists.values())
 
 

@@ -54,7 +54,7 @@ def cycles_by_operator(
     none. Without ``zeros`` no activation is 0."""
     known: dict[tuple[object, ...], float] = {}
     found: dict[str, float] = {}
-    torn = {b.tensor: _torn(b) for b in plan.buffers if isinstance(b.map, Table)}
+    scattered = {b.tensor: _scattered(b) for b in plan.buffers if isinstance(b.map, Table)}
 
     def one(step: Compute) -> float:
         if not step.kernel:
@@ -65,7 +65,7 @@ def cycles_by_operator(
         edges = getattr(form.op, "padding", ())  # of a tile its own
         key = step.op, edges, step.kernel, step.partial, *form.parts.items()
         if key not in known:
-            form = replace(form, zeros=zeros or {}, torn_pixels=torn)
+            form = replace(form, zeros=zeros or {}, scattered_pixels=scattered)
             known[key] = cycles_of_step(named(step.kernel, form, hardware), form, hardware)
         return known[key]
 
@@ -102,7 +102,7 @@ def zero_shares(graph: Graph, frames: Iterable[IntArray]) -> Shares:
     }
 
 
-def _torn(buffer: Buffer) -> float:
+def _scattered(buffer: Buffer) -> float:
     """Return the share of its pixels that do not lie in one piece."""
     cells = buffer.addresses(buffer.box).reshape(-1, buffer.shape[-1])
     return float((np.diff(cells, axis=1) != buffer.nibbles).any(axis=1).mean())

@@ -156,7 +156,7 @@ SHAPES: dict[str, Make] = {
     ),
     "ends alike": lambda: Chain((5, 5, 8)).conv("a", 8).dense("d", 2),
     "deep window": lambda: Chain((2, 2, 16)).conv("a", 10, 1).conv("b", 11, 2).dense("d", 10),
-    "torn pixels": lambda: Chain((7, 7, 7)).conv("a", 8, 5).conv("b", 11, 2).dense("d", 2),
+    "scattered pixels": lambda: Chain((7, 7, 7)).conv("a", 8, 5).conv("b", 11, 2).dense("d", 2),
 }
 
 LARGE: dict[str, Make] = {

@@ -40,7 +40,7 @@ def test_what_is_concatenated_lies_in_blocks(columns: int) -> None:
     used = {s.kernel for s in statements(plan) if isinstance(s, Compute) and s.op == joined.name}
     assert used == {"int8.concat"}
     text = generate(graph, plan, BOARD, {})["model.c"]
-    assert "nn_torn[" not in text
+    assert "nn_scattered[" not in text
 
 
 @pytest.mark.ci
@@ -62,7 +62,7 @@ def test_what_only_portable_code_reads_lies_in_pixels() -> None:
     chosen = in_blocks(graph, graph.operators, BOARD, frozenset({graph.output}))
     assert not chosen.keys() & {made, padded}
     text = generate(graph, Joint().plan(graph, BOARD), BOARD, {})["model.c"]
-    assert "nn_torn[" not in text
+    assert "nn_scattered[" not in text
 
 
 @pytest.mark.parametrize("padded", [False, True], ids=["all", "padded"])
@@ -84,7 +84,7 @@ def test_tables_and_gates_go_through_blocks_as_they_lie(padded: bool) -> None:
     images = {op.output for op in graph.operators if graph.tensors[op.output].shape[0] > 1}
     assert chosen.keys() >= images - before - {graph.output}
     text = generate(graph, Joint().plan(graph, BOARD), BOARD, {})["model.c"]
-    assert "nn_torn[" not in text
+    assert "nn_scattered[" not in text
 
 
 @pytest.mark.parametrize("graph", [nets.ds_cnn((16,) * 3), nets.resnet8()], ids=["ds", "res"])

@@ -2,7 +2,7 @@
  *
  * An address counts nibbles: byte n of the arena holds cells 2n (low) and 2n + 1 (high). Elements of
  * 8 bits and more begin at even cells, least significant byte first. A pixel is a row of elements;
- * where one is torn apart, its address has the flag NN_SCATTERED and is an index into nn_scatter.
+ * where one is scattered, its address has the flag NN_SCATTERED and is an index into nn_scatter.
  */
 #ifndef NN_CELLS_H
 #define NN_CELLS_H

@@ -30,13 +30,13 @@ class Nest:
     """
     Attributes:
         begins: of each view what the looked-up axes add to an offset, "" for none.
-        torn: of each view whose pixels' elements may be anywhere the number of one, and its width.
+        scattered: of each view whose pixels' elements may be anywhere the number of one, and its width.
         ordered: how many of the first loops are in the order of ``lines`` instead.
     """
 
     axes: tuple[Axis, ...]
     begins: tuple[str, ...]
-    torn: tuple[str, ...]
+    scattered: tuple[str, ...]
     ordered: int = 0
 
     @property
@@ -86,8 +86,8 @@ class Nest:
 
     def at(self, view: int) -> str:
         """C expression of the current element's offset in a view, in bytes."""
-        if self.torn[view]:
-            return f"nn_element({self.begins[view]}, {self.torn[view]})"
+        if self.scattered[view]:
+            return f"nn_element({self.begins[view]}, {self.scattered[view]})"
         return self.begin(view)
 
     def begin(self, view: int) -> str:
@@ -137,9 +137,11 @@ def nest(
     loops = {axis: VARIABLES[number] for axis, number in numbers.items()}
     begins = [_begins(view, len(extents), loops) for view in views]
     inner = loops.get(len(extents) - 1, "0")
-    torn = [f"{total(start(v, len(v.box) - 1), inner)}, {v.bytes}" if v.torn else "" for v in views]
+    scattered = [
+        f"{total(start(v, len(v.box) - 1), inner)}, {v.bytes}" if v.scattered else "" for v in views
+    ]
     rest = [""] * (len(strides) - len(views))
-    found = Nest(axes, (*begins, *rest), (*torn, *rest), forced)
+    found = Nest(axes, (*begins, *rest), (*scattered, *rest), forced)
     counts = {axis.count: extent for axis, (extent, _) in zip(axes, merged, strict=True)}
     firsts = {start(v, axis): v.box[axis].start for v in views for axis in _counted(v)}
     return found, counts | {name: value for name, value in firsts.items() if not value.known}
@@ -159,8 +161,8 @@ def _found(view: View) -> int:
 
 def _counted(view: View) -> list[int]:
     """Axes whose indices count from 0, not from the corner."""
-    torn = [len(view.box) - 1] if view.torn else []
-    return torn + [axis for axis, ring in enumerate(view.rings) if ring]
+    scattered = [len(view.box) - 1] if view.scattered else []
+    return scattered + [axis for axis, ring in enumerate(view.rings) if ring]
 
 
 def _begins(view: View, axes: int, loops: Mapping[int, str]) -> str:
@@ -174,5 +176,5 @@ def _begins(view: View, axes: int, loops: Mapping[int, str]) -> str:
         stays = extent.known and extent.const == 1
         index = "0" if stays else loops.get(axis + missing, "0")
         indices[axis] = total(start(view, axis), index) if axis in counted else index
-    found = view.entry if view.torn else view.at
+    found = view.entry if view.scattered else view.at
     return found(indices, ["0"] * len(indices))

@@ -1,7 +1,7 @@
 """Elements that no strides lead to: tables in flash of where rows and pixels lie.
 
 The first axes of a tensor are looked up, the others follow by strides: one axis where rows lie
-anywhere, two where pixels do. A pixel whose channels do not lie side by side is torn: its entry has
+anywhere, two where pixels do. A pixel whose channels do not lie side by side is scattered: its entry has
 a flag and says where in a second table its elements' addresses begin.
 """
 
@@ -18,7 +18,7 @@ from pipeline.plan.maps import outer_sum
 from pipeline.plan.vocabulary import Affine, Buffer
 
 FLAGS = {16: 0x8000, 32: 0x8000_0000}
-"""Flags of torn pixels, by the bits of an entry: addresses are below."""
+"""Flags of scattered pixels, by the bits of an entry: addresses are below."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Lookup:
     Attributes:
         extents: of the axes that are looked up.
         cells: what the table says of each combination of their indices.
-        torn: some pixels are.
+        scattered: some pixels are.
     """
 
     extents: tuple[int, ...]
     cells: tuple[int, ...]
-    torn: bool
+    scattered: bool
     table: Places = field(repr=False, compare=False)
 
     @property
@@ -60,12 +60,12 @@ class Places:
     """The tables that all buffers share.
 
     Attributes:
-        entries: addresses in bytes; of torn pixels -1 - n, where their elements begin in ``torn``.
+        entries: addresses in bytes; of scattered pixels -1 - n, where their elements begin in ``scattered``.
         held: where in them those of a buffer begin.
     """
 
     entries: list[int] = field(default_factory=list)
-    torn: list[int] = field(default_factory=list)
+    scattered: list[int] = field(default_factory=list)
     layouts: dict[tuple[str, tuple[int, int]], Layout] = field(default_factory=dict)
     held: dict[tuple[int, ...], int] = field(default_factory=dict)
 
@@ -92,18 +92,18 @@ class Places:
                 return Layout(0, steps, (0,) * rank, lookup)
             if rank == 3 and axes == 2:
                 break
-        lookup = Lookup(buffer.shape[:2], tuple(self._torn(cells, width)), True, self)
+        lookup = Lookup(buffer.shape[:2], tuple(self._scattered(cells, width)), True, self)
         return Layout(0, (0, 0, width), (0,) * rank, lookup)
 
-    def _torn(self, cells: IntArray, width: int) -> list[int]:
+    def _scattered(self, cells: IntArray, width: int) -> list[int]:
         """Entries of pixels, (h, w, c)."""
         found = []
         for pixel in cells.reshape(-1, cells.shape[2]):
             if (np.diff(pixel) == width).all():
                 found.append(int(pixel[0]))
             else:
-                found.append(-1 - len(self.torn))
-                self.torn += pixel.tolist()
+                found.append(-1 - len(self.scattered))
+                self.scattered += pixel.tolist()
         return found
 
     def position(self, cells: tuple[int, ...]) -> int:
@@ -117,7 +117,7 @@ class Places:
         """C of the tables; "" without any."""
         if not self.entries:
             return ""
-        largest = max(*self.entries, *self.torn, len(self.torn), 0)
+        largest = max(*self.entries, *self.scattered, len(self.scattered), 0)
         bits = next(bits for bits, flag in FLAGS.items() if largest < flag)
         return render(
             "int8/places.c.j2",
@@ -125,7 +125,7 @@ class Places:
             bits=bits,
             flag=FLAGS[bits],
             entries=[n if n >= 0 else FLAGS[bits] - 1 - n for n in self.entries],
-            torn=self.torn,
+            scattered=self.scattered,
         )
 
 

@@ -99,9 +99,9 @@ class View:
         return replace(self, name=name)
 
     @property
-    def torn(self) -> bool:
+    def scattered(self) -> bool:
         """Check whether some pixels' channels do not lie side by side."""
-        return self.lookup is not None and self.lookup.torn
+        return self.lookup is not None and self.lookup.scattered
 
     @property
     def places(self) -> Argument:
@@ -121,7 +121,7 @@ class View:
         """
         given = list(zip(indices, starts, strict=True))
         begins = self.entry(indices, starts) if self.lookup else "0"
-        if self.torn and len(given) == len(self.strides):
+        if self.scattered and len(given) == len(self.strides):
             return f"nn_element({begins}, {indices[-1]}, {self.bytes})"
         axes = self.lookup.axes if self.lookup else 0
         parts = (
@@ -137,7 +137,7 @@ class View:
         Args:
             more: the offset of the channel that is its number 0.
         """
-        if self.torn:
+        if self.scattered:
             return f"const nn_place_t {name} = {self.entry(indices, starts)};"
         return f"const {self.type} *{name} = &{self.name}[{total(self.at(indices, starts), more)}];"
 
@@ -148,7 +148,7 @@ class View:
             stride: bytes from one channel to the next, ``base`` being in the pixel's pointer.
             start: a channel that the pointer is behind by.
         """
-        if self.torn:
+        if self.scattered:
             return self.load(f"nn_element({pixel}, {total(base, number)}, {self.bytes})")
         return self.named(pixel).load(product(minus(number, start), stride))
 
@@ -181,8 +181,8 @@ def view(
     offset, rings = Value(layout.base), []
     parts = zip(box, layout.strides, layout.rings, strict=True)
     for axis, (part, stride, ring) in enumerate(parts):
-        if layout.lookup and (layout.lookup.torn or axis < layout.lookup.axes):
-            ring = 0  # elements of torn pixels are counted from the first one
+        if layout.lookup and (layout.lookup.scattered or axis < layout.lookup.axes):
+            ring = 0  # elements of scattered pixels are counted from the first one
         elif not ring:
             offset, ring = offset + part.start * stride, 0
         elif part.start.stays_in(ring, part.most):

@@ -72,7 +72,7 @@ class Windows:
             column_edges=left > 0 or right + (columns - 1) * dilation[1] >= width,
             by_words=some.by_tap or some.channels % 4 == 0 or not pixels,
             number=some.number, piece=some.elements,
-            in_rows=not some.by_tap and not view.torn and (columns == 1 or beside),
+            in_rows=not some.by_tap and not view.scattered and (columns == 1 or beside),
             halves=halves(some.number * (some.elements % 4), pixels) if pixels else [],
         )  # fmt: skip
 

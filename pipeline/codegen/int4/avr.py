@@ -201,10 +201,10 @@ class Assembly:
 
     @property
     def jump_over_run(self) -> str:
-        """The instruction that leaves a run's code behind, or all code for torn pixels."""
+        """The instruction that leaves a run's code behind, or all code for scattered pixels."""
         run = max(sum(_words(self, tap) for taps in r.values() for tap in taps) for r in self.runs)
-        torn = GATHER_WORDS * self.taps if self.kernel.scattered else 0
-        return "rjmp" if run + torn + RUN_WORDS < RJMP_WORDS else "jmp"
+        scattered = GATHER_WORDS * self.taps if self.kernel.scattered else 0
+        return "rjmp" if run + scattered + RUN_WORDS < RJMP_WORDS else "jmp"
 
     @property
     def ends_by_call(self) -> bool:
@@ -258,12 +258,15 @@ class Assembly:
     def addresses(self) -> dict[str, str]:
         """C of the addresses in the assembly, by the names that it has for them: what the compiler
         knows of it may be renamed or moved, as link-time optimization does."""
-        torn, reads = self.kernel.scattered or self.kernel.out_scattered, self.mac and not self.code
+        scattered, reads = (
+            self.kernel.scattered or self.kernel.out_scattered,
+            self.mac and not self.code,
+        )
         known = {
             "arena": ("nn_arena", True),
             "weights": (self.kernel.array("weights"), reads),
             "bias": (self.kernel.array("bias"), self.mac and not self.starts),
-            "scatter": ("nn_scatter", torn),
+            "scatter": ("nn_scatter", scattered),
             "gather": ("nn_gather", self.kernel.scattered),
             "cursor": ("&nn_cursor", self.cursor_in_ram),
             "step": ("&nn_step", self.kernel.varies),
@@ -344,7 +347,7 @@ def starts(kernel: WindowKernel) -> tuple[Start, ...]:
 
 
 RUN_WORDS, GATHER_WORDS = 64, 18
-"""Bounds of what a run takes beside its taps, and of what a torn pixel takes an element."""
+"""Bounds of what a run takes beside its taps, and of what a scattered pixel takes an element."""
 
 
 def _words(a: Assembly, tap: Tap) -> int:

@@ -5,7 +5,7 @@ A pixel has a *position*, affine in y and x. In an ``affine`` view the position 
 its first nibble; in a ``rows`` view it is ``ROW`` times an index into the flash table ``nn_rows``,
 which holds the address of a row's first pixel, plus the column; in a ``table`` view it is an index
 into the flash table ``nn_pixels``, which holds the address of the pixel, or the flag ``SCATTERED``
-and an index into ``nn_scatter`` if the pixel is torn apart.
+and an index into ``nn_scatter`` if the pixel is scattered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pipeline.kernels.int4 import NIBBLES, OUT_OF_REACH
 from pipeline.plan.vocabulary import Buffer, Rows
 
 SCATTERED = NIBBLES
-MOST_TORN = 0x4000
+MOST_SCATTERED = 0x4000
 """Entries of ``nn_scatter``: what assembly reads instead has another flag below this one."""
 ROW = 128
 """Columns that a position in a ``rows`` view has room for; the rest of its 16 bits is the row."""
@@ -32,7 +32,7 @@ class View:
     """Pixel (y, x) has position ``base + y * row + x * column`` (modulo 2**16).
 
     ``pitch``: nibbles from a pixel to the next of its row, where only rows have addresses;
-    ``torn``: some pixels are.
+    ``scattered``: some pixels are.
     """
 
     kind: Literal["affine", "rows", "table"]
@@ -40,7 +40,7 @@ class View:
     row: int
     column: int
     pitch: int = 0
-    torn: bool = False
+    scattered: bool = False
 
     def position(self, y: int, x: int) -> int:
         return self.base + y * self.row + x * self.column
@@ -51,7 +51,7 @@ class View:
 
     def element(self, pixel: str, index: str, bits: int) -> str:
         """C: the first nibble of an element of the pixel."""
-        return element(pixel, index, bits, self.torn)
+        return element(pixel, index, bits, self.scattered)
 
 
 @dataclass
@@ -60,7 +60,7 @@ class PixelTables:
 
     Attributes:
         pixels: ``nn_pixels``; ``rows``: ``nn_rows``.
-        scatter: ``nn_scatter``: addresses of the elements of pixels that are torn apart.
+        scatter: ``nn_scatter``: addresses of the elements of pixels that are scattered.
     """
 
     pixels: list[int] = field(default_factory=list)
@@ -107,12 +107,12 @@ class PixelTables:
             else:
                 self.pixels.append(SCATTERED | len(self.scatter))
                 self.scatter.extend(int(cell) for cell in pixel)
-        if len(self.pixels) >= SCATTERED or len(self.scatter) > MOST_TORN:
+        if len(self.pixels) >= SCATTERED or len(self.scatter) > MOST_SCATTERED:
             raise ThimbleError(
                 f"{buffer.name}: its address table needs more than {SCATTERED} entries, or "
-                f"{MOST_TORN} for elements of torn pixels; try strategy.layout=contiguous"
+                f"{MOST_SCATTERED} for elements of scattered pixels; try strategy.layout=contiguous"
             )
-        return View("table", base, columns, 1, torn=len(self.scatter) > whole)
+        return View("table", base, columns, 1, scattered=len(self.scatter) > whole)
 
 
 def grid(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -139,8 +139,8 @@ def cell_at(kind: str, pitch: int, position: str) -> str:
 
 
 def element(pixel: str, index: str, bits: int, scattered: bool) -> str:
-    """C: its first nibble; ``scattered``: the pixel may be torn apart."""
+    """C: its first nibble; ``scattered``: the pixel may be scattered."""
     nibbles = max(1, bits // 4)
     cell = f"(uint16_t)({pixel} + {f'{nibbles} * ' if nibbles > 1 else ''}{index})"
-    torn = f"nn_flash16(&nn_scatter[({pixel} ^ NN_SCATTERED) + {index}])"
-    return f"({pixel} & NN_SCATTERED ? {torn} : {cell})" if scattered else cell
+    apart = f"nn_flash16(&nn_scatter[({pixel} ^ NN_SCATTERED) + {index}])"
+    return f"({pixel} & NN_SCATTERED ? {apart} : {cell})" if scattered else cell

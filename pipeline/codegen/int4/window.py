@@ -28,7 +28,7 @@ MOST_PIXELS = 255
 """Most pixels of a line."""
 
 MOST_REACHED = 15 << 10
-"""Bytes of SRAM that lie, behind registers, below what ``nn_places`` flags torn pixels with."""
+"""Bytes of SRAM that lie, behind registers, below what ``nn_places`` flags scattered pixels with."""
 
 
 def compute(job: Job) -> None:
@@ -136,8 +136,8 @@ def _parts(kernel: WindowKernel, windows: Windows) -> list[WindowKernel]:
     """Kernels in assembly for some channels each, where registers do not hold the sums of all, or
     not besides a count of runs."""
     reduces = kernel.window.combine != "mac"
-    most, torn = avr.MAX_REDUCED_LANES if reduces else MOST_SUMS, reduces and kernel.scattered
-    if not (windows.has_assembly and kernel.suits) or torn or _alone(kernel, windows):
+    most, scattered = avr.MAX_REDUCED_LANES if reduces else MOST_SUMS, reduces and kernel.scattered
+    if not (windows.has_assembly and kernel.suits) or scattered or _alone(kernel, windows):
         return []
     if (kernel.wide or len(kernel.lanes.channels) <= most) and not kernel.parted:
         return []

@@ -46,7 +46,7 @@ class Costs(NamedTuple):
 
     pixel: float
     read: float
-    torn: float
+    scattered: float
     product: float
     apart: float = 0
 
@@ -119,7 +119,10 @@ class AvrWindow(Window):
         costs = IN_SRAM if self.weights_in == "sram" else CODE if as_code else IN_FLASH
         if not parts:
             costs = PORTABLE[16 if low >= -REACH and high < REACH else 32]
-        read, found = costs.read + costs.torn * form.torn_pixels.get(source, 0.0), costs.pixel
+        read, found = (
+            costs.read + costs.scattered * form.scattered_pixels.get(source, 0.0),
+            costs.pixel,
+        )
         if given.spread == "rows":
             read, found = read + ROW_READ * (costs is IN_FLASH), found + ROW_FOUND
         used = products(form) * (1 - form.zeros.get(source, 0.0) * (parts > 0))

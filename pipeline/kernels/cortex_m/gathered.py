@@ -92,13 +92,13 @@ class GatheredConvolution(Gathered, Widened):
 
     def beside(self, form: Form) -> tuple[int, int, int]:
         """Return where in the scratch each of these ends: windows, 16 bits an element; a row of the
-        kernel as it is stored, where words of it are not of one pixel, or a torn pixel; torn
+        kernel as it is stored, where words of it are not of one pixel, or a scattered pixel; scattered
         pixels' outputs."""
         together, channels = self.together(form), form.source.shape[2]
         windows, columns = Widened.scratch_bytes(self, form), len(self.window(form).columns)
         line = channels if channels % 4 == 0 else words(channels * columns) * 4
-        stored = windows + line * (channels % 4 > 0 or torn(form, form.op.inputs[0]))
-        made = together * form.target.shape[2] * torn(form, form.op.output)
+        stored = windows + line * (channels % 4 > 0 or scattered(form, form.op.inputs[0]))
+        made = together * form.target.shape[2] * scattered(form, form.op.output)
         return windows, stored, stored + made
 
 
@@ -138,12 +138,12 @@ class GatheredDepthwise(Gathered):
         return -(-self.pixels(form) // 2)
 
     def scratch_bytes(self, form: Form) -> int:
-        """Outputs of two pixels, and their inputs where they may be torn."""
+        """Outputs of two pixels, and their inputs where they may be scattered."""
         channels = form.target.shape[2]
-        return 2 * channels * (1 + torn(form, form.op.inputs[0]) * prod(positions(form)))
+        return 2 * channels * (1 + scattered(form, form.op.inputs[0]) * prod(positions(form)))
 
 
-def torn(form: Form, tensor: str) -> bool:
+def scattered(form: Form, tensor: str) -> bool:
     """Check whether channels of a pixel may lie anywhere."""
     return form.parts[tensor].spread == "table"
 

@@ -42,7 +42,7 @@ class Portable(Kernel):
         op = form.op
         channels = isinstance(op, Concat) and op.axis == 2
         as_they_lie = channels or isinstance(op, Lookup | Pairwise)
-        return form.torn and not (as_they_lie and form.alike_blocks())
+        return form.scattered and not (as_they_lie and form.alike_blocks())
 
     def unit(self, form: Form) -> tuple[int, ...]:
         over = form.op.slides and form.overlaps and self.overlap(form, form.op.inputs[0])

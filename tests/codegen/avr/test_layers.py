@@ -249,7 +249,7 @@ def strewn(kind: Kind) -> tuple[Graph, Plan]:
 CASES: dict[str, Callable[[], tuple[Graph, Plan]]] = {
     "ordinary": lambda: (portable_network(), Ordinary().plan(portable_network(), UNO)),
     "in place": lambda: (chain(3), Herringbone("slots").plan(chain(3), UNO)),
-    "torn": lambda: strewn("torn"),
+    "scattered": lambda: strewn("scattered"),
     "in one piece": lambda: (chain(3), Herringbone("contiguous").plan(chain(3), UNO)),
     "rows": lambda: strewn("rows"),
 }

@@ -1,5 +1,5 @@
 """Kernels that write some pixels at a time: those that gather the windows of some before they write
-these, in place, from tables, peels and torn pixels; and Winograd's minimal filtering, where no
+these, in place, from tables, peels and scattered pixels; and Winograd's minimal filtering, where no
 layer could leave the range in which it is exact. Their portable twin, with ASan and UBSan, gives
 the graph's outputs."""
 
@@ -146,7 +146,7 @@ def test_taps_that_are_never_inside_take_nothing() -> None:
     assert (window.rows, window.columns, window.size) == (range(3), range(1, 2), 3 * 8)
 
 
-def torn(buffers: Iterable[Buffer], seed: int) -> Iterable[Buffer]:
+def scattered(buffers: Iterable[Buffer], seed: int) -> Iterable[Buffer]:
     """Channels of some pixels the other way round: what reads or writes these pixels stays so."""
     rng = np.random.default_rng(seed)
     for buffer in buffers:
@@ -160,8 +160,8 @@ def torn(buffers: Iterable[Buffer], seed: int) -> Iterable[Buffer]:
 
 
 def swapped(found: Traversed, seed: int) -> Traversed:
-    """``found`` with torn pixels, in its runs, too."""
-    places = dict(zip(found.buffers, torn(found.buffers, seed), strict=True))
+    """``found`` with scattered pixels, in its runs, too."""
+    places = dict(zip(found.buffers, scattered(found.buffers, seed), strict=True))
     runs = (
         replace(r, sources=tuple(places[each] for each in r.sources), target=places[r.target])
         for r in found.runs
@@ -172,7 +172,7 @@ def swapped(found: Traversed, seed: int) -> Traversed:
 @pytest.mark.parametrize(
     ("network", "seed"), quick(0, [(kind, n) for n in range(20) for kind in (chain, blocks)], ci=2)
 )
-def test_torn_pixels(
+def test_scattered_pixels(
     network: Callable[[int], Graph], seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fewer where something would overwrite what is still read."""

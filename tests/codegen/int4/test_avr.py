@@ -209,7 +209,7 @@ CASES: dict[str, Case] = {
         )
         for n in (1, 9)
     },
-    "deep pixels torn from one another beside a zero point": Case.of(
+    "deep pixels scattered from one another beside a zero point": Case.of(
         lambda: cropped(16, 20), Replace(), weights_in="flash", tier="today",
         assembly="first a b wide",
     ),
@@ -302,10 +302,10 @@ def test_weights_too_many_for_code_take_longer_as_is_modelled(tmp_path: Path) ->
     assert modelled[1] / modelled[0] == pytest.approx(measured[1] / measured[0], rel=0.3)
 
 
-def test_torn_pixels_are_tested() -> None:
+def test_scattered_pixels_are_tested() -> None:
     """A large address would have the flag that says so."""
-    code, large = (c_of(SHAPES["torn pixels"], sram_bytes=n) for n in (2048, 16384))
-    assert ".Ltorn" in code and ".Ltorn" in large
+    code, large = (c_of(SHAPES["scattered pixels"], sram_bytes=n) for n in (2048, 16384))
+    assert ".Lscattered" in code and ".Lscattered" in large
     assert "%[gather]+" in code and "%[gather]+" not in large
 
 
@@ -358,7 +358,7 @@ def test_two_kernels_share_weights_that_only_one_reads(tmp_path: Path) -> None:
     order = np.random.default_rng(0).permutation(18)
     base = 2 * (max(int(b.addresses(b.box).max()) for b in plan.buffers if b.memory == "sram") + 8)
     cells = tuple(int(base + 2 * pixel + c) for pixel in order for c in range(2))
-    torn = replace(image, name="shuffled", map=Table(cells))
+    scattered = replace(image, name="shuffled", map=Table(cells))
     steps: list[Step] = []
     for step in plan.tracks[0].steps:
         if isinstance(step, Compute) and step.op == "a":
@@ -368,12 +368,12 @@ def test_two_kernels_share_weights_that_only_one_reads(tmp_path: Path) -> None:
             last = replace(step.out, lo=(3, 0, 0), size=(1, *step.out.size[1:]))
             steps += [
                 Compute("a", first, step.ins, step.unit),
-                Move(whole(image), whole(torn)),
-                Compute("a", last, (whole(torn), *rest), step.unit),
+                Move(whole(image), whole(scattered)),
+                Compute("a", last, (whole(scattered), *rest), step.unit),
             ]
         else:
             steps.append(step)
-    plan = replace(plan, buffers=(*plan.buffers, torn), tracks=(Track("cpu", tuple(steps)),))
+    plan = replace(plan, buffers=(*plan.buffers, scattered), tracks=(Track("cpu", tuple(steps)),))
     verify(roomy(plan), graph)
     on_board(tmp_path, graph, hardware, plan)
     code = (tmp_path / "generated" / "model.c").read_text()

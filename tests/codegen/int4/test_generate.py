@@ -228,7 +228,7 @@ def moved(plan: Plan) -> Plan:
 
 
 def shuffled(plan: Plan) -> Plan:
-    """A table of pixels, none of them torn."""
+    """A table of pixels, none of them scattered."""
     image = plan.buffer["image"]
     base = int(image.addresses(image.box).min())
     image = replace(image, map=Table(tuple(base + n for n in (6, 7, 0, 1, 4, 5, 2, 3))))

@@ -141,8 +141,8 @@ class Draw:
         return Slice(name, tuple(lo), tuple(size))
 
 
-Kind = Literal["rows", "blocks", "pixels", "torn", "elements"]
-KINDS: tuple[Kind, ...] = ("rows", "blocks", "pixels", "torn", "elements")
+Kind = Literal["rows", "blocks", "pixels", "scattered", "elements"]
+KINDS: tuple[Kind, ...] = ("rows", "blocks", "pixels", "scattered", "elements")
 
 
 def scattered(plan: Plan, graph: Graph, kind: Kind, seed: int) -> Plan:
@@ -161,16 +161,16 @@ def scattered(plan: Plan, graph: Graph, kind: Kind, seed: int) -> Plan:
 
 def strewn(buffer: Buffer, kind: Kind, rng: np.random.Generator) -> Map:
     """The cells of a packed buffer in another order: pieces of its first axis, in blocks of pixels
-    or not, of its first two, of those torn here and there, or each element."""
+    or not, of its first two, of those scattered here and there, or each element."""
     cells = np.asarray(buffer.addresses(buffer.box))
-    counts = {"rows": 1, "blocks": 1, "pixels": 2, "torn": 2, "elements": cells.ndim}
+    counts = {"rows": 1, "blocks": 1, "pixels": 2, "scattered": 2, "elements": cells.ndim}
     axes = min(counts[kind], cells.ndim)
     pieces = cells.reshape(prod(cells.shape[:axes]), -1)
     mixed = pieces[rng.permutation(len(pieces))]
     if kind == "blocks" and cells.ndim == 3:
         pixels = int(rng.integers(1, cells.shape[1] + 1))
         return Blocks(tuple(int(cell) for cell in mixed[:, 0]), pixels, buffer.nibbles)
-    if kind == "torn":
+    if kind == "scattered":
         mixed = np.where(rng.random((len(mixed), 1)) < 0.5, mixed, mixed[:, ::-1])
     if kind == "rows" and cells.ndim > 1:
         strides = np.array([cells[(0,) * (n + 1) + (1,) + (0,) * (cells.ndim - n - 2)]

@@ -176,8 +176,8 @@ def test_refuses(message: str, make: Callable[[], Case]) -> None:
 
 def test_an_input_in_pieces_is_fed(tmp_path: Path) -> None:
     graph, plan = small()
-    torn = changed(plan, "image", map=Affine(4000, (60, 8, 2)))
-    native = Native(tmp_path, graph, torn)
+    scattered = changed(plan, "image", map=Affine(4000, (60, 8, 2)))
+    native = Native(tmp_path, graph, scattered)
     assert "#define NN_INPUT_FILLABLE 0" in native.files["model.h"]
     assert "nn_input(" not in native.files["model.c"]
     assert agrees(native)

@@ -106,7 +106,7 @@ def compute(job: Job) -> None:
             kind=part,
             order=job.order if pixels else (),
             nest=loops,
-            torn=[n for n, each in enumerate(loops.torn) if each],
+            scattered=[n for n, each in enumerate(loops.scattered) if each],
             count=inner.count,
             rest=not (length.known and length.const % 4 == 0),
             any_words=length.high > 3,

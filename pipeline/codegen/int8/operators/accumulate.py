@@ -43,7 +43,7 @@ def compute(windows: Windowed, about: str, channels: Span) -> bool:
         job.partial
         and job.apart
         and job.tensor(op.inputs[0]).dtype.bits == 8
-        and not windows.view.torn
+        and not windows.view.scattered
         and not job.held(name)
         and op.groups == 1
         and regular

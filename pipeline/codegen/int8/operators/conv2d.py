@@ -35,7 +35,7 @@ def compute(job: Job, gathers: bool = True) -> None:
     row_wise = (
         full and (held is None or held.strides[2] == depth)
         and op.groups == 1 and op.dilation[1] == 1 and not view.rings[1]
-        and (view.strides[1], view.strides[2]) == (depth, 1) and not view.torn
+        and (view.strides[1], view.strides[2]) == (depth, 1) and not view.scattered
         and (job.partial or not columns.vacant)
     )  # fmt: skip
     unit = windows.unit()

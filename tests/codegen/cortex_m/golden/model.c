@@ -101,7 +101,7 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv0(const int8_t *restrict 
     static const int8_t outside[9] = { [0 ... 8] = -2 };
     static const uint16_t halves[3] = { 0, 8, 1 }; /* of words */
     nn_word_t *const windows = (nn_word_t *)scratch; /* widened, pixel beside pixel */
-    int8_t line[9]; /* a row of the kernel, or a torn pixel */
+    int8_t line[9]; /* a row of the kernel, or a scattered pixel */
     for (int32_t block = 0; block < 16; block += 4) {
         const int32_t first = block; /* of a whole block */
         int8_t *const to = &out[first * 4];
