@@ -18,8 +18,8 @@ from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.kernels.cortex_m.quick import channel_sums
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap, pixel_gap
 from pipeline.kernels.kernel import Kernel
+from pipeline.kernels.safe_offset import SafeOffset, pixel_offset
 from pipeline.kernels.work import products
 
 NIBBLES = 0x8000
@@ -81,11 +81,11 @@ class Window(NibbleKernel):
                 return "generated code has weights with zero point 0"
         return ""
 
-    def overlap(self, form: Form, tensor: str) -> Gap | None:
+    def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
         """Windows over pixels keep what they make of one until its inputs are read."""
         if form.op.slides and len(form.target.shape) == len(form.source.shape) == 3:
-            gap = pixel_gap(form, tensor)
-            return gap and Gap(gap.forwards)
+            safe = pixel_offset(form, tensor)
+            return safe and SafeOffset(safe.forwards)
         return super().overlap(form, tensor)
 
     def cycles(self, form: Form) -> float:

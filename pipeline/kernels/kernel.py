@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import NEVER, Gap
+from pipeline.kernels.safe_offset import NEVER, SafeOffset
 from pipeline.kernels.work import weight_bytes
 
 
@@ -78,14 +78,14 @@ class Kernel(ABC):
         passes together, where a cache holds no more than a round of the innermost one."""
         return 0
 
-    def overlap(self, form: Form, tensor: str) -> Gap | None:
+    def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
         """Return where the output may begin above ``tensor``, which dies, or a row of it; None:
         they lie apart. Pixels in order are not so in memory where they lie in blocks."""
         alike = form.parts[tensor].pixels == form.out.pixels
         able = alike and tensor in form.op.overwritable(form.graph.tensors)
         if not able:
             return None
-        return Gap(-NEVER, at=(0,)) if form.out.pixels else Gap(0)
+        return SafeOffset(-NEVER, at=(0,)) if form.out.pixels else SafeOffset(0)
 
 
 def natural_unit(form: Form) -> tuple[int, ...]:

@@ -59,7 +59,7 @@ class Arriving:
         streams = streaming(graph, hardware)
         op = _reader(graph, image.name)
         if streams and isinstance(op, Pool2d) and op.stride == op.kernel:
-            # a stream is read without gaps, so windows must cover the image exactly
+            # a stream is read without offsets, so windows must cover the image exactly
             rows, columns = image.shape[0] % op.kernel[0], image.shape[1] % op.kernel[1]
             if rows == columns == 0 and not any(op.padding):
                 least, greatest = op.partial_sums(graph.tensors, graph.constants)

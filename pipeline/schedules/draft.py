@@ -18,7 +18,7 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.tensor import DType, IntArray
 from pipeline.hardware import Hardware, Memory
 from pipeline.kernels import Form, Kernel, named, natural_unit, offers
-from pipeline.kernels.gap import Gap
+from pipeline.kernels.safe_offset import SafeOffset
 from pipeline.placement.constants import constants, stored
 from pipeline.plan.buffers import Role
 from pipeline.plan.maps import Map
@@ -42,13 +42,13 @@ from pipeline.schedules.overwriting import Begins, begins, may_overwrite
 
 class Overlaps:
     """Pairs of numbers, as in ``Held``: ``over`` may share cells with ``under``, which it
-    overwrites as that dies, at its ``gap``."""
+    overwrites as that dies, at its ``safe``."""
 
     def __init__(self) -> None:
-        self.over, self.under, self.gaps = array("i"), array("i"), list[Gap]()
+        self.over, self.under, self.offsets = array("i"), array("i"), list[SafeOffset]()
 
-    def __iter__(self) -> Iterator[tuple[int, int, Gap]]:
-        return zip(self.over, self.under, self.gaps, strict=True)
+    def __iter__(self) -> Iterator[tuple[int, int, SafeOffset]]:
+        return zip(self.over, self.under, self.offsets, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class _Chosen(NamedTuple):
     """The fastest kernel for a form, "" without one, and what a step by it has.
 
     Attributes:
-        gaps: of the inputs that it may write over.
+        offsets: of the inputs that it may write over.
     """
 
     kernel: str
@@ -88,16 +88,16 @@ class _Chosen(NamedTuple):
     scratch_bytes: int = 0
     aside_bytes: int = 0
     delay: int = 0
-    gaps: Mapping[str, Gap] = MappingProxyType({})
+    offsets: Mapping[str, SafeOffset] = MappingProxyType({})
 
     @classmethod
     def of(cls, kernel: Kernel, form: Form) -> _Chosen:
         apart = replace(form, overlaps=frozenset())
-        gaps = {name: gap for name in form.overlaps if (gap := kernel.overlap(apart, name))}
-        aside = max((gap.aside_bytes for gap in gaps.values()), default=0)
-        delay = max((gap.delay for gap in gaps.values()), default=0)
+        offsets = {name: safe for name in form.overlaps if (safe := kernel.overlap(apart, name))}
+        aside = max((safe.aside_bytes for safe in offsets.values()), default=0)
+        delay = max((safe.delay for safe in offsets.values()), default=0)
         scratch = kernel.scratch_bytes(form)
-        return cls(kernel.name, kernel.unit(form), scratch, aside, delay, gaps)
+        return cls(kernel.name, kernel.unit(form), scratch, aside, delay, offsets)
 
 
 @dataclass
@@ -141,7 +141,7 @@ class Draft:
         self.beside: dict[str, tuple[Step, ...]] = {}
         self.fixed = {b.name: b for b in constants(self.graph, self.hardware, 0)}
         self.home |= {name: name for name in self.fixed}
-        self.gaps: dict[tuple[str, str], Gap | None] = {}
+        self.offsets: dict[tuple[str, str], SafeOffset | None] = {}
         self.copies: dict[str, Index] = {}
 
     @property
@@ -227,7 +227,7 @@ class Draft:
             self.elsewhere[buffer.name] = buffer
             self.home[buffer.tensor] = buffer.name
 
-    def overlap(self, over: int, under: int, gap: Gap) -> bool:
+    def overlap(self, over: int, under: int, safe: SafeOffset) -> bool:
         """Let them, unless placement put them apart; return whether it did not."""
         if self.known is not None:
             begins, ends = self.known
@@ -235,7 +235,7 @@ class Draft:
                 return False
         self.overlaps.over.append(over)
         self.overlaps.under.append(under)
-        self.overlaps.gaps.append(gap)
+        self.overlaps.offsets.append(safe)
         return True
 
     # --- steps
@@ -255,14 +255,14 @@ class Draft:
         step = self._unnamed(op, out, made or all_of(out.shape))
         return self._with_kernel(op, step, frozenset(over), part)
 
-    def gap(self, op: Operator, out: Buffer, made: Box, over: str) -> Gap | None:
+    def safe(self, op: Operator, out: Buffer, made: Box, over: str) -> SafeOffset | None:
         """Return where the output of such a step, the same for all rows, may begin above ``over``,
         which dies with it (if it makes one row, above a row of that); None: they lie apart."""
         key = op.name, over
-        if key not in self.gaps:
+        if key not in self.offsets:
             form = self._form(self._unnamed(op, out, made), frozenset([over]), aside=True)
-            self.gaps[key] = self._chosen(form).gaps.get(over)
-        return self.gaps[key]
+            self.offsets[key] = self._chosen(form).offsets.get(over)
+        return self.offsets[key]
 
     def needs(self, op: Operator, made: Box) -> dict[str, Box]:
         """For each tensor that ``op`` reads the box that the outputs ``made`` need of it."""

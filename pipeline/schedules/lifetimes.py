@@ -140,15 +140,16 @@ def to_place(draft: Draft, body: Iterable[Step], keep_input: bool, but: bool = F
         lives.add(held[draft.home[name]].numbers, Life(end, end))
     at = array("i", [-1]) * draft.count
     may = draft.overlaps
-    profiles = Profiles(_profiles(draft, lives, not (but and may.gaps), at))
+    profiles = Profiles(_profiles(draft, lives, not (but and may.offsets), at))
     over, under = (np.array(each) for each in (may.over, may.under))
     dying = np.array(lives.last)[under] == np.array(lives.first)[over]
     times, sizes = np.bincount(over[dying]), array("q", profiles.cells.tolist())
     walls = (
         (at[over], at[under], *wall)
-        for over, under, gap in compress(may, dying)
+        for over, under, safe in compress(may, dying)
         # two could ask for different orders
-        for wall in gap.apart(sizes[at[over]], sizes[at[under]], bool(times[over] == 1)) or [(0, 0)]
+        for wall in safe.apart(sizes[at[over]], sizes[at[under]], bool(times[over] == 1))
+        or [(0, 0)]
     )
     return ToPlace(profiles, np.array(at), np.fromiter(walls, np.dtype((np.int32, 4))))
 

@@ -110,9 +110,9 @@ class Laid:
         """Find the numbers of outputs that begin above an input that they overwrite."""
         found = set[int]()
         begins, ends = self.spans
-        for over, under, gap in self.draft.overlaps:
+        for over, under, safe in self.draft.overlaps:
             begin, size = begins[over] - begins[under], ends[under] - begins[under]
-            if gap.forwards < begin < size and begin not in gap.at:
+            if safe.forwards < begin < size and begin not in safe.at:
                 found.add(over)
         return found
 
@@ -175,7 +175,7 @@ def _laid(
             found = _placed(replace(draft), regions, keep_input, effort)
             best = min(best or found, found, key=lambda laid: laid.rows)
     assert best is not None
-    if not best.draft.overlaps.gaps:
+    if not best.draft.overlaps.offsets:
         return best
     begun, regions, bound = best.begun, best.regions, best.bound
     del best, found  # of a large network much of what is held
@@ -200,7 +200,7 @@ def _steps(regions: Iterable[Region], draft: Draft) -> Iterator[Step]:
 def _kept(steps: Iterable[Step], draft: Draft, kept: list[Step]) -> Iterator[Step]:
     for step in steps:
         kept.append(step)
-        if draft.overlaps.gaps:
+        if draft.overlaps.offsets:
             kept.clear()
         yield step
 

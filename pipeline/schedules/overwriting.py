@@ -31,9 +31,9 @@ def may_overwrite(kernel: Kernel, form: Form, found: Begins) -> bool:
         return True
     apart = replace(form, overlaps=frozenset())
     for name, begin in found:
-        gap = kernel.overlap(apart, name)
+        safe = kernel.overlap(apart, name)
         over, under = (prod(p.extents) * p.bits // 4 for p in (form.out, form.parts[name]))
-        if gap is None or any(low < begin < high for low, high in gap.apart(over, under)):
+        if safe is None or any(low < begin < high for low, high in safe.apart(over, under)):
             return False
     return True
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.kernels.gap import Gap
+from pipeline.kernels.safe_offset import SafeOffset
 from pipeline.plan.vocabulary import Clear, Step, whole
 from pipeline.schedules.arriving import arriving
 from pipeline.schedules.bounds import Box, Range, added, all_of
@@ -147,34 +147,34 @@ def rows_of(graph: Graph, tensor: str) -> int:
     return shape[0] if len(shape) == 3 else 1
 
 
-def over_dying(draft: Draft, op: Operator, row: int) -> dict[str, Gap]:
+def over_dying(draft: Draft, op: Operator, row: int) -> dict[str, SafeOffset]:
     """For each input over a row of which row ``row`` of the output may lie, if that dies, where; of
     those only where this saves more than is kept aside."""
     out, box = draft.buffer(draft.home[op.output]), row_box(draft.graph, op.output, row)
     found = {}
     for name in dict.fromkeys(op.inputs):
-        gap = draft.gap(op, out, box, name) if draft.home[name] in draft.held else None
-        if gap is not None and saved(draft.graph, op, name, gap) > 0:
-            found[name] = gap
+        safe = draft.safe(op, out, box, name) if draft.home[name] in draft.held else None
+        if safe is not None and saved(draft.graph, op, name, safe) > 0:
+            found[name] = safe
     return found
 
 
-def saved(graph: Graph, op: Operator, over: str, gap: Gap) -> int:
+def saved(graph: Graph, op: Operator, over: str, safe: SafeOffset) -> int:
     """Nibbles that a row of the output saves by lying over one of ``over``."""
     above, below = (
         graph.tensors[name].size * graph.tensors[name].dtype.bits // 4 // rows_of(graph, name)
         for name in (op.output, over)
     )
-    return gap.shared(above, below) - 2 * gap.aside_bytes
+    return safe.shared(above, below) - 2 * safe.aside_bytes
 
 
 def _made(draft: Draft, op: Operator, row: int, dying: Mapping[str, Sequence[int]]) -> Step:
     out, over = draft.buffer(draft.home[op.output]), list[str]()
-    for name, gap in over_dying(draft, op, row).items():
+    for name, safe in over_dying(draft, op, row).items():
         source = draft.held[draft.home[name]]
         made = draft.held[out.name].numbers[row if draft.held[out.name].rows else 0]
         for each in dying.get(name, ()):
-            if draft.overlap(made, source.numbers[each], gap):
+            if draft.overlap(made, source.numbers[each], safe):
                 over.append(name)
     return draft.compute(op, out, row_box(draft.graph, op.output, row), over=over, part=f".{row}")
 

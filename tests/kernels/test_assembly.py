@@ -120,8 +120,8 @@ def test_a_row_over_what_it_is_made_of(kind: str, columns: int) -> None:
     assert parts[-1].stop == columns and max(map(len, parts)) <= kernel.most_pixels
     exactly = kind == "pointwise" or len(parts) == 1
     assert turns.exactly == exactly
-    gap = kernel.overlap(row, "image")
-    assert gap is not None and (0 in gap.at or gap.forwards >= 0) == exactly
+    safe = kernel.overlap(row, "image")
+    assert safe is not None and (0 in safe.at or safe.forwards >= 0) == exactly
     whole = Form.whole(graph.operators[0], graph)
     assert kernel.accepts(whole) and kernel.overlap(whole, "image") is None
 
@@ -147,8 +147,8 @@ def test_scratch_of_a_depthwise_layer_is_some_rows_of_a_channel() -> None:
     strip = strip_of(form(lambda net: net.depthwise(stride=(2, 2)), 60, 48, 2))
     assert strip.phases == 2 and strip.columns == 25
     assert 1 < strip.rows < 30 and strip.words <= MOST_WORDS < strip.words + 2 * strip.pitch
-    gap = thumb.Depthwise().overlap(form_of_a_row(whole.op, whole.graph, {}), "image")
-    assert gap is not None and gap.at == (0,) and not gap.aside_bytes
+    safe = thumb.Depthwise().overlap(form_of_a_row(whole.op, whole.graph, {}), "image")
+    assert safe is not None and safe.at == (0,) and not safe.aside_bytes
 
 
 def test_kernels_beyond_reach_are_portable() -> None:
@@ -159,8 +159,8 @@ def test_kernels_beyond_reach_are_portable() -> None:
 
 def test_dense_layers_may_write_over_their_input() -> None:
     whole = form(lambda net: net.dense(12), 40)
-    gap = thumb.DenseLayer().overlap(whole, "input")
-    assert gap is not None and gap.forwards == 80
+    safe = thumb.DenseLayer().overlap(whole, "input")
+    assert safe is not None and safe.forwards == 80
     assert thumb.DenseLayer().scratch_bytes(whole) == 40 * 8
     assert not thumb.DenseLayer().accepts(form(lambda net: net.dense(3), 40))
 

@@ -19,8 +19,8 @@ from pipeline.graph.graph import Graph
 from pipeline.kernels import Form, Kernel, choose, cortex_m, named, offers
 from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
 from pipeline.kernels.cortex_m.gathered import Gathered
-from pipeline.kernels.gap import Gap, pixel_gap
 from pipeline.kernels.int8 import LookedUpAdd, word
+from pipeline.kernels.safe_offset import SafeOffset, pixel_offset
 from pipeline.plan.cost import cost
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Loop, Plan, Step, packed
@@ -90,10 +90,10 @@ def test_who_accepts_is_written_for_and_who_overlaps_takes_forms_that_do(
             assert used or not kernel.scratch_bytes(form), kernel.name
             assert kernel.cycles(form) > 0
             for name in form.op.inputs:
-                if (gap := kernel.overlap(form, name)) is not None:
+                if (safe := kernel.overlap(form, name)) is not None:
                     over = replace(form, overlaps=frozenset({name}))
                     assert kernel.accepts(over), kernel.name
-                    assert gap.forwards <= 2 * form.graph.tensors[name].size
+                    assert safe.forwards <= 2 * form.graph.tensors[name].size
 
 
 @pytest.mark.parametrize("kind", quick(("dense", "depthwise", "pool"), KINDS))
@@ -200,14 +200,14 @@ def random_layer(seed: int) -> Graph:
     return net.graph()
 
 
-def overlapping(graph: Graph, gap: int) -> Plan:
-    """The output begins ``gap`` nibbles after the input."""
+def overlapping(graph: Graph, safe: int) -> Plan:
+    """The output begins ``safe`` nibbles after the input."""
     plan = Ordinary().plan(graph, host(1 << 20))
     op = graph.operators[0]
     (step,) = plan.tracks[0].steps
     assert isinstance(step, Compute)
     start = 2 * graph.tensors[graph.output].size
-    places = {graph.input: start, graph.output: start + gap}
+    places = {graph.input: start, graph.output: start + safe}
     buffers = tuple(
         replace(b, map=packed(b.shape, b.bits, places[b.tensor])) if b.tensor in places else b
         for b in plan.buffers
@@ -224,21 +224,21 @@ def test_the_gap_is_the_largest(seed: int) -> None:
     graph = random_layer(seed)
     form = Form.whole(graph.operators[0], graph)
     found = choose(form, host()).overlap(form, graph.input)
-    gap = found.forwards if found else -2 * graph.tensors[graph.output].size
-    assert gap % 2 == 0
-    verify(overlapping(graph, gap), graph)
-    if gap < 2 * graph.tensors[graph.input].size:
+    safe = found.forwards if found else -2 * graph.tensors[graph.output].size
+    assert safe % 2 == 0
+    verify(overlapping(graph, safe), graph)
+    if safe < 2 * graph.tensors[graph.input].size:
         with pytest.raises(PlanError):
-            verify(overlapping(graph, gap + 2), graph)
+            verify(overlapping(graph, safe + 2), graph)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_code_overwrites_its_input_so_far(seed: int, tmp_path: Path) -> None:
     graph = random_layer(seed)
     form = Form.whole(graph.operators[0], graph)
-    gap = choose(form, host()).overlap(form, graph.input)
-    assert gap is not None
-    plan = overlapping(graph, gap.forwards)
+    safe = choose(form, host()).overlap(form, graph.input)
+    assert safe is not None
+    plan = overlapping(graph, safe.forwards)
     frames = np.random.default_rng(seed).integers(-128, 128, (4, *graph.tensors[graph.input].shape))
     native = Native(tmp_path, graph, plan, files=generate(graph, plan, host(), {}))
     equal(native(frames), graph.evaluate(frames))
@@ -248,7 +248,7 @@ def test_code_overwrites_its_input_so_far(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", quick(8, range(40), ci=8))
 def test_a_row_begins_as_far_from_a_row_that_dies(seed: int, delay: int) -> None:
     """By brute force: wherever a row is written, in either order, nothing is lost exactly where the
-    gap says so."""
+    safe says so."""
     graph = random_layer(seed)
     op = graph.operators[0]
     source, target = (graph.tensors[name] for name in (graph.input, graph.output))
@@ -256,7 +256,7 @@ def test_a_row_begins_as_far_from_a_row_that_dies(seed: int, delay: int) -> None
     made = replace(form.out, extents=(1, *target.shape[1:]), multiples=(True,) * 3)
     row = replace(form, parts={**form.parts, graph.output: made})
     under, over = (2 * tensor.shape[1] * tensor.shape[2] for tensor in (source, target))
-    gap = pixel_gap(row, graph.input, delay) or Gap(-over, under)
+    safe = pixel_offset(row, graph.input, delay) or SafeOffset(-over, under)
     window = op.terms(graph.tensors)[0].operands[0].windows[1]
     width, depth, channels = source.shape[1], source.shape[2], target.shape[2]
     reads = [
@@ -276,21 +276,23 @@ def test_a_row_begins_as_far_from_a_row_that_dies(seed: int, delay: int) -> None
 
     for begin in range(-over // 2 + 1, under // 2):
         order = list(range(target.shape[1]))
-        assert kept(begin, order) or 2 * begin > gap.forwards
-        assert kept(begin, order[::-1]) or 2 * begin < gap.backwards
-        if 2 * begin <= gap.forwards:
+        assert kept(begin, order) or 2 * begin > safe.forwards
+        assert kept(begin, order[::-1]) or 2 * begin < safe.backwards
+        if 2 * begin <= safe.forwards:
             assert kept(begin, order)
-        if 2 * begin >= gap.backwards:
+        if 2 * begin >= safe.backwards:
             assert kept(begin, order[::-1])
 
 
 def test_a_gap_leaves_out_intervals() -> None:
-    gap = Gap(-4, 6, (0,))
-    assert gap.apart(20, 20) == ((-4, 0), (0, 6))
-    assert gap.apart(20, 20, backwards=False) == ((-4, 0), (0, 20))
-    assert Gap(0, 0).apart(8, 8) == ()
+    safe = SafeOffset(-4, 6, (0,))
+    assert safe.apart(20, 20) == ((-4, 0), (0, 6))
+    assert safe.apart(20, 20, backwards=False) == ((-4, 0), (0, 20))
+    assert SafeOffset(0, 0).apart(8, 8) == ()
     assert (
-        gap.shared(20, 20) == 20 and Gap(-4).shared(20, 20) == 16 and Gap(-20).shared(20, 20) == 0
+        safe.shared(20, 20) == 20
+        and SafeOffset(-4).shared(20, 20) == 16
+        and SafeOffset(-20).shared(20, 20) == 0
     )
 
 

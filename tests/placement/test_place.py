@@ -179,6 +179,6 @@ def test_no_arrangement_of_two_is_below_the_bound(seed: int) -> None:
 def test_what_may_be_shared_lies_as_near_as_is_allowed() -> None:
     """An output of 3 cells may begin up to 2 after an input of 4: wholly in its place."""
     both = [Profile((Block(4, 0, 1),)), Profile((Block(3, 1, 2),))]
-    for gap, shared in ((0, 3), (1, 3), (2, 3), (-2, 1), (-3, 0)):
-        overlap = (1, 0, gap, 4)
+    for safe, shared in ((0, 3), (1, 3), (2, 3), (-2, 1), (-3, 0)):
+        overlap = (1, 0, safe, 4)
         assert place(both, [overlap]).cells == load(both, [overlap]) == 7 - shared

@@ -41,7 +41,7 @@ SECONDS, STATES = 10.0, 50_000
 """Most work of the solver for one network, as it counts it; most sets of rows looked at."""
 
 
-class Gap(NamedTuple):
+class SafeOffset(NamedTuple):
     """Nibbles: as found, and the least, or what none can do without."""
 
     found: int
@@ -141,27 +141,27 @@ def view_of(number: int) -> View:
     return View.of(graph.tensors, graph.inputs, needed(graph), *graph.outputs)
 
 
-def order_of(number: int) -> Gap:
+def order_of(number: int) -> SafeOffset:
     view = view_of(number)
     found = least_peak(view)
-    return Gap(found.peak, whole(view, found.peak, placed=False))
+    return SafeOffset(found.peak, whole(view, found.peak, placed=False))
 
 
-def place_of(number: int) -> Gap:
+def place_of(number: int) -> SafeOffset:
     view = view_of(number)
     aligns = [1] * len(view.sizes)
     found = ordered(view, aligns)
     profiles = Profiles(profiles_of(view, aligns, found.order.tasks, found.over))
-    return Gap(found.cells, arena(profiles, np.zeros((0, 4), np.int64), found.cells))
+    return SafeOffset(found.cells, arena(profiles, np.zeros((0, 4), np.int64), found.cells))
 
 
-def both_of(number: int) -> Gap:
+def both_of(number: int) -> SafeOffset:
     view = view_of(number)
     found = ordered(view, [1] * len(view.sizes))
-    return Gap(found.cells, whole(view, found.cells, placed=True))
+    return SafeOffset(found.cells, whole(view, found.cells, placed=True))
 
 
-def row_order(number: int) -> Gap | None:
+def row_order(number: int) -> SafeOffset | None:
     """Half of them stream; None where too many sets of rows would have to be looked at."""
     graph, streamed = tiny(number), number % 2 == 1
     network = network_of(graph, BOARD, streamed)
@@ -173,7 +173,7 @@ def row_order(number: int) -> Gap | None:
     units = (cuts.units.units[number] for piece in pieces for number in cuts.order(piece))
     names = (_name(unit.step, graph) for unit in units)
     assert planned == peak(network, [name for name in names if name])
-    return Gap(planned, best)
+    return SafeOffset(planned, best)
 
 
 def _name(step: RowStep | Arrive, graph: Graph) -> Row | None:
@@ -182,7 +182,7 @@ def _name(step: RowStep | Arrive, graph: Graph) -> Row | None:
     return (step.op.output, step.row) if step.kind in ("make", "add") else None
 
 
-def row_place(number: int) -> Gap:
+def row_place(number: int) -> SafeOffset:
     graph = tiny(number)
     cuts, draft = cuts_of(graph, BOARD), Draft(graph, BOARD)
     parts = regions(cuts, cuts.roomiest(cuts.least()[0]))
@@ -190,17 +190,17 @@ def row_place(number: int) -> Gap:
     profiles, _, overlaps = to_place(draft, body, False, but=True)
     found = place(profiles, overlaps)
     same = found.cells == found.bound == load(profiles, overlaps)
-    return Gap(found.cells, found.bound if same else arena(profiles, overlaps, found.cells))
+    return SafeOffset(found.cells, found.bound if same else arena(profiles, overlaps, found.cells))
 
 
-def row_both(number: int) -> Gap | None:
+def row_both(number: int) -> SafeOffset | None:
     """Against what no order of rows can do without: an arena of that size there may be none."""
     graph = tiny(number)
     best = least_of_rows(network_of(graph, BOARD, False), STATES)
-    return None if best is None else Gap(least(graph, BOARD).laid.rows, best)
+    return None if best is None else SafeOffset(least(graph, BOARD).laid.rows, best)
 
 
-PROBLEMS: dict[str, Callable[[int], Gap | None]] = {
+PROBLEMS: dict[str, Callable[[int], SafeOffset | None]] = {
     "order": order_of, "places": place_of, "both": both_of,
     "order of rows": row_order, "places of rows": row_place, "both of rows": row_both,
 }  # fmt: skip

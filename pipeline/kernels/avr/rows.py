@@ -13,7 +13,7 @@ from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 from pipeline.kernels.cortex_m.fast import Fast, convolution
 from pipeline.kernels.cortex_m.quick import channel_sums, quick_end
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap
+from pipeline.kernels.safe_offset import SafeOffset
 from pipeline.kernels.work import positions
 
 REACH = 1 << 23
@@ -53,7 +53,7 @@ class AvrRows(AvrKernel, RowKernel):
             return None
         return source, target
 
-    def overlap(self, form: Form, tensor: str) -> Gap | None:
+    def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
         """As ``turns`` say, of a step that makes one row."""
         return super().overlap(form, tensor) if form.out.extents[0] == 1 else None
 

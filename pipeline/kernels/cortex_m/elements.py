@@ -10,8 +10,8 @@ from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.cortex_m.quick import REACH, element_end, endings_of
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap
 from pipeline.kernels.int8.costs import word
+from pipeline.kernels.safe_offset import SafeOffset
 from pipeline.kernels.work import Counts, made
 
 LEAST = 4
@@ -37,8 +37,8 @@ class Elements(Fast):
         """In effect, a row in blocks."""
         return form.out.extents if form.out.pixels else super().unit(form)
 
-    def overlap(self, form: Form, tensor: str) -> Gap | None:
-        return Gap(0) if tensor in images(form) and super().overlap(form, tensor) else None
+    def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
+        return SafeOffset(0) if tensor in images(form) and super().overlap(form, tensor) else None
 
     def counts(self, form: Form) -> Counts:
         assert isinstance(form.op, Pairwise)

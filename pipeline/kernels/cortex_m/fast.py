@@ -9,8 +9,8 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.kernels.cortex_m.costs import CODE_BYTES, costs
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap
 from pipeline.kernels.kernel import Kernel
+from pipeline.kernels.safe_offset import SafeOffset
 from pipeline.kernels.work import Counts, priced
 
 
@@ -83,8 +83,8 @@ class FastDense(Fast):
     def unit(self, form: Form) -> tuple[int, ...]:
         return form.out.extents
 
-    def overlap(self, form: Form, tensor: str) -> Gap | None:
-        return Gap(2 * form.source.size) if self.accepts(form) else None
+    def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
+        return SafeOffset(2 * form.source.size) if self.accepts(form) else None
 
 
 def in_rows(form: Form) -> bool:

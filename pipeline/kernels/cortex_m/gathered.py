@@ -16,7 +16,7 @@ from pipeline.kernels.cortex_m.conv2d import Widened, instructions, pixels_toget
 from pipeline.kernels.cortex_m.depthwise import LANES
 from pipeline.kernels.cortex_m.fast import Fast, words
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap, best_gap, pixel_gap
+from pipeline.kernels.safe_offset import SafeOffset, best_offset, pixel_offset
 from pipeline.kernels.work import END_BYTES, Counts, made, positions
 
 TAIL = 0.05
@@ -41,13 +41,15 @@ class Gathered(Fast):
     def loop_bytes(self, form: Form) -> int:
         return int(self.code * self.table_passes(form))
 
-    def overlap(self, form: Form, tensor: str) -> Gap | None:
+    def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
         """As portable code: each pixel is written once its inputs are read, or later."""
         if form.aside:
             most = min(self.latest, self.together(form))
-            return best_gap(form, tensor, (pixel_gap(form, tensor, n) for n in range(most + 1)))
-        gap = pixel_gap(form, tensor)
-        return gap and Gap(gap.forwards)
+            return best_offset(
+                form, tensor, (pixel_offset(form, tensor, n) for n in range(most + 1))
+            )
+        safe = pixel_offset(form, tensor)
+        return safe and SafeOffset(safe.forwards)
 
     def together(self, form: Form) -> int:
         """Pixels whose windows are held at a time."""

@@ -9,7 +9,7 @@ from pipeline.graph.requant import FixedPoint
 from pipeline.kernels.cortex_m.fast import in_rows, words
 from pipeline.kernels.cortex_m.gathered import Gathered, in_any_order
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap
+from pipeline.kernels.safe_offset import SafeOffset
 from pipeline.kernels.work import Counts, positions
 
 MOST_TAPS = 256
@@ -33,7 +33,7 @@ class Pool(Gathered):
         in_order = in_rows(form) and not form.overlaps and form.even(op.output, 2)
         return in_words(form) and (in_any_order(form) or (in_order and form.in_rows(op.inputs[0])))
 
-    def overlap(self, form: Form, tensor: str) -> Gap | None:
+    def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
         return super().overlap(form, tensor) if in_any_order(form) else None
 
     def counts(self, form: Form) -> Counts:

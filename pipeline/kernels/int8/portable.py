@@ -9,10 +9,10 @@ from pipeline.graph.families import Pairwise
 from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap, best_gap, channel_gap, pixel_gap
 from pipeline.kernels.int8 import limits
 from pipeline.kernels.int8.costs import COSTS, PRODUCT_CYCLES, counted
 from pipeline.kernels.kernel import Kernel
+from pipeline.kernels.safe_offset import SafeOffset, best_offset, channel_offset, pixel_offset
 from pipeline.kernels.work import Counts, priced
 
 
@@ -50,16 +50,16 @@ class Portable(Kernel):
             return (*form.out.extents[:2], 1)
         return super().unit(form)
 
-    def overlap(self, form: Form, tensor: str) -> Gap | None:
+    def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
         """Windows over pixels keep what they make of some, or of a row's channel, until its inputs
         are read."""
         if not form.op.slides or len(form.target.shape) < 3 or len(form.source.shape) < 3:
             return super().overlap(form, tensor)
         if not form.aside or form.out.extents[0] > 1:
-            gap = pixel_gap(form, tensor)
-            return gap and Gap(gap.forwards)
-        ways = [channel_gap(form, tensor), *(pixel_gap(form, tensor, n) for n in range(4))]
-        return best_gap(form, tensor, ways)
+            safe = pixel_offset(form, tensor)
+            return safe and SafeOffset(safe.forwards)
+        ways = [channel_offset(form, tensor), *(pixel_offset(form, tensor, n) for n in range(4))]
+        return best_offset(form, tensor, ways)
 
     def cycles(self, form: Form) -> float:
         family, counts = counted(form)

@@ -10,7 +10,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.conv2d import Widened, cheapest, evenly_spaced, row_by_row
 from pipeline.kernels.cortex_m.fast import in_rows
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap, pixel_gap
+from pipeline.kernels.safe_offset import SafeOffset, pixel_offset
 from pipeline.kernels.thumb.ending import SUMS, ThumbKernel, ends, stepped
 from pipeline.kernels.work import Counts
 
@@ -39,9 +39,9 @@ class Convolution(ThumbKernel, Widened):
             and ends(form)
         )
 
-    def overlap(self, form: Form, tensor: str) -> Gap | None:
-        gap = pixel_gap(form, tensor)
-        return gap and Gap(gap.forwards)
+    def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
+        safe = pixel_offset(form, tensor)
+        return safe and SafeOffset(safe.forwards)
 
     def counts(self, form: Form) -> Counts:
         window, together, channels = self.window(form), self.together(form), form.out.extents[2]

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.fast import convolution, in_rows
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap, channel_gap
+from pipeline.kernels.safe_offset import SafeOffset, channel_offset
 from pipeline.kernels.thumb.ending import SUMS, ThumbKernel, ends, stepped
 from pipeline.kernels.work import Counts
 
@@ -74,9 +74,9 @@ class Depthwise(ThumbKernel):
             and ends(form)
         )
 
-    def overlap(self, form: Form, tensor: str) -> Gap | None:
-        gap = channel_gap(form, tensor)
-        return gap and gap._replace(aside_bytes=0)
+    def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
+        safe = channel_offset(form, tensor)
+        return safe and safe._replace(aside_bytes=0)
 
     def unit(self, form: Form) -> tuple[int, ...]:
         return (*form.out.extents[:2], 1) if form.overlaps else super().unit(form)

@@ -177,8 +177,8 @@ class Units:
             return
         else:
             together, steps = 1, [RowStep("make", op, row) for row in range(height)]
-            gaps = over_dying(draft, op, height // 2)  # the same for all rows
-            shares = {name: saved(self.graph, op, name, gap) for name, gap in gaps.items()}
+            offsets = over_dying(draft, op, height // 2)  # the same for all rows
+            shares = {name: saved(self.graph, op, name, safe) for name, safe in offsets.items()}
         self._add_blocks(op.output, together)
         for step, block in zip(steps, dict.fromkeys(self.blocks[op.output]), strict=True):
             read = {

@@ -11,7 +11,7 @@ from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 from pipeline.kernels.cortex_m.fast import Fast
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap
+from pipeline.kernels.safe_offset import SafeOffset
 
 Stage = tuple[int | IntArray, Iterable[int], Iterable[int]]
 """A turn, or each channel's, and the columns that are read and written in it."""
@@ -92,14 +92,14 @@ class RowKernel(Fast):
             return f"{self.name} does not write over {form.op.inputs[0]} as its rows lie"
         return ""
 
-    def overlap(self, form: Form, tensor: str) -> Gap | None:
+    def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
         """As ``turns`` say: over any of the rows that it reads."""
         if tensor != form.op.inputs[0] or super().why_not(form):
             return None
         turns = self.turns(form)
         at = (0,) if turns.exactly else ()
-        gap = Gap(2 * turns.latest, 2 * turns.earliest, at)
-        return gap if gap.shared(2 * len(turns.written), 2 * len(turns.read)) else None
+        safe = SafeOffset(2 * turns.latest, 2 * turns.earliest, at)
+        return safe if safe.shared(2 * len(turns.written), 2 * len(turns.read)) else None
 
     def known(self, form: Form) -> tuple[RowLayout, RowLayout]:
         """``rows`` of a form that it takes."""

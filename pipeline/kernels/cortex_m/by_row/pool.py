@@ -12,7 +12,7 @@ from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout, added_row
 from pipeline.kernels.cortex_m.fast import words
 from pipeline.kernels.cortex_m.pool import MOST_TAPS, one_scale
 from pipeline.kernels.form import Form
-from pipeline.kernels.gap import Gap
+from pipeline.kernels.safe_offset import SafeOffset
 from pipeline.kernels.work import Counts
 
 
@@ -81,7 +81,7 @@ class RowPool(RowKernel):
         whole = op.kernel == form.source.shape[:2]
         return (source, RowLayout(1, source.channels, 1)) if whole else None
 
-    def overlap(self, form: Form, tensor: str) -> Gap | None:
+    def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
         return None if form.partial else super().overlap(form, tensor)
 
     def scratch_bytes(self, form: Form) -> int:

@@ -18,7 +18,7 @@ NEVER = 1 << 60
 """Nibbles: more than any arena has."""
 
 
-class Gap(NamedTuple):
+class SafeOffset(NamedTuple):
     """Nibbles from the beginning of a dying input to that of the output that a kernel writes over
     it.
 
@@ -52,8 +52,8 @@ class Gap(NamedTuple):
         return max(0, *(min(begin + over, under) - max(begin, 0) for begin in begins))
 
 
-def pixel_gap(form: Form, tensor: str, delay: int = 0) -> Gap | None:
-    """Return the gap at which nothing unread is overwritten; None where the two can share nothing.
+def pixel_offset(form: Form, tensor: str, delay: int = 0) -> SafeOffset | None:
+    """Return the safe at which nothing unread is overwritten; None where the two can share nothing.
 
     Of a step that makes all, both lie row-major, side by side, and pixels are computed in order;
     of one that makes a row of an image it is said of that and any row of the input. Output pixel n
@@ -90,12 +90,12 @@ def pixel_gap(form: Form, tensor: str, delay: int = 0) -> Gap | None:
     if ends is not None:
         earlier = (bits * ends - pixel * np.arange(width))[: max(0, width - ahead)]
         backwards = int((earlier - ahead * pixel).max(initial=-over))
-    gap = Gap(forwards, backwards, (), delay, ahead * pixel // 2)
-    return gap if gap.shared(over, under) else None
+    safe = SafeOffset(forwards, backwards, (), delay, ahead * pixel // 2)
+    return safe if safe.shared(over, under) else None
 
 
-def channel_gap(form: Form, tensor: str) -> Gap | None:
-    """As ``pixel_gap``, where a kernel makes a row of an image channel by channel, each from the
+def channel_offset(form: Form, tensor: str) -> SafeOffset | None:
+    """As ``pixel_offset``, where a kernel makes a row of an image channel by channel, each from the
     same channel of the input, which it reads wholly before it writes: pixels that begin together
     keep the channels apart."""
     if (
@@ -110,10 +110,10 @@ def channel_gap(form: Form, tensor: str) -> Gap | None:
     element, (_, columns, channels) = form.out.bits // 4, form.target.shape
     over = element * columns * channels
     under = element * form.graph.tensors[tensor].shape[1] * channels
-    return Gap(-over, NEVER, tuple(sorted({0, under - over})), 0, columns * element // 2)
+    return SafeOffset(-over, NEVER, tuple(sorted({0, under - over})), 0, columns * element // 2)
 
 
-def best_gap(form: Form, tensor: str, ways: Iterable[Gap | None]) -> Gap | None:
+def best_offset(form: Form, tensor: str, ways: Iterable[SafeOffset | None]) -> SafeOffset | None:
     """Choose, for a row, what saves most, then what leaves most places, then the least delay."""
     over, under = (
         form.parts[name].bits // 4 * prod(form.graph.tensors[name].shape[1:])
