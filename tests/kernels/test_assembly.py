@@ -113,7 +113,7 @@ def of_a_row(kind: str, columns: int) -> tuple[Graph, AvrRows]:
 def test_a_row_over_what_it_is_made_of(kind: str, columns: int) -> None:
     graph, kernel = of_a_row(kind, columns)
     row = form_of_a_row(graph.operators[0], graph, {})
-    turns = kernel.turns(row)
+    turns = kernel.access_order(row)
     assert not any(conflicts(turns, apart) for apart in allowed(turns))
     parts = kernel.parts(row)
     assert [p.start for p in parts] == [0, *(p.stop for p in parts[:-1])]

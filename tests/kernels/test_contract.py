@@ -17,7 +17,7 @@ from pipeline.codegen.int8 import operators as int8_writers
 from pipeline.errors import PlanError, ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.kernels import Form, Kernel, choose, cortex_m, named, offers
-from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
+from pipeline.kernels.cortex_m.by_row.base import AccessOrder, RowKernel
 from pipeline.kernels.cortex_m.gathered import Gathered
 from pipeline.kernels.int8 import LookedUpAdd, word
 from pipeline.kernels.safe_offset import SafeOffset, pixel_offset
@@ -296,7 +296,7 @@ def test_a_gap_leaves_out_intervals() -> None:
     )
 
 
-def conflicts(turns: Turns, apart: int) -> bool:
+def conflicts(turns: AccessOrder, apart: int) -> bool:
     """Check whether a byte that is written lies where one is still to be read."""
     return any(
         0 <= at + apart < len(turns.read) and turns.read[at + apart] > turn
@@ -304,7 +304,7 @@ def conflicts(turns: Turns, apart: int) -> bool:
     )
 
 
-def allowed(turns: Turns) -> set[int]:
+def allowed(turns: AccessOrder) -> set[int]:
     every = range(-len(turns.written), len(turns.read) + 1)
     return {apart for apart in every if not turns.forbids(apart)}
 
@@ -313,7 +313,7 @@ def allowed(turns: Turns) -> set[int]:
 def test_what_is_allowed_loses_nothing(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sizes, most = rng.integers(1, 12, 2), int(rng.integers(1, 6))
-    turns = Turns(rng.integers(-1, most, sizes[0]), rng.integers(0, most, sizes[1]))
+    turns = AccessOrder(rng.integers(-1, most, sizes[0]), rng.integers(0, most, sizes[1]))
     assert not any(conflicts(turns, apart) for apart in allowed(turns))
     assert not conflicts(turns, turns.latest) and not conflicts(turns, turns.earliest)
     assert turns.exactly == (not conflicts(turns, 0))
@@ -330,7 +330,7 @@ def test_what_is_allowed_loses_nothing(seed: int) -> None:
 def test_by_hand(
     read: list[int], written: list[int], latest: int, earliest: int, exactly: bool
 ) -> None:
-    turns = Turns(np.array(read), np.array(written))
+    turns = AccessOrder(np.array(read), np.array(written))
     assert (turns.latest, turns.earliest, turns.exactly) == (latest, earliest, exactly)
 
 
@@ -347,7 +347,7 @@ def test_what_kernels_say(kind: str) -> None:
         assert isinstance(kernel, RowKernel)
         if not kernel.accepts(form):
             continue
-        turns = kernel.turns(form)
+        turns = kernel.access_order(form)
         assert len(turns.written) == np.prod(graph.tensors[op.output].shape[1:])
         assert len(turns.read) == np.prod(graph.tensors[op.inputs[0]].shape[1:])
         assert turns.written.min() <= 1 and turns.written.max() >= turns.read.max()

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from pipeline.graph.families import Weighted
-from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
+from pipeline.kernels.cortex_m.by_row.base import AccessOrder, RowKernel
 from pipeline.kernels.cortex_m.by_row.layout import RowLayout
 from pipeline.kernels.cortex_m.fast import Fast, convolution
 from pipeline.kernels.cortex_m.quick import channel_sums, quick_end
@@ -54,7 +54,7 @@ class AvrRows(AvrKernel, RowKernel):
         return source, target
 
     def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
-        """As ``turns`` say, of a step that makes one row."""
+        """As ``access_order`` say, of a step that makes one row."""
         return super().overlap(form, tensor) if form.out.extents[0] == 1 else None
 
     def parts(self, form: Form) -> list[range]:
@@ -64,11 +64,11 @@ class AvrRows(AvrKernel, RowKernel):
         ends = [columns * n // count for n in range(count + 1)]
         return [range(low, high) for low, high in pairwise(ends)]
 
-    def turns(self, form: Form) -> Turns:
+    def access_order(self, form: Form) -> AccessOrder:
         """Part by part, in each channel by channel or all of its windows first."""
         source, target = self.known(form)
         each = np.arange(source.channels if self.by_channel else 1)
-        return Turns.of(source, target, (
+        return AccessOrder.of(source, target, (
             (number * len(each) + each, columns_read(form, part), part)
             for number, part in enumerate(self.parts(form))
         ))  # fmt: skip

@@ -65,7 +65,7 @@ def layouts(
     """
     form = form_of(job)
     if job.overlaps:
-        turns, out = kernel.turns(form), out_row(job).offset.const
+        turns, out = kernel.access_order(form), out_row(job).offset.const
         for view in input_rows(job) if rows is None else rows:
             apart = out - view.offset.const
             meets = -len(turns.written) < apart < len(turns.read)

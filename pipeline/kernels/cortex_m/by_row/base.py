@@ -18,8 +18,8 @@ Stage = tuple[int | IntArray, Iterable[int], Iterable[int]]
 
 
 @dataclass(frozen=True)
-class Turns:
-    """Turns in which a kernel reads and writes, counted in what it reads before it writes.
+class AccessOrder:
+    """AccessOrder in which a kernel reads and writes, counted in what it reads before it writes.
 
     Attributes:
         read: of each byte of an input row the last turn that reads it, -1: none does.
@@ -30,7 +30,7 @@ class Turns:
     written: IntArray
 
     @classmethod
-    def of(cls, source: RowLayout, target: RowLayout, stages: Iterable[Stage]) -> Turns:
+    def of(cls, source: RowLayout, target: RowLayout, stages: Iterable[Stage]) -> AccessOrder:
         read, written = np.full(source.bytes, -1), np.zeros(target.bytes, dtype=np.int64)
         for turn, taken, made in stages:
             for row, turns, columns in ((source, read, taken), (target, written, made)):
@@ -93,10 +93,10 @@ class RowKernel(Fast):
         return ""
 
     def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
-        """As ``turns`` say: over any of the rows that it reads."""
+        """As ``access_order`` say: over any of the rows that it reads."""
         if tensor != form.op.inputs[0] or super().why_not(form):
             return None
-        turns = self.turns(form)
+        turns = self.access_order(form)
         at = (0,) if turns.exactly else ()
         safe = SafeOffset(2 * turns.latest, 2 * turns.earliest, at)
         return safe if safe.shared(2 * len(turns.written), 2 * len(turns.read)) else None
@@ -111,10 +111,10 @@ class RowKernel(Fast):
         """The row: what a part of it needs and another part overwrites is kept in registers."""
         return form.out.extents
 
-    def turns(self, form: Form) -> Turns:
+    def access_order(self, form: Form) -> AccessOrder:
         """Time a form that it takes: here all of a channel's row is read, then that is written."""
         source, target = self.known(form)
         channel = np.arange(source.channels)
-        return Turns.of(
+        return AccessOrder.of(
             source, target, [(channel, range(source.columns), range(target.columns))]
         )  # fmt: skip

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import ClassVar, NamedTuple
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
+from pipeline.kernels.cortex_m.by_row.base import AccessOrder, RowKernel
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
 from pipeline.kernels.cortex_m.conv2d import Rows
 from pipeline.kernels.cortex_m.fast import pairs
@@ -218,14 +218,14 @@ class RowConvolution(RowKernel):
         kept = source.fused and 4 * source.groups <= cached_bytes // 2
         return 1 if kept else len(source.parts)
 
-    def turns(self, form: Form) -> Turns:
+    def access_order(self, form: Form) -> AccessOrder:
         """Part by part; what the part before has widened is not read again."""
         source = self.taken(form)
         _, _, given, goal = source.layer
         if source.first:
-            return Turns.of(given, goal, [(0, range(given.columns), ())])
+            return AccessOrder.of(given, goal, [(0, range(given.columns), ())])
         stages = ((n, source.reads(part), part) for n, part in enumerate(source.parts))
-        return Turns.of(given, goal, stages)
+        return AccessOrder.of(given, goal, stages)
 
 
 class RowFused(RowConvolution):

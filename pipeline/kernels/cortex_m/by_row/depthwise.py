@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.by_row.base import RowKernel, Turns
+from pipeline.kernels.cortex_m.by_row.base import AccessOrder, RowKernel
 from pipeline.kernels.cortex_m.by_row.layout import BLOCK, MOST_PLANE
 from pipeline.kernels.cortex_m.fast import convolution
 from pipeline.kernels.cortex_m.quick import endings, quick_end
@@ -105,10 +105,10 @@ class RowDepthwise(RowKernel):
         rows, columns = positions(form)
         return (4 * rows * max(2, columns - 2) + TABLE_BYTES) * self.known(form)[1].channels
 
-    def turns(self, form: Form) -> Turns:
+    def access_order(self, form: Form) -> AccessOrder:
         """Channel by channel all units."""
         source, target = self.known(form)
         found = self.units(form)
         channel = len(found) * np.arange(source.channels)
         stages = ((channel + turn, unit.pixels, unit.outs) for turn, unit in enumerate(found))
-        return Turns.of(source, target, stages)
+        return AccessOrder.of(source, target, stages)
