@@ -102,8 +102,8 @@ class Form:
         overlaps: activations whose cells the output may share.
         aside: there it may keep some of a row aside, and make that from its end.
         in_place: it begins where they begin.
-        zeros, scattered_pixels: by tensor, the share of elements that are 0, and of pixels that do not
-            lie in one piece, where that is known.
+        zeros, scattered_pixels: by tensor, the share of elements that are 0, and of pixels that do
+            not lie in one piece, where that is known.
     """
 
     op: Operator

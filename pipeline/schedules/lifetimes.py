@@ -29,14 +29,14 @@ NEVER = 1 << 30
 """The first step of what no step names."""
 
 
-class Life(NamedTuple):
+class LiveInterval(NamedTuple):
     """The numbers of the first and the last step."""
 
     first: int
     last: int
 
 
-class Lives:
+class LiveIntervals:
     """The live interval of each buffer, or row of one, by its number.
 
     Attributes:
@@ -51,10 +51,10 @@ class Lives:
     def __contains__(self, number: int) -> bool:
         return number < len(self.last) and self.last[number] >= 0
 
-    def __getitem__(self, number: int) -> Life:
-        return Life(self.first[number], self.last[number])
+    def __getitem__(self, number: int) -> LiveInterval:
+        return LiveInterval(self.first[number], self.last[number])
 
-    def add(self, some: Iterable[int], life: Life) -> None:
+    def add(self, some: Iterable[int], life: LiveInterval) -> None:
         """Say that ``some`` are needed through ``life``."""
         for number in some:
             if (more := number + 1 - len(self.last)) > 0:
@@ -68,14 +68,14 @@ class Lives:
         steps: Iterable[Step],
         held: Mapping[str, Held],
         now: int = 0,
-        around: Mapping[str, Life] = MappingProxyType({}),
+        around: Mapping[str, LiveInterval] = MappingProxyType({}),
     ) -> int:
         """Add what each of the ``steps`` after number ``now`` names of what is ``held``; return the
         last one's number."""
         for step in steps:
             now += 1
             if isinstance(step, Loop):
-                loop = Life(now, now + numbers([step]) - 1)
+                loop = LiveInterval(now, now + numbers([step]) - 1)
                 self.walk(step.body, held, now, {**around, step.var: loop})
                 now = loop.last
                 continue
@@ -83,17 +83,19 @@ class Lives:
                 if held[name].buffer.role == "scratch":
                     self.often.setdefault(held[name].first, []).append(now)
                 else:
-                    self.add(held[name].numbers, _through(held[name], around) or Life(now, now))
+                    self.add(
+                        held[name].numbers, _through(held[name], around) or LiveInterval(now, now)
+                    )
             for piece in touched(step):
                 if each := held.get(piece.buffer):
                     some, (first, size) = each.numbers, (piece.lo[0], piece.size[0])
                     if each.rows and isinstance(first, int):
                         some = some[max(0, first) : max(0, first + size)]
-                    self.add(some, _through(each, around) or Life(now, now))
+                    self.add(some, _through(each, around) or LiveInterval(now, now))
         return now
 
 
-def _through(held: Held, around: Mapping[str, Life]) -> Life | None:
+def _through(held: Held, around: Mapping[str, LiveInterval]) -> LiveInterval | None:
     """The outermost of the loops ``around`` a step from pass to pass of which ``held`` lives."""
     loops = list(around)
     inner = loops[loops.index(held.within) + 1 :] if held.within in around else loops
@@ -130,14 +132,14 @@ class ToPlace(NamedTuple):
 def to_place(draft: Draft, body: Iterable[Step], keep_input: bool, but: bool = False) -> ToPlace:
     """``body``: may add to the draft as it goes on; ``but``: without scratch where something may
     overlap."""
-    graph, held, lives = draft.graph, draft.held, Lives()
+    graph, held, lives = draft.graph, draft.held, LiveIntervals()
     end = lives.walk(body, held)
     come = {each.tensor for each in draft.elsewhere.values()}
     for name in set(graph.inputs) - come:
         image = next(each for each in held.values() if each.buffer.tensor == name)
-        lives.add(image.numbers, Life(0, end if keep_input else 0))
+        lives.add(image.numbers, LiveInterval(0, end if keep_input else 0))
     for name in graph.outputs:
-        lives.add(held[draft.home[name]].numbers, Life(end, end))
+        lives.add(held[draft.home[name]].numbers, LiveInterval(end, end))
     at = array("i", [-1]) * draft.count
     may = draft.overlaps
     profiles = Profiles(_profiles(draft, lives, not (but and may.offsets), at))
@@ -154,7 +156,9 @@ def to_place(draft: Draft, body: Iterable[Step], keep_input: bool, but: bool = F
     return ToPlace(profiles, np.array(at), np.fromiter(walls, np.dtype((np.int32, 4))))
 
 
-def _profiles(draft: Draft, lives: Lives, scratch: bool, at: array[int]) -> Iterator[Profile]:
+def _profiles(
+    draft: Draft, lives: LiveIntervals, scratch: bool, at: array[int]
+) -> Iterator[Profile]:
     """Yield what is to be placed, with scratch or without, and note the numbers of its parts."""
     base, above, parts = dict[str, str](), dict[str, list[Held]](), 0
     for name, each in draft.held.items():

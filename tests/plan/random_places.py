@@ -18,7 +18,7 @@ from tests.plan.reference_steps import Action
 
 Place = tuple[int, ...]
 Span = tuple[int, int]
-Lives = dict[tuple[str, int, Place], Span]
+LiveIntervals = dict[tuple[str, int, Place], Span]
 """By buffer, copy and element the first and the last step that touches it."""
 
 
@@ -96,14 +96,14 @@ def placed(draft: Draft, row: list[Action], feet: list[Footprint]) -> list[Actio
     return row
 
 
-def lives_of(draft: Draft, feet: list[Footprint]) -> Lives:
+def lives_of(draft: Draft, feet: list[Footprint]) -> LiveIntervals:
     owners = {
         (buffer.memory, int(cell) + copy * buffer.copy_stride): (buffer.name, copy, place)
         for buffer in draft.buffers.values()
         for place, cell in np.ndenumerate(buffer.addresses(buffer.box))
         for copy in range(buffer.copies)
     }
-    found: Lives = {}
+    found: LiveIntervals = {}
     for n, foot in enumerate(feet):
         for key in {owners[cell] for cell in foot if cell in owners}:
             found[key] = (found.get(key, (n, n))[0], n)
@@ -114,7 +114,7 @@ def _moved(buffer: Buffer, by: int) -> Buffer:
     return replace(buffer, map=buffer.map.moved(by))
 
 
-def _ring(draft: Draft, buffer: Buffer, elements: Lives) -> Place:
+def _ring(draft: Draft, buffer: Buffer, elements: LiveIntervals) -> Place:
     """A modulus along one axis with which no two indices are needed in one place at a time."""
     axis, lives = 0 if draft.chance(0.6) else draft.below(len(buffer.shape)), dict[Span, Span]()
     for (name, copy, place), (first, last) in elements.items():

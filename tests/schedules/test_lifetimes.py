@@ -11,7 +11,7 @@ from pipeline.plan.steps import touched
 from pipeline.plan.unrolled import unroll
 from pipeline.plan.vocabulary import Buffer, Loop, Move, Step, packed, whole
 from pipeline.schedules.draft import Held
-from pipeline.schedules.lifetimes import Life, Lives
+from pipeline.schedules.lifetimes import LiveInterval, LiveIntervals
 
 NAMES = "abcdef"
 
@@ -86,10 +86,10 @@ def test_what_is_needed_together_lives_together(seed: int) -> None:
     rng = np.random.default_rng(seed)
     steps = steps_of(rng, 2 if seed % 3 else 0, iter(f"i{n}" for n in range(99)))
     held = within(rng, steps)
-    lives = Lives()
+    lives = LiveIntervals()
     end = lives.walk(steps, held)
-    lives.add([0], Life(0, 0))
-    lives.add([1], Life(end, end))
+    lives.add([0], LiveInterval(0, 0))
+    lives.add([1], LiveInterval(end, end))
     needed = intervals(steps, held)
     needed["a"] = needed["a"] or [(0, 0)]
     plain = not any(isinstance(step, Loop) for step in steps)

@@ -30,7 +30,8 @@ class Nest:
     """
     Attributes:
         begins: of each view what the looked-up axes add to an offset, "" for none.
-        scattered: of each view whose pixels' elements may be anywhere the number of one, and its width.
+        scattered: of each view whose pixels' elements may be anywhere the number of one, and its
+            width.
         ordered: how many of the first loops are in the order of ``lines`` instead.
     """
 

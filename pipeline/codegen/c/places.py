@@ -1,8 +1,8 @@
 """Elements that no strides lead to: tables in flash of where rows and pixels lie.
 
 The first axes of a tensor are looked up, the others follow by strides: one axis where rows lie
-anywhere, two where pixels do. A pixel whose channels do not lie side by side is scattered: its entry has
-a flag and says where in a second table its elements' addresses begin.
+anywhere, two where pixels do. A pixel whose channels do not lie side by side is scattered: its
+entry has a flag and says where in a second table its elements' addresses begin.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Places:
     """The tables that all buffers share.
 
     Attributes:
-        entries: addresses in bytes; of scattered pixels -1 - n, where their elements begin in ``scattered``.
+        entries: addresses in bytes; of scattered pixels -1 - n, where their elements begin in
+            ``scattered``.
         held: where in them those of a buffer begin.
     """
 

@@ -28,7 +28,7 @@ MOST_PIXELS = 255
 """Most pixels of a line."""
 
 MOST_REACHED = 15 << 10
-"""Bytes of SRAM that lie, behind registers, below what ``nn_places`` flags scattered pixels with."""
+"""Bytes of SRAM, behind registers, below what ``nn_places`` flags scattered pixels with."""
 
 
 def compute(job: Job) -> None:

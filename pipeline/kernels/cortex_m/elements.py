@@ -72,7 +72,7 @@ class Elements(Fast):
 
 
 def run(form: Form, tensor: str) -> int:
-    """Count the elements that lie side by side: by a table those of a pixel, but for scattered ones."""
+    """Count the elements that lie side by side: by a table those of a pixel, unless scattered."""
     part, length = form.parts[tensor], 1
     if part.spread == "table":
         pixels = len(part.extents) == 3 and form.covers(tensor, slice(2, 3))

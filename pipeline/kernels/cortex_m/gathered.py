@@ -94,8 +94,8 @@ class GatheredConvolution(Gathered, Widened):
 
     def beside(self, form: Form) -> tuple[int, int, int]:
         """Return where in the scratch each of these ends: windows, 16 bits an element; a row of the
-        kernel as it is stored, where words of it are not of one pixel, or a scattered pixel; scattered
-        pixels' outputs."""
+        kernel as it is stored, where words of it are not of one pixel, or a scattered pixel;
+        scattered pixels' outputs."""
         together, channels = self.together(form), form.source.shape[2]
         windows, columns = Widened.scratch_bytes(self, form), len(self.window(form).columns)
         line = channels if channels % 4 == 0 else words(channels * columns) * 4
