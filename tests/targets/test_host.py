@@ -193,6 +193,7 @@ def workspace(folder: Path, graph: Graph, images: int) -> Path:
     artifacts.write_npz(folder / "data" / "dataset.npz", arrays)
     graph.save(folder)
     artifacts.write_npz(folder / "float_labels.npz", {"labels": np.full(images, 9)})
+    (folder / "quantization.csv").write_text("")
     plan = Ordinary().plan(graph, computer())
     artifacts.write_json(folder / "passes.json", [{"pass": "", **passes.size(graph)}])
     artifacts.write_json(folder / "schedule.json", check(plan, graph, computer()))
