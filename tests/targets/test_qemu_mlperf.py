@@ -108,7 +108,8 @@ def test_row_by_row_on_small_boards(model: str, board: str, kernels: str, tmp_pa
     size, runs = checked(model, hardware, plan, tmp_path)
     assert size.flash_bytes <= hardware.flash_bytes and size.sram_bytes <= hardware.sram_bytes
     assert runs.arena_touched_bytes == size.ram_objects["nn_arena"]
-    assert size.stack_bound_bytes - (runs.stack_bytes or 0) <= 8
+    beyond = 24 if kernels == "portable" else 8  # memset saves registers where it sets much
+    assert size.stack_bound_bytes - (runs.stack_bytes or 0) <= beyond
     assert size.statics_bytes - size.ram_objects["nn_arena"] <= 32
 
 
