@@ -36,6 +36,7 @@ from tests.codegen.int8.support import host, network
 from tests.codegen.support import WARNINGS, frames, uno, write
 from tests.packages.conftest import LABELS, Uno, made, needs_core, sketch
 from tests.pruning.networks import DATA, MODEL, weights
+from tests.several import several
 from tests.strategies.chains import mnist
 from tests.targets.conftest import load_hardware, needs_avr
 from tests.targets.cortex_m import board_named, needs_arm
@@ -334,11 +335,11 @@ def test_the_loop_of_a_cube_project(tmp_path: Path) -> None:
 def test_every_macro_of_the_manual_is_in_the_header(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "embedding.md").read_text()
     table = text.partition("## What the header says")[2].partition("## Streams")[0]
-    graph = network()
-    made_of = {"graph": "0", "plan": "1"}
-    plan = Ordinary().plan(graph, host())
-    options = Options(stack=Stack(400, "a compiler"))
-    header = generate(graph, plan, host(), made_of, options)["model.h"]
+    made_of, header = {"graph": "0", "plan": "1"}, ""
+    for graph in (network(), several(4)):
+        plan = Ordinary().plan(graph, host())
+        options = Options(stack=Stack(400, "a compiler"))
+        header += generate(graph, plan, host(), made_of, options)["model.h"]
     said = set(re.findall(r"\bNN_[A-Z_]+[A-Z]\b|\bnn_\w+(?=\(| |`)", table))
     assert len(said) > 20
     assert not [name for name in said if not re.search(rf"\b{name}\b", header)]

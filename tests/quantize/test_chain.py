@@ -162,7 +162,7 @@ def test_of_a_float_file() -> None:
     network = imported("net", parsed(small_network()), (-60.0, 60.0))
     images = IMAGES[:, :8, 8:]
     found = Int8().float_labels(network, {}, images, 1)
-    expected = network.outputs(torch.from_numpy(images).float()).argmax(1)
+    expected = network.evaluate(torch.from_numpy(images).float()).argmax(1)
     assert found.tolist() == expected.tolist() and len(set(found.tolist())) > 1
 
 

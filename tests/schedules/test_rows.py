@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.graph.graph import Graph
+from pipeline.hardware import Hardware
 from pipeline.plan.cost import timeline
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Rows
@@ -19,11 +20,13 @@ from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
 
 
-def laid(graph: Graph, streamed: bool = False) -> Laid:
+def laid(
+    graph: Graph, streamed: bool = False, hardware: Hardware = BOARD, scratch: bool = False
+) -> Laid:
     begin = rows.InputRows(graph.input, streamed, not streamed)
-    order = all_rows(graph, BOARD, needed(graph), streamed)
+    order = all_rows(graph, hardware, needed(graph), streamed)
     regions = [begin, rows.Rows(order, frozenset([graph.output]))]
-    return lay(regions, Draft(graph, BOARD), cells=0)
+    return lay(regions, Draft(graph, hardware), cells=None if scratch else 0)
 
 
 @pytest.mark.parametrize("seed", quick(8, range(40), ci=8))

@@ -209,6 +209,31 @@ def moved() -> tuple[Graph, Plan]:
     return hand.graph, hand.plan(Move(x, near), loop, step)
 
 
+def row_ring() -> tuple[Graph, Plan]:
+    """A layer's rows go round a ring of three, each used up by the next layer at once."""
+    n = net(8, 6, 3)
+    first, second = n.conv(4), n.conv(2, padding=(0, 0, 0, 0))
+    third = n.maximum((2, 2), stride=(1, 1))
+    hand = Hand(n.graph())
+    x = hand.put("image", 0)
+    ring = hand.put(first, 200, wrap=(3, 0, 0))
+    pair = hand.put(second, 300, wrap=(2, 0, 0))
+    y = hand.put(third, 400)
+
+    def row(piece: Slice, index: Lin | int, count: int = 1) -> Slice:
+        return Slice(piece.buffer, (index, 0, 0), (count, *piece.size[1:]))
+
+    start = Compute(first, row(ring, 0, 2), (x, *hand.parameters(first)))
+    body = (
+        Compute(first, row(ring, at("r", 1, 2)), (x, *hand.parameters(first))),
+        Compute(
+            second, row(pair, at("r", 1)), (row(ring, at("r", 1), 3), *hand.parameters(second))
+        ),
+        Compute(third, row(y, at("r", 1, -1)), (row(pair, at("r", 1, -1), 2),)),
+    )
+    return hand.graph, hand.plan(start, Loop("r", 6, body))
+
+
 def fixture(name: str) -> tuple[Graph, Plan]:
     plan, graph = FIXTURES[name](np.random.default_rng(0))
     return graph, plan
@@ -216,7 +241,7 @@ def fixture(name: str) -> tuple[Graph, Plan]:
 
 PLANS: dict[str, Callable[[], tuple[Graph, Plan]]] = {
     "channel loop": lambda: fixture("channel_partial"),
-    "row ring": lambda: fixture("row_ring"),
+    "row ring": row_ring,
     "depth by channels": depth_by_channels,
     "add by operands": add_by_operands,
     "in place": in_place,
