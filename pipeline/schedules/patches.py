@@ -110,6 +110,11 @@ class Run:
         return found
 
     @property
+    def uses_all(self) -> bool:
+        """Check whether channels of each tensor are needed: a slice may leave out all of one."""
+        return all(box[-1].size for box in self.boxes(self.patches(0)[0]).values())
+
+    @property
     def reads(self) -> bool:
         """Check whether each patch of each operator reads something: none is wholly padding."""
         return all(all(map(len, side)) for sides in self.sides.values() for side in sides)

@@ -20,7 +20,7 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from pipeline.strategies.patch import Patch
 from pipeline.strategies.sliding import Sliding
-from tests.contracts.triples import GOOD, PAIRS, REFUSED, RUNS, Triple, scheduled, tried
+from tests.contracts.triples import GOOD, PAIRS, REFUSED, RUNS, TOO_LARGE, Triple, scheduled, tried
 from tests.graphs import Chained, Net
 from tests.strategies.chains import Chain
 from tests.targets.cortex_m import board_named, needs_arm
@@ -226,6 +226,10 @@ order."""
 @pytest.mark.parametrize(("seed", "number"), quick(3, CAMPAIGNS))
 def test_what_campaigns_found(seed: int, number: int) -> None:
     assert tried(Triple.drawn(number, seed)).kind == RUNS
+
+
+def test_the_campaign_of_seed_16_found_patches_that_need_nothing_of_a_concatenated_part() -> None:
+    assert tried(Triple.drawn(1892, 16)).kind == TOO_LARGE
 
 
 def test_the_campaign_of_seed_9_found_lists_of_moves_too_long_for_an_avr() -> None:
