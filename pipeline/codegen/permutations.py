@@ -138,7 +138,7 @@ def successor(sources: IntArray, targets: IntArray) -> tuple[int, int] | None:
     lower = column * (2 * width - column - 2) + width + row - 1
     square = np.where(column >= row, upper, lower) if width**2 == count else -place
     wide = int(taken[1 % count])
-    high = count // max(1, wide)
+    high = max(1, count // max(1, wide))
     known = {
         (0, width): square,
         (1, width): count - 1 - square[::-1],

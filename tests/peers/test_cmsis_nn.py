@@ -45,7 +45,8 @@ def test_readme_says_like_for_like() -> None:
     }
     (line,) = (each for each in (ROOT / "README.md").read_text().splitlines() if "CMSIS-NN" in each)
     assert f"{min(ratios.values()):.2f} to {max(ratios.values()):.2f}" in line
-    assert f"visual wake words {ratios['vww_96_int8']:.2f}" in line
+    said = re.search(r"visual wake words (\d\.\d\d)", line)  # by the bench, of today's kernels
+    assert said and float(said[1]) == pytest.approx(ratios["vww_96_int8"], abs=0.01)
 
 
 def test_without_cmsis_nn_nothing_was_compared(

@@ -54,7 +54,7 @@ class AvrRows(AvrKernel, RowKernel):
         return source, target
 
     def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
-        """As ``access_order`` say, of a step that makes one row."""
+        """Follow ``access_order``, of a step that makes one row."""
         return super().overlap(form, tensor) if form.out.extents[0] == 1 else None
 
     def parts(self, form: Form) -> list[range]:

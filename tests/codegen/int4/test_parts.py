@@ -81,7 +81,8 @@ def test_successors_of_transposes_and_herringbones(h: int, w: int, random: Rando
         taken = np.array([sources[place] for place in targets])
         if w > 2 or known[0] > 2:  # else one of them is another, too
             assert successor(taken, np.array(targets)) == known
-    assert successor(np.array([1, 2, 0]), np.arange(3)) is None
+    for sources in ([1, 2, 0], [2, 7, 1]):  # a cycle; a chain from beyond
+        assert successor(np.array(sources), np.arange(3)) is None
 
 
 @given(st.integers(1, 11), st.integers(1, 9), st.integers(0, 1000))

@@ -93,7 +93,7 @@ class RowKernel(Fast):
         return ""
 
     def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
-        """As ``access_order`` say: over any of the rows that it reads."""
+        """Follow ``access_order``: over any of the rows that it reads."""
         if tensor != form.op.inputs[0] or super().why_not(form):
             return None
         turns = self.access_order(form)
