@@ -2,8 +2,10 @@
 
 Seconds are processor time, a test's own and its subprocesses', which hardly depend on what else the
 machine does. Machines differ by two, so what is measured is scaled by a fixed piece of work that is
-timed in the same run: the record holds seconds of the machine that it was made on. ``make
-durations`` writes it from the log of the last runs, which ``tests/meter.py`` keeps.
+timed in the same run: the record holds seconds of the machine that it was made on. Machines differ
+in what they are slow at, too (one starts processes at half the speed of another that counts as
+fast), so a run is also held against what most files took when they were recorded. ``make
+durations`` writes the record from the log of the last runs, which ``tests/meter.py`` keeps.
 """
 
 from __future__ import annotations
@@ -90,6 +92,18 @@ def measured(log: Mapping[str, Any], record: Record) -> dict[str, Cost]:
         file, _, test = name.partition("::")
         files.setdefault(file, Cost()).add(test, tier, seconds * scale)
     return files
+
+
+def levelled(files: Mapping[str, Cost], record: Record) -> dict[str, Cost]:
+    """Divide by how many times its recorded cost the median file takes, where that is above one."""
+    known = {file: record.files[file].tiers for file in files.keys() & record.files.keys()}
+    before = {file: sum(known[file].get(tier, 0.0) for tier in files[file].tiers) for file in known}
+    ratios = [files[file].total / s for file, s in before.items() if s >= OFF_SECONDS]
+    factor = max(1.0, statistics.median(ratios or [1.0]))
+    return {
+        file: Cost({tier: s / factor for tier, s in cost.tiers.items()}, cost.tests)
+        for file, cost in files.items()
+    }
 
 
 def write(log: Mapping[str, Any], path: Path) -> None:

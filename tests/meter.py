@@ -87,7 +87,7 @@ class Collector:
             return
         log = self._log()
         record = durations.read(durations.RECORD)
-        self.files = durations.measured(log, record)
+        self.files = durations.levelled(durations.measured(log, record), record)
         if self.check:
             self.problems = [
                 *durations.lacking(self.files, record),

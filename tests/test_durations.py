@@ -32,6 +32,20 @@ def test_the_record_is_of_files_that_are_there() -> None:
     assert all((ROOT / file).is_file() for file in files) and list(files) == sorted(files)
 
 
+def test_the_record_is_within_its_limits() -> None:
+    assert not list(durations.beyond(read().files))
+
+
+def test_a_machine_slow_at_everything_passes_and_a_file_that_grew_does_not() -> None:
+    record = Record({f"{n}.py": Cost({"default": 40.0, "ci": 9.0}) for n in range(10)}, 0.03)
+    slow = {file: Cost({"default": 80.0}) for file in record.files}
+    assert durations.totals(durations.levelled(slow, record))["default"] == 400.0
+    slow["3.py"] = Cost({"default": 480.0})
+    assert list(durations.beyond(durations.levelled(slow, record), durations.SLACK))
+    fast = {file: Cost({"default": 20.0}) for file in record.files}
+    assert durations.levelled(fast, record) == fast
+
+
 def test_small_differences_are_not_written() -> None:
     assert kept(None, 12.345) == 12.0 and kept(None, 0.123) == 0.1
     assert kept(10.0, 12.0) == 10.0 and kept(10.0, 13.4) == 13.0 and kept(0.3, 0.35) == 0.3
