@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.columns import kinds
+from pipeline.kernels.cortex_m.columns import inside, reached_along
 from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_place, in_rows
 from pipeline.kernels.cortex_m.fast import pairs as pairs_of
 from pipeline.kernels.cortex_m.inner import rounds
@@ -94,11 +94,8 @@ class Widened(Fast):
         op, window, blocks = convolution(form), self.window(form), self.blocks(form)
         pairs, pixels = pairs_of(form.out.extents[2]), sum(n * number for n, number in blocks)
         passes, outputs = pairs * self.table_passes(form), 2 * pixels * pairs
-        at_edges = sum(
-            k.stop - k.first
-            for k in kinds(op, form.graph.tensors)
-            if len(k.taps) < len(window.columns) and not window.by_tap
-        )
+        across = inside(op, form.graph.tensors, 1)
+        at_edges = sum(len(taps) < len(window.columns) for taps in across) * (not window.by_tap)
         counts = {
             "word of a pixel and a pair": pixels * pairs * window.words,
             "output": outputs,
@@ -190,16 +187,3 @@ def cheapest(pixels: int, most: int, instructions: Callable[[int], float]) -> in
 def instructions(pixels: int) -> int:
     """For two channels and two taps of so many pixels."""
     return 3 + 3 * pixels
-
-
-def reached_along(op: Conv2d, tensors: Tensors, axis: int) -> range:
-    """Rows (``axis`` 0) or columns (1) of the kernel from the first to the last that lies inside of
-    the input for some pixel."""
-    extent, made = tensors[op.inputs[0]].shape[axis], tensors[op.output].shape[axis]
-    stride, pad, dilation = op.stride[axis], op.padding[2 * axis], op.dilation[axis]
-    inside = [
-        k
-        for k in range(tensors[op.parameters[0]].shape[1 + axis])
-        if any(0 <= n * stride - pad + k * dilation < extent for n in range(made))
-    ]
-    return range(inside[0], inside[-1] + 1) if inside else range(0)

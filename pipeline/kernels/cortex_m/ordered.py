@@ -7,6 +7,7 @@ from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
+from pipeline.kernels.cortex_m.columns import inside
 from pipeline.kernels.cortex_m.fast import Fast, convolution, pairs
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, made, positions
@@ -49,10 +50,9 @@ class OrderedConvolution(Ordered):
     def counts(self, form: Form) -> Counts:
         """Two pixels and two channels take as long where there is but one of either; what lies in
         the padding takes nothing, and a window that is partly there has no second beside it."""
-        op, (height, width, depth) = convolution(form), form.source.shape
-        (rows, columns, channels), (tall, wide) = form.out.extents, positions(form)
-        down = taps(height, form.target.shape[0], tall, op.stride[0], op.padding[0])
-        across = taps(width, form.target.shape[1], wide, op.stride[1], op.padding[2])
+        op, tensors, depth = convolution(form), form.graph.tensors, form.source.shape[2]
+        (rows, columns, channels), wide = form.out.extents, positions(form)[1]
+        down, across = ([*map(len, inside(op, tensors, axis))] for axis in (0, 1))
         whole = across.count(wide)
         windows = [wide] * pairs(whole) + [taken for taken in across if taken < wide]
         share = rows / len(down) * columns / len(across) * pairs(channels)
@@ -76,9 +76,3 @@ class OrderedDense(Ordered):
 
     def counts(self, form: Form) -> Counts:
         return {"word, two channels": pairs(made(form)) * prod(form.source.shape) / 4}
-
-
-def taps(size: int, outputs: int, kernel: int, stride: int, before: int) -> list[int]:
-    """Count those of a window's ``kernel`` taps that are inside of an axis, for each output."""
-    lows = [n * stride - before for n in range(outputs)]
-    return [max(0, min(size, low + kernel) - max(0, low)) for low in lows]

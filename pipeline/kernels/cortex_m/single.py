@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.columns import kinds
+from pipeline.kernels.cortex_m.columns import inside
 from pipeline.kernels.cortex_m.fast import Fast, convolution, in_rows, pairs
 from pipeline.kernels.cortex_m.quick import quick_end
 from pipeline.kernels.form import Form
@@ -48,12 +48,10 @@ class Single(Fast):
         """Count taps; where a kernel's row is a piece, only those of rows partly outside."""
         op, (rows, _), depth = convolution(form), positions(form), form.source.shape[2]
         kernel_w = form.graph.tensors[op.parameters[0]].shape[2]
-        inside = [
-            len(k.taps) for k in kinds(op, form.graph.tensors) for _ in range(k.first, k.stop)
-        ]
-        several = rows * made(form) / len(inside)
-        whole = inside.count(kernel_w) if depth < LEAST_CHANNELS else 0
-        pieces, taps = several * whole, several * (sum(inside) - whole * kernel_w)
+        across = [*map(len, inside(op, form.graph.tensors, 1))]
+        several = rows * made(form) / len(across)
+        whole = across.count(kernel_w) if depth < LEAST_CHANNELS else 0
+        pieces, taps = several * whole, several * (sum(across) - whole * kernel_w)
         of_row, left = divmod(kernel_w * depth, 4)
         return {
             "word of a piece": pieces * of_row + taps * (depth // 4),
@@ -84,7 +82,7 @@ class Strips(Fast):
             and max(form.source.shape[1], form.target.shape[1]) <= MOST_COLUMNS
             and kernel_w <= WIDEST
             and op.stride[0] == 1
-            and all(kind.taps for kind in kinds(op, tensors))
+            and all(inside(op, tensors, 1))
             and quick_end(op, form.graph) is not None
         )
 

@@ -55,7 +55,7 @@ def largest(job: Job, op: Conv2d, split: IntArray) -> int:
 def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) -> bool:
     """Write the call if there is such code for the step; return whether there is."""
     out, scratch = job.out(), step.scratch(job)
-    source, name = job.tensor(op.inputs[0]), op.parameters[0]
+    name = op.parameters[0]
     values = job.program.graph.constants[name]
     count, kernel_h, kernel_w, _ = values.shape
     if out.bits > 16 or not few_taps(kernel_h * kernel_w * at_once):
@@ -69,31 +69,12 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
         op.name, f"passes_{at_once}", "int8_t", split,
         f"{op.name}: c_in / {at_once}, c_out, kh, kw, {at_once}", job.in_flash(name),
     )  # fmt: skip
-    total = job.target.shape[0] * job.target.shape[1]
     bytes_fit = 2 * reach < ((1 << out.bits) - 1) * unit
-    near = out.strides[1] <= MOST_OFFSET
-    if pairs_of_pixels(form_of(job)) and bytes_fit and near:
-        job.call(
-            "cortex_m/pairs",
-            f"{about(job, op)}, partial",
-            {"in": view, "out": out, "scratch": scratch},
-            {"pass_number": pass_number},
-            True,
-            "part",
-            channels=count,
-            count=total,
-            block=PIXELS,
-            at_once=at_once,
-            less=f"0x{(-source.zero_point & 0xFFFF) * 0x10001:08X}u",
-            code=narrow.of_pixels(out),
-            multiplier=reciprocal(unit),
-            scale=scale,
-            weights=weights,
-        )  # fmt: skip
-        return True
+    by_fours = pairs_of_pixels(form_of(job)) and bytes_fit and out.strides[1] <= MOST_OFFSET
+    inside = kinds(op, job.program.graph.tensors)
     taps = [
         [(ky, kx, c) for ky in range(kernel_h) for kx in kind.taps for c in range(at_once)]
-        for kind in kinds(op, job.program.graph.tensors)
+        for kind in inside
     ]
     words = [pairs(len(each)) for each in taps]
     quads = count // 4 if out.bits == 8 and bytes_fit else 0
@@ -105,9 +86,11 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
         {"pass_number": pass_number},
         True,
         "part",
-        kinds=list(zip(kinds(op, job.program.graph.tensors), taps, words, strict=True)),
+        kinds=list(zip(inside, taps, words, strict=True)),
         channels=count,
         code={n: narrow.of_window(out, n, count, quads, unroll) for n in words if n},
+        of_pixels=narrow.of_pixels(out) if by_fours else "",
+        block=PIXELS,
         window=Windows.of(job, view),
         rows=job.target.shape[0],
         at_once=at_once,
