@@ -95,6 +95,16 @@ def test_imports_go_one_way() -> None:
                 assert package(name) == OUTSIDERS[library], f"{name} imports {library}"
 
 
+SETS = {"avr", "cortex_m", "thumb"}
+
+
+def test_sets_of_kernels_share_what_is_for_all_alone() -> None:
+    for name in sources("pipeline/kernels/*/*.py", "pipeline/codegen/*/*.py"):
+        folder = {name.split("/")[2]}
+        imported = {file.split("/")[2] for file in closure.imports(ROOT, name) if package(file)}
+        assert not folder & SETS or imported & SETS <= folder, name
+
+
 def test_what_has_moved_is_where_it_says() -> None:
     for old, new in config.RENAMED.items():
         with pytest.raises(ThimbleError, match=re.escape(f"has moved: write {new}")):

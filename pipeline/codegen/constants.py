@@ -237,3 +237,8 @@ def stored(known: list[T], more: list[T]) -> int:
             return at
     known.extend(more)
     return len(known) - size
+
+
+def wrapped(values: IntArray) -> IntArray:
+    """As 32 bits hold them: sums that wrap around come out right all the same."""
+    return (values + (1 << 31)) % (1 << 32) - (1 << 31)

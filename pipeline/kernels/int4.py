@@ -16,9 +16,9 @@ from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.requant import PowerOfTwo
-from pipeline.kernels.cortex_m.quick import channel_sums
 from pipeline.kernels.form import Form
 from pipeline.kernels.kernel import Kernel
+from pipeline.kernels.quick import channel_sums
 from pipeline.kernels.safe_offset import SafeOffset, pixel_offset
 from pipeline.kernels.work import products
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pipeline.hardware import Hardware
 from pipeline.kernels import cortex_m, thumb
+from pipeline.kernels.fast import Fast
 from pipeline.kernels.form import Form
 from pipeline.kernels.kernel import Kernel
 
@@ -63,12 +64,12 @@ def cycles_of_step(kernel: Kernel, form: Form, hardware: Hardware) -> float:
     waits, size = Waits.of(hardware), kernel.table_bytes(form)
     kept = size <= waits.cached_bytes * 3 // 4
     passes = 1 if kept else kernel.table_passes(form, waits.cached_bytes)
-    fetch = waits.fetch * (1.0 if isinstance(kernel, cortex_m.Fast) else PORTABLE)
+    fetch = waits.fetch * (1.0 if isinstance(kernel, Fast) else PORTABLE)
     own = kernel.cycles(form) * (1 + fetch)
     taken = own + waits.table * size * passes + waits.loop * kernel.loop_bytes(form)
     parts = form.parts.values()
     rows = sum(part.extents[0] for part in parts if part.spread in ("rows", "blocks"))
-    pixels = isinstance(kernel, cortex_m.Fast) and any(part.spread == "table" for part in parts)
+    pixels = isinstance(kernel, Fast) and any(part.spread == "table" for part in parts)
     if not rows and not pixels:
         return taken
     code = waits.code * (STEP_BYTES + kernel.code_bytes)

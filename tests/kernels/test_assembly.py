@@ -18,14 +18,13 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels import Form, avr, choose, named, offers, thumb
+from pipeline.kernels import Form, avr, choose, named, offers, quick, thumb
 from pipeline.kernels.avr.rows import AvrRows
-from pipeline.kernels.cortex_m import quick
-from pipeline.kernels.cortex_m.conv2d import cheapest
-from pipeline.kernels.cortex_m.quick import channel_sums
+from pipeline.kernels.quick import channel_sums
 from pipeline.kernels.thumb.conv2d import instructions
 from pipeline.kernels.thumb.depthwise import MOST_WORDS, entry_words, strip_of, together
 from pipeline.kernels.thumb.ending import ANY, SUMS, UNIT, Narrow, narrow_end
+from pipeline.kernels.widened import cheapest
 from pipeline.search.layouts import form_of_a_row
 from tests.codegen.avr.test_layers import MEGA, OWN, chosen, layers, least_zero
 from tests.codegen.cortex_m.layers import KINDS

@@ -17,7 +17,7 @@ from pipeline.codegen.int8 import operators as int8_writers
 from pipeline.errors import PlanError, ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.kernels import Form, Kernel, choose, cortex_m, named, offers
-from pipeline.kernels.cortex_m.by_row.base import AccessOrder, RowKernel
+from pipeline.kernels.by_row import AccessOrder, RowKernel
 from pipeline.kernels.cortex_m.gathered import Gathered
 from pipeline.kernels.int8 import LookedUpAdd, word
 from pipeline.kernels.safe_offset import SafeOffset, pixel_offset

@@ -19,7 +19,7 @@ from pipeline.codegen.int8.job import Job
 from pipeline.graph.families import Weighted
 from pipeline.graph.operator import limits
 from pipeline.graph.tensor import IntArray, Tensor
-from pipeline.kernels.cortex_m.quick import quick_end
+from pipeline.kernels.quick import quick_end
 
 START_BYTES = 3
 

@@ -10,12 +10,11 @@ from typing import Any
 from pipeline.codegen.avr.stream import from_least, stream
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
-from pipeline.codegen.cortex_m import step
-from pipeline.codegen.cortex_m.by_row.rows import layouts
-from pipeline.codegen.cortex_m.windows import Windows
+from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import about, of_dense
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.rows import row_view
+from pipeline.codegen.int8.rows import layouts, row_view
+from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.avr import Convolution, Depthwise
 from pipeline.kernels.avr.convolution import UNROLL

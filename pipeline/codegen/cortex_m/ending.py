@@ -1,4 +1,4 @@
-"""Ends of a fast kernel's sums, as tables and C: see ``kernels/cortex_m/quick.py``."""
+"""Ends of a fast kernel's sums, as tables and C: see ``kernels/quick.py``."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.codegen.constants import wrapped
 from pipeline.codegen.int8.ending import Ending, ending
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.families import Weighted
 from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.kernels.cortex_m.inner import reach
-from pipeline.kernels.cortex_m.quick import REACH, Quick, quick_end
+from pipeline.kernels.quick import Quick, quick_end
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,6 @@ class QuickText:
         text = f"nn_saturated_{self.kind}({value})"
         text = f"nn_max({text}, {self.quick.low})" if self.quick.low is not None else text
         return f"nn_min({text}, {self.quick.high})" if self.quick.high is not None else text
-
-
-def wrapped(values: IntArray) -> IntArray:
-    """As 32 bits hold them: sums that wrap around come out right all the same."""
-    return (values + REACH) % (2 * REACH) - REACH
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipeline.codegen.cortex_m.assembly import add, block, load
-from pipeline.kernels.cortex_m.columns import Kind
+from pipeline.kernels.taps import Kind
 
 REGISTERS = 10
 """For outputs and weights: pointers to inputs, weights and their end, and a pixel have the rest."""

@@ -10,11 +10,13 @@ import numpy as np
 from pipeline.codegen.cortex_m.dot import Dot
 from pipeline.codegen.cortex_m.ending import End, end
 from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.windows import met
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.conv2d import MOST_WORDS, Rows
+from pipeline.kernels.cortex_m.conv2d import MOST_WORDS
 from pipeline.kernels.cortex_m.inner import can_pack, unrolled
-from pipeline.kernels.cortex_m.quick import channel_sums
+from pipeline.kernels.quick import channel_sums
+from pipeline.kernels.taps import Rows
 
 
 def order(rows: int, row: int) -> IntArray:
@@ -97,17 +99,6 @@ def of_windows(job: Job, some: Rows, at_once: int) -> dict[str, Any]:
         finish = replace(ends, starts=ends.starts + never)
     unroll = by_fours(len(places), MOST_WORDS)
     return streamed(job, flat, places, groups, finish, unroll=unroll, name=name)
-
-
-def met(job: Job, some: Rows) -> tuple[IntArray, IntArray]:
-    """(channels, elements) of the weights that are multiplied, and (channels,) what the zero point
-    has with the others, which lie outside for all pixels."""
-    op = job.operator(Conv2d)
-    every = job.program.graph.constants[op.parameters[0]]
-    rows, columns = some.rows, some.columns
-    flat = every[:, rows.start : rows.stop, columns.start : columns.stop].reshape(len(every), -1)
-    never = every.sum((1, 2, 3)) - flat.sum(1)
-    return flat, never * job.tensor(op.inputs[0]).zero_point
 
 
 def by_fours(words: int, most: int) -> int:

@@ -1,7 +1,9 @@
-"""Views of rows, wherever each lies, and of rows in blocks, element by element as they lie."""
+"""Views of rows, wherever each lies, and of rows in blocks, element by element as they lie; and
+whether a row that is made may lie where it does."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipeline.codegen.binding import form_of
@@ -9,6 +11,9 @@ from pipeline.codegen.c.values import Value, whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.program import ARENA
+from pipeline.errors import ThimbleError
+from pipeline.kernels.by_row import RowKernel
+from pipeline.kernels.row_layout import RowLayout
 from pipeline.plan.vocabulary import Slice
 
 
@@ -26,6 +31,32 @@ def row_view(job: Job, name: str, piece: Slice, row: int) -> View:
     first = buffer.addresses(((row, row + 1), *((0, 1) for _ in buffer.shape[1:])))
     place = Value(int(first.item()) // 2)
     return View(name, ARENA, place, (0, 1, 1), (0, 0, 0), box, bits=8, signed=tensor.dtype.signed)
+
+
+def out_row(job: Job) -> View:
+    """The one that the step makes."""
+    return row_view(job, "out", job.step.out, made_row(job))
+
+
+def layouts(job: Job, kernel: RowKernel, rows: Sequence[View]) -> tuple[RowLayout, RowLayout]:
+    """Return input and output rows' layouts; ``rows``: those read.
+
+    Raises:
+        ThimbleError: where the output lies over an input in a way that the kernel doesn't bear.
+    """
+    form = form_of(job)
+    if job.overlaps:
+        turns, out = kernel.access_order(form), out_row(job).offset.const
+        for view in rows:
+            apart = out - view.offset.const
+            meets = -len(turns.written) < apart < len(turns.read)
+            if view.constant or not meets or not turns.forbids(apart):
+                continue
+            raise ThimbleError(
+                f"{job.op.name}: the plan has {kernel.name} write its output {apart} B after an "
+                "input row, which it would overwrite before it is read"
+            )
+    return kernel.known(form)
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,19 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.codegen.binding import form_of
-from pipeline.codegen.cortex_m import step, weights
-from pipeline.codegen.cortex_m.ending import wrapped
-from pipeline.codegen.cortex_m.windows import Windows, convolved_view
+from pipeline.codegen.constants import wrapped
+from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.windows import Windows, convolved_view, met
 from pipeline.graph.families import Weighted
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.conv2d import evenly_spaced
 from pipeline.kernels.thumb.conv2d import Convolution
 from pipeline.kernels.thumb.dense import UNROLL
 from pipeline.kernels.thumb.depthwise import Strip, strip_of, together
 from pipeline.kernels.thumb.ending import Narrow, narrow_end
+from pipeline.kernels.widened import evenly_spaced
 
 
 def ends(job: Job, zero_point: int) -> tuple[Narrow, IntArray]:
@@ -44,7 +44,7 @@ def convolution(job: Job) -> None:
     pixels, some = kernel.together(form_of(job)), kernel.window(form_of(job))
     count = job.box[0].extent * job.target.shape[1]
     view, flat = convolved_view(job)
-    (values, never), (end, starts) = weights.met(job, some), ends(job, source.zero_point)
+    (values, never), (end, starts) = met(job, some), ends(job, source.zero_point)
     rows = np.concatenate([(starts + never)[:, None], packed(values), end.words], axis=1)
     job.call(
         "thumb/conv2d",

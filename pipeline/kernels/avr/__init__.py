@@ -4,7 +4,7 @@ from pipeline.hardware import Hardware
 from pipeline.kernels.avr.convolution import Convolution, DenseLayer
 from pipeline.kernels.avr.depthwise import Depthwise
 from pipeline.kernels.avr.rows import AvrKernel
-from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.fast import Fast
 
 __all__ = ["KERNELS", "AvrKernel", "Convolution", "DenseLayer", "Depthwise", "has_assembly"]
 

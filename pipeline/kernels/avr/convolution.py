@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.avr.rows import AvrKernel, AvrRows, ends_in_24_bits
-from pipeline.kernels.cortex_m.fast import FastDense
+from pipeline.kernels.fast import FastDense
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, made, positions
 

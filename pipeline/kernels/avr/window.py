@@ -11,9 +11,9 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, limits
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.requant import PowerOfTwo
-from pipeline.kernels.cortex_m.quick import channel_sums
 from pipeline.kernels.form import Form
 from pipeline.kernels.int4 import Window, values
+from pipeline.kernels.quick import channel_sums
 from pipeline.kernels.work import made, products
 
 MOST_SUMS, MOST_COUNTED = 11, 9

@@ -9,13 +9,12 @@ from pipeline.hardware import Hardware
 from pipeline.kernels.cortex_m.accumulate import Accumulate
 from pipeline.kernels.cortex_m.by_row.convolution import RowConvolution, RowFused
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
-from pipeline.kernels.cortex_m.by_row.layout import best_pixels
 from pipeline.kernels.cortex_m.by_row.pool import RowPool
 from pipeline.kernels.cortex_m.conv2d import Convolution
 from pipeline.kernels.cortex_m.dense import DenseLayer, RowDense
 from pipeline.kernels.cortex_m.depthwise import Depthwise
 from pipeline.kernels.cortex_m.elements import Elements
-from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.cortex_m.gathered import (
     GatheredConvolution,
     GatheredDepthwise,
@@ -24,6 +23,7 @@ from pipeline.kernels.cortex_m.ordered import Ordered, OrderedConvolution, Order
 from pipeline.kernels.cortex_m.pool import Pool
 from pipeline.kernels.cortex_m.single import Single, Strips
 from pipeline.kernels.cortex_m.winograd import SPANS, LiveWinograd, Winograd
+from pipeline.kernels.row_layout import best_pixels
 
 RATES = {"cortex-m4": 1.0, "cortex-m7": 0.71, "cortex-m33": 0.9}
 """Those of our boards' cores that have SMLAD and its kin (Armv7E-M, Armv8-M with DSP), and how many
@@ -34,7 +34,7 @@ WEAVES = ("cortex-m7",)
 """Those that issue two instructions at once, if these suit each other: their assembly has loads
 between multiplications. On others a load after a load is cheaper."""
 
-__all__ = ["RATES", "WEAVES", "Fast", "best_pixels", "has_dsp", "kernels"]
+__all__ = ["RATES", "WEAVES", "best_pixels", "has_dsp", "kernels"]
 
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Elements, Pool, Single, Strips),
@@ -50,7 +50,7 @@ def has_dsp(hardware: Hardware) -> bool:
 
 
 @cache
-def kernels(cpu: str) -> tuple[Fast, ...]:
+def kernels(cpu: str) -> tuple[Fitted, ...]:
     """Those that the core has."""
     live = (LiveWinograd(cpu, span) for span in SPANS)
     return *(kernel(cpu) for kernel in KERNELS), Winograd(cpu), *live

@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.columns import kinds
-from pipeline.kernels.cortex_m.conv2d import Widened, is_flat
-from pipeline.kernels.cortex_m.fast import convolution
-from pipeline.kernels.cortex_m.fast import pairs as pairs_of
+from pipeline.kernels.cortex_m.conv2d import InPairs
+from pipeline.kernels.fast import convolution
+from pipeline.kernels.fast import pairs as pairs_of
 from pipeline.kernels.form import Form
+from pipeline.kernels.taps import kinds
+from pipeline.kernels.widened import is_flat
 from pipeline.kernels.work import Counts, positions
 
 MOST_WINDOW = 9
@@ -19,7 +20,7 @@ PIXELS = 32
 """Pixels that are widened together where each is a word."""
 
 
-class Accumulate(Widened):
+class Accumulate(InPairs):
     """Accumulators that are narrow and rounded have code of their own where windows are small."""
 
     word = "accumulate"

@@ -3,18 +3,17 @@ what has that in common with others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
-from typing import NamedTuple
 
-from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.columns import inside, reached_along
-from pipeline.kernels.cortex_m.fast import Fast, convolution, in_groups_of, in_place, in_rows
-from pipeline.kernels.cortex_m.fast import pairs as pairs_of
+from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.cortex_m.inner import rounds
-from pipeline.kernels.cortex_m.quick import endings, quick_end
+from pipeline.kernels.fast import convolution, in_groups_of, in_place, in_rows
+from pipeline.kernels.fast import pairs as pairs_of
 from pipeline.kernels.form import Form
+from pipeline.kernels.quick import endings, quick_end
+from pipeline.kernels.taps import inside
+from pipeline.kernels.widened import Widened, cheapest, evenly_spaced, is_flat, row_by_row
 from pipeline.kernels.work import Counts, positions
 
 MOST_PIXELS = 4
@@ -25,69 +24,12 @@ MOST_WORDS = 4
 instruction cache holds no more."""
 
 
-class Rows(NamedTuple):
-    """Rows and columns of a kernel, see ``reached_along``, which windows are gathered from in
-    pieces: a row of the kernel, or a tap."""
-
-    rows: range
-    columns: range
-    channels: int
-    by_tap: bool
-
-    @classmethod
-    def of(cls, op: Conv2d, tensors: Tensors, channels: int = 0) -> Rows:
-        """``channels``: of a pass, if not all."""
-        rows, columns = (reached_along(op, tensors, axis) for axis in (0, 1))
-        depth = tensors[op.inputs[0]].shape[2]
-        apart = op.dilation[1] > 1 or 0 < channels < depth
-        return cls(rows, columns, channels or depth, by_tap=apart and len(columns) > 1)
-
-    @property
-    def number(self) -> int:
-        """Count the pieces."""
-        return len(self.rows) * (len(self.columns) if self.by_tap else 1)
-
-    @property
-    def elements(self) -> int:
-        """Count those of a piece."""
-        return self.channels * (1 if self.by_tap else len(self.columns))
-
-    @property
-    def size(self) -> int:
-        """Count the elements of a window."""
-        return self.number * self.elements
-
-    @property
-    def words(self) -> int:
-        """Count words of four elements: whole ones of each piece, then what is left of all."""
-        return self.number * (self.elements // 4) + -(-self.number * (self.elements % 4) // 4)
-
-
-class Widened(Fast):
-    """Convolution by windows of some pixels, which are widened once for all channels, two of them
-    at a time."""
-
-    def window(self, form: Form) -> Rows:
-        """Return what windows are gathered from: of sums, of the channels that a pass adds."""
-        channels = form.given.extents[2] if form.partial else 0
-        return Rows.of(convolution(form), form.graph.tensors, channels)
+class InPairs(Fitted, Widened):
+    """Two channels at a time."""
 
     def together(self, form: Form) -> int:
         """Return how many pixels of the step are computed together."""
         return pixels_together(evenly_spaced(form))
-
-    def tail(self, form: Form) -> int:
-        """Pixels of the last block: what is left where none may be made twice, else as many as of
-        the others."""
-        together = self.together(form)
-        left = prod(form.out.extents[:2]) % together if form.partial or form.overlaps else 0
-        return left or together
-
-    def blocks(self, form: Form) -> tuple[tuple[int, int], ...]:
-        """Return how many pixels are computed together, and how often."""
-        together = self.together(form)
-        number = -(-prod(form.out.extents[:2]) // together)
-        return (together, number - 1), (self.tail(form), 1)
 
     def counts(self, form: Form) -> Counts:
         """A word is four elements of a window."""
@@ -114,15 +56,12 @@ class Widened(Fast):
             **endings(op, form.graph, outputs),
         }
 
-    def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
-        return sum(number for _, number in self.blocks(form))
-
     def scratch_bytes(self, form: Form) -> int:
         """The windows of some pixels, 16 bits an element."""
         return self.together(form) * self.window(form).words * 8
 
 
-class Convolution(Widened):
+class Convolution(InPairs):
     """Where passes of a loop make some channels, all of them have to end quickly."""
 
     word = "conv2d"
@@ -151,37 +90,8 @@ class Convolution(Widened):
         return row_by_row(form)
 
 
-def is_flat(op: Conv2d, tensors: Tensors) -> bool:
-    """Check whether a window is a pixel, that of the same number."""
-    kernel = tensors[op.parameters[0]].shape[1:3]
-    return (*kernel, *op.stride, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
-
-
-def row_by_row(form: Form) -> bool:
-    """Check whether pixels that are computed together would not be evenly spaced otherwise."""
-    op = convolution(form)
-    flat = is_flat(op, form.graph.tensors)
-    return not form.follow(op.output) or (flat and not form.follow(op.inputs[0]))
-
-
-def evenly_spaced(form: Form) -> int:
-    """Pixels of the step: of one row, where rows do not follow each other, or may be fewer at an
-    edge."""
-    rows, columns, _ = form.out.extents
-    name = form.op.output
-    together = form.even(name, 0) and form.follow(name) and form.follow(form.op.inputs[0])
-    return rows * columns if together else columns
-
-
 def pixels_together(pixels: int) -> int:
     return cheapest(pixels, MOST_PIXELS, instructions)
-
-
-def cheapest(pixels: int, most: int, instructions: Callable[[int], float]) -> int:
-    """Choose how many of ``pixels``, at ``most``, to compute together, where the last block is as
-    large as the others."""
-    costs = {p: -(-pixels // p) * instructions(p) for p in range(1, min(most, pixels) + 1)}
-    return min(costs, key=lambda p: (costs[p], -p))
 
 
 def instructions(pixels: int) -> int:

@@ -7,17 +7,18 @@ import numpy as np
 
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.by_row.layout import added_row
-from pipeline.kernels.cortex_m.fast import Fast, FastDense, words
-from pipeline.kernels.cortex_m.quick import endings
+from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.fast import FastDense, words
 from pipeline.kernels.form import Form
+from pipeline.kernels.quick import endings
+from pipeline.kernels.row_layout import added_row
 from pipeline.kernels.work import Counts
 
 MOST_WORDS = {2: 8, 4: 8, 8: 4}
 """Most input words in the innermost loop's code, by how many channels are computed together."""
 
 
-class WidenedDense(Fast):
+class WidenedDense(Fitted):
     """The input is widened, of whole tensors all of it, then some channels at a time are made."""
 
     priced = "dense"

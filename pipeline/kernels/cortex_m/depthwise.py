@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.fast import (
-    Fast,
+from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.fast import (
     convolution,
     in_groups_of,
     in_place,
     in_rows,
 )
-from pipeline.kernels.cortex_m.quick import endings, quick_end
 from pipeline.kernels.form import Form
+from pipeline.kernels.quick import endings, quick_end
 from pipeline.kernels.work import END_BYTES, Counts, positions
 
 LANES = 4
@@ -23,7 +23,7 @@ WIDEST = 9
 """Columns of a kernel whose row of weights fits the registers beside some sums."""
 
 
-class Depthwise(Fast):
+class Depthwise(Fitted):
     """Each channel is computed from itself, with the strides that there is code for."""
 
     word = "depthwise"

@@ -7,10 +7,10 @@ from pipeline.graph.families import Pairwise
 from pipeline.graph.operators.add import Add
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor
-from pipeline.kernels.cortex_m.fast import Fast
-from pipeline.kernels.cortex_m.quick import REACH, element_end, endings_of
+from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.form import Form
 from pipeline.kernels.int8.costs import word
+from pipeline.kernels.quick import REACH, element_end, endings_of
 from pipeline.kernels.safe_offset import SafeOffset
 from pipeline.kernels.work import Counts, made
 
@@ -18,7 +18,7 @@ LEAST = 4
 """Elements of a word."""
 
 
-class Elements(Fast):
+class Elements(Fitted):
     """Element-wise kernel, apart or over an operand: reads a word before writing it, in the order
     in which they lie."""
 

@@ -12,9 +12,10 @@ from math import prod
 from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.conv2d import Widened, instructions, pixels_together
+from pipeline.kernels.cortex_m.conv2d import InPairs, instructions, pixels_together
 from pipeline.kernels.cortex_m.depthwise import LANES
-from pipeline.kernels.cortex_m.fast import Fast, words
+from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.fast import words
 from pipeline.kernels.form import Form
 from pipeline.kernels.safe_offset import SafeOffset, best_offset, pixel_offset
 from pipeline.kernels.work import END_BYTES, Counts, made, positions
@@ -26,7 +27,7 @@ MOST_TAPS_UNROLLED = 25
 """Most taps of a depthwise convolution whose sums stay in registers from tap to tap."""
 
 
-class Gathered(Fast):
+class Gathered(Fitted):
     """Kernel for pixels all of whose channels are made, side by side or each anywhere.
 
     Attributes:
@@ -60,7 +61,7 @@ class Gathered(Fast):
         return prod(form.out.extents[:2])
 
 
-class GatheredConvolution(Gathered, Widened):
+class GatheredConvolution(Gathered, InPairs):
     word = "gathered_conv2d"
     latest, code = 3, 950
     takes = "convolutions of one group, two or more channels at once, over their input or anywhere"
@@ -97,7 +98,7 @@ class GatheredConvolution(Gathered, Widened):
         kernel as it is stored, where words of it are not of one pixel, or a scattered pixel;
         scattered pixels' outputs."""
         together, channels = self.together(form), form.source.shape[2]
-        windows, columns = Widened.scratch_bytes(self, form), len(self.window(form).columns)
+        windows, columns = InPairs.scratch_bytes(self, form), len(self.window(form).columns)
         line = channels if channels % 4 == 0 else words(channels * columns) * 4
         stored = windows + line * (channels % 4 > 0 or scattered(form, form.op.inputs[0]))
         made = together * form.target.shape[2] * scattered(form, form.op.output)

@@ -8,7 +8,7 @@ import numpy as np
 from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.quick import channel_sums, quick_end
+from pipeline.kernels.quick import channel_sums, quick_end
 
 PACKED_REACH = 1 << 23
 """A sum that is had as the upper 24 bits of another must be smaller."""

@@ -7,13 +7,14 @@ from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
-from pipeline.kernels.cortex_m.columns import inside
-from pipeline.kernels.cortex_m.fast import Fast, convolution, pairs
+from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.fast import convolution, pairs
 from pipeline.kernels.form import Form
+from pipeline.kernels.taps import inside
 from pipeline.kernels.work import Counts, made, positions
 
 
-class Ordered(Fast):
+class Ordered(Fitted):
     """Kernel for weights in a window, ordered as the tensor has them."""
 
     of_windows = True

@@ -6,8 +6,8 @@ from math import prod
 
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.requant import FixedPoint
-from pipeline.kernels.cortex_m.fast import in_rows, words
 from pipeline.kernels.cortex_m.gathered import Gathered, in_any_order
+from pipeline.kernels.fast import in_rows, words
 from pipeline.kernels.form import Form
 from pipeline.kernels.safe_offset import SafeOffset
 from pipeline.kernels.work import Counts, positions

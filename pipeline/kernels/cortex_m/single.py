@@ -11,10 +11,11 @@ from __future__ import annotations
 from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.columns import inside
-from pipeline.kernels.cortex_m.fast import Fast, convolution, in_rows, pairs
-from pipeline.kernels.cortex_m.quick import quick_end
+from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.fast import convolution, in_rows, pairs
 from pipeline.kernels.form import Form
+from pipeline.kernels.quick import quick_end
+from pipeline.kernels.taps import inside
 from pipeline.kernels.work import Counts, made, positions
 
 MOST_COLUMNS = 16
@@ -27,7 +28,7 @@ LEAST_CHANNELS = 8
 """Fewest input channels, or products in a kernel's row: of fewer, portable C is as fast."""
 
 
-class Single(Fast):
+class Single(Fitted):
     """Piece by piece: of a tap, or of a row of the kernel where pixels have few channels."""
 
     word = "single"
@@ -62,7 +63,7 @@ class Single(Fast):
         }
 
 
-class Strips(Fast):
+class Strips(Fitted):
     """Several outputs of a row at once."""
 
     word = "strips"

@@ -16,9 +16,10 @@ from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.fast import Fast, convolution
-from pipeline.kernels.cortex_m.quick import endings, once_a_layer, quick_end
+from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.fast import convolution
 from pipeline.kernels.form import Form
+from pipeline.kernels.quick import endings, once_a_layer, quick_end
 from pipeline.kernels.work import Counts
 
 TOGETHER = 4
@@ -41,7 +42,7 @@ SPANS = (4, 8, 16, 32)
 runs."""
 
 
-class Winograd(Fast):
+class Winograd(Fitted):
     """Transformed weights lie in flash: eight times those of the layer where m is 4."""
 
     word = "winograd"

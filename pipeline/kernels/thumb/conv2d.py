@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.conv2d import Widened, cheapest, evenly_spaced, row_by_row
-from pipeline.kernels.cortex_m.fast import in_rows
+from pipeline.kernels.fast import in_rows
 from pipeline.kernels.form import Form
 from pipeline.kernels.safe_offset import SafeOffset, pixel_offset
 from pipeline.kernels.thumb.ending import SUMS, ThumbKernel, ends, stepped
+from pipeline.kernels.widened import Widened, cheapest, evenly_spaced, row_by_row
 from pipeline.kernels.work import Counts
 
 

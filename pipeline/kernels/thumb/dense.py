@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pipeline.kernels.cortex_m.fast import FastDense
+from pipeline.kernels.fast import FastDense
 from pipeline.kernels.form import Form
 from pipeline.kernels.thumb.ending import SUMS, ThumbKernel, ends
 from pipeline.kernels.work import Counts

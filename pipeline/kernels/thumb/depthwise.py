@@ -8,7 +8,7 @@ from math import ceil
 from typing import ClassVar, NamedTuple
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.fast import convolution, in_rows
+from pipeline.kernels.fast import convolution, in_rows
 from pipeline.kernels.form import Form
 from pipeline.kernels.safe_offset import SafeOffset, channel_offset
 from pipeline.kernels.thumb.ending import SUMS, ThumbKernel, ends, stepped

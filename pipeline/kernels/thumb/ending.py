@@ -25,9 +25,9 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import clipped_to, limits
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.fast import Fast
-from pipeline.kernels.cortex_m.quick import REACH, channel_sums, once_a_layer
+from pipeline.kernels.fast import Fast
 from pipeline.kernels.form import Form
+from pipeline.kernels.quick import REACH, channel_sums, once_a_layer
 
 SUMS = 4
 """Registers that sums are in, r8 to r11: of pixels, or of channels."""

@@ -37,7 +37,7 @@ from pipeline.hardware import Hardware
 from pipeline.importers.tflite import TFLite
 from pipeline.kernels import Form, cycles_by_operator, modelled_cycles
 from pipeline.kernels.choose import named
-from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.fast import Fast
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Compute, Plan

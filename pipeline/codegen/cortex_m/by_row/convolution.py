@@ -12,17 +12,19 @@ import numpy as np
 
 from pipeline.codegen.binding import form_of, kernel_of
 from pipeline.codegen.c.expressions import product, total
-from pipeline.codegen.cortex_m import step, weights
-from pipeline.codegen.cortex_m.by_row.rows import input_rows, layouts, out_row
+from pipeline.codegen.cortex_m import weights
+from pipeline.codegen.cortex_m.by_row.rows import input_rows
 from pipeline.codegen.cortex_m.ending import end
-from pipeline.codegen.cortex_m.windows import Windows
+from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.rows import layouts, out_row
+from pipeline.codegen.int8.windows import Windows, met
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.by_row.convolution import RowConvolution, Source
-from pipeline.kernels.cortex_m.by_row.layout import BLOCK, MOST_PLANE, RowLayout
-from pipeline.kernels.cortex_m.conv2d import Rows
+from pipeline.kernels.row_layout import BLOCK, MOST_PLANE, RowLayout
+from pipeline.kernels.taps import Rows
 
 R = TypeVar("R", bound="Read")
 
@@ -144,11 +146,11 @@ def whole(source: Source) -> list[Read]:
 def compute(job: Job) -> None:
     op, kernel = job.operator(Conv2d), kernel_of(job)
     assert isinstance(kernel, RowConvolution)
-    layouts(job, kernel)
+    layouts(job, kernel, input_rows(job))
     source, tensor = kernel.taken(form_of(job)), job.tensor(op.inputs[0])
     _, some, given, made = source.layer
     vacant = (0, source.lead), (source.lead + given.columns, source.columns)
-    flat, never = weights.met(job, some)
+    flat, never = met(job, some)
     finish = end(job)
     finish = replace(finish, starts=finish.starts + never)
     fours = some.size == some.channels and some.size % 4 == 0  # weights are those of whole images

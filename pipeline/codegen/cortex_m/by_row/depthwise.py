@@ -8,10 +8,11 @@ from itertools import groupby
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.expressions import product, total
 from pipeline.codegen.cortex_m.by_row.depthwise_unit import Code, Layer
-from pipeline.codegen.cortex_m.by_row.rows import input_rows, layouts, out_row
+from pipeline.codegen.cortex_m.by_row.rows import input_rows
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.rows import layouts, out_row
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
 from pipeline.kernels.work import positions
@@ -35,7 +36,7 @@ class Run:
 
 def compute(job: Job) -> None:
     op, kernel, form = job.operator(Conv2d), RowDepthwise(), form_of(job)
-    source, target = layouts(job, kernel)
+    source, target = layouts(job, kernel, input_rows(job))
     tensor, name, finish = job.tensor(op.inputs[0]), op.parameters[0], end(job)
     rows, columns = positions(form)
     values = job.program.graph.constants[name].reshape(source.channels, rows, columns)

@@ -17,11 +17,12 @@ from itertools import groupby
 
 import numpy as np
 
-from pipeline.codegen.cortex_m.ending import End, wrapped
+from pipeline.codegen.constants import wrapped
+from pipeline.codegen.cortex_m.ending import End
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.by_row.depthwise import PAIRED, Unit
-from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
+from pipeline.kernels.row_layout import BLOCK, RowLayout
 
 HEAD = 4
 """Words of a channel's table before its weights: what sums begin with, and how they end."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pipeline.codegen.c.expressions import product, total
-from pipeline.codegen.cortex_m import step
-from pipeline.codegen.cortex_m.by_row.rows import layouts, out_row, pooled_rows
+from pipeline.codegen.cortex_m.by_row.rows import pooled_rows
 from pipeline.codegen.cortex_m.operators.pool import pooled, repeated
+from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.rows import layouts, out_row
 from pipeline.graph.operators.pool2d import Pool2d
-from pipeline.kernels.cortex_m.by_row.layout import BLOCK
 from pipeline.kernels.cortex_m.by_row.pool import Along, RowPool
+from pipeline.kernels.row_layout import BLOCK
 
 
 def compute(job: Job) -> None:

@@ -1,29 +1,19 @@
-"""Pointers to rows, as row kernels take them, and whether the output may lie where it does."""
+"""Rows of inputs, as row kernels take them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import made_row, row_view
-from pipeline.errors import ThimbleError
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import Tensor
-from pipeline.kernels.cortex_m.by_row.base import RowKernel
-from pipeline.kernels.cortex_m.by_row.layout import RowLayout
-
-
-def out_row(job: Job) -> View:
-    """The one that the step makes."""
-    return row_view(job, "out", job.step.out, made_row(job))
 
 
 def input_rows(job: Job) -> list[View]:
@@ -53,29 +43,6 @@ def pooled_rows(job: Job) -> list[View]:
         assert added.start.known, "loops around row kernels are unrolled"
         inside = range(added.start.const, added.start.const + 1)
     return [row_view(job, f"row{n}", piece, row) for n, row in enumerate(inside)]
-
-
-def layouts(
-    job: Job, kernel: RowKernel, rows: Sequence[View] | None = None
-) -> tuple[RowLayout, RowLayout]:
-    """Return input and output rows' layouts; ``rows``: those read, if not a convolution's.
-
-    Raises:
-        ThimbleError: where the output lies over an input in a way that the kernel doesn't bear.
-    """
-    form = form_of(job)
-    if job.overlaps:
-        turns, out = kernel.access_order(form), out_row(job).offset.const
-        for view in input_rows(job) if rows is None else rows:
-            apart = out - view.offset.const
-            meets = -len(turns.written) < apart < len(turns.read)
-            if view.constant or not meets or not turns.forbids(apart):
-                continue
-            raise ThimbleError(
-                f"{job.op.name}: the plan has {kernel.name} write its output {apart} B after an "
-                "input row, which it would overwrite before it is read"
-            )
-    return kernel.known(form)
 
 
 def _outside(job: Job, like: Tensor) -> str:

@@ -13,14 +13,15 @@ from pipeline.codegen.c import window
 from pipeline.codegen.c.kernel import ASIDE, SCRATCH
 from pipeline.codegen.c.values import Value, whole
 from pipeline.codegen.c.views import View
-from pipeline.codegen.cortex_m import step, weights
+from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.operators import rounded
-from pipeline.codegen.cortex_m.windows import Windows, convolved_view
+from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job, scratch_view
+from pipeline.codegen.int8.windows import Windows, convolved_view
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.accumulate import Accumulate
-from pipeline.kernels.cortex_m.conv2d import Convolution, Widened
+from pipeline.kernels.cortex_m.conv2d import Convolution, InPairs
 from pipeline.kernels.cortex_m.gathered import GatheredConvolution
 
 
@@ -48,7 +49,7 @@ def accumulate(job: Job) -> None:
 
 
 def _call(
-    job: Job, kernel: Widened, view: View, part: step.Part, *, anywhere: bool = False, **shared: Any
+    job: Job, kernel: InPairs, view: View, part: step.Part, *, anywhere: bool = False, **shared: Any
 ) -> None:
     """
     Args:

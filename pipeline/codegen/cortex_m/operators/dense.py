@@ -11,15 +11,16 @@ import numpy as np
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
-from pipeline.codegen.cortex_m import step, weights
+from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.ending import End, end
-from pipeline.codegen.cortex_m.windows import halves
+from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.rows import row_view
+from pipeline.codegen.int8.windows import halves
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.by_row.layout import RowLayout, added_row
 from pipeline.kernels.cortex_m.dense import MOST_WORDS, row_sums, together
+from pipeline.kernels.row_layout import RowLayout, added_row
 
 
 def compute(job: Job) -> None:

@@ -6,9 +6,11 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.codegen.c.values import whole
-from pipeline.codegen.cortex_m import step, weights
-from pipeline.codegen.cortex_m.ending import End, end, wrapped
+from pipeline.codegen.constants import wrapped
+from pipeline.codegen.cortex_m import weights
+from pipeline.codegen.cortex_m.ending import End, end
 from pipeline.codegen.cortex_m.taps import Row, last, together
+from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d

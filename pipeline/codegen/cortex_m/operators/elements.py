@@ -17,7 +17,7 @@ from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.requant import FixedPoint, Requant
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.elements import vector
-from pipeline.kernels.cortex_m.quick import element_end
+from pipeline.kernels.quick import element_end
 
 HALF = 1 << 30
 

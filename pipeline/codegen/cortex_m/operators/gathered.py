@@ -9,11 +9,13 @@ import numpy as np
 from pipeline.codegen.c import window as box
 from pipeline.codegen.c.kernel import SCRATCH
 from pipeline.codegen.c.views import View
-from pipeline.codegen.cortex_m import step, weights
-from pipeline.codegen.cortex_m.ending import End, end, wrapped
-from pipeline.codegen.cortex_m.windows import Windows
+from pipeline.codegen.constants import wrapped
+from pipeline.codegen.cortex_m import weights
+from pipeline.codegen.cortex_m.ending import End, end
+from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.depthwise import LANES

@@ -8,12 +8,12 @@ from typing import Any
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.c.values import whole
-from pipeline.codegen.cortex_m import step
 from pipeline.codegen.cortex_m.operators import gathered
-from pipeline.codegen.cortex_m.windows import Windows
+from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operator import limits
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.kernels.cortex_m.gathered import in_any_order

@@ -16,17 +16,18 @@ import numpy as np
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
-from pipeline.codegen.cortex_m import narrow, step
-from pipeline.codegen.cortex_m.windows import Windows
+from pipeline.codegen.cortex_m import narrow
+from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.accumulate import passes
+from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.accumulate import PIXELS, few_taps, pairs_of_pixels
-from pipeline.kernels.cortex_m.columns import kinds
-from pipeline.kernels.cortex_m.fast import pairs
 from pipeline.kernels.cortex_m.inner import unrolled
+from pipeline.kernels.fast import pairs
+from pipeline.kernels.taps import kinds
 
 LEAST_STEP = 3
 """Least step: for a smaller one m takes more than 31 bits, so weights and step are multiplied."""

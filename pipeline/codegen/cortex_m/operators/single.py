@@ -12,17 +12,16 @@ from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.c.values import whole
 from pipeline.codegen.c.views import View
-from pipeline.codegen.cortex_m import step
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.cortex_m.strips import strips
-from pipeline.codegen.int8 import convolution
+from pipeline.codegen.int8 import convolution, step
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.weights import table
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.columns import kinds
-from pipeline.kernels.cortex_m.fast import pairs
 from pipeline.kernels.cortex_m.inner import unrolled
 from pipeline.kernels.cortex_m.single import LEAST_CHANNELS
+from pipeline.kernels.fast import pairs
+from pipeline.kernels.taps import kinds
 from pipeline.kernels.work import positions
 
 MOST_PAIRS = 8

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.codegen.binding import form_of, kernel_of
-from pipeline.codegen.cortex_m import step, weights
+from pipeline.codegen.constants import wrapped
+from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.dot import Dot
-from pipeline.codegen.cortex_m.ending import QuickText, wrapped
+from pipeline.codegen.cortex_m.ending import QuickText
+from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.inner import unrolled
-from pipeline.kernels.cortex_m.quick import quick_end
 from pipeline.kernels.cortex_m.winograd import (
     LIFT,
     MOST_STEPS,
@@ -22,6 +23,7 @@ from pipeline.kernels.cortex_m.winograd import (
     outputs_of_a_side,
     pairs_of,
 )
+from pipeline.kernels.quick import quick_end
 
 WEIGHTS = {
     2: np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]]),

@@ -10,13 +10,14 @@ from itertools import groupby
 from typing import ClassVar, NamedTuple
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.by_row.base import AccessOrder, RowKernel
-from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout
-from pipeline.kernels.cortex_m.conv2d import Rows
-from pipeline.kernels.cortex_m.fast import pairs
+from pipeline.kernels.by_row import AccessOrder, RowKernel
+from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.cortex_m.inner import unrolled
-from pipeline.kernels.cortex_m.quick import endings, quick_end
+from pipeline.kernels.fast import pairs
 from pipeline.kernels.form import Form
+from pipeline.kernels.quick import endings, quick_end
+from pipeline.kernels.row_layout import BLOCK, RowLayout
+from pipeline.kernels.taps import Rows
 from pipeline.kernels.work import Counts, made, positions
 
 MOST_WIDE = 32
@@ -153,7 +154,7 @@ def fused(layer: Layer) -> Source | None:
     return replace(found, most=MOST_FUSED // given.columns, fused=True)
 
 
-class RowConvolution(RowKernel):
+class RowConvolution(Fitted, RowKernel):
     """Convolution of one group, with two output channels or more."""
 
     word = "row_conv2d"

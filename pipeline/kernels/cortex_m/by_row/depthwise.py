@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.by_row.base import AccessOrder, RowKernel
-from pipeline.kernels.cortex_m.by_row.layout import BLOCK, MOST_PLANE
-from pipeline.kernels.cortex_m.fast import convolution
-from pipeline.kernels.cortex_m.quick import endings, quick_end
+from pipeline.kernels.by_row import AccessOrder, RowKernel
+from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.fast import convolution
 from pipeline.kernels.form import Form
+from pipeline.kernels.quick import endings, quick_end
+from pipeline.kernels.row_layout import BLOCK, MOST_PLANE
 from pipeline.kernels.work import Counts, made, positions
 
 PAIRED = (3, 3)
@@ -36,7 +37,7 @@ class Unit:
     outs: range
 
 
-class RowDepthwise(RowKernel):
+class RowDepthwise(Fitted, RowKernel):
     """Each pixel is loaded once, and sums of windows that reach beyond a unit are carried on to the
     next."""
 

@@ -7,11 +7,12 @@ from math import ceil
 from typing import NamedTuple
 
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
-from pipeline.kernels.cortex_m.by_row.base import RowKernel
-from pipeline.kernels.cortex_m.by_row.layout import BLOCK, RowLayout, added_row
-from pipeline.kernels.cortex_m.fast import words
+from pipeline.kernels.by_row import RowKernel
+from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.cortex_m.pool import MOST_TAPS, one_scale
+from pipeline.kernels.fast import words
 from pipeline.kernels.form import Form
+from pipeline.kernels.row_layout import BLOCK, RowLayout, added_row
 from pipeline.kernels.safe_offset import SafeOffset
 from pipeline.kernels.work import Counts
 
@@ -53,7 +54,7 @@ class Along(NamedTuple):
         return self.left + ceil(max(words(columns) * BLOCK // self.folded, reach) / self.word)
 
 
-class RowPool(RowKernel):
+class RowPool(Fitted, RowKernel):
     """All that a channel's row is made of is read before it is written."""
 
     word = "row_pool"

@@ -1,4 +1,4 @@
-"""Taps of a convolution's windows that are inside of the image."""
+"""Taps of a convolution's windows that are inside of the image, and pieces of windows."""
 
 from __future__ import annotations
 
@@ -50,3 +50,41 @@ def kinds(op: Conv2d, tensors: Tensors) -> list[Kind]:
     alike = groupby(enumerate(inside(op, tensors, 1)), lambda each: each[1])
     columns = [(taps, [column for column, _ in some]) for taps, some in alike]
     return [Kind(some[0], some[-1] + 1, taps) for taps, some in columns]
+
+
+class Rows(NamedTuple):
+    """Rows and columns of a kernel, see ``reached_along``, which windows are gathered from in
+    pieces: a row of the kernel, or a tap."""
+
+    rows: range
+    columns: range
+    channels: int
+    by_tap: bool
+
+    @classmethod
+    def of(cls, op: Conv2d, tensors: Tensors, channels: int = 0) -> Rows:
+        """``channels``: of a pass, if not all."""
+        rows, columns = (reached_along(op, tensors, axis) for axis in (0, 1))
+        depth = tensors[op.inputs[0]].shape[2]
+        apart = op.dilation[1] > 1 or 0 < channels < depth
+        return cls(rows, columns, channels or depth, by_tap=apart and len(columns) > 1)
+
+    @property
+    def number(self) -> int:
+        """Count the pieces."""
+        return len(self.rows) * (len(self.columns) if self.by_tap else 1)
+
+    @property
+    def elements(self) -> int:
+        """Count those of a piece."""
+        return self.channels * (1 if self.by_tap else len(self.columns))
+
+    @property
+    def size(self) -> int:
+        """Count the elements of a window."""
+        return self.number * self.elements
+
+    @property
+    def words(self) -> int:
+        """Count words of four elements: whole ones of each piece, then what is left of all."""
+        return self.number * (self.elements // 4) + -(-self.number * (self.elements % 4) // 4)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.by_row.layout import RowLayout
-from pipeline.kernels.cortex_m.fast import Fast
+from pipeline.kernels.fast import Fast
 from pipeline.kernels.form import Form
+from pipeline.kernels.row_layout import RowLayout
 from pipeline.kernels.safe_offset import SafeOffset
 
 Stage = tuple[int | IntArray, Iterable[int], Iterable[int]]

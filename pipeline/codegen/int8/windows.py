@@ -8,11 +8,13 @@ from math import prod
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import whole
 from pipeline.codegen.c.views import View
-from pipeline.codegen.cortex_m import step
+from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
-from pipeline.kernels.cortex_m.conv2d import Rows, is_flat
+from pipeline.graph.tensor import IntArray
+from pipeline.kernels.taps import Rows
+from pipeline.kernels.widened import is_flat
 from pipeline.kernels.work import positions
 
 
@@ -107,3 +109,14 @@ def halves(count: int, pixels: int) -> list[int]:
     """List where ``count`` elements go, of four the even ones to one word and the odd ones to the
     next: in halves of words, whose next ones are ``pixels`` further."""
     return [2 * (2 * (n // 4) + n % 4 % 2) * pixels + n % 4 // 2 for n in range(count)]
+
+
+def met(job: Job, some: Rows) -> tuple[IntArray, IntArray]:
+    """(channels, elements) of the weights that are multiplied, and (channels,) what the zero point
+    has with the others, which lie outside for all pixels."""
+    op = job.operator(Conv2d)
+    every = job.program.graph.constants[op.parameters[0]]
+    rows, columns = some.rows, some.columns
+    flat = every[:, rows.start : rows.stop, columns.start : columns.stop].reshape(len(every), -1)
+    never = every.sum((1, 2, 3)) - flat.sum(1)
+    return flat, never * job.tensor(op.inputs[0]).zero_point

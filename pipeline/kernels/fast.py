@@ -1,4 +1,4 @@
-"""Base of the fast kernels."""
+"""Base of all sets' fast kernels: those written for a core."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
-from pipeline.kernels.cortex_m.costs import CODE_BYTES, costs
 from pipeline.kernels.form import Form
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.safe_offset import SafeOffset
@@ -20,21 +19,15 @@ class Fast(Kernel):
     Attributes:
         core: its set's name; ``word``: its own in that.
         takes: what it is for, to say why it is not for something else.
-        costs: its prices where it is for one core; None: those that were fitted for ``cpu``.
-        priced: as which kernel of the set it is priced, by its word; "": by its own.
+        costs: its prices, where it is for one core.
         of_windows: weights lie in windows.
     """
 
-    core: ClassVar[str] = "cortex_m"
+    core: ClassVar[str]
     word: ClassVar[str]
     takes: ClassVar[str]
-    costs: ClassVar[Counts | None] = None
-    priced: ClassVar[str] = ""
+    costs: ClassVar[Counts]
     of_windows: ClassVar[bool] = False
-
-    def __init__(self, cpu: str = "cortex-m4") -> None:
-        self.cpu = cpu
-        self.code_bytes = CODE_BYTES.get(self.word, 0)
 
     @property
     def name(self) -> str:
@@ -56,7 +49,7 @@ class Fast(Kernel):
 
     def prices(self) -> Counts:
         """Cycles of what it does, without flash waits."""
-        return self.costs or costs(self.cpu, self.priced or self.word)
+        return self.costs
 
     def cycles(self, form: Form) -> float:
         return priced(self.counts(form), self.prices())
