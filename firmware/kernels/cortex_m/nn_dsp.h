@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "nn_int8.h"
+
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the first byte of a word in memory is taken for its lowest"
 #endif
@@ -152,32 +154,23 @@ static inline uint32_t nn_add_odd_s8(uint32_t a, uint32_t b) { return nn_sums(a,
 static inline uint32_t nn_add_even_u8(uint32_t a, uint32_t b) { return nn_sums(a, nn_even_u8(b)); }
 static inline uint32_t nn_add_odd_u8(uint32_t a, uint32_t b) { return nn_sums(a, nn_odd_u8(b)); }
 
-/* Byte by byte the greater, or the less. Signed ones are in order when their top bits are turned. */
-static inline uint32_t nn_max_u8(uint32_t a, uint32_t b) {
-    uint32_t result = 0;
-    for (int32_t shift = 0; shift < 32; shift += 8) {
-        const uint32_t left = a >> shift & 255, right = b >> shift & 255;
-        result |= (left > right ? left : right) << shift;
+/* Of each number of some bits in two words: the greater, the less, or their sum, as near as such a number comes. */
+#define NN_EACH(name, bits, type, result)                                              \
+    static inline uint32_t name(uint32_t left, uint32_t right) {                       \
+        uint32_t word = 0;                                                             \
+        for (int32_t at = 0; at < 32; at += bits) {                                    \
+            const int32_t a = (type)(left >> at), b = (type)(right >> at);             \
+            word |= ((uint32_t)(result) & (0xFFFFFFFFu >> (32 - bits))) << at;         \
+        }                                                                              \
+        return word;                                                                   \
     }
-    return result;
-}
-static inline uint32_t nn_min_u8(uint32_t a, uint32_t b) { return ~nn_max_u8(~a, ~b); }
-static inline uint32_t nn_max_s8(uint32_t a, uint32_t b) {
-    return nn_max_u8(a ^ 0x80808080u, b ^ 0x80808080u) ^ 0x80808080u;
-}
-static inline uint32_t nn_min_s8(uint32_t a, uint32_t b) { return ~nn_max_s8(~a, ~b); }
-
-/* Sums of the signed numbers of 8 or 16 bits in two words, as near as such numbers come. */
-static inline uint32_t nn_saturated_sums(uint32_t a, uint32_t b, int32_t bits) {
-    const int32_t most = (1 << (bits - 1)) - 1, rest = 32 - bits;
-    uint32_t result = 0;
-    for (int32_t above = rest; above >= 0; above -= bits) {
-        const int32_t sum = ((int32_t)(a << above) >> rest) + ((int32_t)(b << above) >> rest);
-        const int32_t near = sum < -most - 1 ? -most - 1 : sum > most ? most : sum;
-        result |= (uint32_t)near << rest >> above;
-    }
-    return result;
-}
+NN_EACH(nn_max_s8, 8, int8_t, nn_max(a, b))
+NN_EACH(nn_max_u8, 8, uint8_t, nn_max(a, b))
+NN_EACH(nn_min_s8, 8, int8_t, nn_min(a, b))
+NN_EACH(nn_min_u8, 8, uint8_t, nn_min(a, b))
+NN_EACH(nn_sums_8, 8, int8_t, nn_clip(a + b, -128, 127))
+NN_EACH(nn_sums_16, 16, int16_t, nn_clip(a + b, -32768, 32767))
+#undef NN_EACH
 
 /* sum + a's low * b's low + a's high * b's high */
 static inline int32_t nn_add_pair(uint32_t a, uint32_t b, int32_t sum) {
@@ -214,8 +207,8 @@ static inline int nn_again(void) { return 0; }
 #define NN_PRODUCT(to, a, b) to = (uint32_t)nn_add_product(a, (uint32_t)(b), 0)
 #define NN_PUT(bits, to, word, at) to = (to & ~(~(~0u << bits) << at)) | ((word) & ~(~0u << bits)) << at
 #define NN_CLIP(bits, to, word) to = (uint32_t)nn_clip((int32_t)(word), -(1 << (bits - 1)), (1 << (bits - 1)) - 1)
-#define NN_SUMS_8(sums, word) sums = nn_saturated_sums(sums, word, 8)
-#define NN_SUMS_16(sums, word) sums = nn_saturated_sums(sums, word, 16)
+#define NN_SUMS_8(sums, word) sums = nn_sums_8(sums, word)
+#define NN_SUMS_16(sums, word) sums = nn_sums_16(sums, word)
 #define NN_STORE(word, to, place) memcpy((char *)(to) + (place), &word, sizeof word)
 #define NN_NEXT(to, from, more) to = nn_load_word(from), from += (more) / (int32_t)sizeof *from
 #define NN_FETCH(to, from) to = nn_load_word(&from)
@@ -227,12 +220,8 @@ static inline int nn_again(void) { return 0; }
 #define NN_LOW_HIGH(sum, a, b) sum = nn_add_low_high(a, b, sum)
 #define NN_HIGH_LOW(sum, a, b) sum = nn_add_high_low(a, b, sum)
 
-static inline int32_t nn_saturated_s8(int32_t value) {
-    return value < -128 ? -128 : value > 127 ? 127 : value;
-}
-static inline int32_t nn_saturated_u8(int32_t value) {
-    return value < 0 ? 0 : value > 255 ? 255 : value;
-}
+static inline int32_t nn_saturated_s8(int32_t value) { return nn_clip(value, -128, 127); }
+static inline int32_t nn_saturated_u8(int32_t value) { return nn_clip(value, 0, 255); }
 #endif
 
 /* Bytes as pairs of 16 bits, and the halves of `less` added: of every four, those with an even number in one word, the

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 REACH = 255
-"""Bytes that a load can move a pointer on by."""
+"""Bytes that a load or a store can move a pointer on by."""
 
 HALVES = {"smlad": "PAIR", "smlabt": "LOW_HIGH", "smlatb": "HIGH_LOW"}
 """Of two words, which an instruction multiplies."""

@@ -11,20 +11,15 @@ from pipeline.codegen.int8.ending import Ending, ending
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.families import Weighted
 from pipeline.graph.tensor import IntArray, Tensor
-from pipeline.kernels.cortex_m.inner import reach
-from pipeline.kernels.quick import Quick, quick_end
+from pipeline.kernels.quick import Quick, channel_sums, quick_end
 
 
 @dataclass(frozen=True)
 class QuickText:
-    """C of ``quick``, for a tensor of the type ``kind``."""
+    """C of ``quick``, for a tensor."""
 
     quick: Quick
-    kind: str
-
-    @classmethod
-    def of(cls, quick: Quick, target: Tensor) -> QuickText:
-        return cls(quick, "s8" if target.dtype.signed else "u8")
+    target: Tensor
 
     @property
     def constants(self) -> IntArray:
@@ -38,7 +33,7 @@ class QuickText:
         return f"nn_requantized({twice}, {multiplier}, {offset}, {shift}, {toward})"
 
     def saturated(self, value: str) -> str:
-        text = f"nn_saturated_{self.kind}({value})"
+        text = f"nn_saturated_{'us'[self.target.dtype.signed]}8({value})"
         text = f"nn_max({text}, {self.quick.low})" if self.quick.low is not None else text
         return f"nn_min({text}, {self.quick.high})" if self.quick.high is not None else text
 
@@ -80,7 +75,8 @@ def end(job: Job) -> End:
     weights, bias = (graph.constants[name] for name in op.parameters)
     flat = weights.reshape(len(weights), -1).astype(np.int64)
     less = flat.sum(axis=1) * graph.tensors[op.inputs[0]].zero_point
-    found = quick_end(op, graph)
+    sums, found = channel_sums(op, graph), quick_end(op, graph)
     if found is None:
-        return End(-less, reach(op, graph), None, ending(job.program, op))
-    return End(bias - less, reach(op, graph), QuickText.of(found, job.target), None)
+        return End(-less, sums, None, ending(job.program, op))
+    reach = np.where(found.constants[:, :1] != 0, sums + bias[:, None], 0)
+    return End(bias - less, reach, QuickText(found, job.target), None)

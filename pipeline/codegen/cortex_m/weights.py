@@ -14,9 +14,13 @@ from pipeline.codegen.int8.windows import met
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.conv2d import MOST_WORDS
-from pipeline.kernels.cortex_m.inner import can_pack, unrolled
+from pipeline.kernels.cortex_m.inner import unrolled
 from pipeline.kernels.quick import channel_sums
 from pipeline.kernels.taps import Rows
+
+PACKED_REACH = 1 << 23
+"""A sum that is had as the upper 24 bits of another must be smaller, whichever channels share a
+half of a word."""
 
 
 def order(rows: int, row: int) -> IntArray:
@@ -67,7 +71,8 @@ def streamed(
     """
     op, constants, taps = job.op, job.program.constants, int(dot.get("taps", 1))
     last = finish if isinstance(finish, End) else None
-    packed = can_pack(values, finish.reach if isinstance(finish, End) else finish)
+    reach = finish.reach if isinstance(finish, End) else finish
+    packed = bool(values.min(initial=0) > -128 and np.abs(reach).max() < PACKED_REACH)
     return {
         "dot": Dot(groups=len(places) // taps, unroll=unroll, packed=packed, **dot),
         "weights": constants.add(

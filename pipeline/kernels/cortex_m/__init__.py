@@ -22,7 +22,7 @@ from pipeline.kernels.cortex_m.gathered import (
 from pipeline.kernels.cortex_m.ordered import Ordered, OrderedConvolution, OrderedDense
 from pipeline.kernels.cortex_m.pool import Pool
 from pipeline.kernels.cortex_m.single import Single, Strips
-from pipeline.kernels.cortex_m.winograd import SPANS, LiveWinograd, Winograd
+from pipeline.kernels.cortex_m.winograd import SPANS, Winograd
 from pipeline.kernels.row_layout import best_pixels
 
 RATES = {"cortex-m4": 1.0, "cortex-m7": 0.71, "cortex-m33": 0.9}
@@ -52,8 +52,8 @@ def has_dsp(hardware: Hardware) -> bool:
 @cache
 def kernels(cpu: str) -> tuple[Fitted, ...]:
     """Those that the core has."""
-    live = (LiveWinograd(cpu, span) for span in SPANS)
-    return *(kernel(cpu) for kernel in KERNELS), Winograd(cpu), *live
+    winograd = (Winograd(cpu, span) for span in (0, *SPANS))
+    return *(kernel(cpu) for kernel in KERNELS), *winograd
 
 
 @cache

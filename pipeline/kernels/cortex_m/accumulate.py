@@ -42,7 +42,7 @@ class Accumulate(InPairs):
 
     def counts(self, form: Form) -> Counts:
         (rows, columns, channels), size = form.target.shape, self.taps(form)
-        if form.out.bits > 16 or not few_taps(size):
+        if not self.in_registers(form):
             return super().counts(form)
         pixels, narrow = rows * columns, form.out.bits == 8
         return {
@@ -52,14 +52,18 @@ class Accumulate(InPairs):
             "element in registers": pixels * size,
         }
 
+    def in_registers(self, form: Form) -> bool:
+        """Check whether a window stays in registers for all output channels, of narrow sums."""
+        return form.out.bits <= 16 and self.taps(form) <= MOST_WINDOW
+
     def taps(self, form: Form) -> int:
         """Count the elements of a window, outside or not."""
         return prod(positions(form)) * form.given.extents[2]
 
     def scratch_bytes(self, form: Form) -> int:
-        """Windows of some pixels, or weights, 16 bits each, see ``few_taps``."""
+        """Windows of some pixels, or weights, 16 bits each, see ``in_registers``."""
         windows, count = super().scratch_bytes(form), form.target.shape[2]
-        if form.out.bits > 16 or not few_taps(self.taps(form)):
+        if not self.in_registers(form):
             return windows
         if pairs_of_pixels(form):
             windows = max(windows, (PIXELS + count) * 4)
@@ -75,8 +79,3 @@ def pairs_of_pixels(form: Form) -> bool:
     flat = is_flat(convolution(form), form.graph.tensors)
     even = rows * columns % 4 == 0 == count % 4
     return flat and even and form.given.extents[2] <= 2
-
-
-def few_taps(elements: int) -> bool:
-    """Check whether a window's ``elements`` stay in registers for all output channels."""
-    return elements <= MOST_WINDOW

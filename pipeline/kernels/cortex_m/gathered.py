@@ -154,14 +154,11 @@ def scattered(form: Form, tensor: str) -> bool:
 def in_any_order(form: Form) -> bool:
     """All channels of some pixels, side by side or anywhere, where these lie over what they are
     made of, or anywhere: other kernels are a little faster, but take none of that."""
-    anywhere = any(part.spread == "table" for part in form.parts.values())
-    return not form.aside and (anywhere or bool(form.overlaps)) and whole_pixels(form)
-
-
-def whole_pixels(form: Form) -> bool:
-    """All channels of some pixels, side by side but where a table says where they are."""
+    parts = form.parts.values()
     return (
-        not form.partial
+        not form.aside
+        and not form.partial
+        and (bool(form.overlaps) or any(part.spread == "table" for part in parts))
         and form.covers(form.op.output, slice(2, 3))
         and all(
             part.spread == "table"
@@ -170,6 +167,6 @@ def whole_pixels(form: Form) -> bool:
                 and not any(part.rings)
                 and (part.extents[2] == 1 or part.strides[-1] == part.bits // 4)
             )
-            for part in form.parts.values()
+            for part in parts
         )
     )

@@ -8,8 +8,6 @@ outputs of a tile of (m + 2) x (m + 2) inputs by (m + 2)**2 products instead of 
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from pipeline.graph.families import Weighted
@@ -43,7 +41,9 @@ runs."""
 
 
 class Winograd(Fitted):
-    """Transformed weights lie in flash: eight times those of the layer where m is 4."""
+    """Transformed weights lie in flash: eight times those of the layer where m is 4. If ``live``,
+    they lie there as they are, and are transformed into scratch, two channels' at a time, once for
+    each ``span`` of tiles."""
 
     word = "winograd"
     takes = (
@@ -51,13 +51,15 @@ class Winograd(Fitted):
         "time, whose sums it can scale back exactly"
     )
     asked = True
-    live: ClassVar[bool] = False
-    code: ClassVar[int] = 2700
 
-    def __init__(self, cpu: str = "cortex-m4", span: int = TOGETHER) -> None:
+    def __init__(self, cpu: str = "cortex-m4", span: int = 0) -> None:
         super().__init__(cpu)
-        self.code_bytes = self.code
-        self.most_tiles = span
+        self.live, self.most_tiles = span > 0, span or TOGETHER
+        self.code_bytes = 3700 if self.live else 2700
+
+    @property
+    def name(self) -> str:
+        return super().name + f"_live{self.most_tiles}" * self.live
 
     def can(self, form: Form) -> bool:
         op = form.op
@@ -118,18 +120,6 @@ class Winograd(Fitted):
 
     def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
         return -(-self.tiles(form) // (self.span(form) if self.live else TOGETHER))
-
-
-class LiveWinograd(Winograd):
-    """Weights lie in flash as they are, and are transformed into scratch, two channels' at a time,
-    once for each ``span`` of tiles."""
-
-    live = True
-    code = 3700
-
-    @property
-    def name(self) -> str:
-        return f"{self.core}.{self.word}_live{self.most_tiles}"
 
 
 def tiles_of(rows: int, columns: int, side: int) -> int:

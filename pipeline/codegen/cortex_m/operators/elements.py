@@ -76,7 +76,7 @@ def function(job: Job, held: str) -> dict[str, Any]:
         value, stored = end.scaled(formula), end.stored("value")
     else:
         twice = (along or op.operands[1]) if isinstance(op, Multiply) else ""
-        end_text, constants = QuickText.of(quick, job.target), quick.constants[0].tolist()
+        end_text, constants = QuickText(quick, job.target), quick.constants[0].tolist()
         value = formula if twice else f"nn_twice({formula})"
         stored = end_text.saturated(end_text.requantized("value", *constants))
     left_shift = op.left_shift if isinstance(op, Add) else 0

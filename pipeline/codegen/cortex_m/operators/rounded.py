@@ -17,6 +17,7 @@ from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import narrow
+from pipeline.codegen.cortex_m.assembly import REACH
 from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
@@ -24,7 +25,7 @@ from pipeline.codegen.int8.operators.accumulate import passes
 from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.accumulate import PIXELS, few_taps, pairs_of_pixels
+from pipeline.kernels.cortex_m.accumulate import MOST_WINDOW, PIXELS, pairs_of_pixels
 from pipeline.kernels.cortex_m.inner import unrolled
 from pipeline.kernels.fast import pairs
 from pipeline.kernels.taps import kinds
@@ -34,14 +35,6 @@ LEAST_STEP = 3
 
 MOST_AT_ONCE, MOST_SINGLE = 3, 8
 """Groups of four channels, or channels, in the code of the innermost loop."""
-
-
-MOST_OFFSET = 255
-"""Bytes that a store can move a pointer on by."""
-
-
-def reciprocal(step: int) -> int:
-    return (1 << 32) // step + 1
 
 
 def largest(job: Job, op: Conv2d, split: IntArray) -> int:
@@ -59,7 +52,7 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
     name = op.parameters[0]
     values = job.program.graph.constants[name]
     count, kernel_h, kernel_w, _ = values.shape
-    if out.bits > 16 or not few_taps(kernel_h * kernel_w * at_once):
+    if out.bits > 16 or kernel_h * kernel_w * at_once > MOST_WINDOW:
         return False
     split = passes(values, at_once)
     scale = 1 << (-(-LEAST_STEP // out.step) - 1).bit_length()
@@ -71,7 +64,7 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
         f"{op.name}: c_in / {at_once}, c_out, kh, kw, {at_once}", job.in_flash(name),
     )  # fmt: skip
     bytes_fit = 2 * reach < ((1 << out.bits) - 1) * unit
-    by_fours = pairs_of_pixels(form_of(job)) and bytes_fit and out.strides[1] <= MOST_OFFSET
+    by_fours = pairs_of_pixels(form_of(job)) and bytes_fit and out.strides[1] <= REACH
     inside = kinds(op, job.program.graph.tensors)
     taps = [
         [(ky, kx, c) for ky in range(kernel_h) for kx in kind.taps for c in range(at_once)]
@@ -95,7 +88,7 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
         window=Windows.of(job, view),
         rows=job.target.shape[0],
         at_once=at_once,
-        multiplier=reciprocal(unit),
+        multiplier=(1 << 32) // unit + 1,
         scale=scale,
         weights=weights,
     )  # fmt: skip

@@ -84,7 +84,7 @@ def compute(job: Job) -> None:
         pad=op.padding,
         dot=Dot(groups=pairs_of(form), unroll=unrolled(pairs_of(form), MOST_STEPS), halves=True),
         ninth=NINTH,
-        end=QuickText.of(end, job.target),
+        end=QuickText(end, job.target),
         weights=program.constants.add(
             op.name, "weights", "int8_t", arranged, f"{op.name}: of two channels, {how}",
             job.in_flash(op.parameters[0]), 4,
