@@ -136,6 +136,7 @@ PASSES = {
     "dead_channels": "channels left out that decide nothing",
     "fold_pad": "padding made part of its layer",
     "fold_reshape": "reshapes left out",
+    "fold_tables": "functions of one value made one table",
 }
 """Lossless pass -> what it did."""
 
