@@ -12,6 +12,7 @@ import yaml
 from tflite.ActivationFunctionType import ActivationFunctionType
 from tflite.Padding import Padding
 
+from pipeline import passes
 from pipeline.artifacts import read_npz, write_npz
 from pipeline.datasets.nothing import Nothing
 from pipeline.errors import ThimbleError
@@ -23,7 +24,7 @@ from tests.importers.tflite_cases import CASES, unary
 from tests.importers.tflite_networks import network
 from tests.importers.tflite_reference import assert_equal, imported, reference
 from tests.importers.tflite_writer import Writer
-from tests.public_models import LACKING, MODELS
+from tests.public_models import LACKING, MODELS, folder
 from tests.tiers import quick
 
 MLPERF_TINY = {
@@ -99,6 +100,17 @@ def test_mlperf_tiny(name: str, count: int) -> None:
     content, graph = mlperf_tiny(name)
     assert (len(graph.operators), graph.macs) == MLPERF_TINY[name]
     assert_equal(content, graph, count, seed=1)
+
+
+@pytest.mark.parametrize("name", quick(1, ["fomo_face_detection", "yolo_v5_224_nano"]))
+def test_detectors(name: str) -> None:
+    """As they are in OpenMV's repository, and with functions of one value as tables."""
+    path = folder("openmv") / f"{name}.tflite"
+    if not path.is_file():
+        pytest.skip("OpenMV's detectors are not here: set THIMBLE_MODELS to their folder")
+    graph = TFLite(path=str(path)).graph()
+    for some in ((), ("fold_pad", "fold_tables", "dead_channels")):
+        assert_equal(path.read_bytes(), passes.applied(graph, some), 3)
 
 
 def test_operators_of_the_importer_are_not_named_as_the_files(tmp_path: Path) -> None:
