@@ -1,0 +1,75 @@
+"""docs/examples/boxes.h, compiled, against numpy on random outputs."""
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.home import ROOT
+from tests.codegen.support import WARNINGS
+
+MODEL = """
+typedef unsigned char nn_output_t;
+static float nn_dequantize(nn_output_t value) { return 0.0078125f * (value - 3); }
+#include "boxes.h"
+int yolo(nn_output_t *of, box_t *boxes) {
+    return boxes_suppress(boxes, boxes_yolo(of, 60 * 7, 7, 0.3f, boxes, 20), 0.4f);
+}
+int fomo(nn_output_t *of, box_t *boxes) { return boxes_fomo(of, 6, 8, 3, 0.9f, boxes, 99); }
+"""
+
+
+def found(folder: Path, kind: str, of: np.ndarray) -> np.ndarray:
+    """(boxes, 6): left, top, right, bottom, score, label."""
+    command = ["cc", *WARNINGS, "-shared", "-fPIC", f"-I{ROOT / 'docs/examples'}", "-x", "c", "-"]
+    subprocess.run([*command, "-o", folder / "boxes.so"], input=MODEL, text=True, check=True)
+    given, room = np.ascontiguousarray(of, np.uint8), np.zeros((99, 6), np.float32)
+    call = ctypes.CDLL(str(folder / "boxes.so"))[kind]
+    count = call(given.ctypes.data_as(ctypes.c_void_p), room.ctypes.data_as(ctypes.c_void_p))
+    return np.c_[room[:count, :5], room[:count, 5].copy().view(np.int32)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_yolo(seed: int, tmp_path: Path) -> None:
+    ends = np.array([[40, 40, 50, 50, 0, 0, 0], [90, 90, 99, 99, 132, 132, 132]])
+    real = ((of := np.random.default_rng(seed).integers(*ends, (60, 7))) - 3) / 128
+    score, label = real[:, 4] * real[:, 5:].max(1), real[:, 5:].argmax(1)
+    low, high = real[:, :2] - real[:, 2:4] / 2, real[:, :2] + real[:, 2:4] / 2
+    best, kept = [n for n in np.argsort(-score, kind="stable") if score[n] >= 0.3][:20], list[int]()
+    for n in best:
+        of_one = [k for k in kept if label[k] == label[n]]
+        both = np.minimum(high[of_one], high[n]) - np.maximum(low[of_one], low[n])
+        shared = np.maximum(both, 0).prod(1)
+        if not (
+            shared / ((high - low).prod(1)[[*of_one]] + (high - low)[n].prod() - shared) > 0.4
+        ).any():
+            kept.append(n)
+    assert len(best) > len(kept) > 1
+    wanted = np.c_[low, high, score, label][kept]
+    np.testing.assert_allclose(found(tmp_path, "yolo", of), wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_fomo(seed: int, tmp_path: Path) -> None:
+    """Boxes of cells grow together, in any order."""
+    rng = np.random.default_rng(seed)
+    of = np.where(rng.random((6, 8, 3)) < 0.2, rng.integers(110, 132, (6, 8, 3)), 3)
+    cells = [(y, x, k) for y, x, k in np.argwhere(of >= 119) if k]
+    wanted = [np.array([x, y, -x - 1, -y - 1, (3 - of[y, x, k]) / 128, k]) for y, x, k in cells]
+    for _ in cells:  # the other ends are negative: joined is the least of both
+        for a in wanted:
+            near = [
+                b
+                for b in wanted
+                if b[5] == a[5] and (a[:2] <= -b[2:4]).all() and (b[:2] <= -a[2:4]).all()
+            ]
+            wanted = [b for b in wanted if not any(b is c for c in near)] + [np.min(near, 0)]
+            if len(near) > 1:
+                break
+    parts = np.array(wanted) * [1 / 8, 1 / 6, -1 / 8, -1 / 6, -1, 1]
+    assert len(parts) < len(cells)
+    np.testing.assert_allclose(
+        sorted(found(tmp_path, "fomo", of).tolist()), sorted(parts.tolist()), atol=1e-6
+    )
