@@ -29,7 +29,7 @@ class Part:
             ``blocks`` and a ``table`` none.
         bits: of an element.
         spread: by strides, rows anywhere, rows anywhere in blocks of ``pixels``, or elements
-            anywhere.
+            anywhere: channels side by side in each pixel, or some ``scattered``.
         rings: along each axis the modulus that indices count with; 0: none.
         around: along each axis whether the part may go around the ring.
         multiples: along each axis whether it begins at a multiple of its extent.
@@ -45,6 +45,7 @@ class Part:
     multiples: tuple[bool, ...] = ()
     step: int = 1
     pixels: int = 0
+    scattered: bool = False
 
     def __post_init__(self) -> None:
         rank = len(self.extents)
@@ -62,7 +63,8 @@ class Part:
         layout, rings = buffer.map, buffer.wrap
         strides = layout.strides if isinstance(layout, Affine | Rows) else ()
         pixels = min(layout.pixels, buffer.shape[1]) if isinstance(layout, Blocks) else 0
-        how = strides, buffer.bits, SPREADS[type(layout)], buffer.step, pixels
+        scattered = isinstance(layout, Table) and buffer.scattered_pixels > 0
+        how = strides, buffer.bits, SPREADS[type(layout)], buffer.step, pixels, scattered
         return _taken(piece.lo, piece.size, buffer.shape, rings, how)
 
 
@@ -72,10 +74,11 @@ def _taken(
     sizes: tuple[int, ...],
     shape: tuple[int, ...],
     rings: tuple[int, ...],
-    how: tuple[tuple[int, ...], int, Spread, int, int],
+    how: tuple[tuple[int, ...], int, Spread, int, int, bool],
 ) -> Part:
-    """``how`` it lies: strides, bits, spread, step and pixels; steps are many and alike."""
-    strides, bits, spread, step, pixels = how
+    """``how`` it lies: strides, bits, spread, step, pixels and whether some are scattered; steps
+    are many and alike."""
+    strides, bits, spread, step, pixels, scattered = how
     axes = [
         (*_clipped(low, size, extent), extent, ring)
         for low, size, extent, ring in zip(lows, sizes, shape, rings, strict=True)
@@ -90,6 +93,7 @@ def _taken(
         multiples=tuple(_multiple(low, size) for low, size, *_ in axes),
         step=step,
         pixels=pixels,
+        scattered=scattered,
     )
 
 

@@ -20,7 +20,7 @@ from pipeline.kernels.waits import cycles_of_step
 from pipeline.plan.forms import forms
 from pipeline.plan.maps import Table
 from pipeline.plan.unrolled import repeated
-from pipeline.plan.vocabulary import Buffer, Compute, Plan
+from pipeline.plan.vocabulary import Compute, Plan
 
 Shares = Mapping[str, float]
 """The share of a tensor's elements that are 0, by its name."""
@@ -54,7 +54,7 @@ def cycles_by_operator(
     none. Without ``zeros`` no activation is 0."""
     known: dict[tuple[object, ...], float] = {}
     found: dict[str, float] = {}
-    scattered = {b.tensor: _scattered(b) for b in plan.buffers if isinstance(b.map, Table)}
+    scattered = {b.tensor: b.scattered_pixels for b in plan.buffers if isinstance(b.map, Table)}
 
     def one(step: Compute) -> float:
         if not step.kernel:
@@ -100,9 +100,3 @@ def zero_shares(graph: Graph, frames: Iterable[IntArray]) -> Shares:
         for name, each in values.items()
         if name in graph.tensors
     }
-
-
-def _scattered(buffer: Buffer) -> float:
-    """Return the share of its pixels that do not lie in one piece."""
-    cells = buffer.addresses(buffer.box).reshape(-1, buffer.shape[-1])
-    return float((np.diff(cells, axis=1) != buffer.nibbles).any(axis=1).mean())

@@ -102,6 +102,12 @@ class Buffer:
         reach = self.copy_stride * (self.copies - 1)
         return low + min(0, reach), high + max(0, reach)
 
+    @cached_property
+    def scattered_pixels(self) -> float:
+        """The share of its pixels that do not lie in one piece."""
+        cells = self.addresses(self.box).reshape(-1, self.shape[-1])
+        return float((np.diff(cells, axis=1) != self.nibbles).any(axis=1).mean())
+
     def meets(self, other: Buffer, granule: int = 1) -> bool:
         """Check whether both reach into, or lie around, a common granule of so many nibbles."""
         if self.memory != other.memory:

@@ -100,8 +100,8 @@ class GatheredConvolution(Gathered, InPairs):
         together, channels = self.together(form), form.source.shape[2]
         windows, columns = InPairs.scratch_bytes(self, form), len(self.window(form).columns)
         line = channels if channels % 4 == 0 else words(channels * columns) * 4
-        stored = windows + line * (channels % 4 > 0 or scattered(form, form.op.inputs[0]))
-        made = together * form.target.shape[2] * scattered(form, form.op.output)
+        stored = windows + line * (channels % 4 > 0 or form.given.scattered)
+        made = together * form.target.shape[2] * form.out.scattered
         return windows, stored, stored + made
 
 
@@ -143,12 +143,7 @@ class GatheredDepthwise(Gathered):
     def scratch_bytes(self, form: Form) -> int:
         """Outputs of two pixels, and their inputs where they may be scattered."""
         channels = form.target.shape[2]
-        return 2 * channels * (1 + scattered(form, form.op.inputs[0]) * prod(positions(form)))
-
-
-def scattered(form: Form, tensor: str) -> bool:
-    """Check whether channels of a pixel may lie anywhere."""
-    return form.parts[tensor].spread == "table"
+        return 2 * channels * (1 + form.given.scattered * prod(positions(form)))
 
 
 def in_any_order(form: Form) -> bool:
