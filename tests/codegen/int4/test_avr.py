@@ -302,6 +302,16 @@ def test_weights_too_many_for_code_take_longer_as_is_modelled(tmp_path: Path) ->
     assert modelled[1] / modelled[0] == pytest.approx(measured[1] / measured[0], rel=0.3)
 
 
+@pytest.mark.parametrize(("depth", "assembly"), [(24, True), (26, False)])
+def test_the_longest_pixel_is_modelled_as_it_is_written(depth: int, assembly: bool) -> None:
+    graph = Chain((6, 6, depth)).conv("a", 4, (3, 3)).dense("d", 2).graph()
+    hardware = load_hardware(sram_bytes=16384, streams_input=False)
+    plan = EvenRowsFirst().plan(graph, hardware)
+    code = generate(graph, plan, hardware, {})["model.c"]
+    assert (code.count("void nn_a__pixel(") == 2) == assembly
+    assert (cycles_by_operator(plan, graph, hardware)["a"] < 500_000) == assembly
+
+
 def test_scattered_pixels_are_tested() -> None:
     """A large address would have the flag that says so."""
     code, large = (c_of(SHAPES["scattered pixels"], sram_bytes=n) for n in (2048, 16384))

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.schedules.lower import needed
-from pipeline.search.joint.cuts import ROWS, Cuts
+from pipeline.search.joint.cuts import ROWS, Cuts, Offer, Piece, Way
 from pipeline.search.joint.fastest import Fastest
 from pipeline.search.joint.segment import peak as peak_of
 from pipeline.search.order import Order, least_peak
@@ -42,6 +42,11 @@ def test_other_orders_are_looked_at() -> None:
     assert found.proved and sorted(units) == sorted(order)
     least, _ = peak_of(cuts.units, units, cuts.whole[:2], *ends, 1 << 60)
     assert least == found.peak < on_demand and cuts.least() == (least, [cuts.whole])
+
+
+def test_what_has_channels_last_for_a_piece_has_it_for_the_way() -> None:
+    way = Way(1.0, (Piece(0, 1),), frozenset("a"))
+    assert way.on(Offer(Piece(1, 2), last=frozenset("b")), 2.0).last == frozenset("ab")
 
 
 @pytest.mark.parametrize("fast", [False, True])
