@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.ends import OneEach
+from pipeline.graph.tensor import DType
 from pipeline.importers.deferred import F, torch
 
 Shape = tuple[int, ...]
@@ -27,10 +28,31 @@ LARGEST = 1 << 22
 
 @dataclass(frozen=True)
 class Affine:
-    """The int8 value q stands for ``scale * (q - zero_point)``."""
+    """The signed integer q of so many bits stands for ``scale * (q - zero_point)``."""
 
     scale: float
     zero_point: int
+    bits: int = 8
+
+    @property
+    def dtype(self) -> DType:
+        return DType.parse(f"int{self.bits}")
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the greatest integer."""
+        return self.dtype.minimum, self.dtype.maximum
+
+    @property
+    def steps(self) -> float:
+        """From the least integer to the greatest."""
+        return float((1 << self.bits) - 1)
+
+    @property
+    def reach(self) -> float:
+        """What bounds the difference to the zero point; whatever that is, of 8 bits."""
+        most = float(max(abs(end - self.zero_point) for end in self.ends))
+        return self.steps if self.bits == 8 else most
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

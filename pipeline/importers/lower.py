@@ -1,6 +1,6 @@
 """A float graph with a quantization for every tensor to the integer graph.
 
-The real value of an int8 q is s (q - z). A sum of products of x and w has the scale s_x s_w, and
+The real value of an integer q is s (q - z). A sum of products of x and w has the scale s_x s_w, and
 becomes y's by a fixed-point multiplication with s_x s_w / s_y: Jacob et al., Quantization and
 Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference (2018), eq. 5–7.
 Weights are symmetric with a scale for each output channel, biases int32 of the sum's scale.
@@ -32,7 +32,7 @@ from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import FixedPoint, Mean
-from pipeline.graph.tensor import DType, IntArray, Tensor, within_int8
+from pipeline.graph.tensor import DType, IntArray, Tensor, beside, within_int8
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.deferred import torch
 from pipeline.importers.float_graph import Affine, FloatGraph, Interval, Node
@@ -58,23 +58,37 @@ class Lowering:
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, IntArray] = {}
         self.operators: list[Operator] = []
-        for name in graph.inputs:
-            self.declare(name, graph.shapes[name])
-            if graph.limits:
-                self.tensors[name] = self.tensors[name].spread(graph.limits)
+        self.inputs = tuple(self._input(name) for name in graph.inputs)
+
+    def _input(self, name: str) -> str:
+        """Declare an input: of 16 bits the upper ones, which is what data sets have."""
+        given, shape, taken = self.affines[name], self.graph.shapes[name], name
+        self.declare(name, shape)
+        if given.bits > 8:
+            taken = beside(self.affines, name, "upper")
+            self.affines[taken] = Affine(256 * given.scale, round(given.zero_point / 256))
+            self.declare(taken, shape)
+            table = lookup_table(Composed.of("identity"), self.affines[taken], given)
+            self.operators.append(Lookup(f"{name}.widened", (taken,), name, table=table))
+        if self.graph.limits:
+            self.tensors[taken] = self.tensors[taken].spread(self.graph.limits)
+        return taken
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
+            wide = any(self.affines[name].bits > 8 for name in node.inputs)
+            if wide and isinstance(node, (nodes.Function, nodes.SoftmaxOver, nodes.Slopes)):
+                raise node.refuse("functions of 16-bit activations are not supported")
             self.declare(node.output, self.graph.shapes[node.output])
             RULES[type(node)](self, node)
         return Graph(
             self.graph.name, self.tensors, tuple(self.operators), self.constants,
-            self.graph.inputs, self.graph.outputs,
+            self.inputs, self.graph.outputs,
         )  # fmt: skip
 
     def declare(self, name: str, shape: tuple[int, ...]) -> None:
         affine = self.affines[name]
-        self.tensors[name] = Tensor(name, shape, INT8, (affine.scale,), affine.zero_point)
+        self.tensors[name] = Tensor(name, shape, affine.dtype, (affine.scale,), affine.zero_point)
 
     def constant(
         self, name: str, values: IntArray, dtype: DType, scale: Floats, zero_point: int = 0
@@ -92,6 +106,8 @@ class Lowering:
         """``source`` with the quantization ``affine``: itself, or through a table."""
         if self.affines[source] == affine:
             return source
+        if self.affines[source].bits > 8:
+            raise ThimbleError(f"{label}: changes of 16-bit quantizations are not supported")
         self.affines[label] = affine
         self.declare(label, self.tensors[source].shape)
         table = lookup_table(Composed.of("identity"), self.affines[source], affine)
@@ -117,10 +133,11 @@ def lower(graph: FloatGraph, affines: Mapping[str, Affine]) -> Graph:
         if name not in affines:
             raise ThimbleError(f"{graph.name}: {name} has no quantization")
         affine = affines[name]
-        if not (isfinite(affine.scale) and affine.scale > 0 and -128 <= affine.zero_point <= 127):
+        low, high = affine.ends
+        if not (isfinite(affine.scale) and affine.scale > 0 and low <= affine.zero_point <= high):
             raise ThimbleError(
                 f"{graph.name}: {name} has scale {affine.scale} and zero point "
-                f"{affine.zero_point}; a positive scale and an int8 zero point are needed"
+                f"{affine.zero_point}; a positive scale and an {affine.dtype} zero point are needed"
             )
     return Lowering(graph, affines).run()
 
@@ -129,8 +146,8 @@ def stored_limits(clip: Interval | None, affine: Affine) -> tuple[int, int] | No
     if clip is None:
         return None
     ends = (
-        (INT8.minimum, INT8.maximum)[side] if isinf(end)
-        else int(np.clip(np.rint(end / affine.scale) + affine.zero_point, -128, 127))
+        affine.ends[side] if isinf(end)
+        else int(np.clip(np.rint(end / affine.scale) + affine.zero_point, *affine.ends))
         for side, end in enumerate(clip)
     )  # fmt: skip
     low, high = ends
@@ -143,7 +160,7 @@ def lookup_table(body: Composed, source: Affine, target: Affine) -> tuple[int, .
     real = source.scale * (torch.arange(-128, 128, dtype=torch.float64) - source.zero_point)
     result = torch.nan_to_num(body(real), nan=0.0, posinf=1e30, neginf=-1e30)
     stored = torch.round(result / target.scale) + target.zero_point
-    return tuple(int(q) for q in stored.clamp(-128, 127))
+    return tuple(int(q) for q in stored.clamp(*target.ends))
 
 
 def weight_steps(weights: Floats, bias: Floats, scale_in: float) -> Floats:
@@ -195,7 +212,8 @@ def fixed_point(node: Node, scales: Floats | list[float], largest: float) -> Fix
 
 def largest_sum(weights: IntArray, bias: Floats, source: Tensor) -> float:
     """Bound sums of any input in magnitude; by the number of weights alone where that suffices."""
-    products = int(weights[0].size) * max(128.0, float(np.abs(weights).max())) * 255.0
+    steps = float(source.dtype.maximum - source.dtype.minimum)
+    products = int(weights[0].size) * max(128.0, float(np.abs(weights).max())) * steps
     if products >= 2.0**30:
         products = float(max(map(abs, product_sums(weights, source))))
     return products + float(np.abs(bias).max(initial=0))
@@ -222,6 +240,8 @@ def _kept(low: Lowering, node: Node) -> tuple[str, ...]:
         if tensor in found:  # one tensor twice: the second is a copy
             low.affines[label] = target
             low.declare(label, low.tensors[tensor].shape)
+            if target.bits > 8:
+                raise node.refuse("takes one activation of 16 bits twice")
             table = tuple(range(-128, 128))
             low.operators.append(Lookup(label, (tensor,), label, table=table))
             tensor = label
@@ -242,7 +262,7 @@ def _average_pool(low: Lowering, node: nodes.AveragePool) -> None:
         low.emit(AveragePool2d, node, inputs=inputs, clip=low.clip(node), requant=requant, **fields)
         return
     ratio = source.scale / (node.kernel[0] * node.kernel[1] * target.scale)
-    fixed = fixed_point(node, [ratio], 255.0 * node.kernel[0] * node.kernel[1])
+    fixed = fixed_point(node, [ratio], source.steps * node.kernel[0] * node.kernel[1])
     low.emit(AveragePool2d, node, clip=low.clip(node), requant=fixed, **fields)
 
 
@@ -250,7 +270,7 @@ def _global_mean(low: Lowering, node: nodes.GlobalMean) -> None:
     source, target = low.affines[node.inputs[0]], low.affines[node.output]
     height, width, _ = low.tensors[node.inputs[0]].shape
     ratio = source.scale / (height * width * target.scale)
-    requant = fixed_point(node, [ratio], 255.0 * height * width)
+    requant = fixed_point(node, [ratio], source.steps * height * width)
     size = (height, width)
     low.emit(
         AveragePool2d, node, kernel=size, stride=size, clip=low.clip(node), requant=requant
@@ -263,10 +283,10 @@ def _operands(low: Lowering, node: nodes.Binary) -> tuple[tuple[str, str], tuple
         first, second = node.inputs
         return (first, second), ()
     affine = node.constant_given or constant_affine(node.constant)
-    stored = np.clip(np.rint(node.constant / affine.scale) + affine.zero_point, -128, 127)
-    name = f"{node.name}.constant"
+    stored = np.clip(np.rint(node.constant / affine.scale) + affine.zero_point, *affine.ends)
+    name, kind = f"{node.name}.constant", affine.dtype
     low.affines[name] = affine
-    low.constant(name, stored.astype(np.int64), INT8, np.array([affine.scale]), affine.zero_point)
+    low.constant(name, stored.astype(np.int64), kind, np.array([affine.scale]), affine.zero_point)
     return (node.inputs[0], name), (name,)
 
 
@@ -289,22 +309,22 @@ def range_affine(low: float, high: float) -> Affine:
 def _sum(low: Lowering, node: nodes.Sum) -> None:
     operands, parameters = _operands(low, node)
     scales = [low.affines[name].scale for name in operands]
-    twice = 2 * max(scales)
-    shifted = 255.0 * (1 << ADD_SHIFT)
+    shift = ADD_SHIFT + 8 - max(low.affines[name].bits for name in operands)
+    twice, shifted = 2 * max(scales), 256.0 * (1 << ADD_SHIFT)
     requants = tuple(fixed_point(node, [scale / twice], shifted) for scale in scales)
-    ratio = twice / ((1 << ADD_SHIFT) * low.affines[node.output].scale)
+    ratio = twice / ((1 << shift) * low.affines[node.output].scale)
     result = fixed_point(node, [ratio], shifted)
     low.emit(
-        Add, node, parameters=parameters, operands=operands, left_shift=ADD_SHIFT,
+        Add, node, parameters=parameters, operands=operands, left_shift=shift,
         operand_requants=requants, requant=result, clip=low.clip(node),
     )  # fmt: skip
 
 
 def _product(low: Lowering, node: nodes.Product) -> None:
     operands, parameters = _operands(low, node)
-    first, second = (low.affines[name].scale for name in operands)
-    ratio = first * second / low.affines[node.output].scale
-    requant = fixed_point(node, [ratio], 255.0 * 255.0)
+    one, other = (low.affines[name] for name in operands)
+    ratio = one.scale * other.scale / low.affines[node.output].scale
+    requant = fixed_point(node, [ratio], one.reach * other.reach)
     low.emit(
         Multiply, node, parameters=parameters, operands=operands, requant=requant,
         clip=low.clip(node),

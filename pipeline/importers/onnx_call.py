@@ -30,7 +30,8 @@ class Constant:
 
 
 SHIFT = 128
-"""Offset taken off uint8: int8 is left, which stands for the same real values."""
+"""Offset taken off uint8: int8 is left, which stands for the same real values; of uint16 256 times
+as much."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,10 @@ class Stored:
     value: Value
     affine: Affine | None
     unsigned: bool
+
+    def zero_point(self, affine: Affine) -> int:
+        """Return the file's, of ``affine``, as it is stored here."""
+        return affine.zero_point + (SHIFT << affine.bits - 8 if self.unsigned else 0)
 
 
 Item = Value | Constant | Stored

@@ -45,7 +45,7 @@ def _different(graph: FloatGraph, node: Node) -> Iterable[int]:
     if not isinstance(node, nodes.Convolution) or node.weights[0].size > 1:
         return []
     real = np.arange(256)[:, None] * node.weights.reshape(-1) + node.bias
-    stored: Floats = np.clip(np.rint(real / target.scale) + target.zero_point, -128, 127)
+    stored: Floats = np.clip(np.rint(real / target.scale) + target.zero_point, *target.ends)
     return [len(np.unique(channel)) for channel in stored.T]
 
 

@@ -10,7 +10,7 @@ from math import inf
 from pipeline.importers.float_graph import Affine
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
-from pipeline.importers.onnx_call import SHIFT, Call, Item, Stored, Table, scalar
+from pipeline.importers.onnx_call import Call, Item, Stored, Table, scalar
 from pipeline.importers.onnx_functions import OPERATORS as FUNCTIONS
 from pipeline.importers.onnx_shapes import concatenated, concatenation, pad, padded
 
@@ -40,7 +40,7 @@ def kept(call: Call, x: Stored, result: Value) -> Stored:
 
 
 def pad_integers(call: Call, x: Stored) -> Item:
-    zero_point = known(call, x).zero_point + (SHIFT if x.unsigned else 0)
+    zero_point = x.zero_point(known(call, x))
     return kept(call, x, padded(call, x.value, zero_point))
 
 
@@ -67,7 +67,7 @@ def relu_integers(call: Call, x: Stored) -> Item:
 def limited(call: Call, x: Stored, low: float, high: float) -> Item:
     """``x`` between two stored integers."""
     affine = known(call, x)
-    zero_point = affine.zero_point + (SHIFT if x.unsigned else 0)
+    zero_point = x.zero_point(affine)
     ends = (affine.scale * (each - zero_point) for each in (low, high))
     return kept(call, x, call.builder.function(x.value, Composed.of("clip", *ends)))
 

@@ -1,6 +1,6 @@
 """QuantizeLinear, DequantizeLinear, and the operators that take integers themselves.
 
-uint8 activations are stored as int8, 128 less: the same real values.
+uint8 activations are stored as int8, 128 less: the same real values; uint16 as int16, likewise.
 """
 
 from __future__ import annotations
@@ -20,11 +20,17 @@ from pipeline.importers.onnx_pooling import averaged, globally
 from pipeline.importers.onnx_shapes import concatenated, softmax_of
 from pipeline.importers.onnx_weighted import convolved, product, transposed
 
+NAMED: dict[int, type[np.generic]] = {
+    TensorProto.UINT8: np.uint8, TensorProto.INT8: np.int8,
+    TensorProto.UINT16: np.uint16, TensorProto.INT16: np.int16,
+}  # fmt: skip
+"""Types of activations."""
+
 
 def quantization(
     call: Call, scale: int, zero: int, without: type[np.generic] = np.uint8
 ) -> tuple[Affine, bool]:
-    """The scale and zero point at these inputs: (for int8, whether the source has uint8).
+    """The scale and zero point at these inputs: (of signed integers, whether the source's are not).
 
     ``without``: the type where no zero point says it.
     """
@@ -32,27 +38,28 @@ def quantization(
     if step.values.size != 1:
         raise call.refuse("activations quantized for each channel are not supported")
     kind = np.dtype(without) if point is None else point.values.dtype
-    if kind not in (np.dtype(np.uint8), np.dtype(np.int8)):
-        raise call.refuse(f"activations of type {kind} are not supported; int8 and uint8 are")
-    unsigned = kind == np.uint8
-    zero_point = int(scalar(call, zero, 0.0)) - (SHIFT if unsigned else 0)
+    if kind.type not in NAMED.values():
+        raise call.refuse(
+            f"activations of type {kind} are not supported; those of 8 or 16 bits are"
+        )
+    unsigned, bits = kind.kind == "u", 8 * kind.itemsize
+    zero_point = int(scalar(call, zero, 0.0)) - (SHIFT << bits - 8 if unsigned else 0)
     found = float(step.floats.reshape(-1)[0])
     if not (isfinite(found) and found > 0):
         raise call.refuse(f"the scale {found} is not positive")
-    return Affine(found, zero_point), unsigned
+    return Affine(found, zero_point, bits), unsigned
 
 
 def quantize(call: Call) -> Item:
     """Quantize an activation; a weight that the file quantizes is computed at once."""
     named = call.integer("output_dtype", TensorProto.UINT8) or TensorProto.UINT8
-    if named not in (TensorProto.UINT8, TensorProto.INT8):
-        raise call.refuse(f"its output_dtype {named} is not int8 or uint8")
-    without = np.int8 if named == TensorProto.INT8 else np.uint8
-    affine, unsigned = quantization(call, 1, 2, without)
+    if named not in NAMED:
+        raise call.refuse(f"its output_dtype {named} has neither 8 nor 16 bits")
+    affine, unsigned = quantization(call, 1, 2, NAMED[named])
     found = call.item(0)
     if isinstance(found, Constant):
-        limits = np.iinfo(np.uint8 if unsigned else np.int8)
-        zero_point = affine.zero_point + (SHIFT if unsigned else 0)
+        limits = np.iinfo(f"{'u' if unsigned else ''}int{affine.bits}")
+        zero_point = affine.zero_point + (SHIFT << affine.bits - 8 if unsigned else 0)
         stored = np.rint(found.floats / affine.scale) + zero_point
         return Constant(np.clip(stored, limits.min, limits.max).astype(limits.dtype))
     return Stored(call.builder.mark(call.x, affine), affine, unsigned)
@@ -64,9 +71,9 @@ def real(call: Call, index: int, scale: int, zero: int) -> Value:
     if not isinstance(found, Stored):
         raise call.refuse(f"input {index} is not a quantized activation")
     affine, unsigned = quantization(call, scale, zero, np.uint8 if found.unsigned else np.int8)
-    if unsigned != found.unsigned:
-        raise call.refuse("int8 is taken for uint8, or the other way round")
     x, known = found.value, found.affine
+    if unsigned != found.unsigned or (known and known.bits != affine.bits):
+        raise call.refuse("integers are taken for those of another type, such as int8 for uint8")
     if known is None:
         known = call.builder.given.setdefault(x.tensor, affine)
     if known == affine:

@@ -365,7 +365,8 @@ WIDE = np.arange(-105, 106, 35, np.int8)
     ("made", "said"),
     [
         (partly(), "loose (Exp): no QuantizeLinear follows it"),
-        (with_constant(around("o = Relu(a)"), "z0", np.array(0, np.uint16)), "uint16"),
+        (with_constant(around("o = Relu(a)"), "z0", np.array(0, np.uint32)), "uint32"),
+        (with_constant(around("o = Tanh(a)"), "z0", np.array(0, np.uint16)), "functions of 16-bit"),
         (with_constant(around(**CASES["Gemm"]), "w_z", WIDE), "no 8 bits"),
         (around(**CASES["Gemm"], scales=(0.03, 2e-9, 0.021)), "its sums may leave int32"),
         (between("p = Pad(q, pads, v)", constants={"pads": PADS, "v": 7}, ends=HERE),

@@ -1,17 +1,22 @@
-"""int16 activations with int8 weights: equal to tflite-micro, and so is the C of all cores."""
+"""int16 activations with int8 weights: equal to tflite-micro, and so is the C of all cores;
+those of ONNX beside onnxruntime."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
+from onnxruntime.quantization import QuantType
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.importers.onnx import Onnx
 from pipeline.importers.tflite import TFLite
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from tests.boards import load_hardware
 from tests.codegen.support import checked, frames, host, on_board
+from tests.importers.onnx_models import IMAGE, model, quantized, weights
+from tests.importers.support import first, real, units_off
 from tests.importers.tflite_reference import imported
 from tests.importers.tflite_wide import case
 from tests.importers.tflite_writer import Writer
@@ -70,6 +75,28 @@ def test_sums_and_products(tmp_path: Path) -> None:
     checked(tmp_path / "parts", graph, Partial().plan(graph, host()), interpreted=True)
     with pytest.raises(ThimbleError, match="too small for 16 bits"):
         imported(sums(12), tmp_path)
+
+
+@pytest.mark.parametrize("kind", [QuantType.QInt16, QuantType.QUInt16], ids=str)
+def test_equals_onnxruntime(kind: QuantType, tmp_path: Path) -> None:
+    """Within rounding, also where other units of 16 bits are added and multiplied: four units."""
+    net = (
+        "a = Conv<pads=[1, 1, 1, 1]>(x, w); r = Relu(a); p = MaxPool<kernel_shape=[2, 2]>(r); "
+        "b = Conv(p, v); q = Add(b, p); m = Mul(q, b); z = GlobalAveragePool(m); f = Flatten(z); "
+        "y = Gemm<transB=1>(f, g)"
+    )
+    held = {"w": weights(5, 4, 3, 3), "v": weights(5, 5, 1, 1), "g": weights(3, 5)}
+    x = np.random.default_rng(1).uniform(-1, 1, (40, *IMAGE[1:])).astype(np.float32)
+    signs = {"ActivationSymmetric": kind is QuantType.QInt16}
+    made = model(net, IMAGE, held, 21)
+    for node in made.graph.node:
+        node.name = node.output[0]
+    path = quantized(made, tmp_path, x, kind=kind, extra_options=signs)
+    graph = Onnx(str(path)).graph()
+    given = frames(graph, 40)
+    off = units_off(graph, path, first(real(graph, graph.input, given).astype(np.float32)), given)
+    assert abs(off).max() <= 4 and str(graph.tensors[graph.output].dtype) == "int16"
+    checked(tmp_path / "c", graph, Ordinary().plan(graph, host()))
 
 
 @pytest.mark.parametrize("kind", quick(2, PARTED))
