@@ -40,7 +40,8 @@ class Weighted(Operator):
 
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
         weights = constants[self.parameters[0]] - tensors[self.parameters[0]].zero_point
-        return product_sums(weights, tensors[self.inputs[0]])
+        sums = product_sums(weights, tensors[self.inputs[0]])
+        return int(sums.min()), int(sums.max())
 
     def overflow(self, tensors: Tensors, constants: Constants) -> str:
         sums = self.partial_sums(tensors, constants)

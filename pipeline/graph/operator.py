@@ -15,6 +15,9 @@ from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.requant import PowerOfTwo, overflow
 from pipeline.graph.tensor import Box, IntArray, Tensor
 
+AT_ONCE = 1 << 16
+"""Weights that are looked at together, so that what is made of them stays in a cache."""
+
 Tensors = Mapping[str, Tensor]
 Constants = Mapping[str, IntArray]
 
@@ -209,20 +212,21 @@ def clipped_to(target: Tensor, clip: Clip, values: IntArray) -> IntArray:
     return np.clip(values + target.zero_point, *limits(target, clip))
 
 
-def product_sums(weights: IntArray, source: Tensor) -> tuple[int, int]:
-    """Bounds of any part of ``sum(weights[c] * (x - zero_point))``, over all channels c.
+def product_sums(weights: IntArray, source: Tensor) -> IntArray:
+    """(channels, 2): the least and greatest of any part of ``sum(weights[c] * (x - zero_point))``.
 
     Each product lies between its values for the least and the greatest input; the negative
-    (positive) ones alone give the least (greatest) part. ``weights``: (c_out, …).
+    (positive) ones alone give the least (greatest) part. ``weights``: (channels, …).
     """
     flat = weights.reshape(len(weights), -1)
     least = min(source.dtype.minimum - source.zero_point, 0)
     greatest = max(source.dtype.maximum - source.zero_point, 0)
-    positive = np.add.reduce(flat, axis=1, where=flat > 0, dtype=np.int64)
-    negative = np.add.reduce(flat, axis=1, where=flat < 0, dtype=np.int64)
-    low = (positive * least + negative * greatest).min()
-    high = (positive * greatest + negative * least).max()
-    return int(low), int(high)
+    some = range(0, len(flat), max(1, AT_ONCE // flat.shape[1]))
+    parts = (np.maximum(flat[n : n + some.step], 0) for n in some)
+    positive = np.concatenate([part.sum(axis=1, dtype=np.int64) for part in parts])
+    negative = flat.sum(axis=1, dtype=np.int64) - positive
+    low, high = positive * least + negative * greatest, positive * greatest + negative * least
+    return np.stack([low, high], axis=1)
 
 
 def windowed(region: BoxValues, box: Box, fill: int) -> IntArray:

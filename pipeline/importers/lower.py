@@ -215,7 +215,7 @@ def largest_sum(weights: IntArray, bias: Floats, source: Tensor) -> float:
     steps = float(source.dtype.maximum - source.dtype.minimum)
     products = int(weights[0].size) * max(128.0, float(np.abs(weights).max())) * steps
     if products >= 2.0**30:
-        products = float(max(map(abs, product_sums(weights, source))))
+        products = float(np.abs(product_sums(weights, source)).max())
     return products + float(np.abs(bias).max(initial=0))
 
 

@@ -39,25 +39,19 @@ class AccessOrder:
         return cls(read, written)
 
     @property
-    def latest(self) -> int:
-        """Return where the output may begin at the latest, counted from an input row's beginning,
-        if it ends before all that is still to be read."""
-        return int(self._unread(np.minimum, len(self.read)).min()) - 1
-
-    @property
-    def earliest(self) -> int:
-        """The same, if it begins after all that is still to be read."""
-        return int(self._unread(np.maximum, -1).max()) + 1
-
-    @property
-    def exactly(self) -> bool:
-        """Check whether both may begin at the same byte."""
+    def safe(self) -> SafeOffset:
+        """Return where the output may begin above an input row: it ends before all that is still to
+        be read, begins after that, or both begin at the same byte."""
         both = min(len(self.read), len(self.written))
-        return bool((self.read[:both] <= self.written[:both]).all())
+        exactly = (self.read[:both] <= self.written[:both]).all()
+        latest = int(self._unread(np.minimum, len(self.read)).min()) - 1
+        earliest = int(self._unread(np.maximum, -1).max()) + 1
+        return SafeOffset(2 * latest, 2 * earliest, (0,) if exactly else ())
 
     def forbids(self, apart: int) -> bool:
         """Check whether the output may not begin so many bytes after an input row does."""
-        return self.latest < apart < self.earliest and not (apart == 0 and self.exactly)
+        between = self.safe.apart(2 * len(self.written), 2 * len(self.read))
+        return any(low < 2 * apart < high for low, high in between)
 
     def _unread(self, end: np.ufunc, none: int) -> IntArray:
         """For each byte of the output how far from it the first or last one of the input is that is
@@ -97,8 +91,7 @@ class RowKernel(Fast):
         if tensor != form.op.inputs[0] or super().why_not(form):
             return None
         turns = self.access_order(form)
-        at = (0,) if turns.exactly else ()
-        safe = SafeOffset(2 * turns.latest, 2 * turns.earliest, at)
+        safe = turns.safe
         return safe if safe.shared(2 * len(turns.written), 2 * len(turns.read)) else None
 
     def known(self, form: Form) -> tuple[RowLayout, RowLayout]:

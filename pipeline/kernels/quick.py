@@ -23,13 +23,11 @@ from numpy.typing import NDArray
 
 from pipeline.graph.families import Pairwise, Weighted
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Clip, clipped_to, limits
+from pipeline.graph.operator import Clip, clipped_to, limits, product_sums
 from pipeline.graph.requant import FixedPoint, Requant
 from pipeline.graph.tensor import IntArray, Tensor
 
 REACH = 1 << 31
-AT_ONCE = 1 << 16
-"""Weights that are looked at together, so that what is made of them stays in a cache."""
 
 Reals = NDArray[np.float64]
 T = TypeVar("T")
@@ -119,15 +117,7 @@ def once_a_layer(found: Callable[[Weighted, Graph], T]) -> Callable[[Weighted, G
 @once_a_layer
 def channel_sums(op: Weighted, graph: Graph) -> IntArray:
     """(channels, 2): the least and greatest sum of any part of a channel's products."""
-    weights, source = graph.constants[op.parameters[0]], graph.tensors[op.inputs[0]]
-    flat = weights.reshape(len(weights), -1)
-    low = min(source.dtype.minimum - source.zero_point, 0)
-    high = max(source.dtype.maximum - source.zero_point, 0)
-    some = range(0, len(flat), max(1, AT_ONCE // flat.shape[1]))
-    parts = (flat[n : n + some.step] for n in some)
-    above = np.concatenate([np.maximum(part, 0).sum(axis=1, dtype=np.int64) for part in parts])
-    below = flat.sum(axis=1, dtype=np.int64) - above
-    return np.stack([above * low + below * high, above * high + below * low], axis=1)
+    return product_sums(graph.constants[op.parameters[0]], graph.tensors[op.inputs[0]])
 
 
 def endings(op: Weighted, graph: Graph, outputs: int) -> Mapping[str, float]:

@@ -118,7 +118,7 @@ def test_a_row_over_what_it_is_made_of(kind: str, columns: int) -> None:
     assert [p.start for p in parts] == [0, *(p.stop for p in parts[:-1])]
     assert parts[-1].stop == columns and max(map(len, parts)) <= kernel.most_pixels
     exactly = kind == "pointwise" or len(parts) == 1
-    assert turns.exactly == exactly
+    assert turns.safe.at == (0,) * exactly
     safe = kernel.overlap(row, "image")
     assert safe is not None and (0 in safe.at or safe.forwards >= 0) == exactly
     whole = Form.whole(graph.operators[0], graph)

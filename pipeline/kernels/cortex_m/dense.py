@@ -3,10 +3,7 @@ widened once, for all output channels."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from pipeline.graph.operators.dense import Dense
-from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.fast import FastDense, words
 from pipeline.kernels.form import Form
@@ -64,12 +61,6 @@ class RowDense(WidenedDense):
 
     def inputs(self, form: Form) -> int:
         return form.source.size // form.source.shape[0]
-
-
-def row_sums(weights: IntArray) -> IntArray:
-    """(outputs, rows): what sums of a row can reach. ``weights``: (outputs, rows, columns,
-    channels)."""
-    return np.asarray(np.abs(weights.astype(np.int64)).sum((2, 3)) * 255)
 
 
 def together(channels: int) -> int:

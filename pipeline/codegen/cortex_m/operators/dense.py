@@ -14,12 +14,14 @@ from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.ending import End, end
 from pipeline.codegen.int8 import step
-from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.convolution import about
+from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import row_view
 from pipeline.codegen.int8.windows import halves
+from pipeline.graph.operator import product_sums
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.dense import MOST_WORDS, row_sums, together
+from pipeline.kernels.cortex_m.dense import MOST_WORDS, together
 from pipeline.kernels.row_layout import RowLayout, added_row
 
 
@@ -42,11 +44,12 @@ def by_row(job: Job) -> None:
     given = added_row(form_of(job))
     assert given is not None
     values = as_rows_lie(every, given)
+    flat = values.reshape(-1, values.shape[2])
     view = row_view(job, "in", piece, rows.start.const)
     groups = weights.once(len(every), together(len(every)), len(values))
     first, less = rows.start * (len(groups) // len(values)), -source.zero_point & 0xFFFF
     _call(
-        job, view, values.reshape(-1, values.shape[2]), groups, row_sums(every), "row_weights",
+        job, view, flat, groups, product_sums(flat, source), "row_weights",
         first, anywhere=[], less=f"0x{less * 0x10001:08X}u",
     )  # fmt: skip
 
@@ -68,14 +71,13 @@ def _call(
         values, groups, finish, name: see ``weights.streamed``; ``first``: of the groups.
         shared: what the template knows besides.
     """
-    source, (_, inputs), (_, at_once) = job.tensor(job.op.inputs[0]), values.shape, groups.shape
+    (_, inputs), (_, at_once) = values.shape, groups.shape
     places = weights.order(1, inputs)
     unroll = weights.by_fours(len(places), MOST_WORDS[at_once])
     stream = weights.streamed(job, values, places, groups, finish, unroll=unroll, name=name)
     job.call(
         "cortex_m/dense",
-        f"{job.op.name}: dense {shape_text(source.shape)} -> {shape_text(job.target.shape)}"
-        + job.words,
+        about(job, job.op) + job.words,
         {"in": view, "out": job.out(), "scratch": step.scratch(job)},
         {"first": first * (at_once // 2 * stream["dot"].pair_bytes)},
         job.apart or job.partial,

@@ -23,8 +23,8 @@ from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.accumulate import passes
 from pipeline.codegen.int8.windows import Windows
+from pipeline.graph.operator import product_sums
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.accumulate import MOST_WINDOW, PIXELS, pairs_of_pixels
 from pipeline.kernels.cortex_m.inner import unrolled
 from pipeline.kernels.fast import pairs
@@ -37,15 +37,6 @@ MOST_AT_ONCE, MOST_SINGLE = 3, 8
 """Groups of four channels, or channels, in the code of the innermost loop."""
 
 
-def largest(job: Job, op: Conv2d, split: IntArray) -> int:
-    """Absolute, of a pass' sums. ``split``: (passes, c_out, kh, kw, at_once)."""
-    source = job.tensor(op.inputs[0])
-    ends = np.array([source.dtype.minimum, source.dtype.maximum]) - source.zero_point
-    products = split.reshape(*split.shape[:2], -1, 1).astype(np.int64) * ends
-    above, below = np.maximum(products.max(-1), 0), np.minimum(products.min(-1), 0)
-    return int(max(above.sum(-1).max(), -below.sum(-1).min()))
-
-
 def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) -> bool:
     """Write the call if there is such code for the step; return whether there is."""
     out, scratch = job.out(), step.scratch(job)
@@ -56,7 +47,8 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
         return False
     split = passes(values, at_once)
     scale = 1 << (-(-LEAST_STEP // out.step) - 1).bit_length()
-    reach, unit = scale * largest(job, op, split), scale * out.step
+    flat, source = split.reshape(-1, kernel_h * kernel_w * at_once), job.tensor(op.inputs[0])
+    reach, unit = scale * int(np.abs(product_sums(flat, source)).max()), scale * out.step
     if 2 * reach * unit >= 1 << 32:
         return False
     weights = job.program.constants.add(
