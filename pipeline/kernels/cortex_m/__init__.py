@@ -15,10 +15,7 @@ from pipeline.kernels.cortex_m.dense import DenseLayer, RowDense
 from pipeline.kernels.cortex_m.depthwise import Depthwise
 from pipeline.kernels.cortex_m.elements import Elements
 from pipeline.kernels.cortex_m.fitted import Fitted
-from pipeline.kernels.cortex_m.gathered import (
-    GatheredConvolution,
-    GatheredDepthwise,
-)
+from pipeline.kernels.cortex_m.gathered import GatheredConvolution, GatheredDepthwise
 from pipeline.kernels.cortex_m.ordered import Ordered, OrderedConvolution, OrderedDense
 from pipeline.kernels.cortex_m.pool import Pool
 from pipeline.kernels.cortex_m.single import Single, Strips

@@ -19,9 +19,7 @@ from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.depthwise import LANES
-from pipeline.kernels.cortex_m.gathered import (
-    MOST_TAPS_UNROLLED,
-)
+from pipeline.kernels.cortex_m.gathered import MOST_TAPS_UNROLLED
 
 
 def depthwise(job: Job) -> None:
