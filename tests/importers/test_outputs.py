@@ -47,6 +47,16 @@ def test_a_tflite_file_ends_at_the_chosen_tensor(tmp_path: Path) -> None:
     assert both.outputs == ("net/2", "net/1") and len(both.operators) == 2
 
 
+def test_an_input_that_nothing_needs_is_left_out(tmp_path: Path) -> None:
+    net = Writer()
+    x, y, a, b = (net.tensor((1, 4), 0.1, 0, name=name) for name in "xyab")
+    net.operator("RELU", [x], [a])
+    net.operator("RELU", [y], [b])
+    (tmp_path / "net.tflite").write_bytes(net.content([x, y], [a, b]))
+    assert TFLite(str(tmp_path / "net.tflite")).graph().inputs == ("x", "y")
+    assert TFLite(str(tmp_path / "net.tflite"), outputs=("b",)).graph().inputs == ("y",)
+
+
 def test_a_detector_is_cut_before_its_custom_operator(tmp_path: Path) -> None:
     net = Writer()
     x, boxes, scores = (net.tensor((1, 4), 0.1, 0, name=n) for n in ("x", "boxes", "scores"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline.graph.tensor import IntArray
-from pipeline.placement.blocks import Block, Profile, load
+from pipeline.placement.blocks import Block, Profile, Profiles, load
 from pipeline.placement.place import place
 from pipeline.placement.skyline import fill
 
@@ -155,6 +155,11 @@ def test_an_output_over_a_dying_input() -> None:
     assert place(both).cells == 16
     assert load(both, [(1, 0, -3, 8)]) == 11
     assert place(both, [(1, 0, -3, 8)]).cells == 11
+
+
+def test_the_area_is_cells_times_steps() -> None:
+    several = Profile((Block(1, 0, 0), Block(4, 1, 2)))
+    assert Profiles([Profile((Block(2, 3, 5),)), several]).area.tolist() == [6, 9]
 
 
 def test_rows_in_one_piece_die_one_by_one() -> None:

@@ -199,9 +199,7 @@ def _layer(op: Operator, graph: Graph) -> TiledLayer:
 
 
 def _moving(operand: Operand) -> tuple[Window, Window] | None:
-    """Along rows and columns, where rows of the target are made of rows of it."""
-    if len(operand.windows) == 1:  # a vector
-        return (Window(0), Window(1)) if operand.windows == (Window(0),) else None
-    rows, columns = operand.windows[:2]
-    moves = all(w.axis == axis and w.divide == 1 for axis, w in enumerate((rows, columns)))
-    return (rows, columns) if moves else None
+    """Along rows and columns, where rows of the target are made of rows of it; a vector is one."""
+    windows = operand.windows[:2]
+    moves = all(w.axis == axis and w.divide == 1 for axis, w in enumerate(windows))
+    return (windows[0], windows[1]) if len(windows) == 2 and moves else None
