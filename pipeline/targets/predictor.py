@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -136,27 +137,30 @@ def generated(run_dir: Path) -> dict[str, str]:
     return found
 
 
-def export(run_dir: Path, folder: Path) -> tuple[Tensor, Tensor]:
-    """Write into ``folder`` what ``shared_library.Network`` loads of a run; returns the network's
-    input and output.
+def export(run_dir: Path, folder: Path) -> dict[str, Any]:
+    """Write into ``folder`` what ``shared_library.Network`` loads of a run; returns what
+    ``network.json`` says.
 
     Raises:
         ThimbleError: there is no C, it swaps with a card, or a tensor is not of whole bytes.
     """
     graph = Graph.load(run_dir)
-    image, output = graph.tensors[graph.input], graph.tensors[graph.output]
-    if image.dtype.bits != 8 or output.dtype.bits < 8:
-        raise ThimbleError(f"{graph.name} takes {image.dtype} and gives {output.dtype}: no bytes")
-    about = {
+    inputs, outputs = ([graph.tensors[n] for n in names] for names in (graph.inputs, graph.outputs))
+    for image, output in product(inputs, outputs):
+        if image.dtype.bits != 8 or output.dtype.bits < 8:
+            kinds = f"takes {image.dtype} and gives {output.dtype}"
+            raise ThimbleError(f"{graph.name} {kinds}: no bytes")
+    about: dict[str, Any] = {
         "source": write(folder, generated(run_dir), graph.name),
-        "input_type": str(image.dtype),
-        "levels": [int(each) for each in integers(image)],
-        "output": list(output.shape),
-        "output_type": str(output.dtype),
-        "units": list(output.units),
+        "inputs": [_about(each) | {"levels": integers(each).tolist()} for each in inputs],
+        "outputs": [_about(each) | {"units": list(each.units)} for each in outputs],
     }
     write_json(folder / "network.json", about)
-    return image, output
+    return about
+
+
+def _about(of: Tensor) -> dict[str, Any]:
+    return {"name": of.name, "shape": list(of.shape), "type": str(of.dtype)}
 
 
 def write(folder: Path, sources: Mapping[str, str], network: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import platform
 import shutil
@@ -89,8 +90,8 @@ def _loaded(library: Path, number: int) -> ctypes.CDLL:
 
 class Network:
     """A network as MLflow calls it, compiled anew where it is loaded: ``folder`` has its C, and
-    ``network.json`` with the source's name, shapes and types, the integer of each byte of an image
-    (``levels``), and the outputs' scale and zero point (``units``)."""
+    ``network.json`` with the source's name, names, shapes and types of inputs and outputs, the
+    integer of each byte of an image (``levels``), and the outputs' scale and zero point."""
 
     def __init__(self, folder: Path) -> None:
         self.about = json.loads((folder / "network.json").read_text())
@@ -102,18 +103,28 @@ class Network:
             self._library = SharedLibrary(build, os.cpu_count() or 1)
 
     def predict(
-        self, images: npt.NDArray[np.uint8], params: Mapping[str, Any] | None = None
-    ) -> npt.NDArray[Any]:
+        self,
+        images: npt.NDArray[np.uint8] | Mapping[str, npt.NDArray[np.uint8]],
+        params: Mapping[str, Any] | None = None,
+    ) -> npt.NDArray[Any] | dict[str, npt.NDArray[Any]]:
         """(n, *input shape) of bytes, as data sets have images -> (n, *output shape): what the
-        outputs mean, or with ``{"integers": True}`` what the firmware gives."""
-        levels = np.array(self.about["levels"], self.about["input_type"])
-        outputs = np.empty((len(images), *self.about["output"]), self.about["output_type"])
-        self._library.predict(levels[images], outputs)
-        if (params or {}).get("integers"):
-            return outputs
-        scale, zero_point = self.about["units"]
-        real: npt.NDArray[np.float32] = (scale * (outputs - zero_point)).astype(np.float32)
-        return real
+        outputs mean, or with ``{"integers": True}`` what the firmware gives. Several inputs, or
+        outputs, are arrays by name."""
+        inputs, outputs = self.about["inputs"], self.about["outputs"]
+        given = images if isinstance(images, Mapping) else {inputs[0]["name"]: images}
+        frames = [np.array(of["levels"], of["type"])[given[of["name"]]] for of in inputs]
+        flat = [each.reshape(len(each), -1).view(np.uint8) for each in frames]
+        replies = np.empty((len(flat[0]), self._library.output_bytes), np.uint8)
+        self._library.predict(np.concatenate(flat, axis=1), replies)
+        found, stop = dict[str, npt.NDArray[Any]](), 0
+        for of in outputs:
+            start, shape = stop, (len(replies), *of["shape"])
+            stop += math.prod(of["shape"]) * np.dtype(of["type"]).itemsize
+            stored = np.ascontiguousarray(replies[:, start:stop]).view(of["type"]).reshape(shape)
+            scale, zero_point = of["units"]
+            real = (scale * (stored.astype(np.float64) - zero_point)).astype(np.float32)
+            found[of["name"]] = stored if (params or {}).get("integers") else real
+        return found if len(outputs) > 1 else found[outputs[0]["name"]]
 
 
 def _load_pyfunc(path: str) -> Network:

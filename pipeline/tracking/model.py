@@ -31,23 +31,30 @@ def log(folder: Path, config: Mapping[str, Any]) -> str:
         ThimbleError: why there is no such model.
     """
     with tempfile.TemporaryDirectory(prefix="thimble-") as place:
-        image, output = predictor.export(folder, Path(place))
+        about = predictor.export(folder, Path(place))
         made = mlflow.pyfunc.log_model(
             name=re.sub(r"[^\w-]", "_", str(config["model"]["name"])),
             loader_module=Path(shared_library.__file__).stem,
             code_paths=[shared_library.__file__],
             data_path=place,
-            signature=_signature(image.shape, output.shape),  # an example would be compiled
+            signature=_signature(about),  # an example would be compiled
             pip_requirements=[f"{need}=={version(need)}" for need in NEEDS],
             params={group: config[group]["name"] for group in GROUPS},
         )
     return str(made.model_id)
 
 
-def _signature(image: tuple[int, ...], output: tuple[int, ...]) -> ModelSignature:
+def _signature(about: Mapping[str, Any]) -> ModelSignature:
     """Bytes, as images are; what the outputs mean; ``integers`` for those of the firmware."""
     return ModelSignature(
-        Schema([TensorSpec(np.dtype(np.uint8), (-1, *image))]),
-        Schema([TensorSpec(np.dtype(np.float32), (-1, *output))]),
+        _schema(about["inputs"], np.uint8),
+        _schema(about["outputs"], np.float32),
         ParamSchema([ParamSpec("integers", DataType.boolean, False)]),
     )
+
+
+def _schema(ends: list[dict[str, Any]], kind: type[np.generic]) -> Schema:
+    """Arrays by name, where there are several."""
+    names = [each["name"] if len(ends) > 1 else None for each in ends]
+    shapes = [(-1, *each["shape"]) for each in ends]
+    return Schema([TensorSpec(np.dtype(kind), *each) for each in zip(shapes, names, strict=True)])

@@ -18,6 +18,7 @@ from pipeline.artifacts import write_json, write_npz
 from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.frames import stored
+from pipeline.graph.ends import joined
 from pipeline.graph.graph import Graph
 from pipeline.home import ROOT
 from pipeline.runner.progress import KILLED
@@ -27,8 +28,10 @@ from pipeline.targets import shared_library
 from pipeline.targets.predictor import SWAPS, export
 from pipeline.tracking.files import LEFT_OUT, WRITTEN, kept
 from tests.codegen.int8.support import host, network
+from tests.codegen.support import write
 from tests.comparing import equal
 from tests.runner.project import Project, clean_environment
+from tests.several import several
 from tests.tracking.database import runs
 
 TRAINING = """\
@@ -234,6 +237,22 @@ def check(graph: Graph, folder: Path) -> None:
     found, real = np.load(folder / "integers.npy"), np.load(folder / "real.npy")
     equal(found, graph.evaluate(frames.astype(np.int64)))
     assert real.dtype == np.float32 and np.allclose(real, output.real(found))
+
+
+def test_several_inputs_and_outputs_are_arrays_by_name(tmp_path: Path) -> None:
+    graph = several(0)
+    write(tmp_path / "generated", generate(graph, Ordinary().plan(graph, host()), host(), {}))
+    graph.save(tmp_path)
+    ends = [[graph.tensors[n] for n in names] for names in (graph.inputs, graph.outputs)]
+    export(tmp_path, tmp_path)
+    model, rng = shared_library.Network(tmp_path), np.random.default_rng(0)
+    given = {each.name: rng.integers(0, 256, (9, *each.shape), np.uint8) for each in ends[0]}
+    frames = joined([stored(given[each.name], each).astype(np.int64) for each in ends[0]])
+    values, found = graph.run(frames), model.predict(given)
+    assert len(given) > 1 and tuple(found) == graph.outputs and len(found) > 1
+    for of in ends[1]:
+        equal(model.predict(given, {"integers": True})[of.name], values[of.name])
+        assert np.allclose(found[of.name], of.real(values[of.name]))
 
 
 def test_it_needs_one_file_of_the_project(graph: Graph, tmp_path: Path) -> None:
