@@ -3,17 +3,15 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import groupby
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from pipeline.codegen.binding import form_of, kernel_of
-from pipeline.codegen.c.expressions import product, total
 from pipeline.codegen.cortex_m import weights
-from pipeline.codegen.cortex_m.by_row.rows import input_rows
+from pipeline.codegen.cortex_m.by_row.rows import Alike, input_rows
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import about
@@ -26,12 +24,10 @@ from pipeline.kernels.cortex_m.by_row.convolution import RowConvolution, Source
 from pipeline.kernels.row_layout import BLOCK, MOST_PLANE, RowLayout
 from pipeline.kernels.taps import Rows
 
-R = TypeVar("R", bound="Read")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """Code that reads some columns of a channel's row, ``count`` times, others each time.
+    """Code that reads some columns of a channel's row.
 
     Attributes:
         begins: where in the row; of the next channel ``apart`` bytes on.
@@ -40,7 +36,6 @@ class Read:
             goes; ``bytes``: single ones, in the same way.
         kept: whether the first column is one that was widened before.
         follows: where the first column of what is read next goes; 0: it isn't read.
-        steps: what is added to another attribute each time.
     """
 
     at: int
@@ -50,12 +45,10 @@ class Read:
     bytes: tuple[tuple[int, int], ...] = ()
     kept: bool = False
     follows: int = 0
-    count: int = 1
-    steps: Mapping[str, int] = field(default_factory=dict)
 
-    def nth(self, name: str) -> str:
-        """C of what an attribute is the nth time."""
-        return total(getattr(self, name), product("n", self.steps[name]))
+    def code(self) -> Read:
+        """Return what it has in common with others elsewhere."""
+        return replace(self, at=0, begins=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,21 +67,12 @@ class Run(Read):
     goes: tuple[int, ...]
     out_apart: int
 
+    def code(self) -> Read:
+        return replace(self, at=0, begins=0, to=0)
+
     def place(self, pixel: int, channel: int) -> str:
         """C of where channel ``o`` + ``channel`` of a pixel goes."""
         return f"to[o * {self.out_apart} + {channel * self.out_apart + self.goes[pixel]}]"
-
-
-def merged(every: Iterable[R], *places: str) -> list[R]:
-    """One for neighbours that differ in ``places`` alone."""
-    nowhere: dict[str, Any] = dict.fromkeys(places, 0)
-    found = list[R]()
-    for _, same in groupby(every, lambda each: replace(each, **nowhere)):
-        first, *others = same
-        second = others[0] if others else first
-        steps = {name: getattr(second, name) - getattr(first, name) for name in places}
-        found.append(replace(first, count=1 + len(others), steps=steps))
-    return found
 
 
 def read(given: RowLayout, columns: Mapping[int, int]) -> dict[str, Any]:
@@ -112,7 +96,7 @@ def read(given: RowLayout, columns: Mapping[int, int]) -> dict[str, Any]:
     }
 
 
-def runs(source: Source) -> list[Run]:
+def runs(source: Source) -> list[Alike[Run]]:
     """What makes all parts, one after the other."""
     (op, some, given, made), lead = source.layer, source.lead
     stride, found = op.stride[1], list[Run]()
@@ -128,10 +112,10 @@ def runs(source: Source) -> list[Run]:
             goes=tuple(made.at(n) - to for n in part), out_apart=made.apart(part.start), **how,
         )  # fmt: skip
         found.append(run)
-    return found if source.fused else merged(found, "at", "begins", "to")
+    return [Alike((run,)) for run in found] if source.fused else Alike.all(found, Run.code)
 
 
-def whole(source: Source) -> list[Read]:
+def whole(source: Source) -> list[Alike[Read]]:
     """What widens all columns before anything is made."""
     given = source.layer.given
     size = min(given.pixels, MOST_PLANE)
@@ -140,7 +124,7 @@ def whole(source: Source) -> list[Read]:
         Read(at=source.lead + some.start, **read(given, {c: n for n, c in enumerate(some)}))
         for some in every
     )
-    return merged(found, "at", "begins")
+    return Alike.all(found, Read.code)
 
 
 def compute(job: Job) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import groupby
-
 from pipeline.codegen.binding import form_of
-from pipeline.codegen.c.expressions import product, total
 from pipeline.codegen.cortex_m.by_row.depthwise_unit import Code, Layer
-from pipeline.codegen.cortex_m.by_row.rows import input_rows
+from pipeline.codegen.cortex_m.by_row.rows import Alike, input_rows
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
@@ -16,22 +12,6 @@ from pipeline.codegen.int8.rows import layouts, out_row
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
 from pipeline.kernels.work import positions
-
-
-@dataclass(frozen=True)
-class Run:
-    """Units whose code is the same, one after the other: where they read and write."""
-
-    members: tuple[Code, ...]
-
-    @property
-    def code(self) -> Code:
-        return self.members[0]
-
-    def at(self, name: str) -> str:
-        """C of where in channel 0 unit n reads or writes, ``read_at`` or ``made_at``."""
-        first, *others = (getattr(code, name) for code in self.members)
-        return total(product("n", others[0] - first) if others else "0", str(first))
 
 
 def compute(job: Job) -> None:
@@ -42,8 +22,7 @@ def compute(job: Job) -> None:
     values = job.program.graph.constants[name].reshape(source.channels, rows, columns)
     out, layer = out_row(job), Layer(op, rows, columns, source, target, f"{tensor.dtype}_t")
     codes = (Code(unit, layer) for unit in kernel.units(form))
-    kinds = groupby(codes, key=lambda code: (code.lines, code.stored))
-    runs = [Run(tuple(same)) for _, same in kinds]
+    runs = Alike.all(codes, lambda code: (code.lines, code.stored))
     table = layer.table(values, finish, tensor.zero_point)
     job.call(
         "cortex_m/by_row/depthwise",
@@ -57,7 +36,7 @@ def compute(job: Job) -> None:
         rows=rows,
         paired=layer.paired,
         runs=runs,
-        carried=max(len(run.code.carried_on) for run in runs),
+        carried=max(len(run.one.carried_on) for run in runs),
         given=source,
         made=target,
         words=table.shape[1],

@@ -1,12 +1,16 @@
-"""Rows of inputs, as row kernels take them."""
+"""Rows of inputs, as row kernels take them, and parts of a row whose code is the same."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, replace
+from itertools import groupby
 from math import prod
+from typing import Generic, TypeVar
 
 import numpy as np
 
+from pipeline.codegen.c.expressions import product, total
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job
@@ -14,6 +18,33 @@ from pipeline.codegen.int8.rows import made_row, row_view
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import Tensor
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Alike(Generic[T]):
+    """Neighbours that differ in where they are alone, by as much each time."""
+
+    members: tuple[T, ...]
+
+    @classmethod
+    def all(cls, every: Iterable[T], code: Callable[[T], Hashable]) -> list[Alike[T]]:
+        """``code``: what neighbours have in common."""
+        return [cls(tuple(same)) for _, same in groupby(every, code)]
+
+    @property
+    def one(self) -> T:
+        return self.members[0]
+
+    def step(self, place: str) -> int:
+        """From one's ``place``, an attribute, to the next one's."""
+        first, second = (getattr(each, place) for each in (self.members * 2)[:2])
+        return int(second - first)
+
+    def nth(self, place: str) -> str:
+        """C of that of the nth."""
+        return total(getattr(self.one, place), product("n", self.step(place)))
 
 
 def input_rows(job: Job) -> list[View]:
