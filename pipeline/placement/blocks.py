@@ -71,10 +71,6 @@ class Profiles:
         areas = self.cells * (self.end - self.begin + 1)
         self.area = np.add.reduceat(areas, self.begins[:-1])
 
-    @classmethod
-    def of(cls, profiles: Profiles | Iterable[Profile]) -> Profiles:
-        return profiles if isinstance(profiles, Profiles) else cls(profiles)
-
     def __len__(self) -> int:
         return len(self.size)
 
@@ -89,9 +85,8 @@ low = gap, high = the input's size.
 """
 
 
-def load(profiles: Profiles | Iterable[Profile], overlaps: Overlaps = ()) -> int:
+def load(of: Profiles, overlaps: Overlaps = ()) -> int:
     """The most cells held at once, what may be shared counted once: no arena is smaller."""
-    of = Profiles.of(profiles)
     first, last, cells = of.begin, of.end, of.cells
     if len(overlaps):
         saved = _saved(of, *_columns(overlaps))
@@ -162,8 +157,7 @@ class Interference:
 
     work: int = 0
 
-    def __init__(self, profiles: Profiles | Iterable[Profile], overlaps: Overlaps = ()) -> None:
-        of = Profiles.of(profiles)
+    def __init__(self, of: Profiles, overlaps: Overlaps = ()) -> None:
         columns = of.begin, of.end, of.cells, of.offset, of.owner
         order = np.lexsort(columns[::-1])
         self.first, self.last, self.size, self.offset, self.owner = (

@@ -5,13 +5,12 @@ First fits, mended move by move. Where each profile is one block and none may ov
 exact search goes on where they miss the bound.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.graph.tensor import IntArray
-from pipeline.placement.blocks import Interference, Overlaps, Profile, Profiles, load
+from pipeline.placement.blocks import Interference, Overlaps, Profiles, load
 from pipeline.placement.fit import RANKS, Fitted, fitted
 from pipeline.placement.skyline import fill
 
@@ -29,43 +28,36 @@ MOVE = 50
 
 @dataclass(frozen=True)
 class Placed:
-    """The address of each profile, the size of the arena, and the most that is held at once.
+    """The size of the arena, the address of each profile, and the most that is held at once.
 
     Attributes:
         proved: no arena is smaller.
         effort: steps of about a microsecond that the exact search took.
     """
 
-    addresses: IntArray
     cells: int
+    addresses: IntArray
     bound: int
     proved: bool = False
     effort: int = 0
 
 
-def place(
-    profiles: Profiles | Iterable[Profile], overlaps: Overlaps = (), effort: int = EFFORT
-) -> Placed:
+def place(of: Profiles, overlaps: Overlaps = (), effort: int = EFFORT) -> Placed:
     """Find addresses in an arena as small as can be.
 
     Args:
         effort: of the exact search, steps of about a microsecond; where it cannot be, of moves in
             proportion.
     """
-    of = Profiles.of(profiles)
     bound, conflicts = load(of, overlaps), Interference(of, overlaps)
-    proved, spent = False, 0
     if len(overlaps) or conflicts.several.any():
         moves = min(MOVES, EACH * len(of))
-        best = fitted(conflicts, bound, moves * effort // EFFORT)
-    else:
-        best, proved, spent = _exact(conflicts, bound, effort)
-    return Placed(best.addresses, best.top, bound, proved, spent)
+        return Placed(*fitted(conflicts, bound, moves * effort // EFFORT), bound)
+    return _exact(conflicts, bound, effort)
 
 
-def _exact(conflicts: Interference, bound: int, effort: int) -> tuple[Fitted, bool, int]:
-    """The best, whether that is proved, and the effort: first fits and a quick look at the bound,
-    then many moves and all that is left."""
+def _exact(conflicts: Interference, bound: int, effort: int) -> Placed:
+    """First fits and a quick look at the bound, then many moves and all that is left."""
     profiles, spent, moves, best = conflicts.profiles, 0, 0, None
     node = 5 * len(profiles)
     for share in (effort // 10, effort):
@@ -82,7 +74,7 @@ def _exact(conflicts: Interference, bound: int, effort: int) -> tuple[Fitted, bo
                 break
             limit = best.top - 1
         if best.top == bound or certain:
-            return best, True, spent
+            return Placed(*best, bound, True, spent)
         moves = effort // 3 // MOVE
     assert best is not None
-    return best, False, spent
+    return Placed(*best, bound, False, spent)

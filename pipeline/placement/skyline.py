@@ -7,10 +7,10 @@ heuristic for the orthogonal stock-cutting problem, 2004, made exhaustive). A st
 lives as the limit allows cannot waste a cell, which prunes most.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipeline.placement.blocks import Profile, Profiles, round_up
+from pipeline.placement.blocks import Profiles, round_up
 
 
 class _Node(NamedTuple):
@@ -24,12 +24,9 @@ class _Node(NamedTuple):
     placed: tuple[tuple[int, int], ...]
 
 
-def fill(
-    blocks: Profiles | Iterable[Profile], limit: int, nodes: int
-) -> tuple[tuple[int, ...] | None, int, bool]:
-    """Addresses of ``blocks``, profiles of one part, within ``limit`` cells or None, the nodes
-    looked at, and whether the answer is certain: ``nodes`` sufficed."""
-    of = Profiles.of(blocks)
+def fill(of: Profiles, limit: int, nodes: int) -> tuple[tuple[int, ...] | None, int, bool]:
+    """Addresses of profiles of one part within ``limit`` cells or None, the nodes looked at, and
+    whether the answer is certain: ``nodes`` sufficed."""
     sizes, aligns = of.size.tolist(), of.align.tolist()
     crowds = _crowds(list(zip(of.first.tolist(), of.last.tolist(), strict=True)))
     over = [sum(1 << at for at, crowd in enumerate(crowds) if crowd >> n & 1)

@@ -76,13 +76,13 @@ def test_nothing_meets_that_may_not(seed: int) -> None:
     rng = np.random.default_rng(seed)
     profiles = [random_profile(rng, 6) for _ in range(rng.integers(1, 9))]
     overlaps = random_overlaps(rng, profiles) if seed % 2 else []
-    found = place(profiles, overlaps)
+    found = place(Profiles(profiles), overlaps)
     assert not met(profiles, overlaps, found.addresses)
     assert not any(a % p.align for a, p in zip(found.addresses, profiles, strict=True))
     tops = [a + p.size for a, p in zip(found.addresses, profiles, strict=True)]
     assert found.cells == max(tops)
     if not overlaps:  # of overlaps only the best of each counts: a bound, but not of chains of them
-        assert found.cells >= found.bound == load(profiles)
+        assert found.cells >= found.bound == load(Profiles(profiles))
 
 
 def test_three_profiles_take_the_least_there_is() -> None:
@@ -92,7 +92,7 @@ def test_three_profiles_take_the_least_there_is() -> None:
         rng = np.random.default_rng(seed)
         profiles = [random_profile(rng, 3) for _ in range(3)]
         overlaps = random_overlaps(rng, profiles)
-        found = place(profiles, overlaps)
+        found = place(Profiles(profiles), overlaps)
         ways = product(range(found.cells), repeat=3)
         missed += any(smaller(profiles, overlaps, way, found.cells) for way in ways)
     assert missed <= 2
@@ -104,7 +104,9 @@ def test_eight_profiles_take_little_more_than_the_bound(effort: int, most: float
     for seed in range(40):
         rng = np.random.default_rng(seed)
         profiles = [random_profile(rng, 6) for _ in range(8)]
-        found = place(profiles, random_overlaps(rng, profiles) if seed % 2 else [], effort)
+        found = place(
+            Profiles(profiles), random_overlaps(rng, profiles) if seed % 2 else [], effort
+        )
         cells, bound = cells + found.cells, bound + found.bound
     assert cells <= most * bound
 
@@ -132,25 +134,27 @@ def blocks(seed: int, count: int, steps: int, largest: int) -> list[Profile]:
 def test_whether_blocks_fit_is_answered_exactly_and_soon() -> None:
     for seed in range(60):
         profiles = blocks(seed, 4, 5, 4)
-        cells = place(profiles).cells
-        found, _, certain = fill(profiles, cells, 1000)
+        every = Profiles(profiles)
+        cells = place(every).cells
+        found, _, certain = fill(every, cells, 1000)
         assert found is not None and certain and not met(profiles, [], found)
         assert max(a + p.size for a, p in zip(found, profiles, strict=True)) == cells
-        assert place(profiles).proved and fill(profiles, cells - 1, 1000)[::2] == (None, True)
+        assert place(every).proved and fill(every, cells - 1, 1000)[::2] == (None, True)
         ways = product(*(range(0, cells - p.size, p.align) for p in profiles))
         assert all(met(profiles, [], way) for way in ways)
-    many = [blocks(seed, 12, 8, 8) for seed in range(40)]
+    many = [Profiles(blocks(seed, 12, 8, 8)) for seed in range(40)]
     assert sum(fill(each, place(each).cells, 1000)[1] for each in many) < 1500
-    assert place([]).cells == 0
+    assert place(Profiles([])).cells == 0
 
 
 def test_no_more_effort_is_made_than_is_asked_for() -> None:
-    assert all(place(blocks(n, 40, 12, 89), effort=100_000).effort <= 100_000 for n in range(9))
+    many = [blocks(seed, 40, 12, 89) for seed in range(9)]
+    assert all(place(Profiles(each), effort=100_000).effort <= 100_000 for each in many)
 
 
 def test_an_output_over_a_dying_input() -> None:
     """As large as the input, forwards: at its place; half as wide pixels: a little above, too."""
-    both = [Profile((Block(8, 0, 1),)), Profile((Block(8, 1, 2),))]
+    both = Profiles([Profile((Block(8, 0, 1),)), Profile((Block(8, 1, 2),))])
     assert place(both, [(1, 0, 0, 8)]).cells == 8
     assert place(both).cells == 16
     assert load(both, [(1, 0, -3, 8)]) == 11
@@ -166,7 +170,7 @@ def test_rows_in_one_piece_die_one_by_one() -> None:
     """Place what is made after the second row died over it."""
     rows = Profile(tuple(Block(4, 0, n) for n in range(3)), offsets=(0, 4, 8))
     made = [Profile((Block(4, 1, 3),)), Profile((Block(4, 2, 3),))]
-    assert place([rows, *made]).cells == 12
+    assert place(Profiles([rows, *made])).cells == 12
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -175,15 +179,15 @@ def test_no_arrangement_of_two_is_below_the_bound(seed: int) -> None:
     while not overlaps:
         profiles = [random_profile(rng, 3) for _ in range(2)]
         overlaps = random_overlaps(rng, profiles)[:1]
-    bound = load(profiles, overlaps)
-    assert bound <= place(profiles, overlaps).cells
+    bound = load(Profiles(profiles), overlaps)
+    assert bound <= place(Profiles(profiles), overlaps).cells
     ways = product(range(bound), repeat=2)
     assert not any(smaller(profiles, overlaps, way, bound) for way in ways)
 
 
 def test_what_may_be_shared_lies_as_near_as_is_allowed() -> None:
     """An output of 3 cells may begin up to 2 after an input of 4: wholly in its place."""
-    both = [Profile((Block(4, 0, 1),)), Profile((Block(3, 1, 2),))]
+    both = Profiles([Profile((Block(4, 0, 1),)), Profile((Block(3, 1, 2),))])
     for safe, shared in ((0, 3), (1, 3), (2, 3), (-2, 1), (-3, 0)):
         overlap = (1, 0, safe, 4)
         assert place(both, [overlap]).cells == load(both, [overlap]) == 7 - shared

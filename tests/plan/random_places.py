@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.graph.graph import Graph
-from pipeline.placement.blocks import Block, Interference, Profile
+from pipeline.placement.blocks import Block, Interference, Profile, Profiles
 from pipeline.placement.fit import NOWHERE, first_fit
 from pipeline.plan.vocabulary import Affine, Blocks, Buffer, Compute, Rows, Table, packed
 from tests.plan.mutations import Dice
@@ -88,7 +88,7 @@ def placed(draft: Draft, row: list[Action], feet: list[Footprint]) -> list[Actio
             size = each.extent[1] + loose * draft.pick(0, 0, 2, 4)
             blocks.append(Profile((Block(size, first, last),), min(each.bits // 4, 2)))
         served = draft.shuffled([*range(len(held))]) if draft.chance(0.7) else range(len(held))
-        bases = first_fit(Interference(blocks), served, np.full(len(held), NOWHERE))
+        bases = first_fit(Interference(Profiles(blocks)), served, np.full(len(held), NOWHERE))
         for n, buffer in enumerate(held):
             draft.buffers[buffer.name] = _moved(buffer, int(bases[n]))
     if draft.frames == 1 and draft.chance(0.4):

@@ -13,7 +13,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
-from pipeline.placement.blocks import Block, Profile, load
+from pipeline.placement.blocks import Block, Profile, Profiles, load
 from pipeline.placement.place import place
 from pipeline.placement.skyline import fill
 from pipeline.plan.cost import Cost, cost
@@ -196,13 +196,14 @@ def test_packings_are_as_small_as_exhaustive_search_finds(seed: int) -> None:
     """By the skyline search also below the bound and where the bound cannot be met."""
     blocks = random_blocks(seed, 3 + seed % 7)
     lives = [b.parts[0] for b in blocks]
-    found = place(blocks, effort=1_000_000)
+    every = Profiles(blocks)
+    found = place(every, effort=1_000_000)
     assert apart(blocks, found.addresses) and found.proved
     assert found.cells == max(a + b.size for a, b in zip(found.addresses, blocks, strict=True))
     assert fits(lives, found.cells)
-    assert found.cells == load(blocks) or not fits(lives, found.cells - 1)
-    for limit in range(load(blocks) - 1, load(blocks) + 2):
-        addresses, _, certain = fill(blocks, limit, 100_000)
+    assert found.cells == load(every) or not fits(lives, found.cells - 1)
+    for limit in range(load(every) - 1, load(every) + 2):
+        addresses, _, certain = fill(every, limit, 100_000)
         assert certain and (addresses is not None) == fits(lives, limit)
         assert addresses is None or apart(blocks, addresses)
 
@@ -210,8 +211,9 @@ def test_packings_are_as_small_as_exhaustive_search_finds(seed: int) -> None:
 def test_alignment_is_kept_and_can_cost_more_than_the_bound() -> None:
     """Three sizes are odd or aligned to 2: 12 cells live at once do not fit into 12."""
     blocks = [block(2, 0, 0), block(1, 0, 1, 2), block(5, 1, 2, 2), block(6, 0, 1, 2)]
-    found = place(blocks, effort=1_000_000)
+    every = Profiles(blocks)
+    found = place(every, effort=1_000_000)
     assert apart(blocks, found.addresses)
     assert all(a % b.align == 0 for a, b in zip(found.addresses, blocks, strict=True))
     assert (found.cells, found.proved) == (13, True)
-    assert load(blocks) == 12 and fill(blocks, 12, 1000)[::2] == (None, True)
+    assert load(every) == 12 and fill(every, 12, 1000)[::2] == (None, True)

@@ -108,7 +108,7 @@ def ordered(view: View, aligns: Sequence[int], extra: Sequence[Profile] = ()) ->
     """
     order = least_peak(view)
     starts = [Profile((Block(view.sizes[0], 0, 0),)), *extra]
-    peak, best, complete, effort = max(order.peak, load(starts)), None, True, EFFORT
+    peak, best, complete, effort = max(order.peak, load(Profiles(starts))), None, True, EFFORT
     others = (tasks for tasks in _orders(view, view.first, (), peak) if tasks != order.tasks)
     # the order found, with every output in place, comes first
     orders = chain([order.tasks], others)
