@@ -39,18 +39,38 @@ FEWEST = 1e3
 
 
 @dataclass(frozen=True)
-class Planner:
-    """The joint schedule of a graph for a board; strategy ``joint`` says what the rest is."""
+class Keys:
+    """
+    Attributes:
+        objective: ``memory``, or what the fastest plan is for, see strategy ``joint``.
+        extra_macs: multiply–accumulates that may be repeated for less memory, as a share of the
+            network's.
+        accumulator_bits: of what loops over channels add up, where these are the plan; all else
+            has exact sums.
+        arena_limit_bytes: what the fastest plan may take, scratch included; 0: all that the board
+            leaves.
+        arena_limit_times_least: the same, as a multiple of what the least plan takes; 0: as above.
+        effort: counted work of the search, as a multiple of the usual: the same plan anywhere.
+        seconds: after so many the best plan so far is the plan, marked as cut short and not kept;
+            0: however long it takes.
+    """
 
-    graph: Graph
-    hardware: Hardware
     objective: str = "memory"
     extra_macs: float = 0.0
     accumulator_bits: Literal[8, 16, 32] = 32
     arena_limit_bytes: int = 0
     arena_limit_times_least: float = 0.0
-    seconds: float = 0.0
     effort: float = 1.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Planner:
+    """The joint schedule of a graph for a board."""
+
+    graph: Graph
+    hardware: Hardware
+    keys: Keys
 
     def plan(self) -> Plan:
         """
@@ -70,8 +90,9 @@ class Planner:
             return self._in_memory()
 
     def _in_memory(self) -> Plan:
-        with AnytimeSearch[Plan](self.seconds) as anytime:
-            return self._least(anytime) if self.objective == "memory" else self._fastest(anytime)
+        with AnytimeSearch[Plan](self.keys.seconds) as anytime:
+            found = self._least if self.keys.objective == "memory" else self._fastest
+            return found(anytime)
         assert anytime.best
         return replace(anytime.best, notes=(*anytime.best.notes, CUT_SHORT))
 
@@ -80,8 +101,8 @@ class Planner:
         possible, or as fast, or at as little energy."""
         shares = {"memory": FEWEST, "energy": card_share(self.hardware)}
         flash = self.hardware.flash_bytes if self.hardware.weights_in == "flash" else 0
-        aim = Aim(shares.get(self.objective, 0.0), max(0, flash - CODE_BYTES))
-        plan = searched(NAME, self.graph, self.hardware, 1, aim, self.seconds)
+        aim = Aim(shares.get(self.keys.objective, 0.0), max(0, flash - CODE_BYTES))
+        plan = searched(NAME, self.graph, self.hardware, 1, aim, self.keys.seconds)
         return replace(plan, notes=(("form", "swapped"), *plan.notes))
 
     def _least(self, anytime: AnytimeSearch[Plan]) -> Plan:
@@ -105,7 +126,7 @@ class Planner:
             if best is None or rank < least:
                 best, least = plan, rank
                 anytime.has(best, f"{rank[1]:,.0f} B")
-                if not self.extra_macs and self.accumulator_bits == 32:
+                if not self.keys.extra_macs and self.keys.accumulator_bits == 32:
                     anytime.bounded(self._bound)
         assert best is not None, "whole tensors are a plan of any graph"
         return best
@@ -120,13 +141,13 @@ class Planner:
         return _named(one_by_one(self.graph, self.hardware), "ordinary")
 
     def _rows(self, _: float) -> Plan:
-        again = int(self.extra_macs * self.graph.macs)
+        again = int(self.keys.extra_macs * self.graph.macs)
         runs = patched(self.graph, self.hardware, again) if again else ()
-        found = least(self.graph, self.hardware, runs, self.effort)
+        found = least(self.graph, self.hardware, runs, self.keys.effort)
         return found.laid.plan(NAME, self._notes(found))
 
     def _channels(self, _: float) -> Plan:
-        move = ByChannels(accumulator_bits=self.accumulator_bits)
+        move = ByChannels(accumulator_bits=self.keys.accumulator_bits)
         return _named(move.plan(self.graph, self.hardware), "partial")
 
     def _pixels(self, peak_bytes: float) -> Plan:
@@ -136,7 +157,7 @@ class Planner:
         blocks = [view.part(span) for span in view.spans() if span.stop - span.first > 1]
         woven = sum(prod(graph.tensors[op.output].shape[:-1]) for each in blocks for op in each)
         ends = (view.nibbles(end) for span in view.spans() for end in span)
-        if max(ends, default=0) >= 2 * peak_bytes or woven > self.effort * WOVEN:
+        if max(ends, default=0) >= 2 * peak_bytes or woven > self.keys.effort * WOVEN:
             raise ThimbleError("pixels in place: no less memory, or too many")
         notes = (("form", "herringbone"),)
         return in_place(graph, self.hardware, "herringbone", called=NAME, notes=notes)
@@ -145,20 +166,20 @@ class Planner:
         """Whole tensors if they fit, unless rows are surely faster; else rows, with whole operators
         among them; as little as possible where that is as fast, or nothing is found that fits."""
         graph, hardware = self.graph, self.hardware
-        smallest = self._least(anytime) if self.arena_limit_times_least else None
+        smallest = self._least(anytime) if self.keys.arena_limit_times_least else None
         limit = room(graph, hardware)
-        if self.arena_limit_bytes:
-            limit = min(limit, 2 * self.arena_limit_bytes)
+        if self.keys.arena_limit_bytes:
+            limit = min(limit, 2 * self.keys.arena_limit_bytes)
         if smallest is not None:
-            times = self.arena_limit_times_least
-            limit = min(limit, int(times * self._arena_nibbles(smallest)))
+            least_nibbles = self._arena_nibbles(smallest)
+            limit = min(limit, int(self.keys.arena_limit_times_least * least_nibbles))
         whole = _named(one_by_one(graph, hardware, fast=True, cells=limit), "ordinary")
         fits = self._arena_nibbles(whole) <= limit
         most = SURE * modelled_cycles(whole, graph, hardware) if fits else inf
         if fits and smallest is None:
             anytime.has(whole, f"{_peak_bytes(whole):,.0f} B")
         anytime.tries("rows", 0.5)
-        if found := within(graph, hardware, limit, most, self.effort):
+        if found := within(graph, hardware, limit, most, self.keys.effort):
             fastest = found.laid.plan(NAME, self._notes(found))
             plans = [fastest] if smallest is None else [smallest, fastest]
             if fits:  # the search may have taken faster kernels for granted

@@ -18,7 +18,7 @@ from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import room
 from pipeline.search.moves.pixels import Form, in_place
 from pipeline.search.moves.whole import one_by_one
-from pipeline.search.planner import Planner
+from pipeline.search.planner import Keys, Planner
 from pipeline.strategies.base import Objective, Strategy
 
 IN_PLACE: tuple[Form, ...] = ("replace", "herringbone", "single_transpose")
@@ -28,7 +28,6 @@ IN_PLACE: tuple[Form, ...] = ("replace", "herringbone", "single_transpose")
 class Candidate(NamedTuple):
     """A plan by the strategy that one would type for it; the bytes of its arena."""
 
-    called: str
     plan: Plan
     needed_bytes: float
 
@@ -72,35 +71,37 @@ class Auto(Strategy):
     ) -> Iterator[Candidate]:
         """Those that there is code for, the fastest first of those whose cycles are modelled alike;
         what swaps only where it fits, since it needs whatever it is given."""
-        for name, made in self._ways(graph, hardware):
+        for made in self._ways(graph, hardware):
             try:
                 plan = made()
                 runs = not lacks(plan, graph, hardware)
             except ThimbleError:
                 continue
-            whole = dict(plan.notes).get("form") == "ordinary"
-            swaps = dict(plan.notes).get("form") == "swapped"
-            called = "ordinary" if whole else name
+            form = dict(plan.notes).get("form")
+            if form == "ordinary":
+                plan = replace(plan, strategy=form)
             needed = high_water_nibbles(plan, hardware.activation_memory, constants=False) / 2
-            if runs and (not swaps or graph.tensors[graph.output].bytes <= needed <= available):
-                yield Candidate(called, replace(plan, strategy=called) if whole else plan, needed)
+            fits = graph.tensors[graph.output].bytes <= needed <= available
+            if runs and (fits or form != "swapped"):
+                yield Candidate(plan, needed)
 
-    def _ways(self, graph: Graph, hardware: Hardware) -> Iterator[tuple[str, Callable[[], Plan]]]:
-        """By the names of their strategies. Of few bits pixel by pixel before row by row: nothing
-        is computed as the input comes, for which a serial line may leave too little time."""
+    def _ways(self, graph: Graph, hardware: Hardware) -> Iterator[Callable[[], Plan]]:
+        """Of few bits pixel by pixel before row by row: nothing is computed as the input comes, for
+        which a serial line may leave too little time."""
         if any(tensor.dtype.bits < 8 for tensor in graph.tensors.values()):
-            yield "ordinary", partial(one_by_one, graph, hardware)
+            yield partial(one_by_one, graph, hardware)
             for arriving in (False, True) if hardware.streams_input else (False,):
                 for form in IN_PLACE:
-                    yield form, partial(in_place, graph, hardware, form, convolve=arriving)
-        yield "joint", Planner(graph, hardware, self.objective).plan
+                    yield partial(in_place, graph, hardware, form, convolve=arriving)
+        yield Planner(graph, hardware, Keys(self.objective)).plan
 
     def _why(
         self, chosen: Candidate, fits: bool, available: float, graph: Graph, hardware: Hardware
     ) -> str:
-        size = f"{chosen.called}, an arena of {chosen.needed_bytes:,.0f} B"
+        called = chosen.plan.strategy.partition("/")[0]
+        size = f"{called}, an arena of {chosen.needed_bytes:,.0f} B"
         left = f"where {available:,.0f} are left"
-        if chosen.called == "ordinary":
+        if called == "ordinary":
             return f"{size} {left}" + ("; nothing is surely faster" if fits else "")
         plan = one_by_one(graph, hardware)
         whole = high_water_nibbles(plan, hardware.activation_memory, constants=False) / 2

@@ -5,46 +5,28 @@ No value is computed twice unless ``extra_macs`` allows it, and sums are exact.
 
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.search.joint.least import at_peak
-from pipeline.search.planner import Planner
+from pipeline.search.planner import Keys, Planner
 from pipeline.strategies.base import Estimate, Strategy
 
 
 @dataclass(frozen=True)
-class Joint(Strategy):
+class Joint(Strategy, Keys):
     """For any graph; ``layout`` is the chains' and means nothing here.
 
     ``objective``: ``memory``: as little of it as possible; the others: the fewest modelled cycles
     in the memory that there is. What does not fit a board with a card is swapped: with as few
     transfers as are found, or as fast, or, ``energy``, with little of both.
-
-    Attributes:
-        extra_macs: multiply–accumulates that may be repeated for less memory, as a share of the
-            network's.
-        accumulator_bits: of what loops over channels add up, where these are the plan; all else
-            has exact sums.
-        arena_limit_bytes: what the fastest plan may take, scratch included; 0: all that the board
-            leaves.
-        arena_limit_times_least: the same, as a multiple of what the least plan takes; 0: as above.
-        effort: counted work of the search, as a multiple of the usual: the same plan anywhere.
-        seconds: after so many the best plan so far is the plan, marked as cut short and not kept;
-            0: however long it takes.
     """
 
     name: ClassVar[str] = "joint"
     quick_plan_macs: ClassVar[int] = 15_000_000
-    extra_macs: float = 0.0
-    accumulator_bits: Literal[8, 16, 32] = 32
-    arena_limit_bytes: int = 0
-    arena_limit_times_least: float = 0.0
-    effort: float = 1.0
-    seconds: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,10 +65,4 @@ class Joint(Strategy):
         Raises:
             ThimbleError: for a graph without operators.
         """
-        found = Planner(
-            graph, hardware, objective=self.objective, extra_macs=self.extra_macs,
-            accumulator_bits=self.accumulator_bits, arena_limit_bytes=self.arena_limit_bytes,
-            arena_limit_times_least=self.arena_limit_times_least, seconds=self.seconds,
-            effort=self.effort,
-        )  # fmt: skip
-        return found.plan()
+        return Planner(graph, hardware, self).plan()
