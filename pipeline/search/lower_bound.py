@@ -26,7 +26,6 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from pipeline.graph.access import Window
 from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -35,6 +34,7 @@ from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import IntArray
 from pipeline.placement.blocks import WORD
+from pipeline.search.view.pixels import along
 
 ENDLESS = 1 << 29
 MOST_VERTICES = 20_000
@@ -144,8 +144,8 @@ class DependencyCone:
             read = np.arange(pixels(graph, name))
             reads = np.zeros_like(read)  # all of it for each
             if len(target) == 3:
-                sides = zip(operand.windows[:2], source[:2], target[:2], strict=True)
-                (up, down), (left, across) = (_along(*side) for side in sides)
+                sides = map(along, operand.windows, target[:2], source)
+                (down, up), (across, left) = map(np.nonzero, sides)
                 read = (up[:, None] * source[1] + left).reshape(-1)
                 reads = (down[:, None] * target[1] + across).reshape(-1)
             found.append(np.stack([self.first[name] + read, self.first[op.output] + reads], axis=1))
@@ -171,12 +171,3 @@ def follows(op: Operator, graph: Graph, name: str) -> bool:
     if isinstance(op, Conv2d | Pool2d):
         return plain
     return plain and op.element_wise and source == target
-
-
-def _along(window: Window, extent: int, outs: int) -> tuple[IntArray, IntArray]:
-    """Along one axis, pairs of an index that is read and one that reads it."""
-    starts = np.arange(outs)[:, None] * window.stride + window.offset
-    read = starts + np.arange(window.count)[None] * window.dilation
-    inside = (read >= 0) & (read < extent)
-    reads = np.broadcast_to(np.arange(outs)[:, None], read.shape)
-    return read[inside], reads[inside]

@@ -11,9 +11,8 @@ import numpy as np
 
 from pipeline.graph.access import Window
 from pipeline.graph.tensor import IntArray
-from pipeline.plan.reads import positions
 from pipeline.search.chains.traversals import Peel, Peels
-from pipeline.search.view.pixels import Layer
+from pipeline.search.view.pixels import Layer, along
 
 NEVER = 1 << 40
 THICKEST = 5
@@ -162,7 +161,7 @@ def _least(
     fin: int, fout: int, half: int | None,
 ) -> Peels:  # fmt: skip
     """Layers that read alike are alike; networks repeat them."""
-    rows, columns = _reads(windows, outputs, inputs)
+    rows, columns = map(along, windows, outputs, inputs)
     if half is not None:
         halves = np.repeat(columns, fin, axis=1)
         halves = np.pad(halves, ((0, 0), (half, (halves.shape[1] + half) % 2)))
@@ -184,7 +183,7 @@ def _least(
 
 def turned_after(layer: Layer) -> IntArray:
     """[n] the nibbles that ``layer`` needs where it turns after n lines."""
-    rows, columns = _reads(layer.windows, layer.outputs[:2], layer.inputs[:2])
+    rows, columns = map(along, layer.windows, layer.outputs, layer.inputs)
     rectangle = Rectangle(rows, columns, layer.inputs.each, layer.outputs.each)
     first, then = (rectangle.peaks(Cut(1, by_row)) for by_row in (True, False))
     if layer.outputs.columns > layer.outputs.rows:
@@ -192,19 +191,6 @@ def turned_after(layer: Layer) -> IntArray:
     lines = np.maximum.accumulate(np.append(layer.inputs.total, first[:, 0]))
     rest = np.append(then.max(axis=1), 0)  # at last nothing is left
     return np.asarray(np.maximum(lines, rest))
-
-
-def _reads(
-    windows: tuple[Window, ...], outputs: tuple[int, ...], inputs: tuple[int, ...]
-) -> list[IntArray]:
-    """Tabulate, for rows and for columns (outputs, inputs), whether one reads the other."""
-    box, found = tuple((0, n) for n in outputs), list[IntArray]()
-    for window, number, extent in zip(windows, outputs, inputs, strict=True):
-        reads = np.zeros((number, extent + 2), dtype=bool)  # with padding
-        index = np.clip(positions(window, box), -1, extent) + 1
-        reads[np.arange(number)[:, None], index] = True
-        found.append(reads[:, 1:-1])
-    return found
 
 
 def _independent(reads: IntArray) -> list[tuple[range, IntArray]]:

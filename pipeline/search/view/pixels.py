@@ -1,7 +1,7 @@
 """A network pixel by pixel: when each is made in an order of some operators, and when it dies."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from re import finditer
@@ -87,15 +87,13 @@ class Layer:
     def lasts(self) -> tuple[IntArray, ...]:
         """Find, for each row and each column of the input, the last of the output that reads it;
         NEVER if none does."""
-        found = list[IntArray]()
-        for axis, window in enumerate(self.windows):
-            extent, outs = self.inputs[axis], self.outputs[axis]
-            last = np.full(extent + 2, NEVER)  # with padding
-            read = np.clip(positions(window, ((0, outs),) * 2), -1, extent) + 1
-            for each in np.broadcast_to(read, (outs, window.count)).T:
-                np.maximum.at(last, each, np.arange(outs))
-            found.append(last[1:-1])
-        return tuple(found)
+        return tuple(
+            read_times(
+                Operand("", (replace(window, axis=None if window.axis is None else 0),)),
+                ((0, outs),), np.arange(outs), [range(extent)], True,
+            )
+            for window, outs, extent in zip(self.windows, self.outputs, self.inputs, strict=False)
+        )  # fmt: skip
 
     def fit_beside(self, nibbles: int) -> bool:
         """Input and output fit whole: then order and overlap do not matter."""
@@ -276,6 +274,14 @@ def read_at(
     spatial = Operand(operand.tensor, operand.windows[:axes])
     grid = [np.arange(extent) for extent in source.shape[:axes]]
     return read_times(spatial, box, times, grid, last).reshape(Pixels.of(source)[:2])
+
+
+def along(window: Window, outs: int, extent: int) -> IntArray:
+    """Tabulate, along one axis, whether outputs read inputs, (outs, extent)."""
+    reads = np.zeros((outs, extent + 2), dtype=bool)  # with padding
+    index = np.clip(positions(window, ((0, outs),) * 2), -1, extent) + 1
+    reads[np.arange(outs)[:, None], index] = True
+    return reads[:, 1:-1]
 
 
 def by_pixel(op: Operator, tensors: Tensors) -> bool:

@@ -17,6 +17,7 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.hardware import Hardware
+from pipeline.placement.blocks import WORD
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.patches import Patches, Run
 from pipeline.schedules.rows import (
@@ -29,9 +30,6 @@ from pipeline.schedules.rows import (
     saved,
 )
 from pipeline.search.view.whole import Task, View
-
-SUM_NIBBLES = 8
-"""Nibbles of an exact accumulator."""
 
 
 class Unit(NamedTuple):
@@ -191,7 +189,7 @@ class Units:
     def _sum(self, op: Operator) -> None:
         """Open its sums, add each row of its input, and close them."""
         sums, (block,) = len(self.sizes), self.blocks[op.output]
-        self.sizes.append(SUM_NIBBLES * self.graph.tensors[op.output].size)
+        self.sizes.append(WORD * self.graph.tensors[op.output].size)
         self.makers.append(-1)
         rows = self.blocks[op.inputs[0]]
         adds = [self._add(RowStep("open", op), sums, after=[self.makers[rows[0]]])]
