@@ -6,6 +6,7 @@ too, is computed again.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from math import prod
 
 from pipeline.graph.graph import Graph
@@ -110,14 +111,11 @@ class Run:
         return found
 
     @property
-    def uses_all(self) -> bool:
-        """Check whether channels of each tensor are needed: a slice may leave out all of one."""
-        return all(box[-1].size for box in self.boxes(self.patches(0)[0]).values())
-
-    @property
     def reads(self) -> bool:
-        """Check whether each patch of each operator reads something: none is wholly padding."""
-        return all(all(map(len, side)) for sides in self.sides.values() for side in sides)
+        """Check whether each patch of each operator reads something: none is wholly padding, and
+        no slice leaves out all channels."""
+        channels = (box[-1].size for box in self.boxes(self.patches(0)[0]).values())
+        return all(channels) and all(map(len, chain(*chain(*self.sides.values()))))
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def least(
 ) -> tuple[Run, list[Region]]:
     """The stage with which the whole network's peak is least, then with the least work, and all
     regions."""
-    stages = [run for run in ending(graph, grid) if until in ("", run.op.output) and run.uses_all]
+    stages = [run for run in ending(graph, grid) if until in ("", run.op.output)]
     best: tuple[tuple[int, int, int], Run, list[Region]] | None = None
     for stage in sorted(stages, key=_held):
         if best and _held(stage) > best[0][0]:
