@@ -206,11 +206,8 @@ def _reader(graph: Graph, tensor: str) -> Operator | None:
 def arriving(draft: Draft, name: str = "") -> None:
     """The input comes in through a stream, which needs no place."""
     image = draft.graph.tensors[draft.graph.input]
-    name, shape, bits = (
-        name or draft.graph.beside(image.name, STREAM),
-        image.shape,
-        image.dtype.bits,
-    )
+    name, shape = name or draft.graph.beside(image.name, STREAM), image.shape
+    bits = image.dtype.bits
     stream = Buffer(name, image.name, STREAM, shape, bits, packed(shape, bits))
     draft.elsewhere[name], draft.home[image.name] = stream, name
     draft.memories.append(Memory(STREAM, ceil(image.bytes), STREAM))

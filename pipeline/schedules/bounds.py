@@ -24,10 +24,6 @@ class Range(NamedTuple):
     size: int
 
     @property
-    def moves(self) -> bool:
-        return isinstance(self.low, Lin) and bool(self.low.coef)
-
-    @property
     def ends(self) -> tuple[int, int]:
         """From where to where, of a range that does not move."""
         assert isinstance(self.low, int)

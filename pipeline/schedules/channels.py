@@ -69,9 +69,8 @@ class Channels:
         if op.output in self.whole:
             out = draft.buffer(op.output)
         else:
-            over = draft.home[each.over] if each.over else ""
-            sizes = (*shape[:-1], self.at_once)
-            out = draft.hold(op.output, sizes, "ring", within=self.var, over=over)
+            how = {"within": self.var, "over": draft.home.get(each.over, "")}
+            out = draft.hold(op.output, (*shape[:-1], self.at_once), "ring", **how)
         return draft.compute(op, out, self._some(shape), over=[each.over] * bool(each.over))
 
     def _some(self, shape: tuple[int, ...]) -> Box:

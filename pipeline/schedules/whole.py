@@ -15,6 +15,5 @@ class Whole:
     over: str = ""
 
     def steps(self, draft: Draft) -> list[Step]:
-        over = draft.home[self.over] if self.over else ""
-        out = draft.hold(self.op.output, over=over)
+        out = draft.hold(self.op.output, over=draft.home.get(self.over, ""))
         return [draft.compute(self.op, out, over=[self.over] * bool(self.over))]

@@ -30,10 +30,10 @@ def lacking(
     from pipeline.search.lower_bound import lower_bound  # with it comes scipy
 
     bound = lower_bound(graph, needed(graph), streaming(graph, hardware))
+    found = {"lower_bound_bytes": bound.bytes, "lower_bound_at": bound.at}
     if not crowded:
-        above = 100 * (report["pmu_bytes"] / bound.bytes - 1) if bound.bytes else inf
-        least = {"above_bound_pct": round(above, 1)} if above < inf else {}
-        return {"lower_bound_bytes": bound.bytes, "lower_bound_at": bound.at, **least}
+        above = report["pmu_bytes"] / bound.bytes - 1 if bound.bytes else inf
+        return found | ({"above_bound_pct": round(100 * above, 1)} if above < inf else {})
     said = (
         f"no plan that computes nothing twice holds less than {bound.bytes:,g} B of activations, "
         f"for {bound.at}"
@@ -41,12 +41,8 @@ def lacking(
     lacks = report["needed_bytes"] - report["available_bytes"]
     hopeless = 2 * bound.bytes > room(graph, hardware)
     helps = "".join(f"{way}, " for way in ways(plan, graph, hardware, lacks, hopeless))
-    return {
-        "lower_bound_bytes": bound.bytes,
-        "lower_bound_at": bound.at,
-        "where": f"{report['where']}; {said}",
-        "advice": report["advice"].replace("try ", f"try {helps}", 1),
-    }
+    advice = report["advice"].replace("try ", f"try {helps}", 1)
+    return {**found, "where": f"{report['where']}; {said}", "advice": advice}
 
 
 def ways(

@@ -38,21 +38,15 @@ def least(graph: Graph, hardware: Hardware, runs: Sequence[Run] = (), effort: fl
     """As little memory as is found, with ``runs`` or without; ``effort``: see ``Joint``."""
     best: Found | None = None
     for some in (runs, ()) if runs else ((),):
-        most = best.laid.rows - 1 if best else NEVER
-        if laid := _ordered(graph, hardware, some, effort, most):
+        cuts = cuts_of(graph, hardware, some, effort=effort)
+        bound, pieces = cuts.least(best.laid.rows - 1 if best else NEVER)
+        if pieces:
+            laid = _laying(cuts, cuts.roomiest(bound) or pieces, bound)
+            del cuts  # of a large network most of what is held
             found = laid(room(graph, hardware))
-            best = min([best, found] if best else [found], key=lambda each: each.laid.rows)
+            best = min(best or found, found, key=lambda each: each.laid.rows)
     assert best is not None
     return best
-
-
-def _ordered(
-    graph: Graph, hardware: Hardware, runs: Sequence[Run], effort: float, most: int
-) -> Callable[[float], Found] | None:
-    """None where it holds more than ``most`` nibbles."""
-    cuts = cuts_of(graph, hardware, runs, effort=effort)
-    bound, pieces = cuts.least(most)
-    return _laying(cuts, cuts.roomiest(bound) or pieces, bound) if pieces else None
 
 
 def within(
