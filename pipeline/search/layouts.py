@@ -108,11 +108,6 @@ def cycles_of_rows(
     return rows * cycles_of_step(able[0], form, hardware) if able else NONE
 
 
-def rows_able(op: Operator, graph: Graph, hardware: Hardware) -> bool:
-    """Check whether a kernel makes a row of ``op``'s output, channels last, or adds one to it."""
-    return bool(offers(form_of_a_row(op, graph, {}), hardware))
-
-
 def form_of_a_row(op: Operator, graph: Graph, layout: Layout, needs: Needs | None = None) -> Form:
     """A row in the middle of ``op``'s output, or what a row adds to that."""
 

@@ -1,6 +1,7 @@
 """Choose among moves: rows on demand, whole tensors, loops over channels, pixels in place, and what
 a card holds."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import Literal
@@ -108,10 +109,11 @@ class Planner:
     def _least(self, anytime: AnytimeSearch[Plan]) -> Plan:
         """Whole tensors, rows, loops over channels, or layers that overwrite each other pixel by
         pixel: what holds least; of those that hold as much, rows first."""
-        moves = {
-            "ordinary": self._whole,
+        channels = ByChannels(accumulator_bits=self.keys.accumulator_bits)
+        moves: dict[str, Callable[[float], Plan]] = {
+            "ordinary": lambda _: one_by_one(self.graph, self.hardware),
             "rows": self._rows,
-            "partial": self._channels,
+            "partial": lambda _: channels.plan(self.graph, self.hardware),
             "herringbone": self._pixels,
         }
         best, least = None, (True, inf, 0)
@@ -124,7 +126,7 @@ class Planner:
             lacking = bool(lacks(plan, self.graph, self.hardware))
             rank = lacking, _peak_bytes(plan), 0 if form == "rows" else number
             if best is None or rank < least:
-                best, least = plan, rank
+                best, least = plan if form == "rows" else _named(plan, form), rank
                 anytime.has(best, f"{rank[1]:,.0f} B")
                 if not self.keys.extra_macs and self.keys.accumulator_bits == 32:
                     anytime.bounded(self._bound)
@@ -137,18 +139,11 @@ class Planner:
         graph, streamed = self.graph, streaming(self.graph, self.hardware)
         return f"{lower_bound(graph, needed(graph), streamed).bytes:,.0f} B"
 
-    def _whole(self, _: float) -> Plan:
-        return _named(one_by_one(self.graph, self.hardware), "ordinary")
-
     def _rows(self, _: float) -> Plan:
         again = int(self.keys.extra_macs * self.graph.macs)
         runs = patched(self.graph, self.hardware, again) if again else ()
         found = least(self.graph, self.hardware, runs, self.keys.effort)
         return found.laid.plan(NAME, self._notes(found))
-
-    def _channels(self, _: float) -> Plan:
-        move = ByChannels(accumulator_bits=self.keys.accumulator_bits)
-        return _named(move.plan(self.graph, self.hardware), "partial")
 
     def _pixels(self, peak_bytes: float) -> Plan:
         """Refuse where they hold ``peak_bytes`` or more between parts already, or are too many."""
@@ -159,8 +154,7 @@ class Planner:
         ends = (view.nibbles(end) for span in view.spans() for end in span)
         if max(ends, default=0) >= 2 * peak_bytes or woven > self.keys.effort * WOVEN:
             raise ThimbleError("pixels in place: no less memory, or too many")
-        notes = (("form", "herringbone"),)
-        return in_place(graph, self.hardware, "herringbone", called=NAME, notes=notes)
+        return in_place(graph, self.hardware, "herringbone")
 
     def _fastest(self, anytime: AnytimeSearch[Plan]) -> Plan:
         """Whole tensors if they fit, unless rows are surely faster; else rows, with whole operators

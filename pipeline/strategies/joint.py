@@ -61,8 +61,4 @@ class Joint(Strategy, Keys):
         return Estimate(peak / 2, level)
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
-        """
-        Raises:
-            ThimbleError: for a graph without operators.
-        """
         return Planner(graph, hardware, self).plan()

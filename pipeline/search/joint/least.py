@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
+from pipeline.kernels import offers
 from pipeline.placement.place import EFFORT
 from pipeline.schedules.arriving import streaming
 from pipeline.schedules.lower import Laid, Region, lay, needed, room
@@ -16,7 +17,7 @@ from pipeline.schedules.patches import Run, tensors_apart
 from pipeline.schedules.rows import InputRows, Rows, RowsStep, RowStep
 from pipeline.search.joint.cuts import NEVER, Cuts, Piece
 from pipeline.search.joint.fastest import Fastest
-from pipeline.search.layouts import in_blocks, rows_able
+from pipeline.search.layouts import form_of_a_row, in_blocks
 from pipeline.search.view.rows import Units
 
 TRIES = 3
@@ -79,7 +80,8 @@ def cuts_of(
 ) -> Cuts:
     """``last``: tensors with channels last, besides the output and those of ``runs``."""
     operators = needed(graph)
-    alone = [op for op in operators if not rows_able(op, graph, hardware)]
+    # of those no kernel makes a row, channels last, or adds one
+    alone = [op for op in operators if not offers(form_of_a_row(op, graph, {}), hardware)]
     plain = last.union(*({*op.inputs, op.output} for op in alone))
     lie = in_blocks(graph, operators, hardware, plain.union(tensors_apart(runs), graph.outputs))
     made = frozenset(op.output for op in alone)

@@ -59,7 +59,7 @@ class ByChannels:
             if not chosen.draft.most_scratch:
                 break
         notes = (
-            ("accumulate_layers", len(accumulated(found))),
+            ("accumulate_layers", sum(len(loop.accumulated) for loop in loops(found))),
             ("accumulator_bits", self.accumulator_bits),
             ("loops", len(loops(found))),
             ("search_states", best.states),
@@ -131,11 +131,6 @@ class ByChannels:
 
 def loops(found: Schedule) -> list[Channels]:
     return [region for region in found if isinstance(region, Channels)]
-
-
-def accumulated(found: Schedule) -> list[str]:
-    """Tensors that are accumulated in loops."""
-    return [name for loop in loops(found) for name in loop.accumulated]
 
 
 def able(graph: Graph, hardware: Hardware, op: Operator, at_once: int) -> bool:

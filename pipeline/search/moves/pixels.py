@@ -16,7 +16,7 @@ from pipeline.hardware import Hardware
 from pipeline.placement.blocks import WORD, round_up
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving
-from pipeline.schedules.lower import Notes, Region, laid_at, needed, room
+from pipeline.schedules.lower import Region, laid_at, needed, room
 from pipeline.schedules.traversed import Traversed
 from pipeline.schedules.whole import Whole
 from pipeline.search.chains import contiguous, slots
@@ -38,14 +38,12 @@ Form = Literal["replace", "single_transpose", "herringbone"]
 
 
 def in_place(
-    graph: Graph, hardware: Hardware, form: Form, layout: str = "slots", convolve: bool = False,
-    called: str = "", notes: Notes = (),
-) -> Plan:  # fmt: skip
+    graph: Graph, hardware: Hardware, form: Form, layout: str = "slots", convolve: bool = False
+) -> Plan:
     """
     Args:
         convolve: the first convolution is done while the image streams in, of which only a ring of
             rows is held.
-        called: the strategy that the plan names, with its ``notes``.
 
     Raises:
         ThimbleError: for a layout of chains where there is none, for tensors without pixels, for
@@ -77,8 +75,7 @@ def in_place(
     regions: list[Region] = [first, best, *map(Whole, after)]
     places, nibbles = _beside(best, after, graph)
     places |= dict(zip(besides, accumulate(besides.values(), initial=best.beside), strict=False))
-    laid = laid_at(regions, graph, hardware, nibbles, places)
-    return laid.plan(called or f"{form}/{layout}", notes)
+    return laid_at(regions, graph, hardware, nibbles, places).plan(f"{form}/{layout}")
 
 
 def _parts(

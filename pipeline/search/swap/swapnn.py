@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import Box
 from pipeline.plan.rates import Rates
 from pipeline.schedules.lower import Notes
 from pipeline.schedules.swapped import Act, Job, Kind, Swapped, Window
 from pipeline.search.swap.algorithm1 import Algorithm1, Task
-from pipeline.search.swap.tiling import Range, Ranges, Tiling, longest, tiling
-from pipeline.search.view.tiles import TiledLayer, homes
+from pipeline.search.swap.tiling import Tiling, longest, tiling
+from pipeline.search.view.tiles import Rows, TiledLayer, homes
 
 
 class Pools(NamedTuple):
@@ -47,12 +48,12 @@ class Piece(NamedTuple):
     only a part of what these need, so that sums are kept."""
 
     window: Window
-    made: Range
-    box: Ranges
+    made: Rows
+    box: Box
     partial: bool
 
 
-def volume(box: Ranges) -> int:
+def volume(box: Box) -> int:
     return prod(max(0, stop - start) for start, stop in box)
 
 
@@ -112,13 +113,13 @@ class Emitter:
 
     # --- boxes
 
-    def made(self, task: Task, channels: Range) -> Ranges:
+    def made(self, task: Task, channels: Rows) -> Box:
         """Return the ranges of the target that a task makes."""
         row, column, _ = task.place
-        made: Ranges = (self.tiling.rows[row], self.tiling.columns[column], channels)
+        made: Box = (self.tiling.rows[row], self.tiling.columns[column], channels)
         return made[self.axes]
 
-    def channels(self, task: Task, rows: Range | None = None) -> Range:
+    def channels(self, task: Task, rows: Rows | None = None) -> Rows:
         """Return those of output channels ``rows``, or of all, that the tile makes."""
         rows = rows or (0, self.layer.channels)
         if not self.layer.channelwise:
@@ -144,7 +145,7 @@ class Emitter:
         """The output tile is complete after this input tile."""
         return not self.tiling.summed or task.place[2] == len(self.tiling.parts) - 1
 
-    def moves(self, task: Task) -> Iterator[tuple[Window, int, Ranges]]:
+    def moves(self, task: Task) -> Iterator[tuple[Window, int, Box]]:
         """Yield what an IO task moves: the window, its copy, and the ranges."""
         if task.kind == "input":
             yield self.windows["in"], task.input, self.tiling.read(*task.place)
@@ -181,7 +182,7 @@ class Emitter:
         if summed and self.last(task) and task.number == len(tiles) - 1:
             yield act("finish", every)
 
-    def act(self, task: Task, kind: Kind, made: Range, piece: Piece | None = None) -> Act:
+    def act(self, task: Task, kind: Kind, made: Rows, piece: Piece | None = None) -> Act:
         held = self.windows["sums" if kind in ("clear", "add") else "out"]
         read, some = {"make": "in", "add": "in", "finish": "sums"}.get(kind), None
         copy = task.output if kind == "finish" else task.input

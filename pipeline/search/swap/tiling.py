@@ -14,11 +14,9 @@ from math import prod
 from typing import NamedTuple
 
 from pipeline.errors import ThimbleError
-from pipeline.search.view.tiles import TiledLayer
+from pipeline.graph.tensor import Box
+from pipeline.search.view.tiles import Rows, TiledLayer
 
-Range = tuple[int, int]
-Ranges = tuple[Range, ...]
-"""From where to where along each axis."""
 FINEST = 600
 """The most tiles that share rows of weights."""
 
@@ -27,9 +25,9 @@ class WeightTile(NamedTuple):
     """Output channels ``rows`` of the weights; and of channels ``shared`` the part ``columns`` of
     their last axis: other tiles hold the rest of these."""
 
-    rows: Range
-    shared: Range
-    columns: Range
+    rows: Rows
+    shared: Rows
+    columns: Rows
 
     @property
     def kind(self) -> str:
@@ -46,21 +44,20 @@ class Tiling:
     Attributes:
         rows, columns: of the target, for each place of the grid.
         parts: of the source's channels, where its smallest tile does not fit a buffer.
-        inputs, weights: numbers of input tiles and, for each, of weight tiles; 0 without weights.
+        weights: number of weight tiles for each input tile; 0 without weights.
         window: rows and columns of an input tile; all of one size, so that some reach further than
             what is computed from them.
     """
 
     layer: TiledLayer
     buffer_bytes: int
-    rows: Ranges
-    columns: Ranges
-    parts: Ranges
-    inputs: int
+    rows: Box
+    columns: Box
+    parts: Box
     weights: int
     window: tuple[int, ...]
 
-    def read(self, row: int, column: int, part: int) -> Ranges:
+    def read(self, row: int, column: int, part: int) -> Box:
         """Return the ranges of the source that the input tile holds."""
         source, made = self.layer.sources[0], (self.rows[row], self.columns[column])
         if source.windows is None:
@@ -159,14 +156,14 @@ def tiling(layer: TiledLayer, buffer_bytes: int) -> Tiling:
     made = even(rows, high), even(columns, wide), even(depth, min(parts, depth))
     window = tuple(map(min, source.reads(side, side), extents))
     weights = -(-layer.weight_bytes // limit)
-    return Tiling(layer, buffer_bytes, *made, high * wide * parts, weights, window)
+    return Tiling(layer, buffer_bytes, *made, weights, window)
 
 
-def longest(ranges: Iterable[Range]) -> int:
+def longest(ranges: Iterable[Rows]) -> int:
     return max((stop - start for start, stop in ranges), default=0)
 
 
-def even(extent: int, number: int) -> Ranges:
+def even(extent: int, number: int) -> Box:
     """``number`` ranges: all of one size but for the last where that comes out, else of sizes that
     differ by one, the longer ones first."""
     size = -(-extent // number)

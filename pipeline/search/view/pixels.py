@@ -171,10 +171,6 @@ class Order:
         return self.view.part(self.span)
 
     @property
-    def output(self) -> str:
-        return self.operators[-1].output
-
-    @property
     def layer(self) -> Layer | None:
         """If it is one operator that slides over what one tensor has, all channels at once."""
         alone = len(self.operators) == len(self.starts) == 1 and self.operators[0].slides

@@ -40,7 +40,9 @@ def test_numbers_of_io_tasks(network: Callable[[], Graph], at_16: int, at_128: i
     chain = layers(network())
     for buffer_bytes, number in ((16 * KIB, at_16), (128 * KIB, at_128)):
         cut = [tiling(layer, buffer_bytes) for layer in chain]
-        assert sum(each.inputs * (2 + each.weights) for each in cut) == number
+        inputs = [len(each.rows) * len(each.columns) * len(each.parts) for each in cut]
+        tasks = (n * (2 + each.weights) for n, each in zip(inputs, cut, strict=True))
+        assert sum(tasks) == number
 
 
 def test_a_pixel_larger_than_a_buffer_is_refused() -> None:
