@@ -61,11 +61,6 @@ class Laid:
         return spans
 
     @property
-    def begun(self) -> Draft:
-        """A draft of the same, in which what lies apart does not overlap."""
-        return replace(self.draft, known=self.spans)
-
-    @property
     def rows(self) -> int:
         """Nibbles without scratch."""
         held = (each for each in self.draft.held.values() if each.buffer.role != "scratch")
@@ -155,8 +150,8 @@ def lay(
     found = _laid(draft, (regions, *others), keep_input, effort, enough)
     last = found.draft.known is not None
     while found.cells > limit and (crowded := _crowded(found, limit, last)):
-        begun = replace(found.begun, most_scratch={**found.draft.most_scratch, **crowded})
-        draft = replace(draft, most_scratch=begun.most_scratch)
+        draft = replace(draft, most_scratch={**found.draft.most_scratch, **crowded})
+        begun = replace(draft, known=found.spans)
         same = _settled(begun, found.regions, found.bound, keep_input, True) if last else None
         found = same or _laid(draft, (found.regions,), keep_input, effort)
     return found
@@ -177,7 +172,7 @@ def _laid(
     assert best is not None
     if not best.draft.overlaps.offsets:
         return best
-    begun, regions, bound = best.begun, best.regions, best.bound
+    begun, regions, bound = replace(best.draft, known=best.spans), best.regions, best.bound
     del best, found  # of a large network much of what is held
     settled = _settled(begun, regions, bound, keep_input)
     assert settled, "kernels write over what dies as they were said to"

@@ -3,7 +3,6 @@ patch needs of the layers inside is computed for it alone; its halo, which its n
 too, is computed again.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -142,13 +141,3 @@ class Patches:
             rows = [Range(row, 1) for row in range(*patch[0].ends)] if apart else patch[:1]
             found += (draft.compute(self.op, out, (each, *patch[1:])) for each in rows)
         return found
-
-    def rows_read(self) -> dict[str, range]:
-        """Return the rows that are read of each tensor outside the patches."""
-        number = self.row // self.run.rows
-        return {name: self.run.sides[name][0][number] for name in self.run.outer}
-
-
-def tensors_apart(runs: Sequence[Run]) -> frozenset[str]:
-    """Those whose rows are not made, or not read, whole."""
-    return frozenset(name for run in runs for name in (*run.inner, *run.outer, run.op.output))

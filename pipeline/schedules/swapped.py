@@ -7,11 +7,10 @@ keeps the tracks in step, so a plan is right whatever the times become.
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any, Final, Literal, NamedTuple, Self
 
 from pipeline.graph.tensor import Tensor
-from pipeline.plan.vocabulary import Affine, Buffer, Clear, Index, Signal, Step, Wait
+from pipeline.plan.vocabulary import Buffer, Clear, Index, Signal, Step, Wait, packed
 from pipeline.schedules.bounds import Box, Needs, Range, added
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.roll import rolled
@@ -52,10 +51,9 @@ class Window:
         shape = self.tensor.shape
         rings = tuple(0 if n >= extent else n for n, extent in zip(self.sizes, shape, strict=True))
         held = tuple(min(n, extent) for n, extent in zip(self.sizes, shape, strict=True))
-        strides = tuple(self.bits // 4 * prod(held[d + 1 :]) for d in range(len(held)))
+        place = replace(packed(held, self.bits, 2 * self.base_bytes), wrap=rings)
         return Buffer(
-            self.name, self.tensor.name, memory, shape, self.bits,
-            Affine(2 * self.base_bytes, strides, rings),
+            self.name, self.tensor.name, memory, shape, self.bits, place,
             "activation" if self.bits == self.tensor.dtype.bits else "accumulator",
             copies=self.copies, copy_stride=2 * self.copy_bytes if self.copies > 1 else 0,
         )  # fmt: skip

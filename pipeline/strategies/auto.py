@@ -60,10 +60,10 @@ class Auto(Strategy):
                 f"strategy=auto: no strategy has code for {graph.name} on {hardware.name}: "
                 "use quantize=int8, or another network"
             )
-        fits = [each for each in found if each.needed_bytes <= available]
-        least = min(found, key=lambda each: each.needed_bytes)
-        chosen = fits[-1] if fits and self.objective != "memory" else least
-        said = (CHOSEN, self._why(chosen, bool(fits), available, graph, hardware))
+        chosen = min(found, key=lambda each: each.needed_bytes)
+        if self.objective != "memory" and chosen.needed_bytes <= available:
+            chosen = found[-1]
+        said = (CHOSEN, self._why(chosen, available, graph, hardware))
         return replace(chosen.plan, notes=(*chosen.plan.notes, said))
 
     def _candidates(
@@ -95,10 +95,8 @@ class Auto(Strategy):
                     yield partial(in_place, graph, hardware, form, convolve=arriving)
         yield Planner(graph, hardware, Keys(self.objective)).plan
 
-    def _why(
-        self, chosen: Candidate, fits: bool, available: float, graph: Graph, hardware: Hardware
-    ) -> str:
-        called = chosen.plan.strategy.partition("/")[0]
+    def _why(self, chosen: Candidate, available: float, graph: Graph, hardware: Hardware) -> str:
+        called, fits = chosen.plan.strategy.partition("/")[0], chosen.needed_bytes <= available
         size = f"{called}, an arena of {chosen.needed_bytes:,.0f} B"
         left = f"where {available:,.0f} are left"
         if called == "ordinary":

@@ -15,7 +15,7 @@ from pipeline.plan.vocabulary import Affine, Buffer, Compute, Plan, packed
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import lay, needed
 from pipeline.schedules.patches import Patches, Run
-from pipeline.schedules.rows import InputRows, Rows
+from pipeline.schedules.rows import InputRows, Rows, reads
 from pipeline.search.joint.segment import on_demand
 from pipeline.search.moves.patches import stretches
 from pipeline.search.view.rows import Units
@@ -122,7 +122,8 @@ def test_no_patch_lies_in_the_padding() -> None:
 
 def test_rows_of_patches_are_read_where_they_are() -> None:
     graph = inverted()
-    assert Patches(run_of(graph, 2, 4), 4).rows_read() == {graph.input: range(3, 7)}
+    found = reads(Patches(run_of(graph, 2, 4), 4), graph, lambda op, made: {})
+    assert found == {graph.input: range(3, 7)}
 
 
 def test_stretches_end_where_others_read() -> None:

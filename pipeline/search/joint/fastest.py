@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain, compress
 from math import inf
 
 from pipeline.graph.operator import Operator
@@ -33,13 +34,11 @@ class Fastest:
         )
 
     def _offers(self, start: Place, stop: Place) -> Iterator[Offer]:
-        cuts, ends = self.cuts, (start, stop)
-        names = [set(cuts.frontiers[place.number]) for place in ends]
+        cuts = self.cuts
+        names = [set(cuts.frontiers[place.number]) for place in (start, stop)]
         if start.last != stop.last and names[0] & names[1]:
             return
-        last = frozenset[str]().union(
-            *(n for n, place in zip(names, ends, strict=True) if place.last)
-        )
+        last = frozenset(chain(*compress(names, (start.last, stop.last))))
         operators = cuts.units.operators[start.number : stop.number]
         cycles = sum(self._row_by_row(op, last) for op in operators)
         for offer in by_rows(start, stop):

@@ -13,7 +13,7 @@ from pipeline.kernels import offers
 from pipeline.placement.place import EFFORT
 from pipeline.schedules.arriving import streaming
 from pipeline.schedules.lower import Laid, Region, lay, needed, room
-from pipeline.schedules.patches import Run, tensors_apart
+from pipeline.schedules.patches import Run
 from pipeline.schedules.rows import InputRows, Rows, RowsStep, RowStep
 from pipeline.search.joint.cuts import NEVER, Cuts, Piece
 from pipeline.search.joint.fastest import Fastest
@@ -83,7 +83,9 @@ def cuts_of(
     # of those no kernel makes a row, channels last, or adds one
     alone = [op for op in operators if not offers(form_of_a_row(op, graph, {}), hardware)]
     plain = last.union(*({*op.inputs, op.output} for op in alone))
-    lie = in_blocks(graph, operators, hardware, plain.union(tensors_apart(runs), graph.outputs))
+    # rows of these are not made, or not read, whole
+    apart = {name for run in runs for name in (*run.inner, *run.outer, run.op.output)}
+    lie = in_blocks(graph, operators, hardware, plain.union(apart, graph.outputs))
     made = frozenset(op.output for op in alone)
     streams = streaming(graph, hardware)
     units = Units(graph, hardware, operators, streams, lie, runs, alone=made)

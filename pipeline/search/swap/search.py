@@ -75,13 +75,12 @@ class Search:
     grain: int = GRAIN
 
     def __post_init__(self) -> None:
-        self.ring, self.offers = cache(self._ring), cache(self._offers)
-        self.forms = cache(self._forms)
+        self.offers, self.forms = cache(self._offers), cache(self._forms)
+        self.ring = cache(
+            lambda first, last, chunk: Rings.of(self.layers[first : last + 1], chunk, self.grain)
+        )
         self.step_us = STEP * self.rates.compute_us(sum(layer.work for layer in self.layers))
         self.copies = 2 if self.rates.dma else 1  # of a tile of weights: one for what arrives
-
-    def _ring(self, first: int, last: int, chunk: int) -> Rings:
-        return Rings.of(self.layers[first : last + 1], chunk, self.grain)
 
     @cached_property
     def read_until(self) -> list[int]:

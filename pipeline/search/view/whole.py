@@ -78,18 +78,10 @@ class View:
         def numbers(each: Sequence[str]) -> tuple[int, ...]:
             return tuple(dict.fromkeys(number[name] for name in each))
 
-        return cls(
-            (
-                sum(tensors[name].nibbles for name in given),
-                *(tensors[n].nibbles for n in names[1:]),
-            ),
-            tuple(Task(numbers(op.inputs), numbers(op.overwritable(tensors))) for op in operators),
-            numbers(kept),
-            tuple(operators),
-            names,
-            tensors,
-            tuple(given),
-        )
+        sizes = sum(tensors[n].nibbles for n in given), *(tensors[n].nibbles for n in names[1:])
+        tasks = (Task(numbers(op.inputs), numbers(op.overwritable(tensors))) for op in operators)
+        known = tuple(operators), names, tensors, tuple(given)
+        return cls(sizes, tuple(tasks), numbers(kept), *known)
 
     def reordered(self, order: Sequence[int]) -> "View":
         """The same where the tasks are given in ``order``."""
@@ -136,11 +128,9 @@ class View:
     def readers(self) -> tuple[int, ...]:
         """For each tensor the mask of the tasks that read it; of what is kept, one more."""
         masks = [0] * len(self.sizes)
-        for number, task in enumerate(self.tasks):
-            for tensor in task.reads:
+        for number, read in enumerate([*(task.reads for task in self.tasks), self.kept]):
+            for tensor in read:
                 masks[tensor] |= 1 << number
-        for tensor in self.kept:
-            masks[tensor] |= 1 << len(self.tasks)
         return tuple(masks)
 
     @cached_property
