@@ -45,13 +45,12 @@ def in_blocks(
     for number, names in enumerate(lie):
         for name in set(names):
             users[name].append(number)
-    needs = {op.name: Needs(op, graph.tensors) for op in operators}
 
     @cache
     def taken(number: int, blocked: frozenset[str]) -> float:
         op = operators[number]
         layout = {n: able[n] for n in (*op.inputs, op.output) if alike.get(n) in blocked}
-        return cycles_of_rows(op, graph, hardware, layout, needs[op.name])
+        return cycles_of_rows(op, graph, hardware, layout)
 
     def cycles(number: int, chosen: Mapping[str, bool]) -> float:
         return taken(number, frozenset(name for name in lie[number] if chosen[name]))
@@ -98,17 +97,15 @@ def lying_alike(operators: Sequence[Operator], tensors: Iterable[str]) -> dict[s
     return found
 
 
-def cycles_of_rows(
-    op: Operator, graph: Graph, hardware: Hardware, layout: Layout, needs: Needs | None = None
-) -> float:
-    """Add up all rows of ``op``'s output, or all that are added to it; ``needs``: of ``op``."""
-    form = form_of_a_row(op, graph, layout, needs)
+def cycles_of_rows(op: Operator, graph: Graph, hardware: Hardware, layout: Layout) -> float:
+    """Add up all rows of ``op``'s output, or all that are added to it."""
+    form = form_of_a_row(op, graph, layout)
     able = [each for each in offers(form, hardware) if not each.looks_up(form)]
     rows = rows_of(graph, op.inputs[0] if form.partial else op.output)
     return rows * cycles_of_step(able[0], form, hardware) if able else NONE
 
 
-def form_of_a_row(op: Operator, graph: Graph, layout: Layout, needs: Needs | None = None) -> Form:
+def form_of_a_row(op: Operator, graph: Graph, layout: Layout) -> Form:
     """A row in the middle of ``op``'s output, or what a row adds to that."""
 
     def part(tensor: str, rows: int) -> Part:
@@ -124,6 +121,6 @@ def form_of_a_row(op: Operator, graph: Graph, layout: Layout, needs: Needs | Non
         parts = {op.inputs[0]: part(op.inputs[0], 1), op.output: Part.packed(out, 32)}
         return Form(op, graph, parts, partial=True)
     box = (Range(out[0] // 2, 1), *all_of(out[1:])) if len(out) == 3 else all_of(out)
-    read = (needs or Needs(op, graph.tensors))(box)
+    read = Needs(op, graph.tensors)(box)
     parts = {name: part(name, read[name][0].size) for name in op.inputs}
     return Form(op, graph, {**parts, op.output: part(op.output, 1)})

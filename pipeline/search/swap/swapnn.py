@@ -4,7 +4,7 @@ Each task ends with a signal of its track and waits, before it starts, for the t
 track that it depends on: the counters alone make the plan right, whatever the times become.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from math import prod
 from typing import NamedTuple
@@ -213,16 +213,13 @@ def schedule(
         size = sum(volume(box) for _, _, box in emitters[task.layer].moves(task))
         return rates.move_us(size, task.kind == "write")
 
+    def jobs(tasks: list[Task], acts: Callable[[Emitter, Task], Iterator[Act]]) -> Iterator[Job]:
+        return (Job(each.after, tuple(acts(emitters[each.layer], each))) for each in tasks)
+
     run = Algorithm1(tilings, frames, sizes[1:], us)
     expected_us = run.run()
     io, cpu = run.orders["io"], run.orders["cpu"]
-
-    def computing() -> Iterator[Job]:
-        return (Job(each.after, tuple(emitters[each.layer].computing(each))) for each in cpu)
-
-    def moving() -> Iterator[Job]:
-        return (Job(each.after, tuple(emitters[each.layer].moving(each))) for each in io)
-
+    tracks = partial(jobs, cpu, Emitter.computing), partial(jobs, io, Emitter.moving)
     windows = tuple(each for emitter in emitters for each in emitter.windows.values())
     notes: Notes = (
         ("scheduler", "swapnn"),
@@ -232,4 +229,4 @@ def schedule(
         ("expected_makespan_us", expected_us),
     )
     sram_bytes = sizes.buffer_bytes * sum(sizes[1:])
-    return Swapped(*homes(chain), windows, computing, moving, sram_bytes), notes
+    return Swapped(*homes(chain), windows, *tracks, sram_bytes), notes
