@@ -27,6 +27,9 @@ ROWS = 3_000_000
 """Looked at in all segments, of a microsecond or two; each place where segments meet may take its
 share of what is left. Beyond it segments have one operator, or are the whole network."""
 
+NEAR = 256
+"""Divisor of a bound: memory that exceeds it by no more than that part of it is near."""
+
 CLOSE = 8
 """A segment that is within an eighth of the limit is close to it."""
 
@@ -225,12 +228,13 @@ class Cuts:
         return holding(self.peak(piece, limit)) if holding(ends) else None
 
     def _better(self, below: int, effort: int) -> bool:
-        """Check whether another order of all rows holds less: a small network's are searched."""
+        """Check whether another order of all rows holds less, by more than is near: rows on demand
+        are easier to place. A small network's are searched."""
         order, ends = list(self.order(self.whole)), self.ends(self.whole)
         if not (width := min(WIDTHS[-1], effort // len(order) ** 2)):
             return False
         view, given = self.units.view(order, ends[1])
-        found = least_peak(view, effort // len(order), (width,))
+        found, below = least_peak(view, effort // len(order), (width,)), below - below // NEAR
         if found.peak < below:
             self.better = [order[task - given] for task in found.tasks if task >= given]
             self.peaks[self.whole] = found.peak, True

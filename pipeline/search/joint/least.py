@@ -15,15 +15,12 @@ from pipeline.schedules.arriving import streaming
 from pipeline.schedules.lower import Laid, Region, lay, needed, room
 from pipeline.schedules.patches import Run
 from pipeline.schedules.rows import InputRows, Rows, RowsStep, RowStep
-from pipeline.search.joint.cuts import NEVER, Cuts, Piece
+from pipeline.search.joint.cuts import NEAR, NEVER, Cuts, Piece
 from pipeline.search.joint.fastest import Fastest
 from pipeline.search.layouts import form_of_a_row, in_blocks
 from pipeline.search.view.rows import Units
 
 TRIES = 3
-
-NEAR = 256
-"""Divisor of a bound: memory that exceeds it by no more than that part of it is near."""
 
 
 class Found(NamedTuple):
