@@ -5,7 +5,6 @@ every sum of a layer, not only those where what is stored rises, gives what the 
 
 from collections.abc import Callable
 from dataclasses import replace
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels import Form, avr, choose, named, offers, quick, thumb
+from pipeline.kernels import Form, avr, choose, named, offers, thumb
 from pipeline.kernels.avr.rows import AvrRows
 from pipeline.kernels.quick import channel_sums
 from pipeline.kernels.thumb.conv2d import instructions
@@ -271,24 +270,3 @@ def test_sums_of_the_least_and_the_largest_products(kind: type[Conv2d | Dense]) 
         for channel, row in enumerate(constants[weight].reshape(len(found), -1).tolist()):
             products = [[w * end for end in ends] + [0] for w in row]
             assert found[channel].tolist() == [sum(map(min, products)), sum(map(max, products))]
-
-
-def test_an_end_is_found_once_for_each_layer_of_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another graph's layer of the same name has its own, also where it lies in the same place."""
-    real = quick.quick
-    counted = Mock(wraps=real)
-    monkeypatch.setattr(quick, "quick", counted)
-    for seed in range(3):
-        net = Net((3, 3, 2), np.random.default_rng(seed))
-        net.conv(4)
-        graph = net.graph()
-        (op,) = graph.operators
-        assert isinstance(op, Conv2d)
-        ends = [quick.quick_end(op, graph) for _ in range(3)]
-        assert counted.call_count == seed + 1 and all(end is ends[0] for end in ends)
-        sums = channel_sums(op, graph) + graph.constants[op.parameters[1]][:, None]
-        again = real(graph.tensors[op.output], op.clip, op.requant, sums)
-        assert (again is None) == (ends[0] is None)
-        if again and ends[0]:
-            equal(again.constants, ends[0].constants)
-        del net, graph, op

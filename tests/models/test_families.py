@@ -194,20 +194,6 @@ def test_divisible_never_loses_more_than_a_tenth() -> None:
     assert all(divisible(c) >= 0.9 * c and divisible(c) % 8 == 0 for c in range(1, 2000))
 
 
-def test_a_block_adds_its_input_where_the_shapes_are_equal() -> None:
-    x = torch.rand(2, 8, 6, 6)
-    for block, adds in (
-        (InvertedResidual(8, 8), True),
-        (InvertedResidual(8, 8, stride=2), False),
-        (InvertedResidual(8, 12), False),
-        (InvertedResidual(8, 8, project=(3, 2)), False),
-    ):
-        block.eval()
-        body = block.body(x)
-        assert block.adds == adds
-        assert torch.equal(block(x), x + body if adds else body)
-
-
 def test_squeeze_excitation_scales_channels() -> None:
     x = torch.rand(3, 8, 5, 4) + 1
     ratio = SqueezeExcite(8, 2, "silu")(x) / x

@@ -173,18 +173,6 @@ def test_rows_in_one_piece_die_one_by_one() -> None:
     assert place(Profiles([rows, *made])).cells == 12
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_no_arrangement_of_two_is_below_the_bound(seed: int) -> None:
-    rng, overlaps = np.random.default_rng(seed), list[Overlap]()
-    while not overlaps:
-        profiles = [random_profile(rng, 3) for _ in range(2)]
-        overlaps = random_overlaps(rng, profiles)[:1]
-    bound = load(Profiles(profiles), overlaps)
-    assert bound <= place(Profiles(profiles), overlaps).cells
-    ways = product(range(bound), repeat=2)
-    assert not any(smaller(profiles, overlaps, way, bound) for way in ways)
-
-
 def test_what_may_be_shared_lies_as_near_as_is_allowed() -> None:
     """An output of 3 cells may begin up to 2 after an input of 4: wholly in its place."""
     both = Profiles([Profile((Block(4, 0, 1),)), Profile((Block(3, 1, 2),))])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.graph.graph import Graph
 from pipeline.plan.fit import roomy
 from pipeline.search.chains.cells import Cells, Full, at
-from pipeline.search.chains.peeling import least, peeling, turned_after
+from pipeline.search.chains.peeling import least, turned_after
 from pipeline.search.chains.slots import _room
 from pipeline.search.chains.traversals import ordered, ranks, rows, single_transpose
 from pipeline.search.chains.weaves import TINY, by_rows, tiny, woven
@@ -111,18 +111,6 @@ def test_each_line_of_a_block_is_made_in_the_largest_steps_that_fit() -> None:
     assert len(rows_only.starts) < len(mixed.starts) < len(alone.starts)
     assert sorted(map(tuple, mixed.units)) == sorted(map(tuple, alone.units))
     assert by_pairs.within(rows_only.peak) == (rows_only,)
-
-
-def test_rectangles_are_peeled_from_the_best_corner() -> None:
-    """Wherever padding is, below, above, or nowhere, it takes the same; what is even is turned
-    nowhere."""
-    even = np.array([[a <= b <= a + 2 for b in range(9)] for a in range(7)])
-    padded, found = even[:, :8], set[int]()
-    for reads in (padded, padded[::-1, ::-1]):
-        least, cuts, turned = peeling(reads, even, 4, 7)
-        found.add(least)
-        assert turned[1] == 1 and sum(cut.thickness for cut in cuts) >= 7
-    assert len(found) == 1
 
 
 @pytest.mark.parametrize("kind", quick(2, KINDS, ci=0))

@@ -20,7 +20,7 @@ from pipeline.search.view.tiles import layers
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.swap import Swap
 from tests.codegen.card.support import elements, large, planned, rows, sources, swapped, twice
-from tests.codegen.support import DEVICE, Native, checked, frames
+from tests.codegen.support import Native, checked, frames
 from tests.comparing import equal
 from tests.schedules.test_swapped import network, row_by_row
 from tests.strategies.swap import test_best as branches
@@ -191,19 +191,6 @@ def test_cards_that_do_not_hold_the_image_are_refused(tmp_path: Path) -> None:
     for damaged in wrong(whole):
         program.card.unlink() if damaged is None else program.card.write_bytes(damaged)
         assert program.run(given)[0] == 2  # nn_init does not return NN_OK
-
-
-def test_a_card_that_cannot_be_written_is_said_to_fail(tmp_path: Path) -> None:
-    graph = network(np.random.default_rng(0))
-    plan, device = row_by_row(graph), tmp_path / DEVICE.name
-    whole, started = DEVICE.read_text(), "    device.stored = device.image +"
-    refuse = "    if (direction == STORAGE_WRITE) {\n        return STORAGE_FAILED;\n    }\n"
-    device.write_text(whole.replace(started, refuse + started))
-    assert whole.count(started) == 1
-    files = sources(graph, plan)
-    program = Native(tmp_path / "program", graph, plan, files=files, device=device)
-    status, found = program.run(frames(graph, 2))
-    assert status in (3, 4) and not len(found)  # nn_init succeeds, nn_feed does not
 
 
 def test_weights_are_on_the_card_alone() -> None:
