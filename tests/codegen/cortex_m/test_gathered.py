@@ -20,7 +20,8 @@ from pipeline.kernels import Form, named
 from pipeline.kernels.cortex_m.gathered import GatheredConvolution
 from pipeline.kernels.cortex_m.winograd import SPANS, exact, outputs_of_a_side
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Buffer, Plan, Table
+from pipeline.plan.vocabulary import Buffer, Compute, Plan, Table
+from pipeline.schedules import draft
 from pipeline.schedules.traversed import Traversed
 from pipeline.search.chains import slots
 from pipeline.strategies.base import LAYOUTS, Layout, Strategy
@@ -185,6 +186,24 @@ def test_scattered_pixels(
             break
     assert set(kernels(plan).values()) & GATHERED
     check(graph, plan, seed, tmp_path)
+
+
+def test_pixels_wait_where_a_row_begins_within_what_it_is_made_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = Net((8, 11, 6), np.random.default_rng(0))
+    net.conv(6, (3, 3))
+    net.conv(4, (1, 2), stride=(1, 2), padding=(0, 0, 0, 0))
+    net.conv(4, (3, 3))
+    graph, offers = net.graph(), draft.offers
+    monkeypatch.setattr(
+        draft, "offers", lambda *asked: sorted(offers(*asked), key=lambda k: k.name not in GATHERED)
+    )
+    hardware = replace(core(), streams_input=True)
+    plan = Joint().plan(graph, hardware)
+    steps = [step for step in plan.tracks[0].steps if isinstance(step, Compute) and step.delay]
+    assert GATHERED & {step.kernel for step in steps}
+    checked(tmp_path, graph, plan, hardware, frames(graph, 3, 0), interpreted=True)
 
 
 def test_others_are_left_to_other_kernels() -> None:
