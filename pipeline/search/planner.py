@@ -159,21 +159,20 @@ class Planner:
     def _fastest(self, anytime: AnytimeSearch[Plan]) -> Plan:
         """Whole tensors if they fit, unless rows are surely faster; else rows, with whole operators
         among them; as little as possible where that is as fast, or nothing is found that fits."""
-        graph, hardware = self.graph, self.hardware
-        smallest = self._least(anytime) if self.keys.arena_limit_times_least else None
+        graph, hardware, keys = self.graph, self.hardware, self.keys
+        smallest = self._least(anytime) if keys.arena_limit_times_least else None
         limit = room(graph, hardware)
-        if self.keys.arena_limit_bytes:
-            limit = min(limit, 2 * self.keys.arena_limit_bytes)
+        if keys.arena_limit_bytes:
+            limit = min(limit, 2 * keys.arena_limit_bytes)
         if smallest is not None:
-            least_nibbles = self._arena_nibbles(smallest)
-            limit = min(limit, int(self.keys.arena_limit_times_least * least_nibbles))
+            limit = min(limit, int(keys.arena_limit_times_least * self._arena_nibbles(smallest)))
         whole = _named(one_by_one(graph, hardware, fast=True, cells=limit), "ordinary")
         fits = self._arena_nibbles(whole) <= limit
         most = SURE * modelled_cycles(whole, graph, hardware) if fits else inf
         if fits and smallest is None:
             anytime.has(whole, f"{_peak_bytes(whole):,.0f} B")
         anytime.tries("rows", 0.5)
-        if found := within(graph, hardware, limit, most, self.keys.effort):
+        if found := within(graph, hardware, limit, most, keys.effort):
             fastest = found.laid.plan(NAME, self._notes(found))
             plans = [fastest] if smallest is None else [smallest, fastest]
             if fits:  # the search may have taken faster kernels for granted

@@ -60,7 +60,10 @@ def ways(
         # what streams in need not be held: no more than that is saved
         by_rows = notes.get("form") == "rows"
         yield "hardware.streams_input=true" + ("" if by_rows else " with strategy=auto")
-    if notes.get("form") == "rows" and "repeated_macs_pct" not in notes and spreads(graph):
+    # where windows overlap parts of rows can be computed again instead of held
+    images = (op for op in graph.operators if isinstance(op, Conv2d))
+    spreads = any(max(graph.tensors[op.parameters[0]].shape[1:3]) > 1 for op in images)
+    if notes.get("form") == "rows" and "repeated_macs_pct" not in notes and spreads:
         yield "strategy=joint strategy.extra_macs=0.1"
     sums = (b for b in plan.buffers if b.role == "accumulator" and b.bits == 32)
     if notes.get("accumulate_layers") and any(sums):
@@ -68,9 +71,3 @@ def ways(
     with suppress(ThimbleError):  # whose layers are not cut into tiles
         if hopeless and not hardware.storage and layers(graph):
             yield "a board with a card (strategy=swap, such as hardware=stm32f746g_sd)"
-
-
-def spreads(graph: Graph) -> bool:
-    """Check whether windows overlap: then parts of rows can be computed again instead of held."""
-    images = (op for op in graph.operators if isinstance(op, Conv2d))
-    return any(max(graph.tensors[op.parameters[0]].shape[1:3]) > 1 for op in images)
