@@ -134,20 +134,14 @@ def search(
     shown.tries("weight tiles", 0.6)
     near = tries.retiled(found[0]), *found[:NEAR]
     asked = [each._replace(price=each.price + longer_us(_region(tries, each))) for each in near]
-    return _answer(tries, chain, ranked(asked, sparing=True)[0], found)
+    return _answer(tries, chain, ranked(asked)[0], found)
 
 
-def ranked(found: list[Found], sparing: bool = False) -> list[Found]:
-    """Put the cheapest first, but for one as good that writes less to the card or, ``sparing``,
-    takes less SRAM."""
-
-    def use(each: Found) -> tuple[int, int]:
-        taken = max(one.needed_bytes for segments, _ in each.parts for one in segments)
-        return each.written_bytes, sparing * taken
-
+def ranked(found: list[Found]) -> list[Found]:
+    """Put the cheapest first, but for one as good that writes less to the card."""
     order = sorted(found, key=lambda each: each.price)
     near = sum(each.price <= (1 + SPARED) * order[0].price for each in order)
-    return sorted(order[:near], key=use) + order[near:]
+    return sorted(order[:near], key=lambda each: each.written_bytes) + order[near:]
 
 
 def _region(tries: "Tries", found: Found) -> Swapped:
