@@ -32,7 +32,7 @@ from tests.targets.cortex_m import board_named
 
 
 @pytest.mark.parametrize(
-    ("seed", "board"), [(1, board_named("arduino")), (4, board_named("nucleo_l4r5zi"))]
+    ("seed", "board"), [(41, board_named("arduino")), (43, board_named("nucleo_l4r5zi"))]
 )
 def test_on_a_simulated_chip(seed: int, board: Hardware, tmp_path: Path) -> None:
     graph = several(seed)

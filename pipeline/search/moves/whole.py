@@ -108,7 +108,11 @@ def ordered(view: View, aligns: Sequence[int], extra: Sequence[Profile] = ()) ->
     """
     order = least_peak(view)
     starts = [Profile((Block(view.sizes[0], 0, 0),)), *extra]
-    peak, best, complete, effort = max(order.peak, load(Profiles(starts))), None, True, EFFORT
+    peak = least = max(order.peak, load(Profiles(starts)))
+    if len(view.given) > 1:  # all of them lie there as long as an output lies over one
+        held = profiles_of(view, aligns, order.tasks, next(_choices(view, order.tasks)))
+        peak = max(least, load(Profiles([*held, *extra])))
+    best, complete, effort = None, True, EFFORT
     others = (tasks for tasks in _orders(view, view.first, (), peak) if tasks != order.tasks)
     # the order found, with every output in place, comes first
     orders = chain([order.tasks], others)
@@ -124,10 +128,10 @@ def ordered(view: View, aligns: Sequence[int], extra: Sequence[Profile] = ()) ->
         complete &= placed.proved
         if best is None or placed.cells < best.cells:
             best = Ordered(replace(order, tasks=tasks), over, placed.cells, False)
-        if best.cells == peak:
+        if best.cells == least:
             break
     assert best is not None
-    proved = order.proved and (complete or best.cells == peak)
+    proved = order.proved and (complete or best.cells == least)
     return replace(best, proved=proved)
 
 
