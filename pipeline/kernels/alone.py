@@ -48,7 +48,7 @@ def timed(plan: Plan, graph: Graph, hardware: Hardware) -> Plan:
     every = cycles_by_operator(plan, graph, hardware) if alone else {}
     taken = {name: cycles for name, cycles in every.items() if cycles < inf}
     us = {
-        name: max(least, taken.get(name, 0.0) / hardware.clock_hz * 1e6)
+        name: max(least, taken.get(name, 0.0) / plan.frames / hardware.clock_hz * 1e6)
         for name, least in alone.items()
     }
     whole = ((ALONE_US, f"{sum(alone.values()):.3f}"),) if len(us) == len(graph.operators) else ()

@@ -269,6 +269,8 @@ def test_every_operator_takes_the_cycles_of_the_kernel_that_plans_name() -> None
         us = cycles / CARD.clock_hz * 1e6
         assert found[name] == pytest.approx(us, rel=0.1), name
         assert noted_us(plan, graph)[name] == pytest.approx(max(us, found[name]), rel=1e-4)
+    two = noted_us(Swap(frames=2).plan(graph, CARD), graph)
+    assert sum(two.values()) == pytest.approx(sum(found.values()), rel=0.1), "of one frame of two"
     said = check(plan, graph, CARD)
     overhead = 100 * (said["makespan_us"] / sum(found.values()) - 1)
     assert 0 <= said["bound_overhead_pct"] <= said["overhead_pct"]
