@@ -74,6 +74,9 @@ METRICS = {
     "overhead_pct": ("overhead over unlimited SRAM", "planned time beyond computing alone"),
     "throughput_fps": ("inferences a second", ""),
     "throughput_loss_pct": ("time in which the core waits", "share of the planned time"),
+    "run_overhead_pct": ("overhead over unlimited SRAM, as run", "with counted cycles"),
+    "run_throughput_fps": ("inferences a second, as run", "with counted cycles"),
+    "run_throughput_loss_pct": ("time in which the core waits, as run", "share of the run's time"),
     "card_read_bytes": ("read from the card", "an inference"),
     "card_write_bytes": ("stored on the card", "an inference"),
     "maps_stay_bytes": ("SRAM in which all feature maps stay", "swap's stack and driver included"),
@@ -113,8 +116,9 @@ least (whole blocks) and ``_worst`` (whole erase units, ``pipeline.timing.wear``
 which then has no years to last. ``write_amplification_…`` divides them by what was to be written.
 Of a plan with a card ``energy_uj`` is the core's and the card's, and the sum of four states: the
 core computes, the card moves, both or neither do; without one it is all ``energy_compute_uj``.
-``makespan_us`` is the plan's time of all its frames, ``latency_us`` beside it the run's: the calls
-of kernels as the simulated core counted them, what the card charges, and no polling.
+``makespan_us`` is the plan's time of all its frames, ``latency_us`` beside it and ``run_…`` the
+run's: the calls of kernels as the simulated core counted them, what the card charges, and no
+polling.
 ``…_stay_bytes`` are the SRAM from which on no feature map, or no weight, has to be swapped.
 """
 

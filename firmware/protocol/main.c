@@ -6,6 +6,9 @@
 #include "model.h"
 #include "port.h"
 
+#ifndef NN_FRAMES /* that are computed together */
+#define NN_FRAMES 1
+#endif
 #ifndef NN_PARAMETER_BYTES /* the network holds its parameters itself */
 #define NN_PARAMETER_BYTES 0
 #endif
@@ -32,7 +35,7 @@ typedef uint16_t frame_count_t;
 #define OUTPUTS (0 NN_EACH_OUTPUT(COUNT))
 #define OUTPUT_BYTES 1
 #else
-#define OUTPUTS NN_OUTPUT_COUNT
+#define OUTPUTS (NN_FRAMES * NN_OUTPUT_COUNT)
 #define OUTPUT_BYTES sizeof(nn_output_t)
 #endif
 
@@ -61,7 +64,7 @@ static uint16_t send_word(uint16_t crc, uint16_t word) {
 /* Too large for the arena: value by value. Where the card fails meanwhile the reply's check is wrong. */
 static uint16_t send_output(uint16_t crc) {
     uint8_t failed = 0;
-    for (uint16_t left = NN_OUTPUT_COUNT; left; left--) {
+    for (uint16_t left = OUTPUTS; left; left--) {
         nn_output_t value = 0;
         failed |= nn_take(&value, 1) != NN_OK;
         for (uint8_t n = 0; n < sizeof value; n++) {

@@ -173,7 +173,7 @@ def counters(program: Program) -> dict[str, str]:
     """For templates: the C types of a number of bytes in one call and in a frame."""
     count = "uint16_t" if program.hardware.core == "avr" else "uint32_t"
     graph = program.graph
-    fed_bytes = sum(input_bytes(graph.tensors[name]) for name in graph.inputs)
+    fed_bytes = program.plan.frames * sum(input_bytes(graph.tensors[n]) for n in graph.inputs)
     return {"count": count, "fed": count if fed_bytes < 1 << 16 else "uint32_t"}
 
 

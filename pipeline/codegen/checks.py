@@ -13,13 +13,16 @@ from pipeline.plan.vocabulary import Plan
 def check(graph: Graph, plan: Plan) -> None:
     """
     Raises:
-        ThimbleError: for a plan of another graph, of several frames, whose output is smaller than
-            bytes, or whose memories are no arena and constants beside it, or on a card.
+        ThimbleError: for a plan of another graph, of several frames without a card, whose output is
+            smaller than bytes, or whose memories are no arena and constants beside it, or on a
+            card.
     """
     if plan.graph != graph.name:
         raise ThimbleError(f"the plan is for {plan.graph}, the graph is {graph.name}")
-    if plan.frames > 1:
-        raise ThimbleError(f"generated code computes one frame at a time, not {plan.frames}")
+    if plan.frames > 1 and not plan.on_card:
+        raise ThimbleError(
+            f"generated code computes one frame at a time without a card, not {plan.frames}"
+        )
     for output in (graph.tensors[name] for name in graph.outputs):
         if output.dtype.bits < 8:
             raise ThimbleError(

@@ -195,7 +195,7 @@ def _header(
         label_bytes=options.label_bytes(outputs),
         stack=options.stack,
         inputs=list(zip(words(inputs), inputs, strict=True)),
-        input_bytes=sum(map(arrival.input_bytes, inputs)),
+        input_bytes=plan.frames * sum(map(arrival.input_bytes, inputs)),
         outputs=list(zip(words(outputs), outputs, strict=True)),
         fillable=bool(coming.at),
         kept=bool(coming.at) and result.inputs_are_kept(program),

@@ -40,8 +40,14 @@ class Pieces:
     def of(cls, plan: Plan) -> Pieces:
         """
         Raises:
-            ThimbleError: where a byte of a feature map is written twice: its number would be, too.
+            ThimbleError: where a byte of a feature map is written twice: its number would be, too;
+                and of several frames.
         """
+        if plan.frames > 1:
+            raise ThimbleError(
+                f"{plan.frames} frames in flight are not sealed: security=unchecked, or "
+                "strategy.frames=1"
+            )
         memory = next(m for m in plan.memories if m.kind == "block")
         stored = plan.on_card
         found = {name: {0, _bytes(buffer)} for name, buffer in stored.items()}

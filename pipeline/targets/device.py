@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import card, flash, host, native, qemu, simavr
 from pipeline.targets.layers import REST, of_functions
-from pipeline.targets.runs import Images, Runs
+from pipeline.targets.runs import Images, Runs, apart, together
 
 Simulator = Callable[[Path, Mapping[str, Any], Hardware, Images], Runs]
 SIMULATORS: dict[str, Simulator] = {
@@ -48,8 +49,12 @@ def measure(
     asked = int(target["images"])
     if asked < 0:
         raise ThimbleError(f"target.images={asked}: give 0 or more")
-    native = host.infer(build / "host", images)
-    runs, written = _run(target, build, size, hardware, images[:asked], native[:asked], first_bytes)
+    frames = _in_flight(build, images)
+    native = host.infer(build / "host", together(images, frames))
+    given = together(images[:asked], frames)
+    runs, written = _run(target, build, size, hardware, given, native[: len(given)], first_bytes)
+    beside = card.counted(runs.modelled_cycles, layers)
+    native, runs = apart(native, frames)[: len(images)], runs.each(frames, asked)
     counted = None if runs.stack_bytes is None else size["statics_bytes"] + runs.stack_bytes
     report = {
         "target": target["name"],
@@ -66,7 +71,7 @@ def measure(
         "modelled_cycles": _modelled(runs),
         "arena_touched_bytes": runs.arena_touched_bytes,
         "layer_cycles": _by_layer(runs, layers),
-        "beside_card": card.counted(runs.modelled_cycles, layers),
+        "beside_card": beside,
         "card_cycles": _card_cycles(runs, layers),
         "host": {"images": len(images)},
         "flasher": _said(written, bool(target.get("dry_run"))) if written else None,
@@ -78,6 +83,13 @@ def measure(
         "compute_cycles": runs.compute_cycles,
     }
     return {key: value for key, value in report.items() if value is not None}, arrays
+
+
+def _in_flight(build: Path, images: Images) -> int:
+    """Count the frames that the program in ``build`` computes together."""
+    with host.runnable(build / "host") as program:
+        frames, rest = divmod(host.identify(program).input_bytes, max(1, prod(images.shape[1:])))
+    return 1 if rest else max(1, frames)
 
 
 def _run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -65,6 +65,38 @@ class Runs:
     functions: tuple[str, ...] = ()
     function_cycles: npt.NDArray[np.int64] = _none(0, 0)
     unskipped_cycles: int | None = None
+
+    def each(self, frames: int, count: int) -> Runs:
+        """The same of the first ``count`` images, of which ``frames`` are computed together: counts
+        are a frame's share."""
+        kinds = ("latency", "compute", "first", "invoke", "function", "layer", "modelled")
+        counted = ("instructions", *(f"{kind}_cycles" for kind in kinds))
+        shares = {name: _share(getattr(self, name), frames) for name in counted}
+        return replace(self, outputs=apart(self.outputs, frames)[:count], **shares)
+
+
+def _share(counted: Any, frames: int) -> Any:
+    """A frame's share of all counts in it."""
+    match counted:
+        case int() | np.ndarray():
+            return counted // frames
+        case dict():
+            return {name: _share(each, frames) for name, each in counted.items()}
+        case list() | tuple():
+            return [_share(each, frames) for each in counted]
+    return counted
+
+
+def together(images: Images, frames: int) -> Images:
+    """(n, …) -> (batches, frames, …), where one is not enough filled up with the first ones."""
+    if frames == 1:
+        return images
+    return np.resize(images, (-(-len(images) // frames), frames, *images.shape[1:]))
+
+
+def apart(outputs: npt.NDArray[Any], frames: int) -> npt.NDArray[Any]:
+    """(batches, frames * outputs) -> (n, outputs)."""
+    return outputs.reshape(len(outputs) * frames, -1) if frames > 1 else outputs
 
 
 def check_images(images: Images, input_bytes: int) -> None:

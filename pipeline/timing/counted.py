@@ -13,15 +13,18 @@ from pipeline.hardware import Hardware
 from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan
 from pipeline.timing.simulate import simulate
+from pipeline.timing.summary import summarized
 
 LATENCY = ("latency_low_us", "latency_us", "latency_high_us")
+THROUGHPUT = ("overhead_pct", "throughput_fps", "throughput_loss_pct")
+"""Figures of a plan that its run has, too, with ``run_`` before them."""
 
 
 def latency(
     plan: Plan, graph: Graph, hardware: Hardware, device: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """``LATENCY`` of one inference, the reading of its result included; nothing where no card is
-    used or nothing was counted.
+    """``LATENCY`` of one inference, of several in flight its share, the reading of its result
+    included, and ``THROUGHPUT`` without that; nothing where no card is used or nothing was counted.
 
     Args:
         device: the content of device.json.
@@ -37,6 +40,9 @@ def latency(
     found = dict[str, Any]()
     for at, name in enumerate(LATENCY):
         calls = {op: band[:, at] * us for op, band in bands.items()}
-        took_us = simulate(plan, graph, hardware, calls, sealing).makespan_us
-        found[name] = took_us / plan.frames + result_us
+        ran = simulate(plan, graph, hardware, calls, sealing)
+        found[name] = ran.makespan_us / plan.frames + result_us
+        if name == "latency_us":
+            said = summarized(ran, graph, hardware)
+            found |= {f"run_{name}": said[name] for name in THROUGHPUT if name in said}
     return found

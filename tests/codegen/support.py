@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
         if (nn_invoke() != NN_OK) return 6;
 #ifdef NN_OUTPUT_TAKEN
         nn_output_t values[7];
-        for (uint32_t left = NN_OUTPUT_COUNT, some; left; left -= some) {
+        for (uint32_t left = NN_FRAMES * NN_OUTPUT_COUNT, some; left; left -= some) {
             some = left < 7 ? left : 7;
             if (nn_take(values, some) != NN_OK) return 8;
             fwrite(values, sizeof *values, some, stdout);

@@ -69,12 +69,13 @@ def test_a_run_takes_what_its_calls_took() -> None:
     def taken(calls: list[list[int]]) -> list[float]:
         device = {"beside_card": {"kernels": {"conv2d0": calls}, "sealing": 0}}
         found = latency(plan, graph, hardware, device)
-        return [found[name] for name in LATENCY]
+        return [found[name] for name in (*LATENCY, "run_throughput_loss_pct")]
 
-    low, middle, high = taken([[5, 10, 20]] * 7 + [[6, 1010, 20]])
+    low, middle, high, loss_pct = taken([[5, 10, 20]] * 7 + [[6, 1010, 20]])
     assert middle == 8 * (2 + 10) + 2 + 1000 + result_us
+    assert loss_pct == pytest.approx(100 * (1 - (7 * 10 + 1010) / (middle - result_us)))
     assert (low, high) == (8 * (2 + 5) + 2 + 1 + result_us, 8 * (2 + 20) + 2 + result_us)
-    assert taken([[40, 80, 160]]) == [8 * (2 + n) + 2 + result_us for n in (5, 10, 20)]
+    assert taken([[40, 80, 160]])[:3] == [8 * (2 + n) + 2 + result_us for n in (5, 10, 20)]
     assert latency(plan, graph, hardware, {}) == {}
 
 

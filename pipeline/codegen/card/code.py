@@ -60,6 +60,9 @@ class Card:
             sealed=self.sealed is not None,
             at=self.image.at[buffer.name],
             room=min(room, size),
+            frames=self.frames,
+            each=size,
+            stride=buffer.copy_stride // 2,
             **counters(program),
         )
         program.line("nn_card_begin();")
@@ -75,7 +78,7 @@ class Card:
         program.line("    return nn_card.status;")
         program.line("}")
         if self.taken:
-            program.line(f"nn_left = {self.output_bytes};")
+            program.line(f"nn_left = {self.frames * self.output_bytes};")
         return [0]
 
     @property
@@ -94,9 +97,15 @@ class Card:
         return self.sealed.blocks if self.sealed else self.image.blocks
 
     @property
+    def frames(self) -> int:
+        """Count the frames that are computed together."""
+        return self.program.plan.frames
+
+    @property
     def taken(self) -> bool:
-        """The output is larger than the arena: it stays on the card, and the caller takes it."""
-        return self.output_bytes > arena_bytes(self.program.plan)
+        """The output is larger than the arena, or one for each of several frames: it stays on the
+        card, and the caller takes it."""
+        return self.frames > 1 or self.output_bytes > arena_bytes(self.program.plan)
 
     @property
     def _output(self) -> Buffer:
@@ -104,7 +113,9 @@ class Card:
 
     @property
     def output_bytes(self) -> int:
-        return (self._output.extent[1] - self._output.extent[0]) // 2
+        """Count the bytes of a frame's output."""
+        low, high = self._output.at(0).extent
+        return (high - low) // 2
 
     def _room(self) -> int:
         """Bytes of the arena that pass together where nothing else is in it: whole blocks."""
@@ -149,5 +160,6 @@ class Card:
             block_bytes=self.image.block_bytes,
             room=self._room(),
             output_at=self.image.at[self._output.name],
+            output_stride=self._output.copy_stride // 2,
             header_check=self.image.block_bytes - CHECK.size,
         )

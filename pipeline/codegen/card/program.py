@@ -44,13 +44,14 @@ class Held:
     """A window of the arena and the tensor on the card that it holds a part of, in bytes.
 
     Attributes:
-        card: where the tensor begins there.
+        card: where the tensor begins there; that of each frame ``card_copy`` behind the one before.
         arena: where the window's first place begins, ``copies`` of them ``arena_copy`` apart.
         extents: of the tensor; ``held``: how many indices of each axis have a place. Missing axes
             are the first.
     """
 
     card: int
+    card_copy: int
     arena: int
     copies: int
     arena_copy: int
@@ -107,6 +108,8 @@ class Transfers:
             )
         yield self._window(near.buffer, far.buffer)
         yield from self._position(near.copy)
+        if self.plan.frames > 1:
+            yield from self._position(far.copy)
         missing = MOST_AXES - len(near.lo)
         for low, size in zip((*[0] * missing, *near.lo), (*[1] * missing, *near.size), strict=True):
             yield from (*self._position(low), size)
@@ -130,7 +133,7 @@ def held(window: Buffer, stored: Buffer, image: Image) -> Held:
         ThimbleError: for elements that are no bytes, or lie otherwise than side by side.
     """
     shape, sizes = stored.shape, _sizes(window)
-    packed = _packed(stored, shape) and stored.copies == 1 and _packed(window, sizes)
+    packed = _packed(stored, shape) and _packed(window, sizes)
     if not packed or {window.bits, stored.bits} != {8} or len(shape) > MOST_AXES:
         raise ThimbleError(
             f"{window.name}: generated code moves bytes that lie side by side on the card and in "
@@ -139,6 +142,7 @@ def held(window: Buffer, stored: Buffer, image: Image) -> Held:
     assert isinstance(window.map, Affine)
     return Held(
         image.at[stored.name],
+        stored.copy_stride // BYTE,
         window.map.base // BYTE,
         window.copies,
         window.copy_stride // BYTE,

@@ -24,6 +24,8 @@ from pipeline.targets.cortex_m import STATICS
 from pipeline.targets.cortex_m_board import MORE_BYTES, driver_flags
 from pipeline.targets.protocol import FrameError
 from pipeline.targets.toolchain import Size
+from pipeline.timing.counted import latency
+from pipeline.timing.simulate import simulate
 from tests.codegen.card.support import RESERVE, board, elements, large, rows, twice
 from tests.codegen.card.test_swapped import without_waits, wrong
 from tests.codegen.support import frames, on_board
@@ -96,6 +98,27 @@ def rectified() -> Graph:
         for name, tensor in graph.tensors.items()
     }
     return replace(graph, tensors=tensors)
+
+
+@pytest.mark.parametrize("number", quick(1, [0, 1], ci=2))
+def test_frames_in_flight_are_told_apart(tmp_path: Path, number: int) -> None:
+    """Two together, of three images: what a run says is of each, and near its plan."""
+    graph, hardware = random_chain(9), (board("unchecked", 6000), uno())[number]
+    plan, names = Swap(frames=2).plan(graph, hardware), [op.name for op in graph.operators]
+    size, given = built(tmp_path, graph, hardware, plan), frames(graph, 3).astype(np.int8)
+    toolchain.build_host(tmp_path / "generated", tmp_path / "build" / "host")
+    target, build, images = {"name": "simulate", "images": 3}, tmp_path / "build", given.view("u1")
+    report, arrays = device.measure(target, build, vars(size), hardware, images, names)
+    for where in ("device", "host"):
+        found = arrays[f"{where}_outputs"].view(np.int8)
+        equal(found, graph.evaluate(given.astype(np.int64)).reshape(3, -1))
+    assert report["images"] == 3
+    if "beside_card" in report:
+        us = latency(plan, graph, hardware, report)["latency_us"]
+        assert simulate(plan, graph, hardware).makespan_us / 2 == pytest.approx(us, rel=0.2)
+    whole = report.get("modelled_cycles") or {"compute_cycles": report["compute_cycles"]["median"]}
+    layers = sum(cycles for _, cycles in report["layer_cycles"])
+    assert layers == pytest.approx(whole["compute_cycles"], abs=len(names))
 
 
 @pytest.mark.ci

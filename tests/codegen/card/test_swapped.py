@@ -11,6 +11,7 @@ from pipeline.errors import PlanError, ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, Part, cortex_m
+from pipeline.plan.pieces import Pieces
 from pipeline.plan.unrolled import repeated
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Finish, Loop, Plan, Signal, Step, Wait
@@ -25,7 +26,7 @@ from tests.comparing import equal
 from tests.schedules.test_swapped import network, row_by_row
 from tests.strategies.swap import test_best as branches
 from tests.strategies.swap.nets import Chain, alexnet, mobilenet, random_chain, vgg16
-from tests.strategies.swap.test_best import by_tile
+from tests.strategies.swap.test_best import by_tile, residual
 from tests.strategies.swap.test_swap import small, staying_network
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
@@ -62,9 +63,9 @@ def searched_for(graph: Graph, share: float = 4) -> tuple[Graph, Plan]:
     return graph, planned(graph, int(elements(graph) / share))
 
 
-def in_squares(graph: Graph) -> tuple[Graph, Plan]:
-    total = elements(graph)
-    return graph, planned(graph, total, scheduler="swapnn", buffer_bytes=max(200, total // 20))
+def in_squares(graph: Graph, **keys: object) -> tuple[Graph, Plan]:
+    total, keys["scheduler"] = elements(graph), "swapnn"
+    return graph, planned(graph, total, buffer_bytes=max(200, total // 20), **keys)
 
 
 def in_flash() -> tuple[Graph, Plan]:
@@ -78,10 +79,13 @@ CASES: dict[str, Callable[[], tuple[Graph, Plan]]] = {
     "searched, 9": lambda: searched_for(random_chain(9)),
     "in square tiles, 3": lambda: in_squares(random_chain(3)),
     "around a window, conv": lambda: around("conv"),
-    "residual": lambda: searched_for(branches.residual(0), 3),
+    "residual": lambda: searched_for(residual(0), 3),
     "branches, 2": lambda: searched_for(branches.random_network(2), 3),
-    "large result": lambda: (large(), planned(large(), 3000)),
+    "large results of 2 frames": lambda: (large(), planned(large(), 3000, frames=2)),
+    "4 frames": lambda: (residual(), planned(residual(), elements(residual()) // 4, frames=4)),
     # those of CI
+    "large result": lambda: (large(), planned(large(), 3000)),
+    "2 frames in square tiles": lambda: in_squares(random_chain(4), frames=2),
     "around a window, dense": lambda: around("dense"),
     "channels of a tile through several layers": lambda: (by_tile(), planned(by_tile(), 2400)),
     "weights that stay in flash": in_flash,
@@ -90,8 +94,6 @@ CASES: dict[str, Callable[[], tuple[Graph, Plan]]] = {
     **{f"in square tiles, {n}": lambda n=n: in_squares(random_chain(n)) for n in (0, 4, 9)},
     "branches, 0": lambda: searched_for(branches.random_network(0), 1),
     # those of each night
-    **{f"searched, {n}": lambda n=n: searched_for(random_chain(n)) for n in (11, 12, 15)},
-    **{f"in square tiles, {n}": lambda n=n: in_squares(random_chain(n)) for n in (11, 12, 15)},
     **{f"branches, {n}": lambda n=n: searched_for(branches.random_network(n), 1 + n % 4)
        for n in (1, *range(3, 12))},
     **{each.__name__: lambda each=each: searched_for(each(0), 3)
@@ -99,11 +101,11 @@ CASES: dict[str, Callable[[], tuple[Graph, Plan]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", quick(6, CASES, ci=11))
+@pytest.mark.parametrize("name", quick(7, CASES, ci=13))
 def test_computes_what_the_graph_does(tmp_path: Path, name: str) -> None:
     graph, plan = CASES[name]()
     native = checked(tmp_path, graph, plan, given=twice(graph), files=sources(graph, plan))
-    if name == "large result":
+    if name.startswith("large result"):
         assert "NN_OUTPUT_TAKEN" in native.files["model.h"]
         assert "nn_output(" not in native.files["model.c"]
 
@@ -218,8 +220,8 @@ def test_refuses_what_it_does_not_run() -> None:
     other = replace(plan.tracks[0], name="more", steps=(Signal("more"), *plan.tracks[0].steps))
     with pytest.raises(ThimbleError, match="one track that computes"):
         sources(graph, replace(plan, tracks=(*plan.tracks, other)))
-    with pytest.raises(ThimbleError, match="one frame at a time"):
-        sources(graph, row_by_row(graph, frames=2))
+    with pytest.raises(ThimbleError, match="2 frames in flight are not sealed"):
+        Pieces.of(row_by_row(graph, frames=2))
 
 
 def board(sram_bytes: int) -> Hardware:

@@ -162,7 +162,7 @@ REFUSED: list[tuple[str, Callable[[], Case]]] = [
     ("does not move constants", constants_moved),
     ("conv0: its sums reach .* beyond 32 bits", large_sums),
     ("rows of a softmax whole", lambda: one(Net.softmax, (4, 8), 100, part=((0, 0), (4, 4)))),
-    ("one frame at a time, not 2", in_flight),
+    ("one frame at a time without a card, not 2", in_flight),
 ]  # fmt: skip
 
 
