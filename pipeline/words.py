@@ -12,6 +12,7 @@ METRICS = {
     "accuracy_device": ("accuracy on the device", "of the images that the device ran"),
     "agreement_float": ("same label as the float network", "share of the test images"),
     "images_float": ("images given to the float network", ""),
+    "checked_elements": ("elements written as the interpreter does", "target.check=layers"),
     "images_device": ("images run on the device", ""),
     "mismatches_device": ("device images with any other output", "against the integer reference"),
     "images_reference": ("images run by the integer reference", ""),

@@ -1,4 +1,4 @@
-"""Stage simulate: the graph, build/, size.json, test images -> device.json and outputs.npz."""
+"""Stage simulate: graph and plan, build/, size.json, test images -> device.json and outputs.npz."""
 
 from pathlib import Path
 
@@ -7,9 +7,10 @@ import numpy as np
 from pipeline import artifacts, board, config
 from pipeline.frames import fed
 from pipeline.graph.graph import Graph
+from pipeline.plan import serialize
 from pipeline.quantize.samples import test_frames
 from pipeline.sliding import Windows
-from pipeline.targets import device
+from pipeline.targets import device, stepped
 from stages._main import Config, stage
 
 
@@ -28,5 +29,9 @@ def main(cfg: Config) -> None:
     report, arrays = device.measure(
         cfg["target"], Path("build"), size, hardware, images, layers, first
     )
+    if cfg["target"]["check"] == "layers":
+        some = test_frames(graph, data, cfg["target"])[: cfg["target"]["images"]].astype(np.int64)
+        plan, name = serialize.load(Path("plan.json")), cfg["target"]["name"]
+        report["checked_elements"] = stepped.check(graph, plan, hardware, some, name)
     artifacts.write_npz(Path("outputs.npz"), arrays)
     artifacts.write_json(Path("device.json"), report)

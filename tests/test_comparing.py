@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,44 +13,63 @@ import pytest
 from pipeline.codegen import generate
 from pipeline.home import ROOT
 from pipeline.strategies.ordinary import Ordinary
+from pipeline.targets import stepped
+from tests.codegen import support
 from tests.codegen.int8.support import Native, agrees, apart, host
 from tests.comparing import equal
 from tests.graphs import Net
 
 
-def test_a_wrong_sign_in_the_c(tmp_path: Path) -> None:
+def broken(monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None:
+    """From now on generated C is what ``change`` makes of it."""
+    for module in (support, stepped):
+        monkeypatch.setattr(
+            module,
+            "generate",
+            lambda *args: (made := generate(*args)) | {"model.c": change(made["model.c"])},
+        )
+
+
+def test_a_wrong_sign_in_the_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     net = Net((6, 6, 3), np.random.default_rng(0), name="chain")
     net.conv(4, (3, 3))
     net.dense(5)
     graph = net.graph()
     plan = Ordinary().plan(graph, host())
-    files = generate(graph, plan, host(), {})
-    assert agrees(Native(tmp_path / "right", graph, plan, files=files))
-    wrong = files["model.c"].replace("nn_scaled(sum + nn_dense1", "nn_scaled(sum - nn_dense1")
-    native = Native(tmp_path / "wrong", graph, plan, files={**files, "model.c": wrong})
+    assert agrees(Native(tmp_path / "right", graph, plan))
+    old, new = "nn_scaled(sum + nn_dense1", "nn_scaled(sum - nn_dense1"
+    broken(monkeypatch, lambda text: text.replace(old, new))
+    native = Native(tmp_path / "wrong", graph, plan)
     with pytest.raises(AssertionError) as failed:
         agrees(native)
     first, begins, about = str(failed.value).splitlines()
     assert re.fullmatch(r"\d+ of 30 elements differ, first at .*: expected -?\d+, got -?\d+", first)
-    assert begins.startswith("begins in layer dense1, C function nn_dense1, tensor dense1: ")
+    assert re.match(
+        r"image 0: compute dense1 writes [\d]+ of 5 elements otherwise .* dense1\[", begins
+    )
     assert about == (
         f"layer dense1, tensor {graph.output}, strategy ordinary, board host, "
         f"C {tmp_path}/wrong/model.c"
     )
 
 
-def test_the_first_wrong_layer_is_named_and_not_the_last(tmp_path: Path) -> None:
+def test_the_first_wrong_layer_is_named_and_not_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     net = Net((6, 6, 3), np.random.default_rng(0), name="chain")
     net.conv(4, (3, 3))
     net.conv(4, (3, 3))
     net.dense(5)
     graph = net.graph()
     plan = apart(graph)
-    files = generate(graph, plan, host(), {})
-    start, body = files["model.c"].split("nn_conv1(", 1)
-    wrong = f"{start}nn_conv1({body.replace(' += ', ' -= ', 1)}"
-    native = Native(tmp_path, graph, plan, files={**files, "model.c": wrong}, sanitize=False)
-    with pytest.raises(AssertionError, match="begins in layer conv1, C function nn_conv1, "):
+
+    def wrong(text: str) -> str:
+        start, body = text.split("nn_conv1(", 1)
+        return f"{start}nn_conv1({body.replace(' += ', ' -= ', 1)}"
+
+    broken(monkeypatch, wrong)
+    native = Native(tmp_path, graph, plan, sanitize=False)
+    with pytest.raises(AssertionError, match="image 0: compute conv1 writes "):
         agrees(native)
 
 

@@ -21,6 +21,7 @@
  *     infer     the outputs, little-endian; of several tensors, which identify counts as bytes, one
  *               after the other
  *     load      nothing
+ *     step      all bytes of the arena, after each step: without a request, from firmware that is checked alone
  *     report    uint32 cycles of the last nn_invoke, uint16 bytes of stack ever used,
  *               uint16 bytes of SRAM never touched
  *
@@ -41,7 +42,7 @@
 #define FRAME_CRC_INITIAL 0xFFFFu
 #define FRAME_CRC_GOOD 0xF0B8u
 
-enum frame_command { FRAME_IDENTIFY = 'I', FRAME_INFER = 'F', FRAME_LOAD = 'L', FRAME_REPORT = 'R' };
+enum frame_command { FRAME_IDENTIFY = 'I', FRAME_INFER = 'F', FRAME_LOAD = 'L', FRAME_REPORT = 'R', FRAME_STEP = 'S' };
 
 enum frame_status {
     FRAME_OK = 0,

@@ -80,7 +80,7 @@ def generate(
             f"no code generator for core {hardware.core} ({hardware.name}); have {', '.join(CORES)}"
         )
     checks.check(graph, plan)
-    program = Program(graph, plan, hardware)
+    program = Program(graph, plan, hardware, options.stepped)
     computing, moving = tracks.split(plan)
     card = Card(program, moving) if moving else None
     coming, rest = card.begin(computing) if card else arrival.split(program, computing.steps)
@@ -194,6 +194,7 @@ def _header(
         labels=options.labels_in_c(outputs),
         label_bytes=options.label_bytes(outputs),
         stack=options.stack,
+        stepped=options.stepped,
         inputs=list(zip(words(inputs), inputs, strict=True)),
         input_bytes=plan.frames * sum(map(arrival.input_bytes, inputs)),
         outputs=list(zip(words(outputs), outputs, strict=True)),

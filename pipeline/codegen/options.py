@@ -29,11 +29,13 @@ class Options:
         prefix: of all names, see ``Prefix``.
         labels: of the outputs, in their order; empty: their numbers.
         stack: for the header; None where it is not known.
+        stepped: ``nn_stepped`` is called after each step, for ``pipeline/targets/stepped.py``.
     """
 
     prefix: str = DEFAULT
     labels: tuple[str, ...] = ()
     stack: Stack | None = None
+    stepped: bool = False
 
     @property
     def names(self) -> Prefix:

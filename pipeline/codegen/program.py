@@ -74,11 +74,13 @@ class Program:
         takes: where it waits for a piece of the input: places of the arena, see ``streamed``.
         resting: C names of loop variables that outlive such a wait.
         counters: their numbers by name, where another track runs beside this one.
+        stepped: ``nn_stepped`` is called after each step.
     """
 
     graph: Graph
     plan: Plan
     hardware: Hardware
+    stepped: bool = False
 
     def __post_init__(self) -> None:
         self.operators = {op.name: op for op in self.graph.operators}

@@ -13,7 +13,8 @@ from pipeline.codegen import kernel_sets, streamed
 from pipeline.codegen.bound import bound
 from pipeline.codegen.c import values
 from pipeline.codegen.checks import arena_memory
-from pipeline.codegen.program import Program
+from pipeline.codegen.program import ARENA, Program
+from pipeline.codegen.statements import Argument, Call
 from pipeline.errors import ThimbleError
 from pipeline.kernels.own_image import own_image
 from pipeline.plan.steps import touched, written
@@ -52,6 +53,8 @@ def emit(program: Program, steps: Iterable[Step]) -> None:
                 _in_step(program, step)
             case _:
                 _unless_empty(program, step)
+                if program.stepped and not streamed.waits(step, program):
+                    program.line(Call("nn_stepped", (Argument(ARENA),)))
         if len(program.lines) > MOST_STATEMENTS:
             raise ThimbleError("the plan has too many steps to generate code for")
 
@@ -105,7 +108,7 @@ def _unless_empty(program: Program, step: Working) -> None:
         else:
             variable, row = rows
             with program.loop(variable, made.size[0]):
-                emit(program, (row,))
+                _unless_empty(program, row)
     if unsure:
         program.line("}")
 

@@ -109,6 +109,11 @@ def _prunes(config: Config) -> None:
 def _board(config: Config) -> None:
     """Check that the board a run will write to is there: now, not after hours of training."""
     target = config["target"]
+    if target["name"] == "flash" and target["check"] == "layers":
+        raise ThimbleError(
+            "target.check=layers: a board at its line does not say what its layers write: "
+            "target=simulate or host"
+        )
     if target["name"] == "flash" and home.no_later("simulate", config["until"]):
         from pipeline import board
         from pipeline.targets import flash

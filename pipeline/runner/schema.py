@@ -28,6 +28,7 @@ Tracking = Enum("Tracking", "background wait none")
 PackageName = Enum("PackageName", "none arduino platformio cmake")
 WeightsIn = Enum("WeightsIn", "flash sram")
 TargetName = Enum("TargetName", "simulate host flash")
+Checked = Enum("Checked", "outputs layers")
 Hardware = structured(hardware.Hardware)
 
 
@@ -39,12 +40,15 @@ class Target:
         images: test images that run, the first ones.
         port: the board's serial port, such as /dev/ttyACM0.
         dry_run: check what would be written and say the command; write nothing.
+        check: compare the outputs with the integer network's; with ``layers`` also each element
+            that the images' inferences write, with the interpreter's.
     """
 
     name: TargetName = MISSING
     images: int = 100
     port: str = ""
     dry_run: bool = False
+    check: Checked = Checked.outputs  # type: ignore[attr-defined]
 
 
 @dataclass

@@ -151,6 +151,8 @@ def summary(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if images := get(f"images_{place}"):
             wrong = said.get(f"mismatches_{place}", "0")
             yield place, f"{number(images)} images, {wrong} differ from the reference"
+    if "checked_elements" in result:
+        yield "layers", f"{said['checked_elements']} written, each as the interpreter does"
     if "pmu_bytes" in result:
         above = get("above_bound_pct")
         least = "; proved least" if above == 0 else ""

@@ -26,6 +26,7 @@ class Command(IntEnum):
     INFER = ord("F")
     LOAD = ord("L")
     REPORT = ord("R")
+    STEP = ord("S")
 
 
 class Status(IntEnum):

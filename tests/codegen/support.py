@@ -12,6 +12,7 @@ import numpy as np
 from pipeline import ihex
 from pipeline.codegen import generate
 from pipeline.codegen.card import image
+from pipeline.errors import ThimbleError
 from pipeline.frames import answers, fed
 from pipeline.frontends.frontend import Frontend
 from pipeline.graph.ends import joined
@@ -24,14 +25,13 @@ from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.targets import builds, qemu, simavr
+from pipeline.targets import builds, qemu, simavr, stepped
 from pipeline.targets.runs import Runs
 from pipeline.targets.toolchain import Size
 from tests.comparing import equal, said
 from tests.strategies.chains import board
 from tests.targets.cortex_m import generated, outputs
 from tests.tiers import quick
-from tests.tracing import begins
 
 SANITIZERS = ("-g1", "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 DEVICE = ROOT / "firmware" / "storage" / "file_device.c"
@@ -178,10 +178,8 @@ class Native:
         the card, if not ``DEVICE``; ``options``: the compiler's."""
         name = hardware.name if hardware else "host"
         self.graph, self.about = graph, said(graph, plan, folder, name)
-        self.about["begins"] = lambda frame: begins(
-            graph, plan, folder, self.given[frame], self.sent(self.given[frame])
-        )
         hardware = hardware or host()
+        self.about["begins"] = lambda frame: begins(graph, plan, hardware, self.given[frame])
         self.files = files or generate(graph, plan, hardware, {})
         written = {**self.files, "main.c": MAIN}
         self.card = folder / image.NAME
@@ -225,6 +223,15 @@ class Native:
     def sent(self, frames: IntArray) -> bytes:
         """Return what the program reads."""
         return self.parameters + fed(self.graph, frames).tobytes()
+
+
+def begins(graph: Graph, plan: Plan, hardware: Hardware, frame: IntArray) -> str:
+    """Say where the plan's C begins to differ from the interpreter, natively, on ``frame``."""
+    try:
+        stepped.check(graph, plan, hardware, frame[None], "host")
+    except ThimbleError as error:
+        return str(error)
+    return "each step writes what the interpreter does"
 
 
 def by_tier(kinds: Collection[Any], *seeds: range) -> list[Any]:
