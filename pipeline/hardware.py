@@ -144,6 +144,7 @@ class Card:
         erase_bytes: unit that the card erases at once.
         read_ma, write_ma, idle_ma: supply current while it reads, writes, waits; board's voltage.
         source: where these figures are from.
+        engine: what makes tags and encrypts: the core, or engines of a part, in plans alone.
         security: what is on it has CRCs (``none``), tags (``integrity``), or is ``encrypted``, too.
     """
 
@@ -169,6 +170,7 @@ class Card:
     write_ma: float = 0.0
     idle_ma: float = 0.0
     source: str = ""
+    engine: sealing.Engine = "core"
     security: Security = "unchecked"
 
     @property
@@ -291,7 +293,7 @@ class Hardware:
     @property
     def sealing_cost(self) -> sealing.Cost:
         """Return the cost of sealing what passes between chip and card."""
-        return sealing.cost(self.cpu or self.core, self.card.security)
+        return sealing.cost(self.cpu or self.core, self.card.security, self.card.engine)
 
     @property
     def memories(self) -> tuple[Memory, ...]:

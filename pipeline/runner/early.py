@@ -46,6 +46,8 @@ def _numbers(config: Config) -> None:
     board = config["hardware"]
     card, core = board["card"], board["cpu"] or board["core"]
     sealing.check(card["security"], board["name"], card["bytes"], core)
+    if home.no_later("generate", config["until"]):
+        sealing.driven(card["engine"])
     Prefix(config["codegen"]["prefix"])
 
 

@@ -80,6 +80,8 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("codegen.prefix=2nd-net",), "a letter first: try codegen.prefix=nd_net"),
         (("package=arduino", "hardware=host"), "hardware=host is no Arduino with an AVR; try pack"),
         (("sliding.windows=0",), "sliding.windows=0: give 1 or more"),
+        (("target=flash", "target.check=layers"), "does not say what its layers write: target=sim"),
+        (("hardware=stm32f746g_sd", "hardware.card.engine=stm32f756"), "there is no driver for it"),
         (("package=arduino", "frontend=square_wave"), "none listens as frontend=square_wave asks"),
         (("package=platformio", "hardware=host"), "hardware=host is not known to be one of its"),
         (("package=cmake", "until=quantize"), "until=quantize ends before there is one; until=sch"),

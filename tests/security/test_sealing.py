@@ -20,12 +20,17 @@ from cryptography.hazmat.primitives.poly1305 import Poly1305
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.codegen import generate
 from pipeline.crc32 import crc32
-from pipeline.sealing import COSTS
+from pipeline.errors import ThimbleError
+from pipeline.plan.rates import Rates
+from pipeline.sealing import COSTS, Security
+from pipeline.strategies.swap import Swap
 from pipeline.targets import qemu
 from tests.codegen.support import SANITIZERS, WARNINGS
 from tests.security.bench import FIRMWARE, LARGE, SMALL, measured
 from tests.storage.test_sd_simulated import program, simulation
+from tests.strategies.swap.nets import random_chain
 from tests.targets.cortex_m import board_named, built_stand_in, needs_arm
 from tests.tiers import quick
 
@@ -355,3 +360,21 @@ def test_costs_are_what_was_measured(tmp_path: Path, cpu: str, security: str) ->
     for size in (SMALL, LARGE):
         taken = measured(tmp_path / f"{size}", hardware, f"{security}, read", size)
         assert cost.byte * size + cost.piece == pytest.approx(taken.cycles, rel=0.03)
+
+
+@pytest.mark.parametrize("security", ["integrity", "encrypted"])
+def test_engines_beside_the_core_take_less_and_run_nothing(security: Security) -> None:
+    board = board_named("stm32f746g_sd")
+    card = replace(board.card, security=security)
+    core, engine = (
+        replace(board, card=replace(card, engine=each)) for each in ("core", "stm32f756")
+    )
+    sizes = ((4096, 8), (512, 1))
+    times = [
+        [Rates.of(each).move_us(size, writes=True, commands=n) for size, n in sizes]
+        for each in (core, engine)
+    ]
+    assert all(ours < theirs for theirs, ours in zip(*times, strict=True))
+    graph = random_chain(0)
+    with pytest.raises(ThimbleError, match=r"hardware\.card\.engine=stm32f756: plans .* no driver"):
+        generate(graph, Swap().plan(graph, engine), engine, {})

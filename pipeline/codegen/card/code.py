@@ -15,6 +15,7 @@ from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
 from pipeline.plan.unrolled import repeated
 from pipeline.plan.vocabulary import Buffer, Signal, Step, Track, Wait
+from pipeline.sealing import driven
 
 
 @dataclass
@@ -26,6 +27,7 @@ class Card:
 
     def __post_init__(self) -> None:
         program = self.program
+        driven(program.hardware.card.engine)
         self.sealed = Sealed.of(program.graph, program.plan, program.hardware)
         self.summed = program.hardware.card.summed
         self.image = Image(program.graph, program.plan, self.sealed is not None or self.summed)
