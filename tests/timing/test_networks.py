@@ -80,6 +80,7 @@ def test_the_planner_of_best_and_the_simulator_agree(
     found = summary(plan, graph, hardware)
     assert found["makespan_us"] == pytest.approx(dict(plan.notes)["makespan_us"], rel=1e-9)
     assert found["compute_us"] == pytest.approx(SECONDS[graph.name] * 1e6)
+    assert found["throughput_fps"] == pytest.approx(frames / found["makespan_us"] * 1e6)
     if frames == 10 and network != small:
         assert found["throughput_loss_pct"] <= 1
     elif network != small:

@@ -282,19 +282,6 @@ def test_the_summary_counts_what_is_moved_and_what_is_stored() -> None:
     assert card["card_timing"] == "card"
 
 
-def test_more_frames_share_a_makespan() -> None:
-    graph = rows()
-    plan = swapped(graph, 2)
-    one = summary(plan, graph, slow())
-    ends = (plan.resident[0], plan.output)
-    twice = [replace(b, copies=2, copy_stride=2) if b.name in ends else b for b in plan.buffers]
-    same = replace(plan, frames=2, buffers=tuple(twice))  # the same steps, said to be two frames
-    two = summary(same, graph, slow())
-    assert two["makespan_us"] == one["makespan_us"] and two["compute_us"] == one["compute_us"] / 2
-    assert two["throughput_fps"] == 2 * one["throughput_fps"] and "latency_us" not in two
-    assert two["throughput_loss_pct"] == one["throughput_loss_pct"]
-
-
 def test_of_a_plan_without_a_card_nothing_moves() -> None:
     graph = rows()
     plan = swapped(graph, 1)
