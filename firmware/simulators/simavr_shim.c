@@ -37,7 +37,7 @@
 enum { GPIOR0 = 0x3E, UCSR0A = 0xC0, UBRR0L = 0xC4, UBRR0H = 0xC5, UDR0 = 0xC6 };
 enum { U2X0 = 1 << 1, UDRE0 = 1 << 5, RXC0 = 1 << 7 };
 enum { WAIT = 0, FEED = 1, INVOKE = 2, HARNESS = 3, LOAD = 4, PHASES = 8 }; /* firmware/protocol/port.h */
-enum { FIFO_BYTES = 2, REPLY_BYTES = 1 << 16, STEPS = 1 << 12, OUT_SPH = 0xBE0E, OUT_SPL = 0xBE0D };
+enum { FIFO_BYTES = 2, REPLY_BYTES = 1 << 26, STEPS = 1 << 12, OUT_SPH = 0xBE0E, OUT_SPL = 0xBE0D };
 enum { LIMIT_SECONDS = 60 }; /* of the chip's time without an answer */
 
 struct record {

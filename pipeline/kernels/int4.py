@@ -59,7 +59,7 @@ class Window(NibbleKernel):
         if not op.slides:
             return f"no code for {type(op).__name__}; have Conv2d, Dense, Pool2d"
         groups, depth = getattr(op, "groups", 1), form.source.shape[-1]
-        if groups != 1 and not groups == depth == form.target.shape[-1]:
+        if groups != 1 and (groups != depth or form.target.shape[-1] % depth):
             return f"generated code has no grouped convolution but depthwise ones (groups={groups})"
         requant = getattr(op, "requant", PowerOfTwo())
         if not isinstance(requant, PowerOfTwo):
@@ -123,9 +123,8 @@ class Sum(NibbleKernel):
         names = (op.output, *op.inputs)
         if any(tensors[name].dtype.bits != 4 for name in names):
             return "generated code adds up 4 bits to 4 bits, or 8 to 8"
-        rows = len(form.target.shape) == 3 and form.out.extents[0] == 1
-        if not all(form.covers(name, slice(int(rows), None)) for name in names):
-            return "generated code adds up all of a tensor, or a row"
+        if not all(form.covers(name, slice(-1, None)) for name in names):
+            return "generated code adds up all channels of a pixel"
         return ""
 
 

@@ -20,7 +20,7 @@ from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.models.network import Shape
 from pipeline.quantize.power_of_two import Format
-from pipeline.quantize.range_check import check_sums
+from pipeline.quantize.range_check import check_sums, extremes, fit
 from pipeline.quantize.simulated import (
     ACTIVATION,
     BIAS,
@@ -123,8 +123,6 @@ def _weighted(builder: _Builder, name: str, layer: QuantizedLayer, incoming: int
     )
     out = bias if steps.out is None else round(float(steps.out))
     dtype, zero_point = _stored(layer.activation)
-    if steps.out is None:
-        dtype = LOGIT if layer.sum_bits <= LOGIT.bits else WIDE_LOGIT
     requant = PowerOfTwo(left_shift=acc - bias, right_shift=out - bias)
     parameters = (f"{name}.weight", f"{name}.bias")
     values = layer.weights.integers(layer.layer.weight, weight).numpy()
@@ -144,7 +142,12 @@ def _weighted(builder: _Builder, name: str, layer: QuantizedLayer, incoming: int
     biases = BIAS.integers(layer.bias, bias).numpy()
     builder.constant(parameters[1], biases, BIAS.dtype, bias)
     source = builder.tensors[builder.last]
-    check_sums(name, values, biases, source.dtype, requant, layer.sum_bits)
+    bits = layer.sum_bits
+    if steps.out is None:  # nothing stores less of it: it may be as wide as it has to
+        found = extremes(values, biases, source.dtype, requant)
+        bits = bits if fit(found, bits) else WIDE_LOGIT.bits
+        dtype = LOGIT if bits <= LOGIT.bits else WIDE_LOGIT
+    check_sums(name, values, biases, source.dtype, requant, bits)
     op = _operator(name, layer, source.name, parameters, requant)
     builder.append(op, dtype, 2.0**out, zero_point)
     return out

@@ -28,6 +28,11 @@ def extremes(
     return int(low), int(high)
 
 
+def fit(values: tuple[int, int], bits: int) -> bool:
+    """Check whether an accumulator of ``bits`` holds these extremes."""
+    return values[0] >= -(1 << bits - 1) and values[1] < 1 << bits - 1
+
+
 def check_sums(
     name: str,
     weights: IntArray,
@@ -38,8 +43,8 @@ def check_sums(
 ) -> None:
     """Raises ThimbleError when layer ``name`` could overflow its accumulator of ``bits``."""
     low, high = extremes(weights, bias, source, requant)
-    most = (1 << bits - 1) - 1
-    if low < -most - 1 or high > most:
+    if not fit((low, high), bits):
+        most = (1 << bits - 1) - 1
         raise ThimbleError(
             f"quantize: {name} sums {weights[0].size} products to {low}…{high}, but accumulators "
             f"hold {-most - 1}…{most} ({bits} bits): use fewer inputs "

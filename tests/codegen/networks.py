@@ -80,6 +80,13 @@ def residual() -> Chain:
     return chain.plus("sum", "first").dense("logits", 3)
 
 
+def padded_unit() -> Chain:
+    """A unit that in place is made pixel by pixel: sums of parts of a row."""
+    chain, around = Chain((6, 6, 3)).conv("first", 3, 1), (1, 1, 1, 1)
+    chain.conv("a", 3, padding=around).conv("b", 3, padding=around)
+    return chain.plus("sum", "first").maximum("m").conv("last", 4, dtype="int8")
+
+
 def cropped(channels: int = 5, wide: int = 5) -> Chain:
     """The same without padding: the middle of its input is added; ``wide`` channels behind it."""
     chain = Chain((12, 9, 1), "uint8").average("pooled", 4, kernel=(1, 1), stride=(1, 1))

@@ -44,6 +44,7 @@ from tests.codegen.networks import (
     cropped,
     made,
     mixed,
+    padded_unit,
     pooled,
     residual,
     separable,
@@ -84,13 +85,19 @@ CHAINS: dict[str, Make] = {
     "dense to dense": lambda: Chain((4, 4, 3)).dense("a", 9, "uint4").dense("d", 6),
     "maximum first": lambda: Chain((8, 8, 2), "int8").maximum("p").dense("d", 3),
     "separable": separable,
+    "channels multiplied": lambda: (
+        Chain((7, 6, 3)).conv("a", 15, (3, 2), groups=3, padding=(1, 0, 1, 1)).dense("d", 3)
+    ),
+    "padded unit": padded_unit,
     **{name: SHAPES[name] for name in ("strides", "dilation")},
     **PORTABLE,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("layout", quick(1, ["slots", "contiguous"], ci=0))
-@pytest.mark.parametrize("name", quick([*list(CHAINS)[::4], "separable"], CHAINS))
+@pytest.mark.parametrize(
+    "name", quick([*list(CHAINS)[::4], "separable", "channels multiplied", "padded unit"], CHAINS)
+)
 def test_chains(name: str, layout: str, tmp_path: Path) -> None:
     graph = made(CHAINS[name])
     plan = Herringbone(layout).plan(graph, uno())

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from pipeline.models.cifar10_2kb import Cifar10
 from pipeline.models.google12 import Google12
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.models.network import ByteConv2d, ResidualUnit
@@ -18,6 +19,7 @@ from tests.models.counting import member
     [
         ("mnist_2kb", 2957), ("record_mnist", 2853), ("record_mnist_flash", 23088),
         ("record_cifar10_flash", 16856), ("record_cifar10_2kb", 2236),
+        ("cifar10_2kb", 20876),
     ],
 )  # fmt: skip
 def test_a_yaml_is_the_network_that_it_says(name: str, weights: int) -> None:
@@ -35,6 +37,8 @@ def test_a_yaml_is_the_network_that_it_says(name: str, weights: int) -> None:
         (SmallCnn(), [(1, 28, 28), (5, 12, 12), (8, 10, 10), (8, 8, 8), (8, 4, 4), (16, 2, 2)]),
         (Google12((96, 24, 1), channels=(6, 24, 28), units=(28, 40)),
          [(1, 96, 24), (6, 24, 24), (24, 11, 11), (28, 9, 9), (28, 5, 5), (40, 1, 1)]),
+        (Cifar10(),
+         [(3, 32, 32), (12, 16, 16), (12, 12, 12), (12, 6, 6), (60, 4, 4), (80, 4, 4)]),
     ],
     ids=lambda item: type(item).__name__,
 )  # fmt: skip

@@ -92,14 +92,20 @@ def test_other_networks_are_exact(name: str, seed: int) -> None:
 def test_another_image_and_sums_too_large_for_16_bits_are_one_line() -> None:
     with pytest.raises(ThimbleError, match="dense has 176 inputs, but pool has 275"):
         to_graph("net", QuantizedNetwork(Mnist2kb().build()), (32, 32, 1))
-    wide = chain(nn.Flatten(), nn.Linear(14 * 14 * 3, 4))
-    with torch.no_grad():
-        wide.get_submodule("dense1").weight.fill_(1.0)
-    network = QuantizedNetwork(wide)
-    network.calibrate(network.pool(images(10, (28, 28, 3), 0)))
+
+    def exported(*behind: nn.Module) -> Graph:
+        wide = chain(nn.Flatten(), nn.Linear(14 * 14 * 3, 4), *behind)
+        with torch.no_grad():
+            wide.get_submodule("dense1").weight.fill_(1.0)
+        network = QuantizedNetwork(wide)
+        network.calibrate(network.pool(images(10, (28, 28, 3), 0)))
+        return to_graph("net", network, (28, 28, 3))
+
     with pytest.raises(ThimbleError, match="dense1 sums 588 products") as caught:
-        to_graph("net", network, (28, 28, 3))
+        exported(nn.ReLU(), nn.Linear(4, 2))
     assert "\n" not in str(caught.value)
+    last = exported()
+    assert str(last.tensors[last.output].dtype) == "int32"
 
 
 SHAPE = (28, 28, 1)
