@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import torch
+from torch import Tensor, nn
 
 from pipeline import frames
 from pipeline.codegen import generate
@@ -14,6 +16,8 @@ from pipeline.datasets.npz import Npz
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.importers.onnx import Onnx
+from pipeline.importers.torch_model import TorchModel
+from pipeline.models.network import state_arrays
 from pipeline.quantize.int8 import Int8
 from pipeline.quantize.samples import test_frames as stored
 from pipeline.strategies.in_place import Herringbone
@@ -53,6 +57,36 @@ def test_results_of_other_types_off_their_places_are_put_together(tmp_path: Path
     equal(
         Native(tmp_path, graph, replace(plan, buffers=tuple(buffers)))(given), graph.evaluate(given)
     )
+
+
+class Three(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.flat, self.long, self.out = nn.Conv2d(3, 4, 3), nn.Conv1d(2, 4, 3), nn.Linear(10, 3)
+
+    def forward(self, image: Tensor, signal: Tensor, speed: Tensor) -> tuple[Tensor, Tensor]:
+        parts = self.flat(image).relu().mean((2, 3)), self.long(signal).mean(2), speed
+        return self.out(torch.cat(parts, 1)), parts[1]
+
+
+def test_a_module_of_several_inputs() -> None:
+    shapes = (("image", 6, 5, 3), ("signal", 8, 2), ("speed", 2))
+    own = TorchModel(inputs=shapes, factory=f"{__name__}:Three", input_range=(-1, 1))
+    network, rng = own.build(), np.random.default_rng(0)
+    raw = [rng.integers(0, 256, (50, *shape)).astype(np.uint8) for _, *shape in shapes]
+    joined = np.concatenate([part.reshape(50, 1, 1, -1) for part in raw], 3)
+    graph = Int8().graph("net", own, state_arrays(network), {"train_images": joined})
+    assert graph.inputs == ("image", "signal", "speed")
+    real = [torch.from_numpy(part / 127.5 - 1).float().movedim(-1, 1) for part in raw]
+    found = graph.evaluate(joined.reshape(50, -1).astype(np.int64) - 128).reshape(50, -1)
+    with torch.no_grad():
+        each, whole = network.network(*real), network(torch.from_numpy(joined).movedim(-1, 1))
+    named = zip(graph.outputs, np.split(found, [3], 1), each, whole, strict=True)
+    for made, part, one, other in ((graph.tensors[name], *rest) for name, *rest in named):
+        assert torch.allclose(one, other, atol=1e-5)
+        assert np.abs(made.real(part) - one.numpy()).max() <= 3 * made.scale[0]
+    with pytest.raises(ThimbleError, match="give at least two by their names"):
+        TorchModel(inputs=(("image", 6, 5, 3),))
 
 
 def test_by_name_from_python_and_in_the_header() -> None:

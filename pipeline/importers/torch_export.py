@@ -10,7 +10,7 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -28,27 +28,27 @@ from pipeline.importers.torch_operators import KEPT, OPERATORS
 from pipeline.importers.torch_quantized import stepped
 from pipeline.importers.unsupported import instead, lacking, unsupported
 
-INPUT = "input"
+Examples = torch.Tensor | Mapping[str, torch.Tensor]
+"""One input (1, …), images (1, c, h, w); of several each by its name, as the module takes them."""
 
 
-def exported(name: str, module: nn.Module, example: torch.Tensor) -> FloatGraph:
+def exported(name: str, module: nn.Module, example: Examples) -> FloatGraph:
     """The float graph of ``module`` in evaluation mode.
-
-    Args:
-        example: one input (1, …), images (1, c, h, w).
 
     Raises:
         ThimbleError: the module cannot be traced, or has an operator that is not supported: its
             name, where it is, and what is.
     """
-    program = traced(name, module.eval(), example)
+    examples = {"input": example} if isinstance(example, torch.Tensor) else example
+    program = traced(name, module.eval(), *examples.values())
+    inputs, (first, *others) = list(examples), examples.values()
     try:
-        return _imported(name, program)
+        return _imported(name, program, inputs)
     except Moves:
-        if example.ndim == 3 or _transposes_first(program):
+        if not others and (first.ndim == 3 or _transposes_first(program)):
             with contextlib.suppress(ThimbleError):
-                return _imported(name, program, last=True)
-        return _imported(name, program, moving=True)
+                return _imported(name, program, inputs, last=True)
+        return _imported(name, program, inputs, moving=True)
 
 
 def _transposes_first(program: torch.export.ExportedProgram) -> bool:
@@ -62,10 +62,10 @@ def _transposes_first(program: torch.export.ExportedProgram) -> bool:
     )
 
 
-def traced(name: str, module: nn.Module, example: torch.Tensor) -> torch.export.ExportedProgram:
+def traced(name: str, module: nn.Module, *examples: torch.Tensor) -> torch.export.ExportedProgram:
     with _quiet():
         try:
-            program = torch.export.export(module, (example,))
+            program = torch.export.export(module, examples)
             if _is_plain(program):
                 return program
             table: Any = torch.export.default_decompositions()
@@ -76,9 +76,9 @@ def traced(name: str, module: nn.Module, example: torch.Tensor) -> torch.export.
         except ThimbleError:
             raise
         except Exception as error:  # whatever the user's forward, or PyTorch's tracer, raises
+            shapes = ", ".join(str(list(each.shape)) for each in examples)
             raise ThimbleError(
-                f"{name}: torch.export cannot trace it with an input of {list(example.shape)}: "
-                + said(error)
+                f"{name}: torch.export cannot trace it with an input of {shapes}: {said(error)}"
             ) from None
 
 
@@ -102,13 +102,14 @@ def _quiet() -> Iterator[None]:
 
 
 def _imported(
-    name: str, program: torch.export.ExportedProgram, last: bool = False, moving: bool = False
-) -> FloatGraph:
+    name: str, program: torch.export.ExportedProgram, inputs: list[str], last: bool = False,
+    moving: bool = False,
+) -> FloatGraph:  # fmt: skip
     builder = Builder(name, moving)
     if others := dict.fromkeys(_others(program)):
         raise lacking(list(others))
     values: dict[str, Any] = {}
-    source = ""
+    sources = iter(inputs)
     for node in program.graph.nodes:
         if node.op != "output":
             builder.here, builder.label = where(node), label(node)
@@ -116,14 +117,12 @@ def _imported(
             held = constant(program, node.name)
             if held is not None:
                 values[node.name] = held
-            elif source:
-                raise ThimbleError(f"{name}: takes several inputs, one is supported")
             else:
-                source = node.name
                 shape = tuple(int(n) for n in node.meta["val"].shape)
                 if not shape or shape[0] != 1:
                     raise ThimbleError(f"{name}: its input {list(shape)} has no batch axis of 1")
-                values[source] = builder.source(INPUT, shape, last)
+                signal = len(shape) == 3 and len(inputs) > 1
+                values[node.name] = builder.source(next(sources), shape, last or signal)
         elif node.op == "get_attr":
             values[node.name] = getattr(program.graph_module, str(node.target))
         elif node.op == "call_function" and node.users:  # others are checks of PyTorch's
@@ -134,8 +133,8 @@ def _imported(
             if not found or len(found) < len(results):
                 raise ThimbleError(f"{name}: an output does not depend on its input")
             if builder.given:
-                builder.given.setdefault(INPUT, PIXEL)
-            return builder.graph([INPUT], found)
+                builder.given = {**dict.fromkeys(inputs, PIXEL), **builder.given}
+            return builder.graph(inputs, found)
     raise ThimbleError(f"{name}: has no output")
 
 

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -22,16 +23,20 @@ from pipeline.importers.base import increasing
 from pipeline.importers.torch_chain import chain
 from pipeline.importers.torch_export import exported
 from pipeline.importers.torch_quantized import is_quantized
-from pipeline.models.network import Model, loaded
+from pipeline.models.network import Model, Shape, loaded
 
 
 class Ranged(nn.Module):
     """``network`` behind raw values: 0…255 become ``low``…``high``. One of ``signals`` is given
-    (n, c, l) for (n, c, 1, l)."""
+    (n, c, l) for (n, c, 1, l). Several inputs, whose ``shapes`` are channels last, come one by one,
+    channels first, or one after the other as (n, elements, 1, 1)."""
 
-    def __init__(self, network: nn.Module, low: float, high: float, signals: bool = False) -> None:
+    def __init__(
+        self, network: nn.Module, low: float, high: float, signals: bool = False,
+        shapes: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.network, self.signals = network, signals
+        self.network, self.signals, self.shapes = network, signals, shapes or {}
         self.low, self.step = low, (high - low) / 255
 
     def train(self, mode: bool = True) -> Self:
@@ -40,10 +45,15 @@ class Ranged(nn.Module):
             super().train(mode)
         return self
 
-    def forward(self, raw: torch.Tensor) -> torch.Tensor:
-        real = raw * self.step + self.low
-        result: torch.Tensor = self.network(real.squeeze(2) if self.signals else real)
-        return result
+    def forward(self, *raw: torch.Tensor) -> torch.Tensor:
+        if len(raw) < len(self.shapes):
+            parts = raw[0].flatten(1).split([prod(s) for s in self.shapes.values()], 1)  # type: ignore[no-untyped-call]
+            each = zip(parts, self.shapes.values(), strict=True)
+            raw = tuple(part.reshape(-1, *shape).movedim(-1, 1) for part, shape in each)
+        real = [each * self.step + self.low for each in raw]
+        if self.shapes:
+            return self.network(**dict(zip(self.shapes, real, strict=True)))  # type: ignore[no-any-return]
+        return self.network(real[0].squeeze(2) if self.signals else real[0])  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,8 @@ class TorchModel(Model):
     """The network that ``factory`` makes.
 
     Attributes:
+        inputs: instead of ``input_shape``, where there are several: for each the name of the
+            module's argument, and (h, w, c), (l, c) or (n,). Data has all one after the other.
         factory: ``package.module:Net``, a class or function, found from the folder in which the
             command is typed.
         kwargs: its arguments.
@@ -59,10 +71,35 @@ class TorchModel(Model):
             does the rest of its normalization, if any, itself.
     """
 
+    input_shape: Shape = (0, 0, 0)
+    inputs: tuple[tuple[Any, ...], ...] = ()
     factory: str = ""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     state_dict: str = ""
     input_range: tuple[float, float] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        if self.inputs:
+            sizes = [n for shape in self.shapes.values() for n in shape or (0,)]
+            fit = all(isinstance(n, int) and n > 0 for n in sizes)
+            if not fit or len(self.shapes) < max(2, len(self.inputs)):
+                raise ThimbleError(
+                    "model.inputs: give at least two by their names, such as "
+                    "[[image,28,28,1],[speed,3]]; one is model.input_shape=[28,28,1]"
+                )
+            elements = sum(map(prod, self.shapes.values()))
+            object.__setattr__(self, "input_shape", (1, 1, elements))
+        super().__post_init__()
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Of several inputs by name."""
+        return {name: tuple(shape) for name, *shape in self.inputs}
+
+    @property
+    def examples(self) -> Mapping[str, torch.Tensor]:
+        each = {k: torch.zeros(1, shape[-1], *shape[:-1]) for k, shape in self.shapes.items()}
+        return each or super().examples
 
     @property
     def trained(self) -> bool:
@@ -77,7 +114,7 @@ class TorchModel(Model):
         network = self._made().float()
         if self.state_dict:
             loaded(network, state_of(Path(self.state_dict)))
-        image = Ranged(network, *self.takes).eval()
+        image = Ranged(network, *self.takes, shapes=self.shapes).eval()
         signal = Ranged(network, *self.takes, signals=self.input_shape[0] == 1)
         return signal if signal.signals and not self._runs(image) and self._runs(signal) else image
 
@@ -104,7 +141,7 @@ class TorchModel(Model):
         with torch.random.fork_rng(devices=[]):
             network = self.build().eval()
         self._tried(network)
-        exported(self.factory, network, self.example())
+        exported(self.factory, network, self.examples)
 
     def _tried(self, network: nn.Module) -> torch.Tensor:
         """Return what it gives for an input of zeros."""

@@ -6,6 +6,7 @@ The 4-bit format takes chains: an ``nn.Sequential`` of named layers that begins 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeGuard
 
@@ -125,6 +126,11 @@ class Model(ABC):
         """An input of zeros, (count, c, h, w)."""
         height, width, channels = self.input_shape
         return torch.zeros(count, channels, height, width)
+
+    @property
+    def examples(self) -> Mapping[str, Tensor]:
+        """Zeros for each input by its name."""
+        return {"input": self.example()}
 
     widened: ClassVar[str] = "set model.classes={}"
     """Advice on how to get more outputs, whose number replaces ``{}``."""

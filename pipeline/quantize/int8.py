@@ -157,7 +157,7 @@ class Int8(Quantizer):
 
 
 def _floats(name: str, model: Model, weights: Arrays) -> FloatGraph:
-    floats = exported(name, loaded(model.build(), weights), model.example())
+    floats = exported(name, loaded(model.build(), weights), model.examples)
     return replace(floats, limits=model.takes)
 
 

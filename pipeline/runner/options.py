@@ -19,7 +19,6 @@ from pipeline.runner.fields import fields
 from pipeline.runner.schema import CODE_GROUPS
 
 EXAMPLES = {
-    "model.input_shape": "[height,width,channels]",
     "model.factory": "package.module:Net",
     "model.path": "FILE",
 }

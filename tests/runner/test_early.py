@@ -110,8 +110,7 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("model=resnet8", "prune=width"), "prune=width needs either prune.width, such as 0.5, or"),
         (("model=resnet8", "hardware=host", "prune=pex", "prune.pmu_bytes=3071"), "prune.pmu_bytes="
          "3071: the input alone takes 3,072 B, and pruning does not make it"),
-        (TORCH, "model=torch needs model.input_shape: add model.input_shape=[height,width,chann"),
-        (("model=torch",), "needs model.factory and model.input_shape: add model.factory=package."),
+        (("model=torch",), "model=torch needs model.factory: add model.factory=package.module:Net"),
         ((*TORCH, "model.input_shape=[8,8,1]", "model.state_dict=w.pt"), "model.state_dict=w.pt: "),
         (("strategy.rows=4",), "unknown key strategy.rows: strategy has _target_, name, layout, "),
         (("strategy.layuot=slots",), "unknown key strategy.layuot: did you mean strategy.layout?"),
