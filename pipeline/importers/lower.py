@@ -23,7 +23,7 @@ from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.lookup import Interpolate, Lookup
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
@@ -48,6 +48,7 @@ WEIGHT_LIMIT = 127
 ABOVE = 1 + 2.0**-20
 """Least ratio of an output's scale to the step of the sums that it is made from."""
 ADD_SHIFT = 20
+INTEGERS = np.arange(-128, 128)
 
 
 class Lowering:
@@ -77,8 +78,8 @@ class Lowering:
     def run(self) -> Graph:
         for node in self.graph.nodes:
             wide = any(self.affines[name].bits > 8 for name in node.inputs)
-            if wide and isinstance(node, (nodes.Function, nodes.SoftmaxOver, nodes.Slopes)):
-                raise node.refuse("functions of 16-bit activations are not supported")
+            if wide and isinstance(node, nodes.SoftmaxOver):
+                raise node.refuse("a softmax of 16-bit activations is not supported")
             self.declare(node.output, self.graph.shapes[node.output])
             RULES[type(node)](self, node)
         return Graph(
@@ -102,17 +103,25 @@ class Lowering:
         given = {"name": node.name, "inputs": node.inputs, "output": node.output}
         self.operators.append(kind(**{**given, **fields}))
 
-    def requantized(self, source: str, affine: Affine, label: str) -> str:
-        """``source`` with the quantization ``affine``: itself, or through a table."""
-        if self.affines[source] == affine:
-            return source
-        if self.affines[source].bits > 8:
-            raise ThimbleError(f"{label}: changes of 16-bit quantizations are not supported")
-        self.affines[label] = affine
-        self.declare(label, self.tensors[source].shape)
-        table = lookup_table(Composed.of("identity"), self.affines[source], affine)
-        self.operators.append(Lookup(label, (source,), label, table=table))
-        return label
+    def computed(self, node: nodes.Function) -> None:
+        """A function of one element: of 8 bits a table, of 16 lines between entries of one; changes
+        of quantization and clips of these are products with 1."""
+        source, target = self.affines[node.inputs[0]], self.affines[node.output]
+        body = node.body if node.clip is None else Composed.of("clip", *node.clip).after(node.body)
+        if source.bits == 8:
+            self.emit(Lookup, node, table=lookup_table(body, source, target))
+        elif {step.function for step in body.steps} <= {"identity", "clip"}:
+            ends = [step.constants for step in body.steps if step.constants]
+            clip = (max(low for low, _ in ends), min(high for _, high in ends)) if ends else None
+            one = self.constant(f"{node.name}.one", np.ones(1, np.int64), INT8, np.ones(1))
+            requant = fixed_point(node, [source.scale / target.scale], source.reach)
+            given = {"parameters": (one,), "operands": (node.inputs[0], one), "requant": requant}
+            self.emit(Multiply, node, **given, clip=stored_limits(clip, target))
+        else:
+            more = 16 - target.bits
+            fine = Affine(target.scale / (1 << more), target.zero_point << more, 16)
+            table = lookup_table(body, source, fine, np.arange(-(1 << 15), (1 << 15) + 1, 128))
+            self.emit(Interpolate, node, table=table, narrow=7 + more)
 
     def clip(self, node: Node) -> tuple[int, int] | None:
         """The stored integers of a fused activation."""
@@ -154,10 +163,12 @@ def stored_limits(clip: Interval | None, affine: Affine) -> tuple[int, int] | No
     return low, high
 
 
-def lookup_table(body: Composed, source: Affine, target: Affine) -> tuple[int, ...]:
-    """Return round(body(s (q - z)) / s') + z' for q = -128 … 127, clipped; halves go to even, as in
-    ONNX. NaN, such as a logarithm's, becomes the real value 0."""
-    real = source.scale * (torch.arange(-128, 128, dtype=torch.float64) - source.zero_point)
+def lookup_table(
+    body: Composed, source: Affine, target: Affine, at: IntArray = INTEGERS
+) -> tuple[int, ...]:
+    """Return round(body(s (q - z)) / s') + z' for each q in ``at``, clipped; halves go to even, as
+    in ONNX. NaN, such as a logarithm's, becomes the real value 0."""
+    real = source.scale * (torch.from_numpy(at).double() - source.zero_point)
     result = torch.nan_to_num(body(real), nan=0.0, posinf=1e30, neginf=-1e30)
     stored = torch.round(result / target.scale) + target.zero_point
     return tuple(int(q) for q in stored.clamp(*target.ends))
@@ -235,17 +246,13 @@ def _kept(low: Lowering, node: Node) -> tuple[str, ...]:
     target = low.affines[node.output]
     found: list[str] = []
     for index, name in enumerate(node.inputs):
-        label = f"{node.name}.in{index}"
-        tensor = low.requantized(name, target, label)
-        if tensor in found:  # one tensor twice: the second is a copy
+        if low.affines[name] != target or name in found:  # one tensor twice: the second is a copy
+            label, body = f"{node.name}.in{index}", Composed.of("identity")
             low.affines[label] = target
-            low.declare(label, low.tensors[tensor].shape)
-            if target.bits > 8:
-                raise node.refuse("takes one activation of 16 bits twice")
-            table = tuple(range(-128, 128))
-            low.operators.append(Lookup(label, (tensor,), label, table=table))
-            tensor = label
-        found.append(tensor)
+            low.declare(label, low.tensors[name].shape)
+            low.computed(nodes.Function(name=label, inputs=(name,), output=label, body=body))
+            name = label
+        found.append(name)
     return tuple(found)
 
 
@@ -333,11 +340,11 @@ def _product(low: Lowering, node: nodes.Product) -> None:
 
 def _slopes(low: Lowering, node: nodes.Slopes) -> None:
     operands, parameters = _operands(low, node)
-    source, slope = (low.affines[name].scale for name in operands)
-    out = low.affines[node.output].scale
+    source, slope = (low.affines[name] for name in operands)
+    ratio = source.scale / low.affines[node.output].scale
     low.emit(
-        Prelu, node, parameters=parameters, requant=fixed_point(node, [source / out], 255.0),
-        below=fixed_point(node, [source * slope / out], 255.0 * 255.0), clip=low.clip(node),
+        Prelu, node, parameters=parameters, requant=fixed_point(node, [ratio], source.reach),
+        below=fixed_point(node, [ratio * slope.scale], source.reach * 255.0), clip=low.clip(node),
     )  # fmt: skip
 
 
@@ -374,12 +381,6 @@ def _softmax(low: Lowering, node: nodes.SoftmaxOver) -> None:
     low.emit(Lookup, node, inputs=(between,), table=rescaled)
 
 
-def _function(low: Lowering, node: nodes.Function) -> None:
-    body = node.body if node.clip is None else Composed.of("clip", *node.clip).after(node.body)
-    table = lookup_table(body, low.affines[node.inputs[0]], low.affines[node.output])
-    low.emit(Lookup, node, table=table)
-
-
 RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     nodes.Convolution: _convolution,
     nodes.Linear: _linear,
@@ -394,5 +395,5 @@ RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     nodes.Rearranged: _rearranged,
     nodes.Reshaped: _reshaped,
     nodes.SoftmaxOver: _softmax,
-    nodes.Function: _function,
+    nodes.Function: Lowering.computed,
 }

@@ -7,14 +7,15 @@ hard_swish.h, leaky_relu.h, activations.h, requantize.h), carried out here in th
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import floor, frexp
+from math import floor, frexp, log2
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import ThimbleError
 from pipeline.graph import exponential
-from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.lookup import Interpolate, Lookup
+from pipeline.graph.operators.prelu import Prelu
 from pipeline.graph.requant import FixedPoint, rounded_shift
 from pipeline.graph.tensor import IntArray
 from pipeline.importers.tflite_builder import Builder
@@ -27,6 +28,7 @@ from pipeline.importers.tflite_operator import (
 from pipeline.importers.tflite_pooling import same_quantization
 
 Floats = NDArray[np.float32]
+WIDER = ("INT8", "UINT8", "INT16")
 Q4 = 4
 """Integer bits of the argument of sigmoid and tanh."""
 
@@ -45,8 +47,46 @@ def _lookup(
     build.operators.append(Lookup(node.name, (source.name,), target.name, table=table))
 
 
+def _wide(build: Builder, node: Node, below: FixedPoint, sign: int = 1) -> None:
+    """Bring int16 to the output's scale; what is below 0 by another factor."""
+    source, target = build.source(node.input(0), ("INT16",)), build.target(node.output, WIDER)
+    held = build.constant(f"{node.name}_sign", np.array([sign], np.int8), "int8", (1.0,)).name
+    op = Prelu(node.name, (source.name,), target.name, (held,), requant=_ratio(node), below=below)
+    build.operators.append(op)
+
+
+def _lines(build: Builder, node: Node, tanh: bool) -> None:
+    """TFLite's int16 LOGISTIC and TANH, which is 2 sigmoid(2x) - 1: lines between values of sigmoid
+    at every 1/24, each nearer to the curve's middle by half of what lines are off there."""
+    source, scale = build.source(node.input(0), ("INT16",)), node.input(0).scale
+    _prescribed(node.input(0), scale, 0)
+    _prescribed(node.output, 2.0**-15, 0)
+    power, shift = round(log2(scale)), 0
+    if power in (-12, -12 + tanh) and abs(log2(scale) - power) < 1e-3:  # CheckedLog2
+        scale = 2.0**power
+    factor = scale * 3 * 4096
+    while factor <= 32767 / 2 and shift <= 30:
+        factor, shift = factor * 2, shift + 1
+    if factor >= 1 << 16:
+        raise ThimbleError(f"its input's scale {scale:g} is too large for 16 bits")
+    exact = 65536 / (1 + np.exp(-np.arange(256) / 24)) - 32768
+    near = np.rint(exact[1:-1] - np.diff(exact, 2) / 16).astype(np.int64)
+    above = [*near.tolist(), 32767, 32767 if tanh else 32766]
+    table = (*(-value for value in reversed(above)), 0, *above)
+    interval, narrow, offset = (8, 8, 0) if tanh else (9, 10, 1 << 24)
+    op = Interpolate(
+        node.name, (source.name,), build.target(node.output, ("INT16",)).name, table=table,
+        multiplier=int(factor), shift=shift, interval=interval, narrow=narrow, offset=offset,
+        odd=True, end=1,
+    )  # fmt: skip
+    build.operators.append(op)
+
+
 def logistic(build: Builder, node: Node, options: Options) -> None:
-    """Output of scale 1/256 and zero point -128, as TFLite prescribes; of uint8, any."""
+    """Output of scale 1/256 and zero point -128, as TFLite prescribes, of int16 1/32768 and 0; of
+    uint8, any."""
+    if node.input(0).type == "INT16":
+        return _lines(build, node, tanh=False)
     if node.output.unsigned:
         return _rounded(build, node, lambda x: np.float32(1) / (np.float32(1) + np.exp(-x)))
     _prescribed(node.output, 1 / 256, -128)
@@ -63,7 +103,10 @@ def logistic(build: Builder, node: Node, options: Options) -> None:
 
 
 def tanh(build: Builder, node: Node, options: Options) -> None:
-    """Output of scale 1/128 and zero point 0, as TFLite prescribes; of uint8, any."""
+    """Output of scale 1/128 and zero point 0, as TFLite prescribes, of int16 1/32768; of uint8,
+    any."""
+    if node.input(0).type == "INT16":
+        return _lines(build, node, tanh=True)
     if node.output.unsigned:
         return _rounded(build, node, np.tanh)
     _prescribed(node.output, 1 / 128, 0)
@@ -152,6 +195,8 @@ def leaky_relu(build: Builder, node: Node, options: Options) -> None:
     scale, out = node.input(0).scale, node.output.scale
     slope = scale * options["alpha"] / out
     straight, leak = FixedPoint.of([scale / out]), FixedPoint.of([abs(slope)])
+    if node.input(0).type == "INT16":
+        return _wide(build, node, leak, -1 if slope < 0 else 1)
 
     def leaky(x: IntArray) -> IntArray:
         below = leak.apply(x) * (-1 if slope < 0 else 1)
@@ -164,6 +209,8 @@ def relu(build: Builder, node: Node, options: Options) -> None:
     """On its own, to any quantization; fused ones are part of the operator before."""
     requant = _ratio(node)
     low = stored(0.0, node.output)
+    if node.input(0).type == "INT16":
+        return _wide(build, node, FixedPoint((0,), (0,)))
     _lookup(build, node, lambda x: np.maximum(requant.apply(x) + node.output.zero_point, low))
 
 
@@ -188,8 +235,8 @@ def relu6(build: Builder, node: Node, options: Options) -> None:
 
 
 def quantize(build: Builder, node: Node, options: Options) -> None:
-    """From int8 or uint8 to either. From float at the model's start: left out, the network takes
-    the integers."""
+    """From int8, uint8 or int16 to any of them. From float at the model's start: left out, the
+    network takes the integers."""
     given = node.input(0)
     if given.type == "FLOAT32":
         if given.index not in build.sources or given.index in build.inputs:
@@ -198,7 +245,9 @@ def quantize(build: Builder, node: Node, options: Options) -> None:
         return
     requant = FixedPoint.of([given.scale / node.output.scale])
     zero = node.output.zero_point
-    _lookup(build, node, lambda x: requant.apply(x) + zero, ("INT8", "UINT8"))
+    if given.type == "INT16":
+        return _wide(build, node, requant)
+    _lookup(build, node, lambda x: requant.apply(x) + zero, WIDER)
 
 
 OPERATORS = {

@@ -50,7 +50,7 @@ def constant_channels(graph: Graph) -> dict[str, Values]:
             if any(map(any, op.padding[:-1])):  # around what is not 0 there is something else
                 source = np.where(source == zero, source, np.nan)
             found[op.output] = np.pad(source, op.padding[-1], constant_values=zero)
-        elif isinstance(op, Lookup):
+        elif type(op) is Lookup:
             minimum = graph.tensors[op.inputs[0]].dtype.minimum
             known = ~np.isnan(source)
             table = np.array(op.table, dtype=np.float64)

@@ -1,7 +1,9 @@
 """int16 activations with int8 weights: equal to tflite-micro, and so is the C of all cores;
 those of ONNX beside onnxruntime."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,16 +12,16 @@ from onnxruntime.quantization import QuantType
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.importers.onnx import Onnx
-from pipeline.importers.tflite import TFLite
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from tests.boards import load_hardware
 from tests.codegen.support import checked, frames, host, on_board
 from tests.importers.onnx_models import IMAGE, model, quantized, weights
 from tests.importers.support import first, real, units_off
-from tests.importers.tflite_reference import imported
+from tests.importers.tflite_reference import imported, reference
 from tests.importers.tflite_wide import case
 from tests.importers.tflite_writer import Writer
+from tests.passes.growers import run
 from tests.tiers import quick
 
 PARTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MEAN")
@@ -28,30 +30,49 @@ KINDS = (*PARTED, "MAX_POOL_2D", "CONCATENATION", "PAD", "SLICE", "SPLIT", "TRAN
 
 def agrees(content: bytes, graph: Graph, seed: int) -> bool:
     """Compare four frames with tflite-micro; the C takes the upper 8 bits of the input."""
-    pytest.importorskip("tflite_micro")
-    from tflite_micro.python.tflite_micro import runtime
-
-    interpreter = runtime.Interpreter.from_bytes(content, arena_size=1 << 22)
-    details, outputs = interpreter.get_input_details(0), []
     given = frames(graph, 4, seed)
-    for frame in given:
-        interpreter.set_input((frame * 256).astype("i2").reshape(details["shape"]), 0)
-        interpreter.invoke()
-        outputs.append(interpreter.get_output(0).reshape(-1))
-    return np.array_equal(graph.evaluate(given).reshape(4, -1), outputs)
+    return np.array_equal(graph.evaluate(given).reshape(4, -1), reference(content, given * 256))
 
 
 def sums(shift: int = 0) -> bytes:
-    """Two branches of a convolution, added and multiplied."""
+    """Two branches of a convolution, added and multiplied; functions of both."""
     net, rng = Writer(), np.random.default_rng(4)
     x, w = net.tensor((1, 5, 4, 3), 1e-4, 0, "INT16"), rng.integers(-127, 128, (3, 1, 1, 3))
     held = net.constant(w.astype(np.int8), [0.01 * 2.0**-shift] * 3)
     b = net.constant(rng.integers(-90_000, 90_000, 3))
-    parts = [net.tensor((1, 5, 4, 3), scale, 0, "INT16") for scale in (2e-4, 3e-4, 8e-5)]
+    scales = (2e-4, 3e-4, 8e-5, 2.0**-15, 2.0**-15, 1e-4, 1e-4, 3e-5)
+    parts = [net.tensor((1, 5, 4, 3), scale, 0, "INT16") for scale in scales]
     net.operator("CONV_2D", [x, held, b], parts[:1], "Conv2DOptions", StrideH=1, StrideW=1)
     net.operator("ADD", [x, parts[0]], parts[1:2], "AddOptions", FusedActivationFunction=1)
-    net.operator("MUL", parts[:2], parts[2:], "MulOptions")
-    return net.content([x], parts[2:])
+    net.operator("MUL", parts[:2], parts[2:3], "MulOptions")
+    net.operator("LOGISTIC", parts[1:2], parts[3:4])
+    net.operator("TANH", parts[2:3], parts[4:5])
+    net.operator("ADD", parts[3:5], parts[5:6], "AddOptions")
+    net.operator("LEAKY_RELU", parts[5:6], parts[6:7], "LeakyReluOptions", Alpha=-0.3)
+    net.operator("RELU", parts[6:7], parts[7:])
+    return net.content([x], parts[7:])
+
+
+ALONE = [
+    *(("LOGISTIC", scale, 2.0**-15, {}) for scale in (2.0**-12, 3.3e-4, 5e-6)),
+    *(("TANH", scale, 2.0**-15, {}) for scale in (2.0**-11, 1e-4, 0.01)),
+    ("LEAKY_RELU", 1e-4, 3e-4, {"options": "LeakyReluOptions", "Alpha": 0.2}),
+    ("QUANTIZE", 1e-4, 2e-4, {}),
+]
+
+
+@pytest.mark.parametrize(("kind", "scale", "out", "options"), quick(3, ALONE))
+def test_functions_of_every_integer(
+    kind: str, scale: float, out: float, options: dict[str, Any], tmp_path: Path
+) -> None:
+    net, integers = Writer(), np.arange(-(1 << 15), 1 << 15)
+    x, y = (net.tensor((1, 1 << 16), each, 0, "INT16") for each in (scale, out))
+    content = net.alone(kind, x, [], y, **options)
+    graph = imported(content, tmp_path)
+    op = replace(graph.operators[-1], output="y")
+    named = {"y": graph.tensors[graph.output]} | dict(graph.tensors)
+    values = {op.inputs[0]: integers} | {n: graph.constants[n] for n in op.parameters}
+    assert np.array_equal(run(op, named, values), reference(content, integers[None])[0])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,13 +100,16 @@ def test_sums_and_products(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [QuantType.QInt16, QuantType.QUInt16], ids=str)
 def test_equals_onnxruntime(kind: QuantType, tmp_path: Path) -> None:
-    """Within rounding, also where other units of 16 bits are added and multiplied: four units."""
+    """Within rounding, also where other units of 16 bits are added, multiplied and joined, and of
+    lines that stand for functions."""
     net = (
         "a = Conv<pads=[1, 1, 1, 1]>(x, w); r = Relu(a); p = MaxPool<kernel_shape=[2, 2]>(r); "
-        "b = Conv(p, v); q = Add(b, p); m = Mul(q, b); z = GlobalAveragePool(m); f = Flatten(z); "
+        "b = Conv(p, v); q = Add(b, p); t = Tanh(q); s = Sigmoid(b); l = LeakyRelu(s); "
+        "c = Concat<axis=1>(t, l, t); m = Mul(q, b); z = GlobalAveragePool(m); "
+        "e = GlobalAveragePool(c); d = Concat<axis=1>(z, e); f = Flatten(d); "
         "y = Gemm<transB=1>(f, g)"
     )
-    held = {"w": weights(5, 4, 3, 3), "v": weights(5, 5, 1, 1), "g": weights(3, 5)}
+    held = {"w": weights(5, 4, 3, 3), "v": weights(5, 5, 1, 1), "g": weights(3, 20)}
     x = np.random.default_rng(1).uniform(-1, 1, (40, *IMAGE[1:])).astype(np.float32)
     signs = {"ActivationSymmetric": kind is QuantType.QInt16}
     made = model(net, IMAGE, held, 21)
@@ -110,4 +134,3 @@ def test_the_c_is_exact(kind: str, tmp_path: Path) -> None:
 def test_on_a_chip(board: str, tmp_path: Path) -> None:
     graph = imported(sums(), tmp_path)
     on_board(tmp_path, graph, load_hardware(board), given=frames(graph, 3))
-    assert str(TFLite(str(tmp_path / "net.tflite")).graph().tensors[graph.output].dtype) == "int16"

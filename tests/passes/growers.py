@@ -14,7 +14,7 @@ from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.lookup import Interpolate, Lookup
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
@@ -23,7 +23,7 @@ from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
-from pipeline.graph.tensor import IntArray, Tensor
+from pipeline.graph.tensor import DType, IntArray, Tensor
 from tests.graphs import Net
 
 
@@ -257,4 +257,14 @@ def run(op: Operator, tensors: dict[str, Tensor], values: dict[str, IntArray]) -
     return op.finish(tensors, box, op.accumulate(tensors, box, regions), regions)[0]
 
 
+def lines(rng: np.random.Generator) -> Case:
+    """Of 16 bits, which no network drawn here has."""
+    shape, dtype = tuple(rng.integers(1, 5, 3).tolist()), DType.parse("int16")
+    table = tuple(rng.integers(-(1 << 15), 1 << 15, 513).tolist())
+    op = Interpolate("lines", ("x",), "y", table=table)
+    tensors = {name: Tensor(name, shape, dtype) for name in ("x", "y")}
+    return op, tensors, {"x": rng.integers(-(1 << 15), 1 << 15, shape)}
+
+
 MAKERS: dict[type[Operator], Make] = {kind: partial(case, kind) for kind, _ in WAYS}
+MAKERS[Interpolate] = lines

@@ -1,4 +1,4 @@
-"""Any function of one 8-bit element, as a table."""
+"""Any function of one element: of 8 bits as a table, of 16 as lines between entries of one."""
 
 from __future__ import annotations
 
@@ -48,3 +48,43 @@ class Lookup(Operator):
         source = tensors[self.inputs[0]]
         x = windowed(regions[source.name], out, source.zero_point)
         return np.array(self.table, dtype=np.int64)[x - source.dtype.minimum]
+
+
+@dataclass(frozen=True)
+class Interpolate(Lookup):
+    """TFLite's 16-bit arithmetic (lut.h, integer_ops/tanh.h and logistic.h) of the integer q.
+
+    u = q * multiplier / 2**shift, rounded, is 0 in the table's middle; entries are 2**interval
+    apart, and the last interval at each ``end`` is as its end. The result is the line between two
+    entries, times 2**interval, plus ``offset``, divided by 2**narrow and rounded: halves up, or
+    where ``odd`` away from the middle.
+    """
+
+    multiplier: int = 1
+    shift: int = 0
+    interval: int = 7
+    narrow: int = 7
+    offset: int = 0
+    odd: bool = False
+    end: int = 0
+
+    @property
+    def middle(self) -> int:
+        """The place of q = 0."""
+        return len(self.table) // 2 << self.interval
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        if (bits := tensors[self.inputs[0]].dtype.bits) != 16:
+            raise ThimbleError(f"{self.name}: lines are for elements of 16 bits, not of {bits}")
+        return tensors[self.inputs[0]].shape
+
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+        x = windowed(regions[self.inputs[0]], out, 0)
+        u = (x * self.multiplier + (1 << self.shift >> 1) >> self.shift) + self.middle
+        last, ends = 2 * self.middle, self.end << self.interval
+        u = np.where(u <= ends, 0, np.where(u >= last - ends, last, u))
+        table, step = np.array([*self.table, 0], np.int64), 1 << self.interval
+        low, high = table[u // step], table[u // step + 1]
+        line = low * step + (high - low) * (u % step) + self.offset
+        half = (1 << self.narrow >> 1) - (self.odd & (u < self.middle))
+        return np.asarray((line + half) >> self.narrow)

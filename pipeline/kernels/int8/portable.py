@@ -41,7 +41,7 @@ class Portable(Kernel):
         """Blocks that lie alike are gone through as they lie."""
         op = form.op
         channels = isinstance(op, Concat) and op.axis == 2
-        as_they_lie = channels or isinstance(op, Lookup | Pairwise)
+        as_they_lie = channels or type(op) is Lookup or isinstance(op, Pairwise)
         return form.scattered and not (as_they_lie and form.alike_blocks())
 
     def unit(self, form: Form) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from pipeline.graph import broadcast
 from pipeline.graph.families import Pairwise
 from pipeline.graph.operator import limits
 from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.lookup import Interpolate, Lookup
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.kernels.int8.costs import word
 from pipeline.kernels.int8.looked_up import FRACTION_BITS, tables
@@ -196,6 +196,25 @@ def lookup(job: Job) -> None:
         call(job, about, views, loops, counts, lines=(), result=value, part=part)
 
 
+def interpolated(job: Job) -> None:
+    op = job.operator(Interpolate)
+    values = np.array([*op.table, 0], np.int64)
+    table = job.program.constants.add(op.name, "table", "int16_t", values, f"{op.name}: by places")
+    views, loops, counts = walked(job, {"in": op.inputs[0]})
+    last, ends, step = 2 * op.middle, op.end << op.interval, 1 << op.interval
+    product = f"(int32_t){views['in'].load(loops.at(1))} * {op.multiplier}"
+    half = f"{op.offset + (1 << op.narrow >> 1)}{f' - (u < {op.middle})' if op.odd else ''}"
+    lines = (
+        f"int32_t u = (({product} + {1 << op.shift >> 1}) >> {op.shift}) + {op.middle};",
+        f"u = u <= {ends} ? 0 : u >= {last - ends} ? {last} : u;",
+        f"const int32_t low = {table.read(f'u >> {op.interval}')};",
+        f"const int32_t rise = {table.read(f'(u >> {op.interval}) + 1')} - low;",
+        f"const int32_t line = low * {step} + rise * (u & {step - 1}) + {half};",
+    )
+    about = f"{op.name}: lines between values, {shape_text(job.target.shape)}"
+    call(job, about, views, loops, counts, lines, f"line >> {op.narrow}")
+
+
 def operand(job: Job, name: str) -> View:
     """The elements of ``name`` that the output's box needs."""
     shape = job.tensor(name).shape
@@ -235,5 +254,6 @@ def broadcast_strides(view: View, shape: tuple[int, ...], out: tuple[int, ...]) 
 WRITERS = {
     "int8.looked_up_add": looked_up_add,
     "int8.lookup": lookup,
+    "int8.interpolate": interpolated,
     **{f"int8.{word(kind)}": pairwise for kind in FORMULAS},
 }
