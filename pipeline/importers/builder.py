@@ -298,6 +298,8 @@ class Builder:
     def concatenation(self, parts: Sequence[Value], axis: int) -> Value:
         """Along ``axis`` of the source."""
         shape = list(parts[0].shape)
+        if axis == 0 and len(shape) > 1:
+            raise self.refuse("a concatenation along the batch axis is not supported")
         shape[axis] = sum(part.shape[axis] for part in parts)
         if images := self.images(*parts):
             return self.concatenation(images, SIGNAL_AXES[axis]).reshape(tuple(shape))
@@ -347,6 +349,8 @@ class Builder:
         shape = tuple(n + a + b for n, (a, b) in zip(x.shape, padding, strict=True))
         if padding[0] != (0, 0):
             raise self.refuse("padding of the batch axis is not supported")
+        if min(map(min, padding)) < 0:
+            raise self.refuse("negative padding (cropping) is not supported")
         if images := self.images(x):
             wide = self.pad(images[0], [*padding[:2], (0, 0), padding[2]])
             return wide.reshape(shape)

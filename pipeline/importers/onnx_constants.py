@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from pipeline.importers.float_graph import checked_size
+from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import Call, Constant
 from pipeline.importers.onnx_file import Array
-from pipeline.importers.onnx_shapes import new_shape
+from pipeline.importers.onnx_shapes import RENAMES
 
 TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 9: np.bool_,
          10: np.float16, 11: np.float64}  # fmt: skip
@@ -82,23 +83,6 @@ def expand(call: Call, data: Array, shape: Array) -> Array:
     return np.broadcast_to(data, checked_size(call.node.where, sizes))
 
 
-def reshape(call: Call, data: Array, shape: Array) -> Array:
-    if data.size == 0:
-        raise call.refuse("reshapes a constant without elements")
-    return data.reshape(new_shape(call, data.shape, tuple(int(n) for n in shape.reshape(-1)[:9])))
-
-
-def squeeze(call: Call, data: Array, axes: Array | None = None) -> Array:
-    listed = call.many("axes") if axes is None else tuple(int(a) for a in axes.reshape(-1)[:8])
-    return data.squeeze(tuple(call.axis(a, data.ndim) for a in listed) if listed else None)
-
-
-def unsqueeze(call: Call, data: Array, axes: Array | None = None) -> Array:
-    listed = call.many("axes") if axes is None else tuple(int(a) for a in axes.reshape(-1)[:8])
-    rank = data.ndim + len(listed)
-    return np.expand_dims(data, tuple(call.axis(a, rank) for a in listed))
-
-
 def cast(call: Call, data: Array) -> Array:
     to = call.integer("to", 1)
     if to not in TYPES:
@@ -106,11 +90,14 @@ def cast(call: Call, data: Array) -> Array:
     return data.astype(TYPES[to])
 
 
-def transpose(call: Call, data: Array) -> Array:
-    axes = call.many("perm", tuple(reversed(range(data.ndim))))
-    if sorted(axes) != list(range(data.ndim)):
-        raise call.refuse(f"perm {list(axes)[:8]} of {data.ndim} axes")
-    return data.transpose(axes)
+def moved(rename: Callable[[Call, Value], Value]) -> Callable[..., Array]:
+    """Do with a constant's elements what is done with an activation's."""
+
+    def made(call: Call, data: Array, *_: Array) -> Array:
+        places = Value("", np.arange(data.size).reshape(data.shape))
+        return data.reshape(-1)[rename(call, places).index]
+
+    return made
 
 
 def divide(call: Call, a: Array, b: Array) -> Array:
@@ -128,6 +115,7 @@ def arithmetic(function: Callable[[Any, Any], Any]) -> Callable[..., Array]:
 
 
 FOLDS: Mapping[str, Callable[..., Array]] = {
+    **{name: moved(rule) for name, rule in RENAMES.items()},
     "Add": arithmetic(np.add),
     "Cast": cast,
     "Concat": concat,
@@ -135,27 +123,16 @@ FOLDS: Mapping[str, Callable[..., Array]] = {
     "Div": divide,
     "Exp": lambda call, x: np.exp(x),
     "Expand": expand,
-    "Flatten": lambda call, x: x.reshape(
-        prod(x.shape[: call.integer("axis", 1)]), prod(x.shape[call.integer("axis", 1) :])
-    ),
     "Floor": lambda call, x: np.floor(x),
     "Gather": gather,
-    "Identity": lambda call, x: x,
     "Mul": arithmetic(np.multiply),
     "Neg": lambda call, x: -x,
     "Reciprocal": lambda call, x: divide(call, np.ones((), x.dtype), x),
-    "Reshape": reshape,
     "Shape": lambda call, x: np.array(x.shape, dtype=np.int64),
     "Slice": cut,
     "Sqrt": lambda call, x: np.sqrt(x),
-    "Squeeze": squeeze,
     "Sub": arithmetic(np.subtract),
-    "Transpose": transpose,
-    "Unsqueeze": unsqueeze,
 }
-
-MOVED = ("Identity", "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten")
-"""Operators that keep quantized values multiples of their step."""
 
 
 def folded(call: Call) -> Constant:
@@ -173,10 +150,10 @@ def folded(call: Call) -> Constant:
     first = call.items[0]
     if not isinstance(first, Constant) or first.steps is None:
         return Constant(result)
-    if call.node.operator not in MOVED:
+    if call.node.operator not in RENAMES:  # which keep quantized values multiples of their step
         return Constant(result)
     if first.steps.size == 1:
         return Constant(result, first.steps.reshape(()))
     if call.node.operator == "Transpose":
-        return Constant(result, transpose(call, first.steps))
+        return Constant(result, rule(call, first.steps))
     return Constant(result, first.steps if call.node.operator == "Identity" else None)

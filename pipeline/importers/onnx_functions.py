@@ -36,10 +36,6 @@ def gelu(call: Call) -> Value:
     return call.builder.function(call.x, Composed.of("gelu_tanh" if tanh else "gelu"))
 
 
-def power(call: Call) -> Value:
-    return call.builder.function(call.x, Composed.of("power", scalar(call, 1, 1.0)))
-
-
 def prelu(call: Call) -> Value:
     """One slope; or some that broadcast, such as one for each channel."""
     slopes = call.constant(1).floats
@@ -73,5 +69,5 @@ OPERATORS: Table = {
     "Reciprocal": function("reciprocal"),
     "Floor": function("floor"),
     "Round": function("round"),
-    "Pow": power,
+    "Pow": lambda call: call.builder.function(call.x, Composed.of("power", scalar(call, 1, 1.0))),
 }

@@ -12,7 +12,8 @@ from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import Call, Item, Stored, Table, scalar
 from pipeline.importers.onnx_functions import OPERATORS as FUNCTIONS
-from pipeline.importers.onnx_shapes import concatenated, concatenation, pad, padded
+from pipeline.importers.onnx_shapes import OPERATORS as SHAPES
+from pipeline.importers.onnx_shapes import concatenated, padded
 
 
 def either(
@@ -39,11 +40,6 @@ def kept(call: Call, x: Stored, result: Value) -> Stored:
     return Stored(call.builder.mark(result, known(call, x)), x.affine, x.unsigned)
 
 
-def pad_integers(call: Call, x: Stored) -> Item:
-    zero_point = x.zero_point(known(call, x))
-    return kept(call, x, padded(call, x.value, zero_point))
-
-
 def concat_integers(call: Call, x: Stored) -> Item:
     parts = []
     for index in range(len(call.items)):
@@ -56,14 +52,6 @@ def concat_integers(call: Call, x: Stored) -> Item:
     return kept(call, x, concatenated(call, parts))
 
 
-def clip_integers(call: Call, x: Stored) -> Item:
-    return limited(call, x, scalar(call, 1, -inf), scalar(call, 2, inf))
-
-
-def relu_integers(call: Call, x: Stored) -> Item:
-    return limited(call, x, 0, inf)
-
-
 def limited(call: Call, x: Stored, low: float, high: float) -> Item:
     """``x`` between two stored integers."""
     affine = known(call, x)
@@ -73,8 +61,14 @@ def limited(call: Call, x: Stored, low: float, high: float) -> Item:
 
 
 OPERATORS: Table = {
-    "Pad": either(pad, pad_integers),
-    "Concat": either(concatenation, concat_integers),
-    "Clip": either(FUNCTIONS["Clip"], clip_integers),
-    "Relu": either(FUNCTIONS["Relu"], relu_integers),
+    "Pad": either(
+        SHAPES["Pad"],
+        lambda call, x: kept(call, x, padded(call, x.value, x.zero_point(known(call, x)))),
+    ),
+    "Concat": either(SHAPES["Concat"], concat_integers),
+    "Clip": either(
+        FUNCTIONS["Clip"],
+        lambda call, x: limited(call, x, scalar(call, 1, -inf), scalar(call, 2, inf)),
+    ),
+    "Relu": either(FUNCTIONS["Relu"], lambda call, x: limited(call, x, 0, inf)),
 }

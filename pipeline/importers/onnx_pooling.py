@@ -67,10 +67,6 @@ def pooled(
     return result.reshape((*x.shape[:2], columns)) if flat else result
 
 
-def average(call: Call) -> Value:
-    return averaged(call, call.x)
-
-
 def averaged(call: Call, x: Value) -> Value:
     """The call's windows of ``x``."""
     kernel, stride, padding = windows(call, x)
@@ -82,11 +78,6 @@ def averaged(call: Call, x: Value) -> Value:
         padded, padding = call.builder.pad(image(call, x), around), NONE
     result = pooled(call, nodes.AveragePool, padded, kernel, stride, padding)
     return result.reshape((*x.shape[:2], *result.shape[-(len(x.shape) - 2) :]))
-
-
-def whole(kind: type[nodes.Pool]) -> Callable[[Call], Value]:
-    """GlobalAveragePool, GlobalMaxPool."""
-    return lambda call: globally(call, kind, call.x)
 
 
 def globally(call: Call, kind: type[nodes.Pool], x: Value) -> Value:
@@ -111,9 +102,9 @@ def over(kind: type[nodes.Pool]) -> Callable[[Call], Value]:
 
 OPERATORS: Table = {
     "MaxPool": maximum,
-    "AveragePool": average,
-    "GlobalAveragePool": whole(nodes.AveragePool),
-    "GlobalMaxPool": whole(nodes.MaxPool),
+    "AveragePool": lambda call: averaged(call, call.x),
+    "GlobalAveragePool": lambda call: globally(call, nodes.AveragePool, call.x),
+    "GlobalMaxPool": lambda call: globally(call, nodes.MaxPool, call.x),
     "ReduceMean": over(nodes.AveragePool),
     "ReduceMax": over(nodes.MaxPool),
 }

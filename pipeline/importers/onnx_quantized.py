@@ -12,6 +12,7 @@ import numpy as np
 from onnx import TensorProto
 
 from pipeline.importers import float_nodes as nodes
+from pipeline.importers.arithmetic import arithmetic
 from pipeline.importers.float_graph import Affine
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
@@ -157,18 +158,15 @@ def gemm(call: Call) -> Item:
     return stored(call, product(call, x, turned_matrix, offsets), 7, 8)
 
 
-def binary(kind: type[nodes.Binary]) -> Callable[[Call], Item]:
+def binary(name: str) -> Callable[[Call], Item]:
     def made(call: Call) -> Item:
-        a, b = call.item(0), call.item(3)
-        if isinstance(a, Constant) == isinstance(b, Constant):
-            result = call.builder.binary(kind, real(call, 0, 1, 2), real(call, 3, 4, 5))
-            return stored(call, result, 6, 7)
-        first = not isinstance(a, Constant)
-        x = real(call, 0, 1, 2) if first else real(call, 3, 4, 5)
-        constant = weights(call, 3, 4, 5, 0) if first else weights(call, 0, 1, 2, 0)
-        one, zero = np.ones(()), np.zeros(())
-        factor, offset = (one, constant.floats) if kind is nodes.Sum else (constant.floats, zero)
-        return stored(call, call.builder.scale(x, factor, offset), 6, 7)
+        a, b = (
+            weights(call, n, n + 1, n + 2, 0).floats
+            if isinstance(call.item(n), Constant)
+            else real(call, n, n + 1, n + 2)
+            for n in (0, 3)
+        )
+        return stored(call, arithmetic(call.builder, name, a, b), 6, 7)
 
     return made
 
@@ -235,8 +233,8 @@ OPERATORS: Table = {
     "QLinearConv": conv,
     "QLinearMatMul": matmul,
     "QGemm": gemm,
-    "QLinearAdd": binary(nodes.Sum),
-    "QLinearMul": binary(nodes.Product),
+    "QLinearAdd": binary("add"),
+    "QLinearMul": binary("mul"),
     "QLinearAveragePool": average,
     "QLinearGlobalAveragePool": average,
     "QLinearSigmoid": function("sigmoid"),

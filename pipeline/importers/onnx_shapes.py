@@ -5,7 +5,7 @@ What only renames elements works on integers, too: models may quantize before or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -90,17 +90,9 @@ def transpose(call: Call, x: Value) -> Value:
     return x.transpose(axes)
 
 
-def nothing(call: Call, x: Value) -> Value:
-    return x
-
-
-def pad(call: Call) -> Value:
-    """Zeros; limits are attributes in old opsets, inputs in new ones."""
-    return padded(call, call.x, 0.0)
-
-
 def padded(call: Call, x: Value, zero: float) -> Value:
-    """``zero`` is what stands for 0 in ``x``, and the only value that is padded with."""
+    """``zero`` is what stands for 0 in ``x``, and the only value that is padded with. Limits are
+    attributes in old opsets, inputs in new ones."""
     mode, value = call.text("mode", "constant"), call.number("value", scalar(call, 2, 0.0))
     if mode != "constant" or value != zero:
         wanted = f"the zero point {zero:g} (it stands for 0) is" if zero else "zeros are"
@@ -116,13 +108,7 @@ def padded(call: Call, x: Value, zero: float) -> Value:
     around = [(0, 0)] * rank
     for index, axis in enumerate(chosen):
         around[axis] = (widths[index], widths[index + len(chosen)])
-    if min(min(each) for each in around) < 0:
-        raise call.refuse("negative padding (cropping) is not supported")
     return call.builder.pad(x, around)
-
-
-def concatenation(call: Call) -> Value:
-    return concatenated(call, [call.value(index) for index in range(len(call.items))])
 
 
 def concatenated(call: Call, parts: Sequence[Value]) -> Value:
@@ -132,14 +118,7 @@ def concatenated(call: Call, parts: Sequence[Value]) -> Value:
     rank = len(parts[0].shape)
     if any(len(part.shape) != rank for part in parts):
         raise call.refuse("its inputs have different numbers of axes")
-    axis = call.axis(call.integer("axis", 1), rank)
-    if axis == 0 and rank > 1:
-        raise call.refuse("a concatenation along the batch axis is not supported")
-    return call.builder.concatenation(parts, axis)
-
-
-def softmax(call: Call) -> Value:
-    return softmax_of(call, call.x, call.opset)
+    return call.builder.concatenation(parts, call.axis(call.integer("axis", 1), rank))
 
 
 def softmax_of(call: Call, x: Value, opset: int) -> Value:
@@ -172,17 +151,20 @@ def shape_of(call: Call) -> Item:
     return Constant(np.array(value.shape, dtype=np.int64))
 
 
+RENAMES: Mapping[str, Callable[[Call, Value], Value]] = {
+    "Reshape": reshape,
+    "Flatten": flatten,
+    "Squeeze": squeeze,
+    "Unsqueeze": unsqueeze,
+    "Transpose": transpose,
+    "Identity": lambda call, x: x,
+    "Dropout": lambda call, x: x,
+}
 OPERATORS: Table = {
-    "Reshape": renaming(reshape),
-    "Flatten": renaming(flatten),
-    "Squeeze": renaming(squeeze),
-    "Unsqueeze": renaming(unsqueeze),
-    "Transpose": renaming(transpose),
-    "Identity": renaming(nothing),
-    "Dropout": renaming(nothing),
-    "Pad": pad,
-    "Concat": concatenation,
-    "Softmax": softmax,
+    **{name: renaming(rule) for name, rule in RENAMES.items()},
+    "Pad": lambda call: padded(call, call.x, 0.0),
+    "Concat": lambda call: concatenated(call, [call.value(n) for n in range(len(call.items))]),
+    "Softmax": lambda call: softmax_of(call, call.x, call.opset),
     "Cast": cast,
     "Shape": shape_of,
 }

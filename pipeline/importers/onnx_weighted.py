@@ -51,11 +51,6 @@ def window(call: Call, name: str, spatial: int) -> Pair:
     return (1, found[0]) if spatial == 1 else (found[0], found[1])
 
 
-def convolution(call: Call) -> Value:
-    """Conv, 1-D or 2-D."""
-    return convolved(call, call.x, call.constant(1), call.optional(2))
-
-
 def convolved(call: Call, x: Value, weights: Constant, bias: Constant | None) -> Value:
     """``x`` (1, c, h, w) or (1, c, w)."""
     spatial = len(x.shape) - 2
@@ -144,7 +139,7 @@ def batch_norm(call: Call) -> Value:
 
 
 OPERATORS: Table = {
-    "Conv": convolution,
+    "Conv": lambda call: convolved(call, call.x, call.constant(1), call.optional(2)),
     "Gemm": gemm,
     "MatMul": matmul,
     "BatchNormalization": batch_norm,

@@ -1,4 +1,5 @@
-"""One call of an ATen operator, as its importer sees it."""
+"""One call of an ATen operator, as its importer sees it; arguments are those of ATen's schemas
+(https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml)."""
 
 from __future__ import annotations
 

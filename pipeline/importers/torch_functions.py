@@ -1,8 +1,4 @@
-"""Elementwise functions of ATen.
-
-Arguments are those of ATen's schemas
-(https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml).
-"""
+"""Elementwise functions of ATen."""
 
 from __future__ import annotations
 
@@ -10,10 +6,8 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
-import numpy as np
 import torch
 
-from pipeline.importers import float_nodes as nodes
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.torch_call import Call, Table, required
@@ -68,16 +62,14 @@ def power(call: Call) -> Value:
 
 
 def prelu(call: Call) -> Value:
-    """One slope; or one for each channel, as max(x, 0) + slope * min(x, 0)."""
+    """One slope, or one for each channel."""
     slopes, x = required(call, 1, "weight"), call.x
     if slopes.size == 1:
         slope = float(slopes.reshape(-1)[0])
         return call.builder.function(x, Composed.of("leaky_relu", slope))
-    below = call.builder.function(x, Composed.of("clip", -inf, 0.0))
-    above = call.builder.function(x, Composed.of("clip", 0.0, inf))
     if slopes.ndim == 1:
         slopes = slopes.reshape((-1,) + (1,) * (len(x.shape) - 2))
-    return call.builder.binary(nodes.Sum, above, call.builder.scale(below, slopes, np.zeros(())))
+    return call.builder.slopes(x, slopes)
 
 
 OPERATORS: Table = {

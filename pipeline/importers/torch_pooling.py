@@ -1,8 +1,4 @@
-"""Pools and means of ATen.
-
-Arguments are those of ATen's schemas
-(https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml).
-"""
+"""Pools and means of ATen."""
 
 from __future__ import annotations
 
@@ -15,10 +11,14 @@ from pipeline.importers.layout import Value
 from pipeline.importers.torch_call import Call, Table
 
 
-def max_pool(call: Call) -> Value:
+def windows(call: Call) -> tuple[Pair, Pair, Pair]:
+    """(kernel, stride, padding)"""
     kernel = pair(call.get(1, "kernel_size"))
-    stride = pair(call.get(2, "stride", []) or kernel)
-    padding = pair(call.get(3, "padding", [0]))
+    return kernel, pair(call.get(2, "stride", []) or kernel), pair(call.get(3, "padding", [0]))
+
+
+def max_pool(call: Call) -> Value:
+    kernel, stride, padding = windows(call)
     if pair(call.get(4, "dilation", [1])) != (1, 1):
         raise call.builder.refuse("dilated maximum pooling is not supported")
     sides = ceiled(call, kernel, stride, padding)
@@ -26,9 +26,7 @@ def max_pool(call: Call) -> Value:
 
 
 def average_pool(call: Call) -> Value:
-    kernel = pair(call.get(1, "kernel_size"))
-    stride = pair(call.get(2, "stride", []) or kernel)
-    padding = pair(call.get(3, "padding", [0]))
+    kernel, stride, padding = windows(call)
     if call.get(6, "divisor_override") is not None:
         raise call.builder.refuse("average pooling with a divisor of its own is not supported")
     sides = ceiled(call, kernel, stride, padding)

@@ -1,12 +1,9 @@
-"""Concatenation, slices, padding, reshaping, softmax, and what does nothing, of ATen.
-
-Arguments are those of ATen's schemas
-(https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml).
-"""
+"""Concatenation, slices, padding, reshaping, softmax, and what does nothing, of ATen."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from math import prod
 
 from pipeline.importers.layout import Value
@@ -38,27 +35,19 @@ def select(call: Call) -> Value:
     return call.builder.part(call.x, axis, start, start + 1, 1).reshape(call.shape)
 
 
-def split(call: Call) -> list[Value]:
-    """Parts of one size, of which the last may be shorter."""
-    axis, extent = place(call, call.get(2, "dim", 0))
-    return parts(call, axis, range(0, extent, call.get(1, "split_size")), extent)
+def split(name: str) -> Callable[[Call], list[Value]]:
+    """Parts of given sizes, or of one, or so many; the last may be shorter."""
 
+    def made(call: Call) -> list[Value]:
+        axis, extent = place(call, call.get(2, "dim", 0))
+        given = call.get(1, name)
+        each = -(-extent // given) if name == "chunks" else given
+        listed = isinstance(each, Sequence)
+        starts = [0, *accumulate(each)][:-1] if listed else range(0, extent, each)
+        pairs = zip(starts, [*starts[1:], extent], strict=True)
+        return [call.builder.part(call.x, axis, start, end, 1) for start, end in pairs]
 
-def split_with_sizes(call: Call) -> list[Value]:
-    axis, extent = place(call, call.get(2, "dim", 0))
-    sizes = call.get(1, "split_sizes")
-    return parts(call, axis, [sum(sizes[:n]) for n in range(len(sizes))], extent)
-
-
-def chunk(call: Call) -> list[Value]:
-    axis, extent = place(call, call.get(2, "dim", 0))
-    return parts(call, axis, range(0, extent, -(-extent // call.get(1, "chunks"))), extent)
-
-
-def parts(call: Call, axis: int, starts: Sequence[int], extent: int) -> list[Value]:
-    ends = [*starts[1:], extent]
-    pairs = zip(starts, ends, strict=True)
-    return [call.builder.part(call.x, axis, start, end, 1) for start, end in pairs]
+    return made
 
 
 def place(call: Call, dim: int) -> tuple[int, int]:
@@ -67,18 +56,11 @@ def place(call: Call, dim: int) -> tuple[int, int]:
     return axis, call.x.shape[axis]
 
 
-def nearest(call: Call) -> Value:
-    return call.builder.enlarged(call.x, call.shape)
-
-
 def cat(call: Call) -> Value:
     parts = call.get(0, "tensors")
     if not all(isinstance(part, Value) for part in parts):
         raise call.builder.refuse("a concatenation with constants is not supported")
-    axis = call.get(1, "dim", 0) % len(call.shape)
-    if axis == 0:
-        raise call.builder.refuse("a concatenation along the batch axis is not supported")
-    return call.builder.concatenation(parts, axis)
+    return call.builder.concatenation(parts, call.get(1, "dim", 0) % len(call.shape))
 
 
 def pad(call: Call) -> Value:
@@ -93,8 +75,6 @@ def pad(call: Call) -> Value:
     pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)]
     rank = len(call.x.shape)
     around = [(0, 0)] * (rank - len(pairs)) + pairs[::-1]
-    if min(min(each) for each in around) < 0:
-        raise call.builder.refuse("negative padding (cropping) is not supported")
     return call.builder.pad(call.x, around)
 
 
@@ -131,11 +111,11 @@ OPERATORS: Table = {
     "aten.cat.default": cat,
     "aten.slice.Tensor": slice_,
     "aten.select.int": select,
-    "aten.split.Tensor": split,
-    "aten.split_with_sizes.default": split_with_sizes,
-    "aten.chunk.default": chunk,
-    "aten.upsample_nearest2d.default": nearest,
-    "aten.upsample_nearest2d.vec": nearest,
+    "aten.split.Tensor": split("split_size"),
+    "aten.split_with_sizes.default": split("split_sizes"),
+    "aten.chunk.default": split("chunks"),
+    "aten.upsample_nearest2d.default": lambda call: call.builder.enlarged(call.x, call.shape),
+    "aten.upsample_nearest2d.vec": lambda call: call.builder.enlarged(call.x, call.shape),
     "aten.pad.default": pad,
     "aten.constant_pad_nd.default": pad,
     "aten.flatten.using_ints": reshape,

@@ -1,8 +1,4 @@
-"""Convolutions, linear layers and batch norms of ATen.
-
-Arguments are those of ATen's schemas
-(https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml).
-"""
+"""Convolutions, linear layers and batch norms of ATen."""
 
 from __future__ import annotations
 

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 
 from torch import nn
 
 from pipeline.errors import ThimbleError
-from pipeline.models.network import Model, PixelPool
+from pipeline.models.network import Model
+from pipeline.models.small_cnn import SmallCnn
 
 
 @dataclass(frozen=True)
@@ -37,23 +39,10 @@ class Mnist2kb(Model):
             )
 
     def build(self) -> nn.Sequential:
-        height, width, depth = self.input_shape
-        network = nn.Sequential()
-        network.add_module("avg", PixelPool(self.input_pool))
-        rows, columns = height // self.input_pool, width // self.input_pool
-        for index, channels in enumerate(self.channels, 1):
-            convolution = nn.Conv2d(depth, channels, self.kernel)
-            nn.init.orthogonal_(convolution.weight)
-            nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
-            network.add_module(f"conv{index}", convolution)
-            network.add_module(f"relu{index}", nn.ReLU())
-            rows, columns, depth = rows - self.kernel + 1, columns - self.kernel + 1, channels
-        if min(rows, columns) < 2:
-            raise ThimbleError(
-                f"model: {height}x{width} images leave {rows}x{columns} pixels after "
-                f"{len(self.channels)} convolutions, at least 2x2 are needed: use fewer or smaller"
-            )
-        network.add_module("maxpool", nn.MaxPool2d(2))
-        network.add_module("flatten", nn.Flatten())
-        network.add_module("dense", nn.Linear(rows // 2 * (columns // 2) * depth, self.classes))
-        return network
+        last, layers = len(self.channels), [(each, self.kernel, 1) for each in self.channels]
+        built = SmallCnn(
+            self.input_shape, self.classes, convolutions=tuple(layers), pooled=(last,),
+            input_pool=self.input_pool,
+        ).build()  # fmt: skip
+        named = built.named_children()
+        return nn.Sequential(OrderedDict((n.replace(f"ool{last}", "ool"), m) for n, m in named))

@@ -6,17 +6,15 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-import torch
 from onnx import TensorProto
 
 from pipeline.errors import ThimbleError
 from pipeline.frames import stored
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.lookup import Lookup
-from pipeline.importers.float_nodes import Convolution
 from pipeline.importers.onnx import Onnx
 from tests.importers.onnx_models import Array, N, Nodes, model, number, parsed_nodes
-from tests.importers.support import answers, first, last, units_off
+from tests.importers.support import first, last, units_off
 
 PLANES, LAST = (1, 3, 6, 5), (1, 6, 5, 3)
 """Shapes of an image, channels first and last."""
@@ -131,16 +129,3 @@ def test_what_is_refused_is_one_line(tmp_path: Path, name: str) -> None:
     onnx.save(made, tmp_path / "net.onnx")
     with pytest.raises(ThimbleError, match=said):
         Onnx(str(tmp_path / "net.onnx")).graph()
-
-
-def test_a_float_network_scales_its_channels_once(tmp_path: Path) -> None:
-    """Range, mean and deviation are one depthwise convolution in front of a padded one."""
-    made = model("a = Sub(x, m); b = Div(a, d); y = Conv<pads=[1, 1, 1, 1]>(b, w)", PLANES,
-                 FLAT | {"w": np.ones((2, 3, 3, 3), np.float32)})  # fmt: skip
-    onnx.save(made, tmp_path / "net.onnx")
-    network = Onnx(str(tmp_path / "net.onnx")).float_graph()
-    assert network is not None
-    assert [type(node) for node in network.nodes] == [Convolution, Convolution]
-    expected = answers(tmp_path / "net.onnx", fed((0.0, 1.0), TensorProto.FLOAT, PLANES))
-    found = network.evaluate(torch.from_numpy(RAW).double()).numpy()
-    assert np.allclose(found, expected, atol=1e-4)

@@ -11,7 +11,7 @@ import pytest
 from pipeline import passes
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.requant import FixedPoint, UnsignedMean
+from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import within_int8
 from pipeline.importers.tflite_model import FileModel
 from pipeline.kernels import Form, choose
@@ -125,8 +125,3 @@ def test_what_is_no_8_bits_is_refused(tmp_path: Path) -> None:
             within_int8("w", np.array(ends))
     with pytest.raises(ThimbleError, match="operator 0, MEAN: of uint8 it is not supported"):
         imported(case("MEAN", 1), tmp_path)
-
-
-def test_halves_go_up() -> None:
-    sums, count = np.array([-6, -2, 2, 6, -1, -3]), np.full(6, 4)
-    assert UnsignedMean().apply(sums, count).tolist() == [-1, 0, 1, 2, 0, -1]

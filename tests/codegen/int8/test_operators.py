@@ -98,12 +98,6 @@ CASES: dict[str, Build] = {
         (5, 6, 4), lambda n: n.concat(("image", n.maximum((1, 1), stride=(1, 2))), axis=1)
     ),
     "pad nothing": net((5, 6, 4), lambda n: n.pad(((0, 0), (0, 0), (0, 0)))),
-    "slice": net((6, 7, 5), lambda n: n.rearrange((3, 4, 2), starts=(1, 3, 2))),
-    "strided slice": net(
-        (6, 7, 5), lambda n: n.rearrange((2, 3, 2), starts=(1, 0, 1), steps=(3, 2, 2))
-    ),
-    "transpose": net((6, 7, 5), lambda n: n.rearrange((5, 6, 7), axes=(1, 2, 0))),
-    "nearest neighbours": net((3, 4, 5), lambda n: n.rearrange((6, 12, 5), repeats=(2, 3, 1))),
     "rearranged at once": net(
         (5, 7, 5),
         lambda n: n.rearrange((4, 6, 3), (2, 0, 1), (1, 0, 1), (1, 2, 3), (1, 2, 3)),
