@@ -166,8 +166,9 @@ def decode(inside: bytes) -> Reply:
 
 
 def split(stream: bytes) -> Iterator[bytes]:
-    """The insides of the frames in ``stream``; what follows the last flag is left out."""
-    return (part for part in stream.split(bytes([FLAG]))[:-1] if part)
+    """The insides of the frames in ``stream``; ``READY`` between them, and what follows the last
+    flag, is left out."""
+    return (part for part in stream.split(bytes([FLAG]))[:-1] if part.strip(bytes([READY])))
 
 
 def replies(stream: bytes) -> list[Reply]:

@@ -7,7 +7,6 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +64,6 @@ def check(graph: Graph, plan: Plan, hardware: Hardware, frames: IntArray, target
 @contextmanager
 def _program(graph: Graph, plan: Plan, hardware: Hardware, target: str) -> Iterator[Ask]:
     """Build a program that sends its arena, for as long as it is asked."""
-    hardware = replace(hardware, wait_bytes=0)  # it gets its input at once
     made = generate(graph, plan, hardware, {}, Options(stepped=True))
     made |= harness_sources(hardware, swaps=bool(plan.on_card))
     with tempfile.TemporaryDirectory(prefix="thimble.") as name:
