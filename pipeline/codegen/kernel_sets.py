@@ -7,18 +7,20 @@ computes is the kernel that the plan names, or the fastest there is (``binding``
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 
-from pipeline.codegen.avr import windows as avr
+from pipeline.codegen import avr, int4, thumb
 from pipeline.codegen.binding import form_of, kernel_of
-from pipeline.codegen.cortex_m import operators as cortex_m
-from pipeline.codegen.int4 import stretches, window
+from pipeline.codegen.cortex_m import by_row, operators
+from pipeline.codegen.int4 import stretches
+from pipeline.codegen.int8 import operators as portable
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators import copies, sums, writers
+from pipeline.codegen.int8.operators import copies, sums
 from pipeline.codegen.program import Program
-from pipeline.codegen.thumb import windows as thumb
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.plan.steps import touched
@@ -58,10 +60,10 @@ def write(program: Program, step: Working) -> None:
     kernel = _kernel(program, step)
     match step:
         case Compute():
-            if kernel not in _writers():
-                known = ", ".join(sorted(_writers()))
+            if kernel not in writers():
+                known = ", ".join(sorted(writers()))
                 raise ThimbleError(f"{step.op}: no code for {kernel}; have {known}")
-            _writers()[kernel](Job(program, program.operators[step.op], step))
+            writers()[kernel](Job(program, program.operators[step.op], step))
         case Move() if kernel.startswith(INT4):
             copies.permute(program, step)
         case Move():
@@ -79,9 +81,13 @@ def write(program: Program, step: Working) -> None:
 
 
 @cache
-def _writers() -> dict[str, Callable[[Job], None]]:
-    own = {**avr.WRITERS, **cortex_m.WRITERS, **thumb.WRITERS}
-    return {**writers(), **window.WRITERS, **stretches.WRITERS, **own}
+def writers() -> dict[str, Callable[[Job], None]]:
+    """Collect the ``WRITERS`` of all modules of these packages, by the name of the kernel."""
+    found = dict[str, Callable[[Job], None]]()
+    for package in (portable, int4, avr, thumb, operators, by_row):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            found |= getattr(import_module(module.name), "WRITERS", {})
+    return found
 
 
 def row_by_row(program: Program, step: Working) -> tuple[str, Compute] | None:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 PACKAGES = frozenset({"pipeline", "stages"})
 DYNAMIC = {
-    "pipeline/codegen/int8/operators/__init__.py": "pipeline/codegen/int8/operators",
+    "pipeline/codegen/kernel_sets.py": "pipeline/codegen/**",
     "pipeline/graph/graph.py": "pipeline/graph/operators",
     "pipeline/passes/__init__.py": "pipeline/passes",
     "pipeline/pruning/planner.py": "pipeline/strategies",
     "pipeline/strategies/others.py": "pipeline/strategies",
 }
-"""Files that import every module of a folder by listing it."""
+"""Files that import every module of a folder, or of those within it, by listing it."""
 
 
 def closure(root: Path, files: Iterable[str], packages: frozenset[str] = PACKAGES) -> set[str]:
@@ -42,7 +42,7 @@ def imports(root: Path, name: str, packages: frozenset[str] = PACKAGES) -> set[s
     _, modules = _looked_at(root, name)
     found = {file for module in modules for file in module_files(root, module, packages)}
     if name in DYNAMIC:
-        found |= {path.relative_to(root).as_posix() for path in (root / DYNAMIC[name]).glob("*.py")}
+        found |= {path.relative_to(root).as_posix() for path in root.glob(f"{DYNAMIC[name]}/*.py")}
     return found
 
 

@@ -182,3 +182,6 @@ def in_blocks(some: Rows) -> IntArray:
     at = np.arange(some.size).reshape(*taps, channels)
     at = np.pad(at, ((0, 0), (0, 0), (0, channels % 2)), constant_values=-1)
     return at.reshape(*taps, -1, 2).transpose(0, 2, 1, 3).reshape(-1, 2)
+
+
+WRITERS = {"cortex_m.row_conv2d": compute, "cortex_m.row_fused": compute}

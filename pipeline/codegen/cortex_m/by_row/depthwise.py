@@ -47,3 +47,6 @@ def compute(job: Job) -> None:
         ),
         end=finish,
     )  # fmt: skip
+
+
+WRITERS = {"cortex_m.row_depthwise": compute}

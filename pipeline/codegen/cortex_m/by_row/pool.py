@@ -55,3 +55,6 @@ def compute(job: Job) -> None:
         vacant=repeated(tensor.dtype.minimum, left),
         **pooled(job, op),
     )
+
+
+WRITERS = {"cortex_m.row_pool": compute}

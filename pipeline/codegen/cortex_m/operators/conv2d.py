@@ -82,3 +82,10 @@ def _call(
         even=count.known and count.const % pixels == 0,
         **known | shared | weights.of_windows(job, some, part.at_once),
     )  # fmt: skip
+
+
+WRITERS = {
+    "cortex_m.accumulate": accumulate,
+    "cortex_m.conv2d": compute,
+    "cortex_m.gathered_conv2d": gathered,
+}

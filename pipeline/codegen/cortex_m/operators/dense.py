@@ -88,3 +88,6 @@ def _call(
         halves=halves(inputs % 4, 1),
         **shared | stream,
     )
+
+
+WRITERS = {"cortex_m.dense": compute, "cortex_m.row_dense": by_row}

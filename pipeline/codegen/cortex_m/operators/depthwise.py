@@ -98,3 +98,6 @@ def table(values: IntArray, finish: End, stride: int) -> IntArray:
 def _words(values: IntArray) -> IntArray:
     """(…, 2n) numbers of 16 bits -> (…, n) words of 32, as C has them signed."""
     return values[..., 1::2] * 65536 + (values[..., ::2] & 0xFFFF)
+
+
+WRITERS = {"cortex_m.depthwise": compute}

@@ -112,3 +112,6 @@ def compute(job: Job) -> None:
             any_words=length.high > 3,
             **function(job, held),
         )
+
+
+WRITERS = {"cortex_m.elements": compute}

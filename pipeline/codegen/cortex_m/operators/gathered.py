@@ -72,3 +72,6 @@ def call(job: Job, template: str, words: str, view: View, windows: Windows, **sh
         channels=job.target.shape[2],
         **shared,
     )
+
+
+WRITERS = {"cortex_m.gathered_depthwise": depthwise}

@@ -26,3 +26,6 @@ def compute(job: Job) -> None:
         one=job.target.shape[:2] == (1, 1),
         ending=job.ending,
     )
+
+
+WRITERS = {"cortex_m.ordered_conv2d": compute, "cortex_m.ordered_dense": compute}

@@ -77,3 +77,6 @@ def _call(job: Job, word: str, views: Mapping[str, View], **more: Any) -> None:
         ),
         **more,
     )  # fmt: skip
+
+
+WRITERS = {"cortex_m.single": in_pieces, "cortex_m.strips": in_strips}

@@ -18,6 +18,7 @@ from pipeline.kernels.cortex_m.inner import unrolled
 from pipeline.kernels.cortex_m.winograd import (
     LIFT,
     MOST_STEPS,
+    SPANS,
     Winograd,
     lifted,
     outputs_of_a_side,
@@ -118,3 +119,6 @@ def _transformed(values: IntArray, groups: IntArray, side: int) -> IntArray:
     of = np.einsum("ia,oabcde,jb->oijcde", g, _by_fours(values), g)[groups]
     of = of.transpose(0, 2, 3, 4, 6, 1, 5)  # (…, i, j, groups, n, 2 outputs, n + 2)
     return np.ascontiguousarray(of, dtype="<i2").view(np.int8).reshape(-1).astype(np.int64)
+
+
+WRITERS = {Winograd(span=span).name: compute for span in (0, *SPANS)}
