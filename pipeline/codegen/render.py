@@ -10,7 +10,7 @@ from typing import Any
 
 import jinja2
 
-from pipeline.codegen.c.expressions import centred, minus, offset, product, times, total
+from pipeline.codegen.c.expressions import both, centred, minus, offset, product, times, total
 
 FIRMWARE = Path(__file__).resolve().parents[2] / "firmware"
 KERNELS = FIRMWARE / "kernels"
@@ -105,7 +105,7 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,
     )
-    written = (minus, offset, product, times, total, centred)
+    written = (minus, offset, product, times, total, both, centred)
     environment.globals |= {each.__name__: each for each in written}
     environment.filters |= {"rows": rows, "asm": asm, "comment": comment, "number": number}
     return environment

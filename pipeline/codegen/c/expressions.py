@@ -37,6 +37,11 @@ def total(*parts: object) -> str:
     return " + ".join(text for text in map(str, parts) if text != "0") or "0"
 
 
+def both(number: int) -> str:
+    """A word that has ``number`` in either half."""
+    return f"0x{(number & 0xFFFF) * 0x10001:08X}u"
+
+
 def centred(text: str, zero_point: int) -> str:
     """``text`` less the zero point, as a factor."""
     return f"({minus(text, str(zero_point))})" if zero_point else text

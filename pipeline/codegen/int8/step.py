@@ -36,13 +36,13 @@ def source_view(job: Job) -> View:
     return job.view("in", job.given(name), [whole(n) for n in job.tensor(name).shape])
 
 
-def rows_view(job: Job, channels: Span | None = None, rows: Span | None = None) -> View:
-    """The rows of the first input that the step reads, wherever they lie, all pixels of each;
-    ``rows``: others; ``channels``: all, if not said."""
-    name = job.op.inputs[0]
-    _, columns, depth = job.tensor(name).shape
-    box = (rows or job.program.box(job.given(name))[0], whole(columns), channels or whole(depth))
-    return job.view("in", job.given(name), box, ring_axes=1)
+def rows_view(job: Job, rows: Span | None = None) -> View:
+    """The rows of the first input that the step reads, wherever they lie, all pixels of each, the
+    channels that it takes; ``rows``: others."""
+    piece = job.given(job.op.inputs[0])
+    given, _, channels = job.program.box(piece)
+    columns = whole(job.tensor(job.op.inputs[0]).shape[1])
+    return job.view("in", piece, (rows or given, columns, channels), ring_axes=1)
 
 
 def rows_follow(view: View) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from pipeline.codegen.binding import form_of
-from pipeline.codegen.c.values import whole
+from pipeline.codegen.c.values import Span, whole
 from pipeline.codegen.c.views import View
+from pipeline.codegen.c.window import WindowAxis, window_axes
 from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
@@ -83,6 +85,11 @@ class Windows:
         rows = self.height - (self.kernel[0] - 1) * self.dilation[0]
         columns = self.width - (self.kernel[1] - 1) * self.dilation[1]
         return f"{top} >= 0 && {top} < {rows} && {left} >= 0 && {left} < {columns}"
+
+    def axes(self, made: Sequence[Span]) -> tuple[WindowAxis, WindowAxis]:
+        """Rows and columns of the outputs ``made``, of all of the input."""
+        inside, padding = (whole(self.height), whole(self.width)), (self.pad[0], 0, self.pad[1], 0)
+        return window_axes(made, inside, self.kernel, self.stride, padding, self.dilation)
 
     @property
     def lined(self) -> bool:

@@ -131,7 +131,7 @@ def compute(job: Job) -> None:
     op, kernel = job.operator(Conv2d), kernel_of(job)
     assert isinstance(kernel, RowConvolution)
     layouts(job, kernel, input_rows(job))
-    source, tensor = kernel.taken(form_of(job)), job.tensor(op.inputs[0])
+    source = kernel.taken(form_of(job))
     _, some, given, made = source.layer
     vacant = (0, source.lead), (source.lead + given.columns, source.columns)
     flat, never = met(job, some)
@@ -163,7 +163,6 @@ def compute(job: Job) -> None:
         made=made,
         kernel_h=len(rows),
         pairs=-(-given.channels // 2),
-        outside=f"0x{(tensor.zero_point & 0xFFFF) * 0x10001:08X}u",
         fours=fours,
         window=window,
         pixels=source.columns if window else 0,

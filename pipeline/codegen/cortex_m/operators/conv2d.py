@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
+from pipeline.codegen.c.expressions import both
 from pipeline.codegen.c.kernel import ASIDE, SCRATCH
 from pipeline.codegen.c.values import Value, whole
 from pipeline.codegen.c.views import View
@@ -39,13 +40,12 @@ def gathered(job: Job) -> None:
 def accumulate(job: Job) -> None:
     op, count = job.operator(Conv2d), job.target.shape[2]
     source = job.tensor(op.inputs[0])
-    given = job.program.box(job.given(source.name))[-1]
-    view = step.rows_view(job, given, whole(source.shape[0]))
+    view = step.rows_view(job, whole(source.shape[0]))
+    given = view.box[-1]
     number = given.start // given.extent.const
     if not rounded.compute(job, op, given.extent.const, number, view):
-        less = f"0x{(-source.zero_point & 0xFFFF) * 0x10001:08X}u"
         part = step.Part(count, number * count, Value(count))
-        _call(job, Accumulate(), view, part, less=less)
+        _call(job, Accumulate(), view, part, less=both(-source.zero_point))
 
 
 def _call(

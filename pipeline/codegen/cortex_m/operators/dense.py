@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.codegen.binding import form_of
+from pipeline.codegen.c.expressions import both
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import weights
@@ -47,10 +48,9 @@ def by_row(job: Job) -> None:
     flat = values.reshape(-1, values.shape[2])
     view = row_view(job, "in", piece, rows.start.const)
     groups = weights.once(len(every), together(len(every)), len(values))
-    first, less = rows.start * (len(groups) // len(values)), -source.zero_point & 0xFFFF
     _call(
         job, view, flat, groups, product_sums(flat, source), "row_weights",
-        first, anywhere=[], less=f"0x{less * 0x10001:08X}u",
+        rows.start * (len(groups) // len(values)), anywhere=[], less=both(-source.zero_point),
     )  # fmt: skip
 
 

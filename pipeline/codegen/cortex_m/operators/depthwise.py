@@ -13,6 +13,7 @@ from pipeline.codegen.cortex_m.taps import Row, last, together
 from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
+from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.depthwise import columns, lanes, odd_kernel
@@ -22,19 +23,15 @@ def compute(job: Job) -> None:
     op, part = job.operator(Conv2d), step.part(job)
     at_once = lanes(part.at_once)
     groups = weights.passes(job.target.shape[2], part.at_once, at_once)
-    source, name = job.tensor(op.inputs[0]), op.parameters[0]
-    height, width, channels = source.shape
-    _, kernel_h, kernel_w, _ = job.tensor(name).shape
-    out_rows, out_columns, _ = job.target.shape
-    top, _, left, _ = op.padding
-    stride, zero = op.stride[1], source.zero_point
-    finish = end(job)
-    values = job.program.graph.constants[name].reshape(channels, kernel_h, kernel_w)
-    rows = table(values, finish, stride)
-    view = step.rows_view(job, job.program.box(job.given(source.name))[2])
+    name, finish = op.parameters[0], end(job)
+    view = step.rows_view(job)
+    window = Windows.of(job, view)
+    values = job.program.graph.constants[name].reshape(window.channels, *window.kernel)
+    rows = table(values, finish, op.stride[1])
+    kernel_h, kernel_w = window.kernel
     half = odd_kernel(kernel_w) // 2
-    outs = together(out_columns, kernel_h, half, stride)
-    ending = last(out_columns % outs, stride)
+    outs = together(window.out_columns, kernel_h, half, op.stride[1])
+    ending = last(window.out_columns % outs, op.stride[1])
     job.call(
         "cortex_m/depthwise",
         about(job, op),
@@ -48,26 +45,16 @@ def compute(job: Job) -> None:
             "in_y": view.box[0].start,
         },
         job.apart,
-        rows=kernel_h,
+        window=window,
         first_weight=4 if finish.quick else 1,
         channel_words=rows.shape[1],
-        stride=stride,
-        row_stride=op.stride[0],
         outs=outs,
-        full=Row(outs, half, stride),
-        tail=Row(ending, half, stride) if ending else None,
-        pad=(top, left),
-        height=height,
-        width=width,
+        full=Row(outs, half, op.stride[1]),
+        tail=Row(ending, half, op.stride[1]) if ending else None,
         lanes=at_once,
-        uneven=part.at_once % at_once or channels % part.at_once % at_once,
-        follow=step.rows_follow(view) and view.box[0].covers(whole(height)),
-        out_columns=out_columns,
+        uneven=part.at_once % at_once or window.channels % part.at_once % at_once,
+        follow=step.rows_follow(view) and view.box[0].covers(whole(window.height)),
         columns=columns(op, job.program.graph.tensors),
-        row_edges=top > 0 or (out_rows - 1) * op.stride[0] - top + kernel_h > height,
-        column_edges=left > 0 or (out_columns - 1) * stride - left + kernel_w > width,
-        outside=f"0x{(zero & 0xFFFF) * 0x10001:08X}u",
-        widen="s8" if source.dtype.signed else "u8",
         table=job.program.constants.add(
             op.name,
             "weights",

@@ -47,7 +47,7 @@ class Operand:
     @property
     def zeros(self) -> str:
         """Two elements of 0."""
-        return f"0x{(-self.tensor.zero_point & 0xFFFF) * 0x10001:08X}u"
+        return expressions.both(-self.tensor.zero_point)
 
     def centred(self, byte: str) -> str:
         text = expressions.centred(byte, self.tensor.zero_point)

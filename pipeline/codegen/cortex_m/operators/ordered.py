@@ -14,7 +14,7 @@ def compute(job: Job) -> None:
     """A dense layer has one window, all of its input."""
     job = of_dense(job) if isinstance(job.op, Dense) else job
     op = job.operator(Conv2d)
-    depth, zero = job.tensor(op.parameters[0]).shape[3], job.tensor(op.inputs[0]).zero_point
+    depth = job.tensor(op.parameters[0]).shape[3]
     inside, _, outs = ranges(job, op, depth)
     job.program.headers.add("nn_ordered.h")
     Windowed.of(job, inside, outs).call(
@@ -22,7 +22,6 @@ def compute(job: Job) -> None:
         about(job, op),
         weights(job),
         depth=depth,
-        less=f"0x{(-zero & 0xFFFF) * 0x10001:08X}u",
         one=job.target.shape[:2] == (1, 1),
         ending=job.ending,
     )

@@ -7,7 +7,6 @@ from typing import Any
 
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
-from pipeline.codegen.c.values import whole
 from pipeline.codegen.cortex_m.operators import gathered
 from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import about
@@ -29,25 +28,19 @@ def compute(job: Job) -> None:
             job, "cortex_m/gathered_pool", about(job, op), view, windows, made=made, **shared
         )
         return
-    source, part = job.tensor(op.inputs[0]), step.part(job)
-    view = step.rows_view(job, job.program.box(job.given(source.name))[2])
-    out = job.out(ring_axes=1)
-    height, width, _ = source.shape
-    rows, columns = window.window_axes(
-        job.box, (whole(height), whole(width)), op.kernel, op.stride, op.padding
-    )
+    view = step.rows_view(job)
+    windows = Windows.of(job, view)
+    rows, columns = windows.axes(job.box)
     job.call(
         "cortex_m/pool",
         about(job, op),
-        {"in": view, "out": out},
+        {"in": view, "out": job.out(ring_axes=1)},
         {**window.named("y", job.box[0]), "in_y": view.box[0].start},
         True,
         rows=rows,
         columns=columns,
-        height=str(height),
-        width=str(width),
-        out_columns=job.target.shape[1],
-        channels=part.extent.const,
+        window=windows,
+        channels=step.part(job).extent.const,
         **pooled(job, op),
     )
 
