@@ -111,6 +111,11 @@ def by_fours(words: int, most: int) -> int:
     return 2 * unrolled(words // 2, most)
 
 
+def in_words(low: IntArray, high: IntArray) -> IntArray:
+    """Numbers of 16 bits as the halves of words of 32, as C has them signed."""
+    return high * 65536 + (low & 0xFFFF)
+
+
 def paired(weights: IntArray, places: IntArray, groups: IntArray, packed: bool) -> IntArray:
     """Bytes of the stream: for each group of channels, each two elements of the window: for each
     pair of channels two halves, the second channel's byte above.

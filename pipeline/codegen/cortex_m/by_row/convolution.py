@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from pipeline.kernels.taps import Rows
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """Code that reads some columns of a channel's row.
+    """Code that reads some columns of a channel's row; it is the same wherever it does so.
 
     Attributes:
         begins: where in the row; of the next channel ``apart`` bytes on.
@@ -38,17 +38,13 @@ class Read:
         follows: where the first column of what is read next goes; 0: it isn't read.
     """
 
-    at: int
-    begins: int = 0
+    at: int = field(compare=False)
+    begins: int = field(default=0, compare=False)
     apart: int = 0
     words: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = ()
     bytes: tuple[tuple[int, int], ...] = ()
     kept: bool = False
     follows: int = 0
-
-    def code(self) -> Read:
-        """Return what it has in common with others elsewhere."""
-        return replace(self, at=0, begins=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +59,9 @@ class Run(Read):
 
     pixels: int
     pairs: int
-    to: int
+    to: int = field(compare=False)
     goes: tuple[int, ...]
     out_apart: int
-
-    def code(self) -> Read:
-        return replace(self, at=0, begins=0, to=0)
 
     def place(self, pixel: int, channel: int) -> str:
         """C of where channel ``o`` + ``channel`` of a pixel goes."""
@@ -112,7 +105,7 @@ def runs(source: Source) -> list[Alike[Run]]:
             goes=tuple(made.at(n) - to for n in part), out_apart=made.apart(part.start), **how,
         )  # fmt: skip
         found.append(run)
-    return [Alike((run,)) for run in found] if source.fused else Alike.all(found, Run.code)
+    return [Alike((run,)) for run in found] if source.fused else Alike.all(found)
 
 
 def whole(source: Source) -> list[Alike[Read]]:
@@ -124,7 +117,7 @@ def whole(source: Source) -> list[Alike[Read]]:
         Read(at=source.lead + some.start, **read(given, {c: n for n, c in enumerate(some)}))
         for some in every
     )
-    return Alike.all(found, Read.code)
+    return Alike.all(found)
 
 
 def compute(job: Job) -> None:
@@ -132,7 +125,7 @@ def compute(job: Job) -> None:
     assert isinstance(kernel, RowConvolution)
     layouts(job, kernel, input_rows(job))
     source = kernel.taken(form_of(job))
-    _, some, given, made = source.layer
+    _, some, given, _ = source.layer
     vacant = (0, source.lead), (source.lead + given.columns, source.columns)
     flat, never = met(job, some)
     finish = end(job)
@@ -159,10 +152,7 @@ def compute(job: Job) -> None:
         reads=whole(source) if source.first else [],
         vacant=[(low, stop) for low, stop in vacant if low < stop and source.first],
         how=source,
-        given=given,
-        made=made,
         kernel_h=len(rows),
-        pairs=-(-given.channels // 2),
         fours=fours,
         window=window,
         pixels=source.columns if window else 0,

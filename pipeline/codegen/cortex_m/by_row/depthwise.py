@@ -20,25 +20,20 @@ def compute(job: Job) -> None:
     tensor, name, finish = job.tensor(op.inputs[0]), op.parameters[0], end(job)
     rows, columns = positions(form)
     values = job.program.graph.constants[name].reshape(source.channels, rows, columns)
-    out, layer = out_row(job), Layer(op, rows, columns, source, target, f"{tensor.dtype}_t")
+    layer = Layer(op, rows, columns, source, target, f"{tensor.dtype}_t")
     codes = (Code(unit, layer) for unit in kernel.units(form))
     runs = Alike.all(codes, lambda code: (code.lines, code.stored))
     table = layer.table(values, finish, tensor.zero_point)
     job.call(
         "cortex_m/by_row/depthwise",
         about(job, op),
-        {"out": out, **{row.name: row for row in input_rows(job)}},
+        {"out": out_row(job), **{row.name: row for row in input_rows(job)}},
         {},
         job.apart,
         "row",
-        type=layer.type,
-        out_type=out.type,
-        rows=rows,
-        paired=layer.paired,
+        layer=layer,
         runs=runs,
         carried=max(len(run.one.carried_on) for run in runs),
-        given=source,
-        made=target,
         words=table.shape[1],
         table=job.program.constants.add(
             op.name, "row_weights", "int32_t", table,

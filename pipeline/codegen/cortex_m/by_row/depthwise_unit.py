@@ -19,6 +19,7 @@ import numpy as np
 
 from pipeline.codegen.constants import wrapped
 from pipeline.codegen.cortex_m.ending import End
+from pipeline.codegen.cortex_m.weights import in_words
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.by_row.depthwise import PAIRED, Unit
@@ -83,15 +84,11 @@ class Layer:
         twice, start = 2 * values.astype(np.int64), 2 * finish.starts.astype(np.int64)
         missing = zero * twice.sum(axis=1)  # where a column is outside
         starts = [start + missing[:, edge].sum(axis=1) for edge in map(list, self.edges)]
-        pair = [_words(twice[:, 0], twice[:, 1])] if self.paired else []
+        pair = [in_words(twice[:, 0], twice[:, 1])] if self.paired else []
         rest = np.pad(twice[:, self.first :], ((0, 0), (0, 0), (0, 2)))
-        single = _words(rest, np.roll(rest, -2, axis=2))[:, :, : self.singles]
+        single = in_words(rest, np.roll(rest, -2, axis=2))[:, :, : self.singles]
         head = [start[:, None], finish.quick.constants, *pair, single.reshape(len(values), -1)]
         return wrapped(np.concatenate([*head, *(s[:, None] for s in starts)], axis=1))
-
-
-def _words(low: IntArray, high: IntArray) -> IntArray:
-    return high * 65536 + (low & 0xFFFF)
 
 
 @dataclass(frozen=True)

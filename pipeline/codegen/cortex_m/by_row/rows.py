@@ -29,8 +29,8 @@ class Alike(Generic[T]):
     members: tuple[T, ...]
 
     @classmethod
-    def all(cls, every: Iterable[T], code: Callable[[T], Hashable]) -> list[Alike[T]]:
-        """``code``: what neighbours have in common."""
+    def all(cls, every: Iterable[T], code: Callable[[T], Hashable] | None = None) -> list[Alike[T]]:
+        """``code``: what neighbours have in common, if not all that is compared of them."""
         return [cls(tuple(same)) for _, same in groupby(every, code)]
 
     @property

@@ -73,18 +73,14 @@ def table(values: IntArray, finish: End, stride: int) -> IntArray:
     channels, kernel_h, kernel_w = values.shape
     padded = np.zeros((channels, kernel_h, odd_kernel(kernel_w)), np.int64)
     padded[..., :kernel_w] = values * (2 if finish.quick else 1)
-    even, odd = _words(padded[..., :-1]), _words(padded[..., 1:])
+    pair = padded[..., :-1], padded[..., 1:]  # each tap and the next one
+    even, odd = (weights.in_words(*(each[..., n::2] for each in pair)) for n in (0, 1))
     odd = odd if stride == 1 else odd[..., -1:]
     pairs = np.concatenate([even, odd], axis=-1).reshape(channels, -1)
     head = wrapped(finish.starts[:, None])
     if finish.quick:
         head = np.concatenate([wrapped(2 * head), finish.quick.constants], axis=1)
     return np.concatenate([head, pairs], axis=1)
-
-
-def _words(values: IntArray) -> IntArray:
-    """(…, 2n) numbers of 16 bits -> (…, n) words of 32, as C has them signed."""
-    return values[..., 1::2] * 65536 + (values[..., ::2] & 0xFFFF)
 
 
 WRITERS = {"cortex_m.depthwise": compute}

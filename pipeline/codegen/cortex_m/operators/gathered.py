@@ -53,7 +53,7 @@ def table(values: IntArray, finish: End) -> IntArray:
     if finish.quick:
         head.append(finish.quick.constants[groups].reshape(len(groups), -1))
     four = (factor * values.astype(np.int64))[groups]  # (groups, 4, taps)
-    pairs = four[:, :2] * 65536 + (four[:, 2:] & 0xFFFF)
+    pairs = weights.in_words(four[:, 2:], four[:, :2])
     return np.concatenate([*head, pairs.transpose(0, 2, 1).reshape(len(groups), -1)], axis=1)
 
 
