@@ -11,7 +11,7 @@ from pipeline.codegen.avr.stream import from_least, stream
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.int8 import step
-from pipeline.codegen.int8.convolution import about, of_dense
+from pipeline.codegen.int8.convolution import of_dense
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import layouts, row_view
 from pipeline.codegen.int8.windows import Windows
@@ -89,7 +89,6 @@ def _windows(job: Job, kernel: AvrRows, unsigned: bool, more: dict[str, Any]) ->
         views["scratch"] = step.scratch(job)
     job.call(
         f"avr/int8/{kernel.word}",
-        about(job, op),
         views,
         {**window.named("y", job.box[0]), "in_y": view.box[0].start},
         kind="assembly",

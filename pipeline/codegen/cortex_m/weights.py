@@ -69,20 +69,18 @@ def streamed(
         finish: or (channels, 2), how far sums reach that are added to others.
         unroll, dot: see ``Dot``; ``name``: of the table.
     """
-    op, constants, taps = job.op, job.program.constants, int(dot.get("taps", 1))
-    last = finish if isinstance(finish, End) else None
+    taps, last = int(dot.get("taps", 1)), finish if isinstance(finish, End) else None
     reach = finish.reach if isinstance(finish, End) else finish
     packed = bool(values.min(initial=0) > -128 and np.abs(reach).max() < PACKED_REACH)
     return {
         "dot": Dot(groups=len(places) // taps, unroll=unroll, packed=packed, **dot),
-        "weights": constants.add(
-            op.name, name, "int8_t", paired(values, places, groups, packed),
-            f"{op.name}: {groups.shape[1]} channels by two elements",
-            job.in_flash(op.parameters[0]), 4,
+        "weights": job.table(
+            name, "int8_t", paired(values, places, groups, packed),
+            f"{groups.shape[1]} channels by two elements", weights=True, align=4,
         ),
-        "table": last and constants.add(
-            op.name, "ends", "int32_t", last.rows(groups.reshape(-1, 2), packed),
-            f"{op.name}: for two channels what sums begin with, and how they end",
+        "table": last and job.table(
+            "ends", "int32_t", last.rows(groups.reshape(-1, 2), packed),
+            "for two channels what sums begin with, and how they end",
         ),
         "end": last,
     }  # fmt: skip

@@ -15,7 +15,6 @@ from pipeline.codegen.int4.kernel import Use, Window, WindowKernel
 from pipeline.codegen.int4.portable import Portable
 from pipeline.codegen.int4.views import View, as_pixels, grid
 from pipeline.codegen.int4.windows import Windows
-from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
@@ -169,7 +168,7 @@ def _kernel(job: Job, window: Window, in_view: View, out_view: View) -> WindowKe
             constants_in_flash=windows.constants_in_flash(op),
             values=values(op, windows.graph),
             suits=suits(op, windows.graph),
-            about=about(job, op),
+            about=job.about,
             in_pitch=in_view.pitch,
             out_pitch=out_view.pitch,
         )

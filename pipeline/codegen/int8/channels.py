@@ -13,7 +13,6 @@ LARGEST_BLOCK = 32
 
 def call(
     windows: Windowed,
-    about: str,
     *,
     divide: int,
     zero: int,
@@ -44,7 +43,6 @@ def call(
     block = {"block": max(most, 1)}
     windows.call(
         "int8/channels",
-        about + job.words,
         weights,
         divide=divide,
         zero=zero,

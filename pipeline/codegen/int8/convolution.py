@@ -1,4 +1,4 @@
-"""Describe layers that slide windows, and what a convolution may read, for all of their writers."""
+"""What a convolution may read, and dense layers as convolutions, for all of their writers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import TypeVar
 
 from pipeline.codegen.bound import bound
 from pipeline.codegen.c.values import Span, whole
-from pipeline.codegen.int8.job import Job, shape_text
+from pipeline.codegen.int8.job import Job
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.plan.vocabulary import Affine, Buffer, Slice, Table, packed
 
 T = TypeVar("T")
@@ -41,26 +39,6 @@ def ranges(job: Job, op: Conv2d, depth: int) -> tuple[tuple[Span, Span], Span, S
     if op.groups == 1:
         return (rows, columns), channels.within(held[3]), outs
     return (rows, columns), held[3] if depth > 1 else whole(1), outs
-
-
-def about(job: Job, op: Operator) -> str:
-    """Say what a window that slides, or a dense layer, makes of what."""
-    source = job.tensor(op.inputs[0])
-    words = [f"{KINDS[type(op)]} {shape_text(source.shape)} -> {shape_text(job.target.shape)}"]
-    if not isinstance(op, Dense):
-        size = getattr(op, "kernel", None) or job.tensor(op.parameters[0]).shape[1:3]
-        words.append(f"kernel {size[0]}x{size[1]}")
-    for name, plain in (("stride", (1, 1)), ("dilation", (1, 1)), ("padding", (0, 0, 0, 0))):
-        if (value := getattr(op, name, plain)) != plain:
-            words.append(f"{name} {' '.join(map(str, value))}")
-    if (groups := getattr(op, "groups", 1)) > 1:
-        words.append(f"{groups} groups")
-    return f"{op.name}: {', '.join(words)}"
-
-
-KINDS = {
-    AveragePool2d: "average", Conv2d: "convolution", Dense: "dense", MaxPool2d: "maximum",
-}  # fmt: skip
 
 
 def of_dense(job: Job) -> Job:

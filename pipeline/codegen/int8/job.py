@@ -12,14 +12,23 @@ from pipeline.codegen.c.kernel import ASIDE, SCRATCH
 from pipeline.codegen.c.order import Line, lines
 from pipeline.codegen.c.values import Span, Value, atom, whole
 from pipeline.codegen.c.views import View, view
+from pipeline.codegen.constants import Array
 from pipeline.codegen.int8.ending import Ending, ending
 from pipeline.codegen.program import ARENA, Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator
-from pipeline.graph.tensor import Tensor
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.plan.vocabulary import Affine, Buffer, Compute, Slice
 
 Kind = TypeVar("Kind", bound=Operator)
+
+
+KINDS = {
+    AveragePool2d: "average", Conv2d: "convolution", Dense: "dense", MaxPool2d: "maximum",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -36,31 +45,55 @@ class Job:
     def call(
         self,
         template: str,
-        about: str,
         views: Mapping[str, View],
         ranges: Mapping[str, Value],
         apart: bool | None = None,
         kind: str = "",
+        about: str = "",
         **shared: Any,
     ) -> None:
         """Call a kernel that is named after the operator, see ``Program.call``; its template knows
-        the first input's zero point, and as what its bytes are widened."""
+        the first input's zero point, and as what its bytes are widened. ``about``: if not the
+        job's."""
         source = self.tensor(self.op.inputs[0])
         known = {"zero": source.zero_point, "widen": "s8" if source.dtype.signed else "u8"}
         apart, kind = self.apart if apart is None else apart, kind or "part" * self.partial
         name = self.op.name
         self.program.call(
-            name, template, about, views, ranges, apart=apart, kind=kind, **known | shared
-        )
+            name, template, about or self.about, views, ranges, apart=apart, kind=kind,
+            **known | shared,
+        )  # fmt: skip
+
+    def table(
+        self, kind: str, type_: str, values: IntArray, about: str, *, weights: bool = False,
+        align: int = 1,
+    ) -> Array:  # fmt: skip
+        """Add constants of the operator; ``weights``: they lie where the plan has these, else in
+        flash."""
+        in_flash = not weights or self.in_flash(self.op.parameters[0])
+        text = f"{self.op.name}: {about}"
+        return self.program.constants.add(
+            self.op.name, kind, type_, values, text, in_flash, align
+        )  # fmt: skip
+
+    @property
+    def about(self) -> str:
+        """Say what a window that slides, or a dense layer, makes of what."""
+        op, source = self.op, self.tensor(self.op.inputs[0])
+        words = [f"{KINDS[type(op)]} {shape_text(source.shape)} -> {shape_text(self.target.shape)}"]
+        if not isinstance(op, Dense):
+            size = getattr(op, "kernel", None) or self.tensor(op.parameters[0]).shape[1:3]
+            words.append(f"kernel {size[0]}x{size[1]}")
+        for name, plain in (("stride", (1, 1)), ("dilation", (1, 1)), ("padding", (0, 0, 0, 0))):
+            if (value := getattr(op, name, plain)) != plain:
+                words.append(f"{name} {' '.join(map(str, value))}")
+        if (groups := getattr(op, "groups", 1)) > 1:
+            words.append(f"{groups} groups")
+        return f"{op.name}: {', '.join([*words, *['partial'] * self.partial])}"
 
     @property
     def partial(self) -> bool:
         return self.step.partial
-
-    @property
-    def words(self) -> str:
-        """Return words that end what is said about a kernel."""
-        return ", partial" * self.partial
 
     @cached_property
     def ending(self) -> Ending | None:

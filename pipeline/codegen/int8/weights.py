@@ -10,7 +10,6 @@ from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.constants import Array
 from pipeline.codegen.int8.job import Job
-from pipeline.graph.operator import Operator
 
 NAME = "weights"
 """Name of the view of a window in the kernel."""
@@ -45,7 +44,7 @@ def weights(job: Job, axes: tuple[int, ...] = ()) -> Weights:
     """``axes``: of the tensor in the order in which a table has them, if not its own."""
     name = job.op.parameters[0]
     if not job.held(name):
-        return Weights(table(job, job.op, axes))
+        return Weights(table(job, axes))
     box = job.program.box(job.given(name))
     view = job.view(NAME, job.given(name), box, ring_axes=len(box))
     axes_of_view = zip("oyx"[: len(box) - 1] + "c", view.box, strict=True)
@@ -67,12 +66,9 @@ def least(job: Job) -> int | None:
     return source.zero_point % 256 if assembly and plain else None
 
 
-def table(job: Job, op: Operator, axes: tuple[int, ...] = ()) -> Array:
+def table(job: Job, axes: tuple[int, ...] = ()) -> Array:
     """All of them, see ``weights``."""
-    name = op.parameters[0]
-    values = job.program.graph.constants[name]
+    values = job.program.graph.constants[job.op.parameters[0]]
     order = axes or tuple(range(values.ndim))
-    about = f"{op.name}: {', '.join(OF_WINDOWS[axis] for axis in order)}"
-    return job.program.constants.add(
-        op.name, NAME, "int8_t", values.transpose(order), about, job.in_flash(name)
-    )
+    about = ", ".join(OF_WINDOWS[axis] for axis in order)
+    return job.table(NAME, "int8_t", values.transpose(order), about, weights=True)

@@ -68,7 +68,6 @@ class Windowed:
     def call(
         self,
         template: str,
-        about: str,
         weights: Weights | None = None,
         values: Mapping[str, Value] | None = None,
         **shared: Any,
@@ -89,7 +88,6 @@ class Windowed:
             ranges |= {"x_first": last, "x_step": Value(-1 if backwards else 1)}
         job.call(
             template,
-            about,
             views,
             {**ranges, **read.values, **(values or {})},
             kind="over" * (aside is not None),

@@ -10,7 +10,6 @@ import numpy as np
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.constants import wrapped
 from pipeline.codegen.int8 import step
-from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windows import Windows, convolved_view, met
 from pipeline.graph.families import Weighted
@@ -48,7 +47,6 @@ def convolution(job: Job) -> None:
     rows = np.concatenate([(starts + never)[:, None], packed(values), end.words], axis=1)
     job.call(
         "thumb/conv2d",
-        about(job, op),
         {"in": view, "out": job.out(), "scratch": step.scratch(job)},
         {
             "y_start": job.box[0].start, "in_y": view.box[0].start, "count": count,
@@ -64,10 +62,9 @@ def convolution(job: Job) -> None:
         channels=job.target.shape[2],
         channel_words=rows.shape[1],
         ends=end,
-        stream=job.program.constants.add(
-            op.name, "stream", "int32_t", wrapped(rows),
-            f"{op.name}: of each channel what its sum begins with, four weights a word, its end",
-            job.in_flash(op.parameters[0]),
+        stream=job.table(
+            "stream", "int32_t", wrapped(rows),
+            "of each channel what its sum begins with, four weights a word, its end", weights=True,
         ),
     )  # fmt: skip
 
@@ -82,13 +79,12 @@ def packed(values: IntArray) -> IntArray:
 
 def dense(job: Job) -> None:
     """Four channels at a time, of the inputs that are not the zero point."""
-    op, constants = job.op, job.program.constants
-    source, name = job.tensor(op.inputs[0]), op.parameters[0]
+    op, source = job.op, job.tensor(job.op.inputs[0])
+    values = job.program.graph.constants[op.parameters[0]]
     end, starts = ends(job, 0)
     rows = np.concatenate([starts[:, None], end.words], axis=1)
     job.call(
         "thumb/dense",
-        about(job, op),
         {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
         {},
         inputs=source.size,
@@ -96,13 +92,10 @@ def dense(job: Job) -> None:
         unroll=UNROLL,
         words=rows.shape[1],
         ends=end,
-        weights=constants.add(
-            op.name, "weights", "int8_t", job.program.graph.constants[name].reshape(-1),
-            f"{op.name}: weights", job.in_flash(name),
-        ),
-        table=constants.add(
-            op.name, "ends", "int32_t", wrapped(rows),
-            f"{op.name}: of each channel what its sum begins with, and how it ends",
+        weights=job.table("weights", "int8_t", values.reshape(-1), "weights", weights=True),
+        table=job.table(
+            "ends", "int32_t", wrapped(rows),
+            "of each channel what its sum begins with, and how it ends",
         ),
     )  # fmt: skip
 
@@ -141,7 +134,6 @@ def depthwise(job: Job) -> None:
     table = np.concatenate([starts[:, None], weights, end.words], axis=1)
     job.call(
         "thumb/depthwise",
-        about(job, op),
         {"in": view, "out": job.out(ring_axes=1), "scratch": step.scratch(job)},
         {"y_start": job.box[0].start, "y_count": job.box[0].extent, "in_y": view.box[0].start},
         strip=strip,
@@ -154,10 +146,9 @@ def depthwise(job: Job) -> None:
         rest=columns % outputs,
         words=table.shape[1],
         ends=end,
-        table=job.program.constants.add(
-            op.name, "table", "int32_t", wrapped(table),
-            f"{op.name}: of each channel what its sum begins with, its weights, and how it ends",
-            job.in_flash(name),
+        table=job.table(
+            "table", "int32_t", wrapped(table),
+            "of each channel what its sum begins with, its weights, and how it ends", weights=True,
         ),
     )  # fmt: skip
 

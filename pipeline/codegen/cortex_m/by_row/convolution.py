@@ -14,7 +14,6 @@ from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.by_row.rows import Alike, input_rows
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8 import step
-from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import layouts, out_row
 from pipeline.codegen.int8.windows import Windows, met
@@ -143,7 +142,6 @@ def compute(job: Job) -> None:
     rows = {row.name: row for row in input_rows(job)}
     job.call(
         "cortex_m/by_row/conv2d",
-        about(job, op),
         {"out": out_row(job), **rows, "scratch": step.scratch(job)},
         {},
         job.apart,

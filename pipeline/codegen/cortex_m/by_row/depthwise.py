@@ -6,7 +6,6 @@ from pipeline.codegen.binding import form_of
 from pipeline.codegen.cortex_m.by_row.depthwise_unit import Code, Layer
 from pipeline.codegen.cortex_m.by_row.rows import Alike, input_rows
 from pipeline.codegen.cortex_m.ending import end
-from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import layouts, out_row
 from pipeline.graph.operators.conv2d import Conv2d
@@ -26,7 +25,6 @@ def compute(job: Job) -> None:
     table = layer.table(values, finish, tensor.zero_point)
     job.call(
         "cortex_m/by_row/depthwise",
-        about(job, op),
         {"out": out_row(job), **{row.name: row for row in input_rows(job)}},
         {},
         job.apart,
@@ -35,10 +33,9 @@ def compute(job: Job) -> None:
         runs=runs,
         carried=max(len(run.one.carried_on) for run in runs),
         words=table.shape[1],
-        table=job.program.constants.add(
-            op.name, "row_weights", "int32_t", table,
-            f"{op.name}: for each channel what sums begin with, how they end, weights",
-            job.in_flash(name),
+        table=job.table(
+            "row_weights", "int32_t", table,
+            "for each channel what sums begin with, how they end, weights", weights=True,
         ),
         end=finish,
     )  # fmt: skip

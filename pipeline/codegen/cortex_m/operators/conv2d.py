@@ -17,7 +17,6 @@ from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.operators import rounded
 from pipeline.codegen.int8 import step
-from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job, scratch_view
 from pipeline.codegen.int8.windows import Windows, convolved_view
 from pipeline.graph.operators.conv2d import Conv2d
@@ -62,7 +61,6 @@ def _call(
     known: dict[str, Any] = {"flat": False, "less": ""}
     job.call(
         "cortex_m/conv2d",
-        about(job, job.operator(Conv2d)) + job.words,
         {"in": view, "out": job.out(), SCRATCH: step.scratch(job), **aside},
         {
             "first_pair": part.group(2), "channels": part.extent, "last_pair": part.extent + -2,

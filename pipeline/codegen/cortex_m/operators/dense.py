@@ -15,7 +15,6 @@ from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.ending import End, end
 from pipeline.codegen.int8 import step
-from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import row_view
 from pipeline.codegen.int8.windows import halves
@@ -77,7 +76,6 @@ def _call(
     stream = weights.streamed(job, values, places, groups, finish, unroll=unroll, name=name)
     job.call(
         "cortex_m/dense",
-        about(job, job.op) + job.words,
         {"in": view, "out": job.out(), "scratch": step.scratch(job)},
         {"first": first * (at_once // 2 * stream["dot"].pair_bytes)},
         job.apart or job.partial,

@@ -11,7 +11,6 @@ from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.ending import End, end
 from pipeline.codegen.cortex_m.taps import Row, last, together
 from pipeline.codegen.int8 import step
-from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operators.conv2d import Conv2d
@@ -34,7 +33,6 @@ def compute(job: Job) -> None:
     ending = last(window.out_columns % outs, op.stride[1])
     job.call(
         "cortex_m/depthwise",
-        about(job, op),
         {"in": view, "out": job.out(ring_axes=1), "scratch": step.scratch(job)},
         {
             "first_quad": part.group(at_once),
@@ -55,16 +53,12 @@ def compute(job: Job) -> None:
         uneven=part.at_once % at_once or window.channels % part.at_once % at_once,
         follow=step.rows_follow(view) and view.box[0].covers(whole(window.height)),
         columns=columns(op, job.program.graph.tensors),
-        table=job.program.constants.add(
-            op.name,
-            "weights",
-            "int32_t",
-            rows[groups],
-            f"{op.name}: for each channel what sums begin with, how they end, pairs of weights",
-            job.in_flash(name),
+        table=job.table(
+            "weights", "int32_t", rows[groups],
+            "for each channel what sums begin with, how they end, pairs of weights", weights=True,
         ),
         end=finish,
-    )
+    )  # fmt: skip
 
 
 def table(values: IntArray, finish: End, stride: int) -> IntArray:

@@ -100,10 +100,10 @@ def compute(job: Job) -> None:
         held = next((kind for n, kind in enumerate(KINDS, 1) if not inner.strides[n]), "")
         job.call(
             "cortex_m/elements",
-            called(job),
             views,
             {**counts, "words": length // 4 * 4},
             kind=part,
+            about=called(job),
             order=job.order if pixels else (),
             nest=loops,
             scattered=[n for n, each in enumerate(loops.scattered) if each],

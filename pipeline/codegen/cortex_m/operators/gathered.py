@@ -13,7 +13,6 @@ from pipeline.codegen.constants import wrapped
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.ending import End, end
 from pipeline.codegen.int8 import step
-from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operators.conv2d import Conv2d
@@ -29,16 +28,14 @@ def depthwise(job: Job) -> None:
     call(
         job,
         "cortex_m/gathered_depthwise",
-        about(job, op),
         view,
         Windows.of(job, view),
         end=finish,
         row_words=rows.shape[1],
         unrolled=values[0].size <= MOST_TAPS_UNROLLED,
-        table=job.program.constants.add(
-            op.name, "weights", "int32_t", rows,
-            f"{op.name}: for four channels what sums begin with, how they end, and each tap's",
-            job.in_flash(op.parameters[0]),
+        table=job.table(
+            "weights", "int32_t", rows,
+            "for four channels what sums begin with, how they end, and each tap's", weights=True,
         ),
     )  # fmt: skip
 
@@ -57,12 +54,11 @@ def table(values: IntArray, finish: End) -> IntArray:
     return np.concatenate([*head, pairs.transpose(0, 2, 1).reshape(len(groups), -1)], axis=1)
 
 
-def call(job: Job, template: str, words: str, view: View, windows: Windows, **shared: Any) -> None:
-    """``words``: of the comment above the code; ``shared``: what the template knows besides."""
+def call(job: Job, template: str, view: View, windows: Windows, **shared: Any) -> None:
+    """``shared``: what the template knows besides."""
     rows, columns, _ = job.box
     job.call(
         template,
-        words,
         {"in": view, "out": job.out(), SCRATCH: step.scratch(job)},
         {**box.named("y", rows), **box.named("x", columns)},
         job.apart,

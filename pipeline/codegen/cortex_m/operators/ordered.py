@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.int8.convolution import about, of_dense, ranges
+from pipeline.codegen.int8.convolution import of_dense, ranges
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.weights import weights
 from pipeline.codegen.int8.windowed import Windowed
@@ -19,7 +19,6 @@ def compute(job: Job) -> None:
     job.program.headers.add("nn_ordered.h")
     Windowed.of(job, inside, outs).call(
         "cortex_m/ordered",
-        about(job, op),
         weights(job),
         depth=depth,
         one=job.target.shape[:2] == (1, 1),

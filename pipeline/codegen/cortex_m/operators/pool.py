@@ -9,7 +9,6 @@ from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.cortex_m.operators import gathered
 from pipeline.codegen.int8 import step
-from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windows import Windows
@@ -24,16 +23,13 @@ def compute(job: Job) -> None:
     if in_any_order(form):
         view, made = step.source_view(job), Pool().made(form)
         windows, shared = Windows.of(job, view), pooled(job, op)
-        gathered.call(
-            job, "cortex_m/gathered_pool", about(job, op), view, windows, made=made, **shared
-        )
+        gathered.call(job, "cortex_m/gathered_pool", view, windows, made=made, **shared)
         return
     view = step.rows_view(job)
     windows = Windows.of(job, view)
     rows, columns = windows.axes(job.box)
     job.call(
         "cortex_m/pool",
-        about(job, op),
         {"in": view, "out": job.out(ring_axes=1)},
         {**window.named("y", job.box[0]), "in_y": view.box[0].start},
         True,

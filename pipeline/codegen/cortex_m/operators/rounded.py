@@ -19,9 +19,8 @@ from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import narrow
 from pipeline.codegen.cortex_m.assembly import REACH
 from pipeline.codegen.int8 import step
-from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators.accumulate import passes
+from pipeline.codegen.int8.operators.accumulate import passes, table
 from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operator import product_sums
 from pipeline.graph.operators.conv2d import Conv2d
@@ -51,10 +50,6 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
     reach, unit = scale * int(np.abs(product_sums(flat, source)).max()), scale * out.step
     if 2 * reach * unit >= 1 << 32:
         return False
-    weights = job.program.constants.add(
-        op.name, f"passes_{at_once}", "int8_t", split,
-        f"{op.name}: c_in / {at_once}, c_out, kh, kw, {at_once}", job.in_flash(name),
-    )  # fmt: skip
     bytes_fit = 2 * reach < ((1 << out.bits) - 1) * unit
     by_fours = pairs_of_pixels(form_of(job)) and bytes_fit and out.strides[1] <= REACH
     inside = kinds(op, job.program.graph.tensors)
@@ -67,7 +62,6 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
     unroll = unrolled(quads or count, MOST_AT_ONCE if quads else MOST_SINGLE)
     job.call(
         "cortex_m/rounded",
-        f"{about(job, op)}, partial",
         {"in": view, "out": out, "scratch": scratch},
         {"pass_number": pass_number},
         True,
@@ -82,6 +76,6 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
         at_once=at_once,
         multiplier=(1 << 32) // unit + 1,
         scale=scale,
-        weights=weights,
+        weights=table(job, split),
     )  # fmt: skip
     return True

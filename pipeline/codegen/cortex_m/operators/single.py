@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.codegen.c.kernel import SCRATCH
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.cortex_m.strips import strips
-from pipeline.codegen.int8 import convolution, step
+from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.weights import table
 from pipeline.codegen.int8.windows import Windows
@@ -50,17 +50,16 @@ def _call(job: Job, word: str, windows: Windows, **more: Any) -> None:
     scratch = {SCRATCH: step.scratch(job)} if word == "strips" else {}
     job.call(
         f"cortex_m/{word}",
-        convolution.about(job, op),
         {"in": step.source_view(job), "out": job.out(), **scratch},
         {"o": step.part(job).start},
         True,
         window=windows,
         out_rows=job.target.shape[0],
-        weights=table(job, op),
+        weights=table(job),
         end=finish,
-        table=job.program.constants.add(
-            op.name, "ends", "int32_t", np.concatenate(parts, axis=1),
-            f"{op.name}: for each channel what sums begin with, and how they end",
+        table=job.table(
+            "ends", "int32_t", np.concatenate(parts, axis=1),
+            "for each channel what sums begin with, and how they end",
         ),
         **more,
     )  # fmt: skip

@@ -10,7 +10,6 @@ from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.dot import Dot
 from pipeline.codegen.cortex_m.ending import QuickText
 from pipeline.codegen.int8 import step
-from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
@@ -65,7 +64,6 @@ def compute(job: Job) -> None:
     how = "as they are" if kernel.live else "transformed"
     job.call(
         "cortex_m/winograd",
-        about(job, op),
         {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
         {},
         True,
@@ -86,13 +84,12 @@ def compute(job: Job) -> None:
         dot=Dot(groups=pairs_of(form), unroll=unrolled(pairs_of(form), MOST_STEPS), halves=True),
         ninth=NINTH,
         end=QuickText(end, job.target),
-        weights=program.constants.add(
-            op.name, "weights", "int8_t", arranged, f"{op.name}: of two channels, {how}",
-            job.in_flash(op.parameters[0]), 4,
+        weights=job.table(
+            "weights", "int8_t", arranged, f"of two channels, {how}", weights=True, align=4
         ),
-        table=program.constants.add(
-            op.name, "ends", "int32_t", table,
-            f"{op.name}: for each channel what sums begin with, twice, and how they end",
+        table=job.table(
+            "ends", "int32_t", table,
+            "for each channel what sums begin with, twice, and how they end",
         ),
     )  # fmt: skip
 

@@ -8,6 +8,8 @@ pass lie side by side for each of them.
 from __future__ import annotations
 
 from pipeline.codegen.c.values import Span
+from pipeline.codegen.constants import Array
+from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.weights import Weights
 from pipeline.codegen.int8.windowed import Windowed
 from pipeline.graph.operators.conv2d import Conv2d
@@ -27,7 +29,14 @@ def passes(weights: IntArray, at_once: int) -> IntArray:
     return split.transpose(3, 0, 1, 2, 4)
 
 
-def compute(windows: Windowed, about: str, channels: Span) -> bool:
+def table(job: Job, split: IntArray) -> Array:
+    """Add the weights of passes, see ``passes``."""
+    *_, at_once = split.shape
+    about = f"c_in / {at_once}, c_out, kh, kw, {at_once}"
+    return job.table(f"passes_{at_once}", "int8_t", split, about, weights=True)
+
+
+def compute(windows: Windowed, channels: Span) -> bool:
     """Write the call if the step is one of these; return whether it is."""
     job, outs = windows.job, windows.outs
     op = job.operator(Conv2d)
@@ -52,18 +61,9 @@ def compute(windows: Windowed, about: str, channels: Span) -> bool:
         and not any(start % at_once for start in starts)
     ):
         return False
-    table = job.program.constants.add(
-        op.name,
-        f"passes_{at_once}",
-        "int8_t",
-        passes(values, at_once),
-        f"{op.name}: c_in / {at_once}, c_out, kh, kw, {at_once}",
-        job.in_flash(name),
-    )
     windows.call(
         "int8/accumulate",
-        about,
-        Weights(table),
+        Weights(table(job, passes(values, at_once))),
         {"c_start": channels.start},
         at_once=at_once,
         gathered=gathered,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.codegen.c import window
 from pipeline.codegen.c.values import Span, whole
 from pipeline.codegen.int8 import channels, weights
-from pipeline.codegen.int8.convolution import about, of_dense, ranges
+from pipeline.codegen.int8.convolution import of_dense, ranges
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import accumulate
 from pipeline.codegen.int8.windowed import Windowed
@@ -23,8 +23,7 @@ def compute(job: Job, gathers: bool = True) -> None:
     inside, some, outs = ranges(job, op, depth)
     windows = Windowed.of(job, inside, outs)
     view, columns = windows.view, windows.columns
-    words = about(job, op) + job.words
-    if gathers and accumulate.compute(windows, words, some):
+    if gathers and accumulate.compute(windows, some):
         return
     full = some.start.known and some.extent.known and some.extent.const == depth
     read = weights.weights(job)
@@ -51,7 +50,6 @@ def compute(job: Job, gathers: bool = True) -> None:
     together = {"most": done} if outs.covers(whole(count)) else done
     windows.call(
         "int8/conv2d",
-        words,
         read,
         window.named("c", some) | window.named("given", given),
         depth=depth,
@@ -77,7 +75,6 @@ def _depthwise(job: Job, op: Conv2d) -> None:
         outs = outs.within(Span(given.start * multiplier, given.stop * multiplier))
     channels.call(
         Windowed.of(job, inside, outs),
-        about(job, op),
         divide=multiplier if op.groups > 1 else 0,
         zero=source.zero_point,
         weights=weights.weights(job, weights.TAPS_FIRST),

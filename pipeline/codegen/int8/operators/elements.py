@@ -35,8 +35,9 @@ def looked_up_add(job: Job) -> None:
     parts = list[str]()
     for number, (kind, values) in enumerate(zip(KINDS, found, strict=True), 1):
         turned = np.roll(values, job.tensor(op.operands[number - 1]).dtype.minimum)
-        about = f"{op.name}: what each {kind} byte adds, 16 bits of it a fraction"
-        table = job.program.constants.add(op.name, kind, "int32_t", turned, about)
+        table = job.table(
+            kind, "int32_t", turned, f"what each {kind} byte adds, 16 bits of it a fraction"
+        )
         parts.append(table.read(f"(uint8_t){views[kind].load(loops.at(number))}"))
     low, high = limits(job.target, op.clip)
     lines = [f"const int16_t sum = (int16_t)(({' + '.join(parts)}) >> {FRACTION_BITS});"]
@@ -167,10 +168,10 @@ def call(
     store = out.named("done").store(kept, result) if pixel else out.store(loops.at(0), result)
     job.call(
         "int8/elements",
-        about,
         views,
         counts,
         kind=part,
+        about=about,
         order=job.order if pixel else (),
         nest=loops,
         lines=(*lines, store),
@@ -189,7 +190,7 @@ def lookup(job: Job) -> None:
         kind = "uint8_t"
     else:
         kind = narrowest(turned)
-    table = job.program.constants.add(op.name, "table", kind, turned, f"{op.name}: by input byte")
+    table = job.table("table", kind, turned, "by input byte")
     for views, loops, counts, part in ways(job, {"in": source.name}):
         value = table.read(f"(uint8_t){views['in'].load(loops.at(1))}")
         about = f"{op.name}: look-up, {shape_text(source.shape)}"

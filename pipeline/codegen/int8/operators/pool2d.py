@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pipeline.codegen.c.values import whole
 from pipeline.codegen.int8 import channels
-from pipeline.codegen.int8.convolution import about
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windowed import Windowed
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
@@ -23,7 +22,6 @@ def compute(job: Job) -> None:
     zero = source.zero_point if averages and not (end and end.counted) else 0
     channels.call(
         Windowed.of(job, inside, outs),
-        about(job, op),
         divide=1,
         zero=zero,
         maximum=not averages,

@@ -17,19 +17,15 @@ def compute(job: Job) -> None:
     view, out = job.view("in", job.given(source.name), job.box), job.out()
     extents = [part.extent for part in job.box]
     loops, counts = nest.nest(extents, [out.strides, view.strides], [out, view], pixels=True)
-    table = job.program.constants.add(
-        op.name,
-        "exp",
-        "int32_t",
-        np.array(op.exponentials, dtype=np.int64),
-        f"{op.name}: exponential of an input so far below the maximum, Q0.31",
-    )
+    values = np.array(op.exponentials, dtype=np.int64)
+    about = "exponential of an input so far below the maximum, Q0.31"
+    table = job.table("exp", "int32_t", values, about)
     job.call(
         "int8/softmax",
-        f"{op.name}: softmax {shape_text(source.shape)}",
         {"in": view, "out": out},
         counts,
         job.apart,
+        about=f"{op.name}: softmax {shape_text(source.shape)}",
         nest=loops.without(1),
         extent=extent,
         channel=loops.pixel,
