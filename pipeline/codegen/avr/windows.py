@@ -10,7 +10,6 @@ from typing import Any
 from pipeline.codegen.avr.stream import from_least, stream
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
-from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.convolution import of_dense
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import layouts, row_view
@@ -83,10 +82,10 @@ def _windows(job: Job, kernel: AvrRows, unsigned: bool, more: dict[str, Any]) ->
         numbers = range(given.start.const, given.stop.const)
         layouts(job, kernel, [row_view(job, "in", piece, n) for n in numbers])
     assert kernel.rows(form_of(job)) is not None
-    source, view = job.tensor(op.inputs[0]), step.rows_view(job)
+    source, view = job.tensor(op.inputs[0]), job.rows_view()
     views = {"in": view, "out": job.out(ring_axes=1)}
     if job.step.scratch:
-        views["scratch"] = step.scratch(job)
+        views["scratch"] = job.scratch
     job.call(
         f"avr/int8/{kernel.word}",
         views,

@@ -104,6 +104,13 @@ class View:
         return self.lookup is not None and self.lookup.scattered
 
     @property
+    def rows_follow(self) -> bool:
+        """Check whether an image's rows follow each other as pixels do."""
+        rows, columns, _ = (part.most for part in self.box)
+        plain = self.lookup is None and not self.rings[0]
+        return plain and (rows == 1 or self.strides[0] == columns * self.strides[1])
+
+    @property
     def places(self) -> Argument:
         """The argument for the entries from the corner on, of the type ``const nn_place_t *``."""
         assert self.lookup is not None

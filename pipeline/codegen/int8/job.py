@@ -32,6 +32,19 @@ KINDS = {
 
 
 @dataclass(frozen=True)
+class Part:
+    """All pixels of some output channels: ``at_once`` from ``start`` on, in a last pass fewer."""
+
+    at_once: int
+    start: Value
+    extent: Value
+
+    def group(self, step: int) -> Value:
+        """The number of the first group of ``step`` channels; see ``weights.passes``."""
+        return self.start // self.at_once * -(-self.at_once // step)
+
+
+@dataclass(frozen=True)
 class Job:
     program: Program
     op: Operator
@@ -149,6 +162,33 @@ class Job:
 
     def out(self, box: Sequence[Span] | None = None, ring_axes: int = 0) -> View:
         return self.view("out", self.step.out, box or self.box, ring_axes)
+
+    @property
+    def part(self) -> Part:
+        """Return what the step computes of an image's channels."""
+        channels, count = self.box[-1], self.target.shape[-1]
+        if channels.covers(whole(count)):
+            return Part(count, Value(), Value(count))
+        return Part(self.step.out.size[-1], channels.start, channels.extent)
+
+    @property
+    def source_view(self) -> View:
+        """All of the first input, whatever part of it the windows reach."""
+        name = self.op.inputs[0]
+        return self.view("in", self.given(name), [whole(n) for n in self.tensor(name).shape])
+
+    def rows_view(self, rows: Span | None = None) -> View:
+        """The rows of the first input that the step reads, wherever they lie, all pixels of each,
+        the channels that it takes; ``rows``: others."""
+        piece = self.given(self.op.inputs[0])
+        given, _, channels = self.program.box(piece)
+        columns = whole(self.tensor(self.op.inputs[0]).shape[1])
+        return self.view("in", piece, (rows or given, columns, channels), ring_axes=1)
+
+    @property
+    def scratch(self) -> View:
+        """All of the step's scratch: it begins at a word."""
+        return scratch_view(self.program.plan.buffer[self.step.scratch[0]])
 
     @property
     def kept(self) -> Buffer | None:

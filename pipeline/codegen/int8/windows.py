@@ -10,7 +10,6 @@ from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import Span, whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.c.window import WindowAxis, window_axes
-from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
@@ -106,10 +105,10 @@ def convolved_view(job: Job) -> tuple[View, bool]:
     numbers as those that are made."""
     if is_flat(job.operator(Conv2d), job.program.graph.tensors):
         height = job.tensor(job.op.inputs[0]).shape[0]
-        same = step.rows_view(job, rows=job.box[0].within(whole(height)))
-        if step.rows_follow(same):
+        same = job.rows_view(rows=job.box[0].within(whole(height)))
+        if same.rows_follow:
             return same, True
-    return step.rows_view(job), False
+    return job.rows_view(), False
 
 
 def halves(count: int, pixels: int) -> list[int]:

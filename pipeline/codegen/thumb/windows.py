@@ -9,7 +9,6 @@ import numpy as np
 
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.constants import wrapped
-from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windows import Windows, convolved_view, met
 from pipeline.graph.families import Weighted
@@ -47,7 +46,7 @@ def convolution(job: Job) -> None:
     rows = np.concatenate([(starts + never)[:, None], packed(values), end.words], axis=1)
     job.call(
         "thumb/conv2d",
-        {"in": view, "out": job.out(), "scratch": step.scratch(job)},
+        {"in": view, "out": job.out(), "scratch": job.scratch},
         {
             "y_start": job.box[0].start, "in_y": view.box[0].start, "count": count,
             "last_block": count - pixels,
@@ -85,7 +84,7 @@ def dense(job: Job) -> None:
     rows = np.concatenate([starts[:, None], end.words], axis=1)
     job.call(
         "thumb/dense",
-        {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
+        {"in": job.source_view, "out": job.out(), "scratch": job.scratch},
         {},
         inputs=source.size,
         channels=job.target.size,
@@ -121,7 +120,7 @@ class Phase(NamedTuple):
 def depthwise(job: Job) -> None:
     """Channel by channel: rows of one widened beside each other."""
     op = job.operator(Conv2d)
-    source, name, view = job.tensor(op.inputs[0]), op.parameters[0], step.rows_view(job)
+    source, name, view = job.tensor(op.inputs[0]), op.parameters[0], job.rows_view()
     window, columns = Windows.of(job, view), job.target.shape[1]
     strip, outputs = strip_of(form_of(job)), together(columns)
     taps = [
@@ -134,7 +133,7 @@ def depthwise(job: Job) -> None:
     table = np.concatenate([starts[:, None], weights, end.words], axis=1)
     job.call(
         "thumb/depthwise",
-        {"in": view, "out": job.out(ring_axes=1), "scratch": step.scratch(job)},
+        {"in": view, "out": job.out(ring_axes=1), "scratch": job.scratch},
         {"y_start": job.box[0].start, "y_count": job.box[0].extent, "in_y": view.box[0].start},
         strip=strip,
         phases=[Phase.of(n, strip, window) for n in range(strip.phases)],

@@ -13,7 +13,6 @@ from pipeline.codegen.binding import form_of, kernel_of
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.by_row.rows import Alike, input_rows
 from pipeline.codegen.cortex_m.ending import end
-from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import layouts, out_row
 from pipeline.codegen.int8.windows import Windows, met
@@ -134,7 +133,7 @@ def compute(job: Job) -> None:
     places = weights.order(some.number, some.elements) if in_order else in_blocks(some)
     window, dot = None, dict[str, Any]()
     if source.line:
-        window = Windows.of(job, step.rows_view(job), some, source.columns)
+        window = Windows.of(job, job.rows_view(), some, source.columns)
         window = replace(window, row_edges=False)
     elif source.first:
         taps = range(0, len(some.columns) * op.dilation[1], op.dilation[1])
@@ -142,7 +141,7 @@ def compute(job: Job) -> None:
     rows = {row.name: row for row in input_rows(job)}
     job.call(
         "cortex_m/by_row/conv2d",
-        {"out": out_row(job), **rows, "scratch": step.scratch(job)},
+        {"out": out_row(job), **rows, "scratch": job.scratch},
         {},
         job.apart,
         "row",

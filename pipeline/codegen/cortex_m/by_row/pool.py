@@ -5,7 +5,6 @@ from __future__ import annotations
 from pipeline.codegen.c.expressions import product, total
 from pipeline.codegen.cortex_m.by_row.rows import pooled_rows
 from pipeline.codegen.cortex_m.operators.pool import pooled, repeated
-from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import layouts, out_row
 from pipeline.graph.operators.pool2d import Pool2d
@@ -33,7 +32,7 @@ def compute(job: Job) -> None:
     views = {"out": job.out() if job.partial else out_row(job), **{row.name: row for row in rows}}
     job.call(
         "cortex_m/by_row/pool",
-        views if job.partial else {**views, "scratch": step.scratch(job)},
+        views if job.partial else {**views, "scratch": job.scratch},
         {},
         job.apart,
         "row",

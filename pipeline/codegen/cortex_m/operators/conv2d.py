@@ -16,8 +16,7 @@ from pipeline.codegen.c.values import Value, whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.operators import rounded
-from pipeline.codegen.int8 import step
-from pipeline.codegen.int8.job import Job, scratch_view
+from pipeline.codegen.int8.job import Job, Part, scratch_view
 from pipeline.codegen.int8.windows import Windows, convolved_view
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.accumulate import Accumulate
@@ -27,28 +26,28 @@ from pipeline.kernels.cortex_m.gathered import GatheredConvolution
 
 def compute(job: Job) -> None:
     view, flat = convolved_view(job)
-    _call(job, Convolution(), view, step.part(job), flat=flat)
+    _call(job, Convolution(), view, job.part, flat=flat)
 
 
 def gathered(job: Job) -> None:
     kernel = GatheredConvolution()
     places = dict(zip(("line_at", "made_at"), kernel.beside(form_of(job)), strict=False))
-    _call(job, kernel, step.source_view(job), step.part(job), anywhere=True, **places)
+    _call(job, kernel, job.source_view, job.part, anywhere=True, **places)
 
 
 def accumulate(job: Job) -> None:
     op, count = job.operator(Conv2d), job.target.shape[2]
     source = job.tensor(op.inputs[0])
-    view = step.rows_view(job, whole(source.shape[0]))
+    view = job.rows_view(whole(source.shape[0]))
     given = view.box[-1]
     number = given.start // given.extent.const
     if not rounded.compute(job, op, given.extent.const, number, view):
-        part = step.Part(count, number * count, Value(count))
+        part = Part(count, number * count, Value(count))
         _call(job, Accumulate(), view, part, less=both(-source.zero_point))
 
 
 def _call(
-    job: Job, kernel: InPairs, view: View, part: step.Part, *, anywhere: bool = False, **shared: Any
+    job: Job, kernel: InPairs, view: View, part: Part, *, anywhere: bool = False, **shared: Any
 ) -> None:
     """
     Args:
@@ -61,7 +60,7 @@ def _call(
     known: dict[str, Any] = {"flat": False, "less": ""}
     job.call(
         "cortex_m/conv2d",
-        {"in": view, "out": job.out(), SCRATCH: step.scratch(job), **aside},
+        {"in": view, "out": job.out(), SCRATCH: job.scratch, **aside},
         {
             "first_pair": part.group(2), "channels": part.extent, "last_pair": part.extent + -2,
             "count": count, "in_y": Value() if anywhere else view.box[0].start,

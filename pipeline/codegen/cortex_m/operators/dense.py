@@ -14,7 +14,6 @@ from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.ending import End, end
-from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import row_view
 from pipeline.codegen.int8.windows import halves
@@ -32,7 +31,7 @@ def compute(job: Job) -> None:
     groups = weights.pairs(channels, together(channels))
     places = [f"n / {prod(source.shape[k + 1 :])} % {n}" for k, n in enumerate(source.shape)]
     anywhere = [] if form_of(job).in_one_piece(source.name) else places
-    view = step.source_view(job)
+    view = job.source_view
     _call(job, view, values, groups, end(job), "weights", Value(), anywhere=anywhere, less="")
 
 
@@ -76,7 +75,7 @@ def _call(
     stream = weights.streamed(job, values, places, groups, finish, unroll=unroll, name=name)
     job.call(
         "cortex_m/dense",
-        {"in": view, "out": job.out(), "scratch": step.scratch(job)},
+        {"in": view, "out": job.out(), "scratch": job.scratch},
         {"first": first * (at_once // 2 * stream["dot"].pair_bytes)},
         job.apart or job.partial,
         "row" * job.partial,

@@ -10,7 +10,6 @@ from pipeline.codegen.constants import wrapped
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.ending import End, end
 from pipeline.codegen.cortex_m.taps import Row, last, together
-from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operators.conv2d import Conv2d
@@ -19,11 +18,11 @@ from pipeline.kernels.cortex_m.depthwise import columns, lanes, odd_kernel
 
 
 def compute(job: Job) -> None:
-    op, part = job.operator(Conv2d), step.part(job)
+    op, part = job.operator(Conv2d), job.part
     at_once = lanes(part.at_once)
     groups = weights.passes(job.target.shape[2], part.at_once, at_once)
     name, finish = op.parameters[0], end(job)
-    view = step.rows_view(job)
+    view = job.rows_view()
     window = Windows.of(job, view)
     values = job.program.graph.constants[name].reshape(window.channels, *window.kernel)
     rows = table(values, finish, op.stride[1])
@@ -33,7 +32,7 @@ def compute(job: Job) -> None:
     ending = last(window.out_columns % outs, op.stride[1])
     job.call(
         "cortex_m/depthwise",
-        {"in": view, "out": job.out(ring_axes=1), "scratch": step.scratch(job)},
+        {"in": view, "out": job.out(ring_axes=1), "scratch": job.scratch},
         {
             "first_quad": part.group(at_once),
             "channels": part.extent,
@@ -51,7 +50,7 @@ def compute(job: Job) -> None:
         tail=Row(ending, half, op.stride[1]) if ending else None,
         lanes=at_once,
         uneven=part.at_once % at_once or window.channels % part.at_once % at_once,
-        follow=step.rows_follow(view) and view.box[0].covers(whole(window.height)),
+        follow=view.rows_follow and view.box[0].covers(whole(window.height)),
         columns=columns(op, job.program.graph.tensors),
         table=job.table(
             "weights", "int32_t", rows[groups],

@@ -12,7 +12,6 @@ from pipeline.codegen.c.views import View
 from pipeline.codegen.constants import wrapped
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.ending import End, end
-from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operators.conv2d import Conv2d
@@ -22,7 +21,7 @@ from pipeline.kernels.cortex_m.gathered import MOST_TAPS_UNROLLED
 
 
 def depthwise(job: Job) -> None:
-    op, view = job.operator(Conv2d), step.source_view(job)
+    op, view = job.operator(Conv2d), job.source_view
     finish, values = end(job), job.program.graph.constants[op.parameters[0]]
     rows = table(values.reshape(len(values), -1), finish)
     call(
@@ -59,7 +58,7 @@ def call(job: Job, template: str, view: View, windows: Windows, **shared: Any) -
     rows, columns, _ = job.box
     job.call(
         template,
-        {"in": view, "out": job.out(), SCRATCH: step.scratch(job)},
+        {"in": view, "out": job.out(), SCRATCH: job.scratch},
         {**box.named("y", rows), **box.named("x", columns)},
         job.apart,
         order=job.order,

@@ -8,7 +8,6 @@ from typing import Any
 from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.cortex_m.operators import gathered
-from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windows import Windows
@@ -21,11 +20,11 @@ from pipeline.kernels.cortex_m.pool import Pool
 def compute(job: Job) -> None:
     op, form = job.operator(Pool2d), form_of(job)
     if in_any_order(form):
-        view, made = step.source_view(job), Pool().made(form)
+        view, made = job.source_view, Pool().made(form)
         windows, shared = Windows.of(job, view), pooled(job, op)
         gathered.call(job, "cortex_m/gathered_pool", view, windows, made=made, **shared)
         return
-    view = step.rows_view(job)
+    view = job.rows_view()
     windows = Windows.of(job, view)
     rows, columns = windows.axes(job.box)
     job.call(
@@ -36,7 +35,7 @@ def compute(job: Job) -> None:
         rows=rows,
         columns=columns,
         window=windows,
-        channels=step.part(job).extent.const,
+        channels=job.part.extent.const,
         **pooled(job, op),
     )
 

@@ -18,7 +18,6 @@ from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import narrow
 from pipeline.codegen.cortex_m.assembly import REACH
-from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.accumulate import passes, table
 from pipeline.codegen.int8.windows import Windows
@@ -38,7 +37,7 @@ MOST_AT_ONCE, MOST_SINGLE = 3, 8
 
 def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) -> bool:
     """Write the call if there is such code for the step; return whether there is."""
-    out, scratch = job.out(), step.scratch(job)
+    out, scratch = job.out(), job.scratch
     name = op.parameters[0]
     values = job.program.graph.constants[name]
     count, kernel_h, kernel_w, _ = values.shape

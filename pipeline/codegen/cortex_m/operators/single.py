@@ -10,7 +10,6 @@ import numpy as np
 from pipeline.codegen.c.kernel import SCRATCH
 from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.cortex_m.strips import strips
-from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.weights import table
 from pipeline.codegen.int8.windows import Windows
@@ -25,14 +24,14 @@ MOST_PAIRS = 8
 
 
 def in_pieces(job: Job) -> None:
-    windows = Windows.of(job, step.source_view(job))
+    windows = Windows.of(job, job.source_view)
     rows, columns = windows.axes(job.box)
     whole = windows.channels < LEAST_CHANNELS
     _call(job, "single", windows, rows=rows, columns=columns, whole=whole)
 
 
 def in_strips(job: Job) -> None:
-    op, windows = job.operator(Conv2d), Windows.of(job, step.source_view(job))
+    op, windows = job.operator(Conv2d), Windows.of(job, job.source_view)
     found, depth = kinds(op, job.program.graph.tensors), windows.channels
     _call(
         job, "strips", windows, pairs=pairs(depth),
@@ -47,11 +46,11 @@ def _call(job: Job, word: str, windows: Windows, **more: Any) -> None:
     parts = [np.zeros((job.target.shape[2], 1), np.int64)]
     if finish.quick:
         parts = [job.program.graph.constants[op.parameters[1]][:, None], finish.quick.constants]
-    scratch = {SCRATCH: step.scratch(job)} if word == "strips" else {}
+    scratch = {SCRATCH: job.scratch} if word == "strips" else {}
     job.call(
         f"cortex_m/{word}",
-        {"in": step.source_view(job), "out": job.out(), **scratch},
-        {"o": step.part(job).start},
+        {"in": job.source_view, "out": job.out(), **scratch},
+        {"o": job.part.start},
         True,
         window=windows,
         out_rows=job.target.shape[0],

@@ -9,7 +9,6 @@ from pipeline.codegen.constants import wrapped
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.dot import Dot
 from pipeline.codegen.cortex_m.ending import QuickText
-from pipeline.codegen.int8 import step
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
@@ -64,7 +63,7 @@ def compute(job: Job) -> None:
     how = "as they are" if kernel.live else "transformed"
     job.call(
         "cortex_m/winograd",
-        {"in": step.source_view(job), "out": job.out(), "scratch": step.scratch(job)},
+        {"in": job.source_view, "out": job.out(), "scratch": job.scratch},
         {},
         True,
         m=m,
