@@ -17,7 +17,7 @@ def kernel_of(job: Job) -> Kernel:
         ThimbleError: where the kernel doesn't compute such a step, or none does.
     """
     step, hardware = job.step, job.program.hardware
-    form = form_of(job)
+    form = job.form
     scratch_bytes = max(
         (_usable_bytes(job.program.plan.buffer[n]) for n in step.scratch), default=0
     )
@@ -36,16 +36,6 @@ def kernel_of(job: Job) -> Kernel:
             f"{scratch_bytes} B"
         )
     return kernel
-
-
-def form_of(job: Job) -> Form:
-    program = job.program
-    form = Form.of(job.step, program.plan.buffer, program.graph, job.overlaps)
-    out = program.buffer(job.step.out)
-    over = [program.buffer(job.given(name)) for name in job.overlaps]
-    return replace(
-        form, in_place=bool(over) and all(each.extent[0] == out.extent[0] for each in over)
-    )
 
 
 def _as_a_pass(form: Form, job: Job) -> Form:

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 
 from pipeline.codegen import avr, int4, thumb
-from pipeline.codegen.binding import form_of, kernel_of
+from pipeline.codegen.binding import kernel_of
 from pipeline.codegen.cortex_m import by_row, operators
 from pipeline.codegen.int4 import stretches
 from pipeline.codegen.int8 import operators as portable
@@ -97,7 +97,7 @@ def row_by_row(program: Program, step: Working) -> tuple[str, Compute] | None:
         return None
     job = Job(program, program.operators[step.op], step)
     kernel = kernel_of(job)
-    if not kernel.each_row(form_of(job)):
+    if not kernel.each_row(job.form):
         return None
     name, out = "line", step.out
     while name in program.loops:

@@ -82,7 +82,7 @@ def stream(job: Job, unsigned: bool) -> Stream:
     known = multipliers == 0
     flat = weights.reshape(len(weights), -1).astype(np.int64)
     flat[known] = 0  # so that sums are 0, and what is added to them decides
-    starts = np.where(known, 0, bias - from_least(job.tensor(op.inputs[0])) * flat.sum(axis=1))
+    starts = np.where(known, 0, bias - from_least(job.source) * flat.sum(axis=1))
     target = job.target
     low, high = (end - target.dtype.minimum for end in limits(target, op.clip))
     kinds = {"low" if shift <= 8 else "high" for shift in shifts}

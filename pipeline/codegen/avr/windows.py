@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Any
 
 from pipeline.codegen.avr.stream import from_least, stream
-from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.int8.convolution import of_dense
 from pipeline.codegen.int8.job import Job
@@ -47,14 +46,14 @@ def runs(parts: Sequence[range], alike: Callable[[range], object]) -> tuple[list
 
 
 def convolution(job: Job) -> None:
-    codes, every = runs(Convolution().parts(form_of(job)), len)
+    codes, every = runs(Convolution().parts(job.form), len)
     sizes = [len(part) for part in codes]
     more = {"sizes": sizes, "runs": every, "unroll": UNROLL}
     _windows(job, Convolution(), True, more)
 
 
 def depthwise(job: Job) -> None:
-    form = form_of(job)
+    form = job.form
 
     def alike(part: range) -> object:
         read = columns_read(form, part)
@@ -81,8 +80,8 @@ def _windows(job: Job, kernel: AvrRows, unsigned: bool, more: dict[str, Any]) ->
         assert given.start.known and given.stop.known, "loops around such steps are unrolled"
         numbers = range(given.start.const, given.stop.const)
         layouts(job, kernel, [row_view(job, "in", piece, n) for n in numbers])
-    assert kernel.rows(form_of(job)) is not None
-    source, view = job.tensor(op.inputs[0]), job.rows_view()
+    assert kernel.rows(job.form) is not None
+    source, view = job.source, job.rows_view()
     views = {"in": view, "out": job.out(ring_axes=1)}
     if job.step.scratch:
         views["scratch"] = job.scratch

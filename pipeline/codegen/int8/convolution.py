@@ -24,14 +24,13 @@ def ranges(job: Job, op: Conv2d, depth: int) -> tuple[tuple[Span, Span], Span, S
 
     A whole result reads all that its windows reach; a partial one what the step's slices name.
     """
-    source = job.tensor(op.inputs[0])
-    plain = (whole(source.shape[0]), whole(source.shape[1]))
+    plain = (whole(job.source.shape[0]), whole(job.source.shape[1]))
     held = job.program.box(job.given(op.parameters[0]))
     if not job.partial:
         return plain, whole(depth), job.box[2]
     _, kernel_h, kernel_w, _ = job.tensor(op.parameters[0]).shape
-    rows, columns, channels = job.program.box(job.given(source.name))
-    if source.shape[:2] == (kernel_h, kernel_w) and not any(op.padding):
+    rows, columns, channels = job.program.box(job.given(job.source.name))
+    if job.source.shape[:2] == (kernel_h, kernel_w) and not any(op.padding):
         rows, columns = rows.within(held[1]), columns.within(held[2])  # of taps, too
     elif not (held[1].covers(whole(kernel_h)) and held[2].covers(whole(kernel_w))):
         raise ThimbleError(f"{op.name}: code for this core takes a kernel's taps all at once")
@@ -46,7 +45,7 @@ def of_dense(job: Job) -> Job:
     program that knows its tensors as images and adds to the same C. An input in one piece is one
     pixel."""
     op, plan, found = job.operator(Dense), job.program.plan, copy(job.program)
-    held, shape = found.buffer(job.given(op.inputs[0])), job.tensor(op.inputs[0]).shape
+    held, shape = found.buffer(job.given(op.inputs[0])), job.source.shape
     whole = held.run(held.box) is not None and not (job.partial or job.held(op.parameters[0]))
     image = (1, 1, prod(shape)) if whole else (*(1,) * (3 - len(shape)), *shape)
     ways = {op.inputs[0]: image, op.parameters[0]: (job.target.size, *image)}

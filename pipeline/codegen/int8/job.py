@@ -21,6 +21,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.tensor import IntArray, Tensor
+from pipeline.kernels.form import Form
 from pipeline.plan.vocabulary import Affine, Buffer, Compute, Slice
 
 Kind = TypeVar("Kind", bound=Operator)
@@ -68,7 +69,7 @@ class Job:
         """Call a kernel that is named after the operator, see ``Program.call``; its template knows
         the first input's zero point, and as what its bytes are widened. ``about``: if not the
         job's."""
-        source = self.tensor(self.op.inputs[0])
+        source = self.source
         known = {"zero": source.zero_point, "widen": "s8" if source.dtype.signed else "u8"}
         apart, kind = self.apart if apart is None else apart, kind or "part" * self.partial
         name = self.op.name
@@ -89,10 +90,20 @@ class Job:
             self.op.name, kind, type_, values, text, in_flash, align
         )  # fmt: skip
 
+    @cached_property
+    def form(self) -> Form:
+        """How the step computes the operator, where its buffers are."""
+        program = self.program
+        form = Form.of(self.step, program.plan.buffer, program.graph, self.overlaps)
+        out = program.buffer(self.step.out)
+        over = [program.buffer(self.given(name)) for name in self.overlaps]
+        in_place = bool(over) and all(each.extent[0] == out.extent[0] for each in over)
+        return replace(form, in_place=in_place)
+
     @property
     def about(self) -> str:
         """Say what a window that slides, or a dense layer, makes of what."""
-        op, source = self.op, self.tensor(self.op.inputs[0])
+        op, source = self.op, self.source
         words = [f"{KINDS[type(op)]} {shape_text(source.shape)} -> {shape_text(self.target.shape)}"]
         if not isinstance(op, Dense):
             size = getattr(op, "kernel", None) or self.tensor(op.parameters[0]).shape[1:3]
@@ -116,6 +127,11 @@ class Job:
     @property
     def target(self) -> Tensor:
         return self.program.graph.tensors[self.op.output]
+
+    @property
+    def source(self) -> Tensor:
+        """The first input."""
+        return self.tensor(self.op.inputs[0])
 
     def tensor(self, name: str) -> Tensor:
         return self.program.graph.tensors[name]
@@ -182,7 +198,7 @@ class Job:
         the channels that it takes; ``rows``: others."""
         piece = self.given(self.op.inputs[0])
         given, _, channels = self.program.box(piece)
-        columns = whole(self.tensor(self.op.inputs[0]).shape[1])
+        columns = whole(self.source.shape[1])
         return self.view("in", piece, (rows or given, columns, channels), ring_axes=1)
 
     @property

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import Value, whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job
@@ -44,7 +43,7 @@ def layouts(job: Job, kernel: RowKernel, rows: Sequence[View]) -> tuple[RowLayou
     Raises:
         ThimbleError: where the output lies over an input in a way that the kernel doesn't bear.
     """
-    form = form_of(job)
+    form = job.form
     if job.overlaps:
         turns, out = kernel.access_order(form), out_row(job).offset.const
         for view in rows:
@@ -83,7 +82,7 @@ class Stretch:
 def stretches(job: Job) -> list[Stretch]:
     """List stretches if the step makes a row in blocks from rows alike, and vectors; else none.
     Element by element, without a vector, it is one."""
-    form, start = form_of(job), job.box[0].start
+    form, start = job.form, job.box[0].start
     if not start.known or not form.alike_blocks():
         return []
     _, columns, channels = extents = job.target.shape

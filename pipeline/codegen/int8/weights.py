@@ -60,10 +60,9 @@ def zero(job: Job) -> int:
 def least(job: Job) -> int | None:
     """Return what ``nn_dot`` subtracts from each input, as a byte, where the core has one of its
     own: weights lie in the arena, inputs are at least their zero point. None elsewhere."""
-    source = job.tensor(job.op.inputs[0])
     assembly = job.program.hardware.core == "avr" and job.held(job.op.parameters[0])
-    plain = source.zero_point == source.dtype.minimum and not zero(job)
-    return source.zero_point % 256 if assembly and plain else None
+    plain = job.source.zero_point == job.source.dtype.minimum and not zero(job)
+    return job.source.zero_point % 256 if assembly and plain else None
 
 
 def table(job: Job, axes: tuple[int, ...] = ()) -> Array:

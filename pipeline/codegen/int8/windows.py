@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import Span, whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.c.window import WindowAxis, window_axes
@@ -57,9 +56,9 @@ class Windows:
             some: what windows are gathered from; None: all taps, one by one.
             pixels: whose windows lie beside each other; 0: elements are widened one by one.
         """
-        op, (all_rows, all_columns) = job.op, positions(form_of(job))
+        op, (all_rows, all_columns) = job.op, positions(job.form)
         assert isinstance(op, Conv2d | Pool2d)
-        height, width, channels = job.tensor(op.inputs[0]).shape
+        height, width, channels = job.source.shape
         some = some or Rows(range(all_rows), range(all_columns), channels, by_tap=True)
         rows, columns = len(some.rows), len(some.columns)
         dilation = op.dilation if isinstance(op, Conv2d) else (1, 1)
@@ -104,7 +103,7 @@ def convolved_view(job: Job) -> tuple[View, bool]:
     """Rows of a convolution's input, and whether windows are pixels side by side, of the same
     numbers as those that are made."""
     if is_flat(job.operator(Conv2d), job.program.graph.tensors):
-        height = job.tensor(job.op.inputs[0]).shape[0]
+        height = job.source.shape[0]
         same = job.rows_view(rows=job.box[0].within(whole(height)))
         if same.rows_follow:
             return same, True
@@ -125,4 +124,4 @@ def met(job: Job, some: Rows) -> tuple[IntArray, IntArray]:
     rows, columns = some.rows, some.columns
     flat = every[:, rows.start : rows.stop, columns.start : columns.stop].reshape(len(every), -1)
     never = every.sum((1, 2, 3)) - flat.sum(1)
-    return flat, never * job.tensor(op.inputs[0]).zero_point
+    return flat, never * job.source.zero_point

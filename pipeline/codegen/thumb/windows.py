@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.codegen.binding import form_of
 from pipeline.codegen.constants import wrapped
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windows import Windows, convolved_view, met
@@ -37,9 +36,8 @@ def ends(job: Job, zero_point: int) -> tuple[Narrow, IntArray]:
 
 def convolution(job: Job) -> None:
     """Windows of some pixels are widened once, for all channels."""
-    op = job.operator(Conv2d)
-    source, kernel = job.tensor(op.inputs[0]), Convolution()
-    pixels, some = kernel.together(form_of(job)), kernel.window(form_of(job))
+    source, kernel = job.source, Convolution()
+    pixels, some = kernel.together(job.form), kernel.window(job.form)
     count = job.box[0].extent * job.target.shape[1]
     view, flat = convolved_view(job)
     (values, never), (end, starts) = met(job, some), ends(job, source.zero_point)
@@ -56,7 +54,7 @@ def convolution(job: Job) -> None:
         flat=flat,
         pixels=pixels,
         even=count.known and count.const % pixels == 0,
-        kept=0 if job.apart else evenly_spaced(form_of(job)) % pixels,
+        kept=0 if job.apart else evenly_spaced(job.form) % pixels,
         elements=some.size,
         channels=job.target.shape[2],
         channel_words=rows.shape[1],
@@ -78,7 +76,7 @@ def packed(values: IntArray) -> IntArray:
 
 def dense(job: Job) -> None:
     """Four channels at a time, of the inputs that are not the zero point."""
-    op, source = job.op, job.tensor(job.op.inputs[0])
+    op, source = job.op, job.source
     values = job.program.graph.constants[op.parameters[0]]
     end, starts = ends(job, 0)
     rows = np.concatenate([starts[:, None], end.words], axis=1)
@@ -120,9 +118,9 @@ class Phase(NamedTuple):
 def depthwise(job: Job) -> None:
     """Channel by channel: rows of one widened beside each other."""
     op = job.operator(Conv2d)
-    source, name, view = job.tensor(op.inputs[0]), op.parameters[0], job.rows_view()
+    source, name, view = job.source, op.parameters[0], job.rows_view()
     window, columns = Windows.of(job, view), job.target.shape[1]
-    strip, outputs = strip_of(form_of(job)), together(columns)
+    strip, outputs = strip_of(job.form), together(columns)
     taps = [
         ky * strip.pitch + kx % op.stride[1] * strip.columns + kx // op.stride[1]
         for ky, kx in np.ndindex(window.kernel)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.codegen.binding import form_of, kernel_of
+from pipeline.codegen.binding import kernel_of
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.by_row.rows import Alike, input_rows
 from pipeline.codegen.cortex_m.ending import end
@@ -122,7 +122,7 @@ def compute(job: Job) -> None:
     op, kernel = job.operator(Conv2d), kernel_of(job)
     assert isinstance(kernel, RowConvolution)
     layouts(job, kernel, input_rows(job))
-    source = kernel.taken(form_of(job))
+    source = kernel.taken(job.form)
     _, some, given, _ = source.layer
     vacant = (0, source.lead), (source.lead + given.columns, source.columns)
     flat, never = met(job, some)

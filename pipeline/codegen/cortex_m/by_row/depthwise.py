@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pipeline.codegen.binding import form_of
 from pipeline.codegen.cortex_m.by_row.depthwise_unit import Code, Layer
 from pipeline.codegen.cortex_m.by_row.rows import Alike, input_rows
 from pipeline.codegen.cortex_m.ending import end
@@ -14,9 +13,9 @@ from pipeline.kernels.work import positions
 
 
 def compute(job: Job) -> None:
-    op, kernel, form = job.operator(Conv2d), RowDepthwise(), form_of(job)
+    op, kernel, form = job.operator(Conv2d), RowDepthwise(), job.form
     source, target = layouts(job, kernel, input_rows(job))
-    tensor, name, finish = job.tensor(op.inputs[0]), op.parameters[0], end(job)
+    tensor, name, finish = job.source, op.parameters[0], end(job)
     rows, columns = positions(form)
     values = job.program.graph.constants[name].reshape(source.channels, rows, columns)
     layer = Layer(op, rows, columns, source, target, f"{tensor.dtype}_t")

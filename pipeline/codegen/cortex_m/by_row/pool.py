@@ -13,7 +13,7 @@ from pipeline.kernels.row_layout import BLOCK
 
 
 def compute(job: Job) -> None:
-    op, rows, tensor = job.operator(Pool2d), pooled_rows(job), job.tensor(job.op.inputs[0])
+    op, rows, tensor = job.operator(Pool2d), pooled_rows(job), job.source
     source, target = layouts(job, RowPool(), rows)
     words, left = divmod(source.columns, BLOCK)
     block, more = target.pixels, target.columns - target.full

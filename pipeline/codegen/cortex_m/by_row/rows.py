@@ -51,7 +51,7 @@ def input_rows(job: Job) -> list[View]:
     """Those under a convolution's kernel, ``row0`` and so on; one that is outside of the image is a
     row of zero points."""
     op = job.operator(Conv2d)
-    source, found = job.tensor(op.inputs[0]), list[View]()
+    source, found = job.source, list[View]()
     top, piece = made_row(job) * op.stride[0] - op.padding[0], job.given(source.name)
     for ky in range(job.tensor(op.parameters[0]).shape[1]):
         row = top + ky * op.dilation[0]
@@ -67,7 +67,7 @@ def pooled_rows(job: Job) -> list[View]:
     """Those under a pooling's window that are inside of the image, ``row0`` and so on, or the one
     that is added."""
     op, piece = job.operator(Pool2d), job.given(job.op.inputs[0])
-    source, top = job.tensor(op.inputs[0]), made_row(job) * op.stride[0] - op.padding[0]
+    source, top = job.source, made_row(job) * op.stride[0] - op.padding[0]
     inside = range(max(0, top), min(source.shape[0], top + op.kernel[0]))
     if job.partial:
         added = job.program.box(piece)[0]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.c.expressions import both
 from pipeline.codegen.c.kernel import ASIDE, SCRATCH
@@ -31,19 +30,18 @@ def compute(job: Job) -> None:
 
 def gathered(job: Job) -> None:
     kernel = GatheredConvolution()
-    places = dict(zip(("line_at", "made_at"), kernel.beside(form_of(job)), strict=False))
+    places = dict(zip(("line_at", "made_at"), kernel.beside(job.form), strict=False))
     _call(job, kernel, job.source_view, job.part, anywhere=True, **places)
 
 
 def accumulate(job: Job) -> None:
     op, count = job.operator(Conv2d), job.target.shape[2]
-    source = job.tensor(op.inputs[0])
-    view = job.rows_view(whole(source.shape[0]))
+    view = job.rows_view(whole(job.source.shape[0]))
     given = view.box[-1]
     number = given.start // given.extent.const
     if not rounded.compute(job, op, given.extent.const, number, view):
         part = Part(count, number * count, Value(count))
-        _call(job, Accumulate(), view, part, less=both(-source.zero_point))
+        _call(job, Accumulate(), view, part, less=both(-job.source.zero_point))
 
 
 def _call(
@@ -53,7 +51,7 @@ def _call(
     Args:
         part: of the output channels of all passes; ``shared``: what the template knows besides.
     """
-    form, delay, (rows, columns, _) = form_of(job), job.step.delay, job.box
+    form, delay, (rows, columns, _) = job.form, job.step.delay, job.box
     pixels, count = kernel.together(form), rows.extent * job.target.shape[1]
     some, every = kernel.window(form), job.target.shape[2]
     aside = {ASIDE: scratch_view(job.kept, ASIDE)} if job.kept and delay else {}

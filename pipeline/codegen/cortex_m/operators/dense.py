@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.expressions import both
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
@@ -26,21 +25,21 @@ from pipeline.kernels.row_layout import RowLayout, added_row
 
 def compute(job: Job) -> None:
     op = job.operator(Dense)
-    source, (channels,) = job.tensor(op.inputs[0]), job.target.shape
+    source, (channels,) = job.source, job.target.shape
     values = job.program.graph.constants[op.parameters[0]].reshape(channels, -1)
     groups = weights.pairs(channels, together(channels))
     places = [f"n / {prod(source.shape[k + 1 :])} % {n}" for k, n in enumerate(source.shape)]
-    anywhere = [] if form_of(job).in_one_piece(source.name) else places
+    anywhere = [] if job.form.in_one_piece(source.name) else places
     view = job.source_view
     _call(job, view, values, groups, end(job), "weights", Value(), anywhere=anywhere, less="")
 
 
 def by_row(job: Job) -> None:
     op = job.operator(Dense)
-    source, piece = job.tensor(op.inputs[0]), job.given(op.inputs[0])
+    source, piece = job.source, job.given(op.inputs[0])
     rows, every = job.program.box(piece)[0], job.program.graph.constants[op.parameters[0]]
     assert rows.start.known, "loops around row kernels are unrolled"
-    given = added_row(form_of(job))
+    given = added_row(job.form)
     assert given is not None
     values = as_rows_lie(every, given)
     flat = values.reshape(-1, values.shape[2])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import expressions
 from pipeline.codegen.cortex_m.ending import QuickText
 from pipeline.codegen.int8.ending import ending
@@ -67,7 +66,7 @@ class Operand:
 def function(job: Job, held: str) -> dict[str, Any]:
     """Describe for a template the operands, ``value`` of a number of 32 bits by theirs, and of that
     as a byte. For a quick end values are doubled: of a product one factor."""
-    op, graph, along = job.operator(Pairwise), job.program.graph, vector(form_of(job))
+    op, graph, along = job.operator(Pairwise), job.program.graph, vector(job.form)
     _, formula = FORMULAS[type(op)]
     scales: tuple[Requant | None, ...] = op.operand_requants if isinstance(op, Add) else (None,) * 2
     twice, quick = "", element_end(op, graph)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from pipeline.codegen.binding import form_of
 from pipeline.codegen.c import window
 from pipeline.codegen.cortex_m.operators import gathered
 from pipeline.codegen.int8.ending import ending
@@ -18,7 +17,7 @@ from pipeline.kernels.cortex_m.pool import Pool
 
 
 def compute(job: Job) -> None:
-    op, form = job.operator(Pool2d), form_of(job)
+    op, form = job.operator(Pool2d), job.form
     if in_any_order(form):
         view, made = job.source_view, Pool().made(form)
         windows, shared = Windows.of(job, view), pooled(job, op)
@@ -42,7 +41,7 @@ def compute(job: Job) -> None:
 
 def pooled(job: Job, op: Pool2d) -> dict[str, Any]:
     """Describe for a template how values are compared or added up, and what ends that."""
-    source, end = job.tensor(op.inputs[0]), ending(job.program, op)
+    source, end = job.source, ending(job.program, op)
     low, high = limits(job.target, op.clip)
     return {
         "maximum": not isinstance(op, AveragePool2d),

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.codegen.binding import form_of
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import narrow
@@ -45,12 +44,12 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
         return False
     split = passes(values, at_once)
     scale = 1 << (-(-LEAST_STEP // out.step) - 1).bit_length()
-    flat, source = split.reshape(-1, kernel_h * kernel_w * at_once), job.tensor(op.inputs[0])
+    flat, source = split.reshape(-1, kernel_h * kernel_w * at_once), job.source
     reach, unit = scale * int(np.abs(product_sums(flat, source)).max()), scale * out.step
     if 2 * reach * unit >= 1 << 32:
         return False
     bytes_fit = 2 * reach < ((1 << out.bits) - 1) * unit
-    by_fours = pairs_of_pixels(form_of(job)) and bytes_fit and out.strides[1] <= REACH
+    by_fours = pairs_of_pixels(job.form) and bytes_fit and out.strides[1] <= REACH
     inside = kinds(op, job.program.graph.tensors)
     taps = [
         [(ky, kx, c) for ky in range(kernel_h) for kx in kind.taps for c in range(at_once)]

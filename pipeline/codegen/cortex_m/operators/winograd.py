@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.codegen.binding import form_of, kernel_of
+from pipeline.codegen.binding import kernel_of
 from pipeline.codegen.constants import wrapped
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.dot import Dot
@@ -46,9 +46,9 @@ def _halves(values: IntArray, side: int) -> list[int]:
 
 
 def compute(job: Job) -> None:
-    op, program, kernel, form = job.operator(Conv2d), job.program, kernel_of(job), form_of(job)
+    op, program, kernel, form = job.operator(Conv2d), job.program, kernel_of(job), job.form
     assert isinstance(kernel, Winograd)
-    source, (rows, columns, channels) = job.tensor(op.inputs[0]), job.target.shape
+    source, (rows, columns, channels) = job.source, job.target.shape
     end, m = quick_end(op, program.graph), outputs_of_a_side(op, program.graph)
     assert end is not None
     above = 128 if m == 4 and source.dtype.signed else 0

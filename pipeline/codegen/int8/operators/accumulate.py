@@ -51,7 +51,7 @@ def compute(windows: Windowed, channels: Span) -> bool:
     if not (
         job.partial
         and job.apart
-        and job.tensor(op.inputs[0]).dtype.bits == 8
+        and job.source.dtype.bits == 8
         and not windows.view.scattered
         and not job.held(name)
         and op.groups == 1
@@ -69,7 +69,6 @@ def compute(windows: Windowed, channels: Span) -> bool:
         gathered=gathered,
         straight=gathered if gathered <= STRAIGHT else 0,
         channels=count,
-        zero=job.tensor(op.inputs[0]).zero_point,
         weight_zero=job.tensor(name).zero_point,
     )
     return True

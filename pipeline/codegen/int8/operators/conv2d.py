@@ -16,7 +16,6 @@ from pipeline.graph.operators.conv2d import Conv2d
 def compute(job: Job, gathers: bool = True) -> None:
     """``gathers``: a window of few channels is copied for all output channels, if that pays."""
     op = job.operator(Conv2d)
-    source = job.tensor(op.inputs[0])
     count, _, _, depth = job.tensor(op.parameters[0]).shape
     if depth == 1 and (op.groups > 1 or weights.least(job) is None):
         return _depthwise(job, op)
@@ -42,8 +41,8 @@ def compute(job: Job, gathers: bool = True) -> None:
     if pixel and max(unit[:2]) > 1:
         raise ThimbleError(f"{op.name}: code for this core overwrites its input pixel by pixel")
     # a group's channels may be given in part
-    given = job.program.box(job.given(source.name))[2]
-    cut = job.partial and op.groups > 1 and not (full and given.covers(whole(source.shape[2])))
+    given = job.program.box(job.given(job.source.name))[2]
+    cut = job.partial and op.groups > 1 and not (full and given.covers(whole(job.source.shape[2])))
     if cut and pixel:
         raise ThimbleError(f"{op.name}: code for this core adds parts of groups apart from them")
     done = {"pixel": outs.most if pixel else 0}
@@ -57,7 +56,6 @@ def compute(job: Job, gathers: bool = True) -> None:
         dot=weights.least(job) if row_wise else None,
         outs_per_group=0 if op.groups == 1 else count // op.groups,
         cut=cut,
-        zero=source.zero_point,
         weight_zero=weights.zero(job),
         ending=job.ending,
         **together,
@@ -67,16 +65,15 @@ def compute(job: Job, gathers: bool = True) -> None:
 def _depthwise(job: Job, op: Conv2d) -> None:
     """One input channel a group, or a grey image: all channels of a tap side by side. Output
     channel o reads input channel o // multiplier."""
-    source = job.tensor(op.inputs[0])
     count, _, kernel_w, _ = job.tensor(op.parameters[0]).shape
     inside, _, outs = ranges(job, op, 1)
-    given, multiplier = job.program.box(job.given(source.name))[2], count // op.groups
-    if job.partial and not given.covers(whole(source.shape[2])):
+    given, multiplier = job.program.box(job.given(job.source.name))[2], count // op.groups
+    if job.partial and not given.covers(whole(job.source.shape[2])):
         outs = outs.within(Span(given.start * multiplier, given.stop * multiplier))
     channels.call(
         Windowed.of(job, inside, outs),
         divide=multiplier if op.groups > 1 else 0,
-        zero=source.zero_point,
+        zero=job.source.zero_point,
         weights=weights.weights(job, weights.TAPS_FIRST),
         weight_row=(kernel_w * count, count),
     )

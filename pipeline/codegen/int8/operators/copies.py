@@ -85,13 +85,12 @@ def pad(job: Job) -> None:
 def reshape(job: Job) -> None:
     """Row-major elements are copied in one piece, others each to its place."""
     op = job.operator(Reshape)
-    source = job.tensor(op.inputs[0])
-    piece, out = job.given(source.name), job.out()
+    piece, out = job.given(job.source.name), job.out()
     view = job.view("in", piece)
-    about = f"{op.name}: {shape_text(source.shape)} -> {shape_text(job.target.shape)}"
+    about = f"{op.name}: {shape_text(job.source.shape)} -> {shape_text(job.target.shape)}"
     if all(_in_one_piece(each, each) for each in (view, out)):
         if view.offset != out.offset:
-            bytes_ = Value(source.size * view.bytes)
+            bytes_ = Value(job.source.size * view.bytes)
             _block(job.program, op.name, about, view, out, bytes_, job.apart)
         return
     buffers = job.program.buffer(piece), job.program.buffer(job.step.out)
@@ -122,7 +121,7 @@ def rearrange(job: Job) -> None:
     even = (_whole(p.start, n) and _whole(p.extent, n) for p, n in zip(job.box, times, strict=True))
     if not (job.apart and _evenly_spaced(job) and (max(times) == 1 or all(even))):
         return _one_by_one(job, op)
-    source, read = job.tensor(op.inputs[0]), []
+    source, read = job.source, []
     for window in op.windows:
         assert window.axis is not None
         part = job.box[window.axis]

@@ -182,18 +182,17 @@ def call(
 
 def lookup(job: Job) -> None:
     op = job.operator(Lookup)
-    source = job.tensor(op.inputs[0])
     values = np.array(op.table, dtype=np.int64)
     # the elements' own bit pattern is the index
-    turned = np.roll(values, source.dtype.minimum)
+    turned = np.roll(values, job.source.dtype.minimum)
     if job.target.dtype.bits == 8 and not job.target.dtype.signed:
         kind = "uint8_t"
     else:
         kind = narrowest(turned)
     table = job.table("table", kind, turned, "by input byte")
-    for views, loops, counts, part in ways(job, {"in": source.name}):
+    for views, loops, counts, part in ways(job, {"in": job.source.name}):
         value = table.read(f"(uint8_t){views['in'].load(loops.at(1))}")
-        about = f"{op.name}: look-up, {shape_text(source.shape)}"
+        about = f"{op.name}: look-up, {shape_text(job.source.shape)}"
         call(job, about, views, loops, counts, lines=(), result=value, part=part)
 
 

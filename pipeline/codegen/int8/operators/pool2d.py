@@ -11,21 +11,18 @@ from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 
 def compute(job: Job) -> None:
     op = job.operator(Pool2d)
-    source = job.tensor(op.inputs[0])
-    given = job.program.box(job.given(source.name))
-    inside = (
-        (given[0], given[1]) if job.partial else (whole(source.shape[0]), whole(source.shape[1]))
-    )
+    given = job.program.box(job.given(job.source.name))
+    rows, columns, _ = given if job.partial else map(whole, job.source.shape)
     outs = job.box[2].within(given[2]) if job.partial else job.box[2]
     averages, end = isinstance(op, AveragePool2d), job.ending
     # what is counted are stored integers, zero points included
-    zero = source.zero_point if averages and not (end and end.counted) else 0
+    zero = job.source.zero_point if averages and not (end and end.counted) else 0
     channels.call(
-        Windowed.of(job, inside, outs),
+        Windowed.of(job, (rows, columns), outs),
         divide=1,
         zero=zero,
         maximum=not averages,
-        opened=0 if averages else source.dtype.minimum,
+        opened=0 if averages else job.source.dtype.minimum,
     )
 
 

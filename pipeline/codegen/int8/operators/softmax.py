@@ -12,9 +12,8 @@ from pipeline.graph.operators.softmax import Softmax
 def compute(job: Job) -> None:
     op = job.operator(Softmax)
     job.refuse_overlap()
-    source = job.tensor(op.inputs[0])
-    extent = source.shape[-1]
-    view, out = job.view("in", job.given(source.name), job.box), job.out()
+    extent = job.source.shape[-1]
+    view, out = job.view("in", job.given(job.source.name), job.box), job.out()
     extents = [part.extent for part in job.box]
     loops, counts = nest.nest(extents, [out.strides, view.strides], [out, view], pixels=True)
     values = np.array(op.exponentials, dtype=np.int64)
@@ -25,14 +24,14 @@ def compute(job: Job) -> None:
         {"in": view, "out": out},
         counts,
         job.apart,
-        about=f"{op.name}: softmax {shape_text(source.shape)}",
+        about=f"{op.name}: softmax {shape_text(job.source.shape)}",
         nest=loops.without(1),
         extent=extent,
         channel=loops.pixel,
         input=view.load(loops.at(1)),
         place=loops.at(0),
         table=table,
-        least=source.dtype.minimum,
+        least=job.source.dtype.minimum,
         limits=(job.target.dtype.minimum, job.target.dtype.maximum),
     )
 
