@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,14 @@ def rows(values: Iterable[int | str], indent: int = 4) -> str:
         else:
             line = f"{line} {text}" if line else text
     return "\n".join(" " * indent + row for row in (*lines, line))
+
+
+def table(
+    values: Sequence[int | str], kind: str, name: str, about: str = "", placed: str = "NN_FLASH"
+) -> str:
+    """A constant array of elements of ``kind``; ``about``: a comment where it begins."""
+    said = f" /* {about} */" if about else ""
+    return f"static const {kind} {name}[{len(values)}] {placed} = {{{said}\n{rows(values)}\n}};"
 
 
 def without_idle(code: str) -> str:
@@ -107,5 +115,11 @@ def _environment() -> jinja2.Environment:
     )
     written = (minus, offset, product, times, total, both, centred)
     environment.globals |= {each.__name__: each for each in written}
-    environment.filters |= {"rows": rows, "asm": asm, "comment": comment, "number": number}
+    environment.filters |= {
+        "rows": rows,
+        "table": table,
+        "asm": asm,
+        "comment": comment,
+        "number": number,
+    }
     return environment
