@@ -43,6 +43,11 @@ def rows(values: Iterable[int | str], indent: int = 4) -> str:
     return "\n".join(" " * indent + row for row in (*lines, line))
 
 
+def lines(texts: Iterable[str], indent: str) -> str:
+    """Lines of C, each behind ``indent``."""
+    return "".join(f"{indent}{text}\n" for text in texts)
+
+
 def table(
     values: Sequence[int | str], kind: str, name: str, about: str = "", placed: str = "NN_FLASH"
 ) -> str:
@@ -115,11 +120,6 @@ def _environment() -> jinja2.Environment:
     )
     written = (minus, offset, product, times, total, both, centred)
     environment.globals |= {each.__name__: each for each in written}
-    environment.filters |= {
-        "rows": rows,
-        "table": table,
-        "asm": asm,
-        "comment": comment,
-        "number": number,
-    }
+    filters = (rows, table, lines, asm, comment, number)
+    environment.filters |= {each.__name__: each for each in filters}
     return environment
