@@ -60,8 +60,8 @@ class Job:
         self,
         template: str,
         views: Mapping[str, View],
-        ranges: Mapping[str, Value],
-        apart: bool | None = None,
+        ranges: Mapping[str, Value] = {},
+        *,
         kind: str = "",
         about: str = "",
         **shared: Any,
@@ -69,12 +69,10 @@ class Job:
         """Call a kernel that is named after the operator, see ``Program.call``; its template knows
         the first input's zero point, and as what its bytes are widened. ``about``: if not the
         job's."""
-        source = self.source
+        source, kind = self.source, kind or "part" * self.partial
         known = {"zero": source.zero_point, "widen": "s8" if source.dtype.signed else "u8"}
-        apart, kind = self.apart if apart is None else apart, kind or "part" * self.partial
-        name = self.op.name
         self.program.call(
-            name, template, about or self.about, views, ranges, apart=apart, kind=kind,
+            self.op.name, template, about or self.about, views, ranges, apart=self.apart, kind=kind,
             **known | shared,
         )  # fmt: skip
 

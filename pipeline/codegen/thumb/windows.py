@@ -83,7 +83,6 @@ def dense(job: Job) -> None:
     job.call(
         "thumb/dense",
         {"in": job.source_view, "out": job.out(), "scratch": job.scratch},
-        {},
         inputs=source.size,
         channels=job.target.size,
         unroll=UNROLL,

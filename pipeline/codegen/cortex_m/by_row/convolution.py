@@ -142,9 +142,7 @@ def compute(job: Job) -> None:
     job.call(
         "cortex_m/by_row/conv2d",
         {"out": out_row(job), **rows, "scratch": job.scratch},
-        {},
-        job.apart,
-        "row",
+        kind="row",
         runs=runs(source),
         reads=whole(source) if source.first else [],
         vacant=[(low, stop) for low, stop in vacant if low < stop and source.first],

@@ -25,9 +25,7 @@ def compute(job: Job) -> None:
     job.call(
         "cortex_m/by_row/depthwise",
         {"out": out_row(job), **{row.name: row for row in input_rows(job)}},
-        {},
-        job.apart,
-        "row",
+        kind="row",
         layer=layer,
         runs=runs,
         carried=max(len(run.one.carried_on) for run in runs),

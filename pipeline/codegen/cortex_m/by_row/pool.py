@@ -33,9 +33,7 @@ def compute(job: Job) -> None:
     job.call(
         "cortex_m/by_row/pool",
         views if job.partial else {**views, "scratch": job.scratch},
-        {},
-        job.apart,
-        "row",
+        kind="row",
         rows=len(rows),
         type=rows[0].type,
         given=source,

@@ -64,7 +64,6 @@ def _call(
             "count": count, "in_y": Value() if anywhere else view.box[0].start,
             **window.named("y", rows), **window.named("x", columns),
         },
-        job.apart or job.partial,
         order=job.order if anywhere else (),
         any_strides=anywhere,
         channels=every,

@@ -41,7 +41,6 @@ def compute(job: Job) -> None:
             "y_stop": job.box[0].stop,
             "in_y": view.box[0].start,
         },
-        job.apart,
         window=window,
         first_weight=4 if finish.quick else 1,
         channel_words=rows.shape[1],

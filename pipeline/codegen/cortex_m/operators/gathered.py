@@ -60,7 +60,6 @@ def call(job: Job, template: str, view: View, windows: Windows, **shared: Any) -
         template,
         {"in": view, "out": job.out(), SCRATCH: job.scratch},
         {**box.named("y", rows), **box.named("x", columns)},
-        job.apart,
         order=job.order,
         any_strides=True,
         window=windows,

@@ -30,7 +30,6 @@ def compute(job: Job) -> None:
         "cortex_m/pool",
         {"in": view, "out": job.out(ring_axes=1)},
         {**window.named("y", job.box[0]), "in_y": view.box[0].start},
-        True,
         rows=rows,
         columns=columns,
         window=windows,

@@ -62,8 +62,6 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
         "cortex_m/rounded",
         {"in": view, "out": out, "scratch": scratch},
         {"pass_number": pass_number},
-        True,
-        "part",
         kinds=list(zip(inside, taps, words, strict=True)),
         channels=count,
         code={n: narrow.of_window(out, n, count, quads, unroll) for n in words if n},

@@ -51,7 +51,6 @@ def _call(job: Job, word: str, windows: Windows, **more: Any) -> None:
         f"cortex_m/{word}",
         {"in": job.source_view, "out": job.out(), **scratch},
         {"o": job.part.start},
-        True,
         window=windows,
         out_rows=job.target.shape[0],
         weights=table(job),

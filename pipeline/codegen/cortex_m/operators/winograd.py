@@ -64,8 +64,6 @@ def compute(job: Job) -> None:
     job.call(
         "cortex_m/winograd",
         {"in": job.source_view, "out": job.out(), "scratch": job.scratch},
-        {},
-        True,
         m=m,
         width=source.shape[1],
         depth=source.shape[2],

@@ -23,7 +23,6 @@ def compute(job: Job) -> None:
         "int8/softmax",
         {"in": view, "out": out},
         counts,
-        job.apart,
         about=f"{op.name}: softmax {shape_text(job.source.shape)}",
         nest=loops.without(1),
         extent=extent,
