@@ -11,13 +11,16 @@ from pathlib import Path
 
 PACKAGES = frozenset({"pipeline", "stages"})
 DYNAMIC = {
-    "pipeline/codegen/kernel_sets.py": "pipeline/codegen/**",
-    "pipeline/graph/graph.py": "pipeline/graph/operators",
-    "pipeline/passes/__init__.py": "pipeline/passes",
-    "pipeline/pruning/planner.py": "pipeline/strategies",
-    "pipeline/strategies/others.py": "pipeline/strategies",
+    "pipeline/codegen/kernel_sets.py": (
+        *(f"pipeline/codegen/{name}" for name in ("avr", "int4", "int8/operators", "thumb")),
+        *(f"pipeline/codegen/cortex_m/{name}" for name in ("by_row", "operators")),
+    ),
+    "pipeline/graph/graph.py": ("pipeline/graph/operators",),
+    "pipeline/passes/__init__.py": ("pipeline/passes",),
+    "pipeline/pruning/planner.py": ("pipeline/strategies",),
+    "pipeline/strategies/others.py": ("pipeline/strategies",),
 }
-"""Files that import every module of a folder, or of those within it, by listing it."""
+"""Files that import every module of some folders by listing them."""
 
 
 def closure(root: Path, files: Iterable[str], packages: frozenset[str] = PACKAGES) -> set[str]:
@@ -41,8 +44,8 @@ def imports(root: Path, name: str, packages: frozenset[str] = PACKAGES) -> set[s
     """The files of ``packages`` that the file ``name`` imports directly."""
     _, modules = _looked_at(root, name)
     found = {file for module in modules for file in module_files(root, module, packages)}
-    if name in DYNAMIC:
-        found |= {path.relative_to(root).as_posix() for path in root.glob(f"{DYNAMIC[name]}/*.py")}
+    for folder in DYNAMIC.get(name, ()):
+        found |= {path.relative_to(root).as_posix() for path in (root / folder).glob("*.py")}
     return found
 
 
