@@ -25,14 +25,14 @@ static NN_NOINLINE void nn_permute_bytes_1(const uint8_t *places, uint16_t cycle
         uint8_t left = nn_flash8(places++);
         uint8_t *to = base + (size_t)nn_flash8(places++) * 1;
         kept[0] = to[0];
-while (--left > 0) {
+        while (--left > 0) {
             uint8_t *const from = base + (size_t)nn_flash8(places++) * 1;
         to[0] = from[0];
-to = from;
+            to = from;
         }
         if (cycles > 0) {
         to[0] = kept[0];
-cycles--;
+            cycles--;
         } else {
             chains--;
         }
