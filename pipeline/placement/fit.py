@@ -62,7 +62,7 @@ def first_fit(interference: Interference, served: Iterable[int], fixed: IntArray
 
 def _lowest(starts: IntArray, ends: IntArray, align: int) -> int:
     """The lowest multiple of ``align`` in no interval."""
-    order = starts.argsort()
+    order = starts.argsort(kind="stable")  # fast where much is in order
     ends = np.maximum.accumulate(np.append(0, ends[order]))  # up to each
     bases = -(-ends // align) * align
     free = np.append(starts[order] >= bases[:-1], True)
@@ -134,7 +134,7 @@ def _least(
     ends = np.append(downs, ups)
     places = np.append(ends[(ends > 0) & (ends < highest)], [0, highest])
     steps = np.append(downs, ups + 1)  # from there on there is less, or more, in its way
-    order = steps.argsort()
+    order = steps.argsort(kind="stable")
     total = np.append(0, np.cumsum(np.append(-weights[others], weights[others])[order]))
     weight = total[steps[order].searchsorted(places, "right")]
     least = chance.choice(np.flatnonzero(weight == weight.min()).tolist())

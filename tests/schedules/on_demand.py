@@ -14,5 +14,5 @@ def all_rows(
     graph: Graph, hardware: Hardware, operators: Sequence[Operator], streamed: bool = False
 ) -> tuple[RowStep | Arrive, ...]:
     units = Units(graph, hardware, operators, streamed)
-    order = on_demand(units, [] if streamed else [graph.input], [graph.output])
+    order = on_demand(units, 0, [graph.output])
     return tuple(units.units[number].step for number in order)

@@ -30,7 +30,7 @@ from tests.tiers import quick
 def planned(graph: Graph, runs: list[Run], hardware: Hardware, streamed: bool = False) -> Plan:
     """All in one segment."""
     units = Units(graph, hardware, needed(graph), streamed, runs=runs)
-    order = on_demand(units, [] if streamed else [graph.input], [graph.output])
+    order = on_demand(units, 0, [graph.output])
     begin = InputRows(graph.input, streamed, not streamed)
     steps = tuple(units.units[number].step for number in order)
     regions = [begin, Rows(steps, frozenset([graph.output]))]

@@ -8,8 +8,9 @@ has the least peak.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import chain, tee
 from typing import Literal, NamedTuple
 
 from pipeline.search.joint.segment import on_demand, peak
@@ -104,6 +105,7 @@ class Cuts:
         peaks: of segments that have been looked at, and whether to the end: others hold at least
             so much.
         better: an order of all rows that holds less than that on demand.
+        last: a piece whose order was asked for, and the order, made as far as it was.
         effort: how much of it there is, as a multiple of ``ROWS`` and ``EFFORT``.
         left: rows that may still be looked at.
     """
@@ -113,6 +115,7 @@ class Cuts:
     whole: Piece = field(init=False)
     peaks: dict[Piece, tuple[int, bool]] = field(default_factory=dict)
     better: list[int] | None = None
+    last: tuple[Piece, Iterator[int]] = Piece(0, 0), iter(())
     effort: float = 1.0
     left: int = ROWS
 
@@ -137,9 +140,21 @@ class Cuts:
         if piece == self.whole and self.better:
             return self.better
         if piece.form == "rows":
-            return on_demand(self.units, *self.ends(piece))
-        layers = pairwise(self.frontiers[piece.start : piece.stop + 1])
-        return chain.from_iterable(on_demand(self.units, *ends) for ends in layers)
+            return self._rows(piece)
+        layers = range(piece.start, piece.stop)
+        return chain.from_iterable(self._on_demand(n, n + 1) for n in layers)
+
+    def _on_demand(self, start: int, stop: int) -> Iterator[int]:
+        return on_demand(self.units, self.units.begins[start], self.frontiers[stop])
+
+    def _rows(self, piece: Piece) -> Iterator[int]:
+        """Make rows on demand: of those of a piece that isn't much longer, in its order."""
+        (start, stop, _), order = self.last
+        if stop != piece.stop or not 2 * piece.start - stop <= start <= piece.start:
+            (order,) = tee(self._on_demand(*piece[:2]), 1)
+            self.last = piece, order
+        begin = self.units.begins[piece.start]
+        return (unit for unit in copy(order) if unit >= begin)
 
     def peak(self, piece: Piece, limit: int) -> int:
         """Cells; some number above ``limit`` where that is exceeded."""

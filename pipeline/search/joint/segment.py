@@ -12,15 +12,11 @@ from pipeline.search.view.rows import Units
 from pipeline.search.view.whole import AT_END
 
 
-def on_demand(units: Units, source: Iterable[str], target: Iterable[str]) -> Iterator[int]:
-    """Yield units in their order, from all rows of ``source`` to those of ``target`` that are
-    needed."""
+def on_demand(units: Units, begin: int, target: Iterable[str]) -> Iterator[int]:
+    """Yield units in their order, from where those before ``begin`` are done to where all rows of
+    ``target`` that are needed are."""
     makers, every = units.makers, units.units
-    done = bytearray([*[0] * len(every), 1])  # that there is none before, -1, is done
-    for name in source:
-        for block in units.blocks[name]:
-            if makers[block] >= 0:
-                done[makers[block]] = 1
+    done = bytearray(begin * b"\1").ljust(len(every), b"\0") + b"\1"  # before the first, -1, too
     rows = [
         (number / len(units.blocks[name]), block)
         for name in target
@@ -83,8 +79,8 @@ def peak(
             if not left[block]:
                 died = sizes[block]
         for read, share in zip(reads, shares):  # noqa: B905, as often as there are rows
-            left[read] -= 1
-            if not left[read]:
+            left[read] = more = left[read] - 1
+            if not more:
                 died += sizes[read]
                 if share > saved:
                     saved = share

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -64,6 +65,7 @@ class Units:
             tensors within a run. ``sizes``: cells (nibbles) of each.
         makers: of each block the unit that completes it; -1 for the input that is there.
         needed: whether an output depends on each block.
+        begins: of each operator its first unit; rows that arrive belong to the first operator.
         readers: of each block the numbers of the operators that need it, one for each unit that
             reads it, in order.
     """
@@ -82,6 +84,7 @@ class Units:
     sizes: list[int] = field(default_factory=list)
     makers: array[int] = field(default_factory=lambda: array("i"))
     needed: bytearray = field(init=False)
+    begins: list[int] = field(default_factory=lambda: [0])
     readers: list[list[int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -100,6 +103,7 @@ class Units:
                 self.blocks[op.output] = ()
             else:
                 self._make(op, patched.get(op.output), draft)
+            self.begins.append(len(self.units))
         self._trace()
 
     def held(self, tensors: Iterable[str]) -> list[int]:
@@ -208,9 +212,8 @@ class Units:
             before = {*unit.after, *map(self.makers.__getitem__, unit.reads)}
             pending += (new := before - seen)
             seen.update(new)
-        number = {op.output: number for number, op in enumerate(self.operators)}
-        steps = (unit.step for unit in self.units)
-        numbers = [-1 if isinstance(s, Arrive) else number[s.op.output] for s in steps]
+        counts = (stop - begin for begin, stop in pairwise(self.begins))
+        numbers = [number for number, count in enumerate(counts) for _ in range(count)]
         self.readers = [[] for _ in self.sizes]
         for each in sorted(seen)[1:]:
             for block in self.units[each].reads:

@@ -5,10 +5,11 @@ import pytest
 from pipeline.schedules.lower import needed
 from pipeline.search.joint.cuts import ROWS, Cuts, Offer, Piece, Way
 from pipeline.search.joint.fastest import Fastest
+from pipeline.search.joint.segment import on_demand
 from pipeline.search.joint.segment import peak as peak_of
 from pipeline.search.order import Order, least_peak
 from pipeline.search.view.rows import Units
-from tests.graphs import Net
+from tests.graphs import Net, random_graph
 from tests.search.joint.tiny import tiny
 from tests.search.optimality import row_order
 from tests.strategies.test_ordinary import BOARD
@@ -35,13 +36,23 @@ def test_other_orders_are_looked_at() -> None:
     graph = tiny(16)
     cuts = Cuts(Units(graph, BOARD, needed(graph), False))
     order, ends = list(cuts.order(cuts.whole)), cuts.ends(cuts.whole)
-    on_demand, _ = peak_of(cuts.units, order, cuts.whole[:2], *ends, 1 << 60)
+    most, _ = peak_of(cuts.units, order, cuts.whole[:2], *ends, 1 << 60)
     found, units = others(cuts)
     few, _ = others(cuts, 1)
-    assert few.peak == on_demand and few.bound <= found.peak
+    assert few.peak == most and few.bound <= found.peak
     assert found.proved and sorted(units) == sorted(order)
     least, _ = peak_of(cuts.units, units, cuts.whole[:2], *ends, 1 << 60)
-    assert least == found.peak < on_demand and cuts.least() == (least, [cuts.whole])
+    assert least == found.peak < most and cuts.least() == (least, [cuts.whole])
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_shorter_pieces_are_in_the_order_of_longer_ones(streams: bool) -> None:
+    for graph in map(random_graph, range(20)):
+        units = Units(graph, BOARD, needed(graph), streams)
+        cuts, stop = Cuts(units), len(units.operators)
+        for start in range(stop):
+            alone = on_demand(units, units.begins[start], cuts.frontiers[stop])
+            assert list(cuts.order(Piece(start, stop))) == list(alone)
 
 
 def test_what_has_channels_last_for_a_piece_has_it_for_the_way() -> None:
