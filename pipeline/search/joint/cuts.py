@@ -139,21 +139,15 @@ class Cuts:
     def order(self, piece: Piece) -> Iterable[int]:
         if piece == self.whole and self.better:
             return self.better
-        if piece.form == "rows":
-            return self._rows(piece)
-        layers = range(piece.start, piece.stop)
-        return chain.from_iterable(self._on_demand(n, n + 1) for n in layers)
-
-    def _on_demand(self, start: int, stop: int) -> Iterator[int]:
-        return on_demand(self.units, self.units.begins[start], self.frontiers[stop])
+        layers = [Piece(number, number + 1) for number in range(*piece[:2])]
+        return chain.from_iterable(map(self._rows, [piece] if piece.form == "rows" else layers))
 
     def _rows(self, piece: Piece) -> Iterator[int]:
         """Make rows on demand: of those of a piece that isn't much longer, in its order."""
-        (start, stop, _), order = self.last
+        begin, ((start, stop, _), order) = self.units.begins[piece.start], self.last
         if stop != piece.stop or not 2 * piece.start - stop <= start <= piece.start:
-            (order,) = tee(self._on_demand(*piece[:2]), 1)
+            (order,) = tee(on_demand(self.units, begin, self.frontiers[piece.stop]), 1)
             self.last = piece, order
-        begin = self.units.begins[piece.start]
         return (unit for unit in copy(order) if unit >= begin)
 
     def peak(self, piece: Piece, limit: int) -> int:

@@ -225,10 +225,8 @@ class _Search:
 
     def way(self, runs: Sequence[Run], limit: int = NEVER) -> Way:
         """Its peak is ``NEVER`` where it is more than ``limit`` cells."""
-        streamed = streaming(self.graph, self.hardware)
-        units = Units(
-            self.graph, self.hardware, self.operators, streamed, runs=runs, alike=self.draft
-        )
+        given = self.graph, self.hardware, self.operators, streaming(self.graph, self.hardware)
+        units = Units(*given, runs=runs, alike=self.draft)
         return Way(tuple(runs), Cuts(units).least(limit, effort=0)[0])
 
     def starts(self, peak: int) -> list[Way]:

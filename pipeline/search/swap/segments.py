@@ -190,7 +190,7 @@ class Segment:
         if self.layers[0].sources[0].windows or not self.layers[0].weight:
             yield self
         for n, layer in enumerate(self.layers):
-            if layer.tiled:
+            if layer.weight and not layer.channelwise:  # tiles of output channels
                 yield replace(self, streamed=n)
 
     @property

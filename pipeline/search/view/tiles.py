@@ -99,11 +99,6 @@ class TiledLayer:
         return self.shape[2]
 
     @property
-    def tiled(self) -> bool:
-        """Its weights may come in tiles of output channels."""
-        return bool(self.weight) and not self.channelwise
-
-    @property
     def weight_bytes(self) -> int:
         return self.row_bytes * self.channels if self.weight else 0
 
