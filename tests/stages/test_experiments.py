@@ -51,7 +51,7 @@ SMALL = [file for file in FILES if "model" not in text(file)]
 SWEEPS = [file for file in FILES if "MULTIRUN" in text(file)]
 QUICK = [file for file in SMALL if file.startswith("sweep=")]
 """An experiment's sweep is dozens of jobs; the others of SMALL are below."""
-BY_HAND = ("experiment=frontier", "experiment=swapnn_fig8")
+BY_HAND = ("experiment=frontier", "experiment=pex_pareto", "experiment=swapnn_fig8")
 """More than ten minutes: commands of their own, in CONTRIBUTING.md."""
 TO_THE_END = [file for file in SWEEPS if file in SMALL and "until:" not in text(file)]
 

@@ -9,7 +9,7 @@ from pipeline.search.joint.segment import on_demand
 from pipeline.search.joint.segment import peak as peak_of
 from pipeline.search.order import Order, least_peak
 from pipeline.search.view.rows import Units
-from tests.graphs import Net, random_graph
+from tests.graphs import Net
 from tests.search.joint.tiny import tiny
 from tests.search.optimality import row_order
 from tests.strategies.test_ordinary import BOARD
@@ -45,16 +45,6 @@ def test_other_orders_are_looked_at() -> None:
     assert least == found.peak < most and cuts.least() == (least, [cuts.whole])
 
 
-@pytest.mark.parametrize("streams", [False, True])
-def test_shorter_pieces_are_in_the_order_of_longer_ones(streams: bool) -> None:
-    for graph in map(random_graph, range(20)):
-        units = Units(graph, BOARD, needed(graph), streams)
-        cuts, stop = Cuts(units), len(units.operators)
-        for start in range(stop):
-            alone = on_demand(units, units.begins[start], cuts.frontiers[stop])
-            assert list(cuts.order(Piece(start, stop))) == list(alone)
-
-
 def test_what_has_channels_last_for_a_piece_has_it_for_the_way() -> None:
     way = Way(1.0, (Piece(0, 1),), frozenset("a"))
     assert way.on(Offer(Piece(1, 2), last=frozenset("b")), 2.0).last == frozenset("ab")
@@ -79,10 +69,13 @@ def test_effort_bounds_the_rows_that_are_looked_at(fast: bool) -> None:
 
 @pytest.mark.parametrize("seed", quick(6, range(20), ci=14))
 def test_what_is_found_is_an_order_with_that_peak(seed: int) -> None:
-    """The least below whatever is known, also where much is."""
+    """The least below whatever is known, also where much is; rows of pieces as of each alone."""
     graph = tiny(seed)
     cuts = Cuts(Units(graph, BOARD, needed(graph), seed % 2 == 0))
     ends = cuts.ends(cuts.whole)
+    for start, begin in enumerate(cuts.units.begins[:-1]):
+        alone = list(on_demand(cuts.units, begin, ends[1]))
+        assert list(cuts.order(cuts.whole._replace(start=start))) == alone
     found, units = others(cuts)
     least, _ = peak_of(cuts.units, units, cuts.whole[:2], *ends, 1 << 60)
     assert least == found.peak <= cuts.least()[0] and found.proved
