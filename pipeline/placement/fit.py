@@ -100,8 +100,8 @@ def _mended(
         at[out] = NOWHERE
         patience, before = min(moves, PATIENCE), interference.work
         while out and patience:
-            n = max(out, key=lambda n: (weights[n], sizes[n]))
-            out.remove(n)
+            heavy = weights[out]
+            n = out.pop(int(np.where(heavy == heavy.max(), sizes[out], -1).argmax()))
             most, align = limit - int(sizes[n]), int(aligns[n])
             at[n], met = _least(most, align, interference[n], at, weights, chance)
             at[met] = NOWHERE
@@ -129,8 +129,7 @@ def _least(
     """The multiple of ``align`` up to ``most`` at which a profile of these ``conflicts`` meets the
     least weight, one of several, and what it meets."""
     others, (lows, highs) = conflicts.others, conflicts.beside(at)
-    ups, downs = lows // align, -(-highs // align)
-    highest = most // align
+    ups, downs, highest = lows // align, -(-highs // align), most // align
     ends = np.append(downs, ups)
     places = np.append(ends[(ends > 0) & (ends < highest)], [0, highest])
     steps = np.append(downs, ups + 1)  # from there on there is less, or more, in its way

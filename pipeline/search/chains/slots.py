@@ -51,7 +51,7 @@ def _place(nibbles: int, start: Buffer, above: int, orders: Sequence[Order]) -> 
     for order, after in zip_longest(orders, orders[1:]):
         view = order.view
         arena.free[:] = True
-        for name in view.live(order.span.first):
+        for name in view.live[order.span.first]:
             arena.hold(buffers[name])
         order, made = _made(arena, order, after, buffers)
         buffers |= made

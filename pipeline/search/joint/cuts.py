@@ -122,8 +122,7 @@ class Cuts:
     def __post_init__(self) -> None:
         units, graph = self.units, self.units.graph
         view = View.of(graph.tensors, graph.inputs, units.operators, *graph.outputs)
-        live = (tuple(view.live(n)) for n in range(1, len(units.operators) + 1))
-        self.frontiers = [() if units.streamed else graph.inputs, *live]
+        self.frontiers = [() if units.streamed else graph.inputs, *map(tuple, view.live[1:])]
         within = {name for run in units.runs for name in run.inner}
         self.cells = [
             sum(units.sizes[block] for block in units.held(tensors))

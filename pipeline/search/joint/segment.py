@@ -16,7 +16,7 @@ def on_demand(units: Units, begin: int, target: Iterable[str]) -> Iterator[int]:
     """Yield units in their order, from where those before ``begin`` are done to where all rows of
     ``target`` that are needed are."""
     makers, every = units.makers, units.units
-    done = bytearray(begin * b"\1").ljust(len(every), b"\0") + b"\1"  # before the first, -1, too
+    done = bytearray(begin * b"\1").ljust(len(every), b"\0")
     rows = [
         (number / len(units.blocks[name]), block)
         for name in target
@@ -26,16 +26,13 @@ def on_demand(units: Units, begin: int, target: Iterable[str]) -> Iterator[int]:
     for _, asked_for in sorted(rows):  # evenly from each tensor
         stack = [makers[asked_for]]
         while stack:
-            top = stack[-1]
-            if done[top]:
-                stack.pop()
-                continue
-            before = (*every[top].after, *map(makers.__getitem__, every[top].reads))
-            if missing := [each for each in before if not done[each]]:
-                stack += reversed(missing)
-                continue
-            done[top] = 1
-            yield top
+            if not done[top := stack[-1]]:
+                if missing := [each for each in every[top].before if not done[each]]:
+                    stack += reversed(missing)
+                    continue
+                done[top] = 1
+                yield top
+            stack.pop()
 
 
 class _Left(dict[int, int]):

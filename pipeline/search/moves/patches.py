@@ -164,7 +164,7 @@ def _whole(stage: Run) -> list[Region]:
         dying = rest.dying(Span(n, n + 1))
         over = next((name for name in op.overwritable(rest.tensors) if name in dying), "")
         each = not over and _depthwise(op, rest.tensors) and op.inputs[0] in dying
-        live = {*rest.live(n), op.output} - {over}
+        live = {*rest.live[n], op.output} - {over}
         ways.append((Whole(op, over), sum(rest.tensors[name].nibbles for name in live), each))
     limit = max([_held(stage), *(whole for _, whole, each in ways if not each)])
     return [ChannelByChannel(way.op) if each and n > limit else way for way, n, each in ways]

@@ -127,7 +127,7 @@ class PixelView(View):
         """Parts between which one tensor is live: a layer, a block with branches, or a depthwise
         convolution with the 1 × 1 ones around it."""
         numbers = range(len(self.operators) + 1)
-        ends = sorted({0, *(n for n in numbers if len(self.live(n)) == 1), numbers[-1]})
+        ends = sorted({0, *(n for n in numbers if len(self.live[n]) == 1), numbers[-1]})
         kinds = "".join(self._kind(*each) for each in pairwise(ends))
         return [Span(ends[a], ends[b]) for a, b in (m.span() for m in finditer("1?d1?|.", kinds))]
 

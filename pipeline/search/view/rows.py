@@ -6,7 +6,6 @@ its input. What it writes and reads are blocks: rows, or sums.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -39,7 +38,7 @@ class Unit(NamedTuple):
         reads: blocks; ``shares``: the cells that the written one may share with each if it dies,
             less what is kept aside for that.
         writes: a block.
-        after: units that have to be done before those that make what it reads; -1: none.
+        before: units that have to be done, those that make what it reads last; none of them -1.
         within: cells that it takes meanwhile besides those that it reads and writes.
     """
 
@@ -47,7 +46,7 @@ class Unit(NamedTuple):
     reads: tuple[int, ...]
     shares: tuple[int, ...]
     writes: int
-    after: tuple[int, ...]
+    before: tuple[int, ...]
     within: int = 0
 
 
@@ -82,7 +81,7 @@ class Units:
     units: list[Unit] = field(default_factory=list)
     blocks: dict[str, Sequence[int]] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
-    makers: array[int] = field(default_factory=lambda: array("i"))
+    makers: list[int] = field(default_factory=list)
     needed: bytearray = field(init=False)
     begins: list[int] = field(default_factory=lambda: [0])
     readers: list[list[int]] = field(default_factory=list)
@@ -133,11 +132,11 @@ class Units:
             tasks[-1] = tasks[-1]._replace(scratch=unread)
         begun = (len(given) - 1,) * bool(given)
         for unit in order:
-            _, reads, shares, made, after, within = self.units[unit]
+            _, reads, shares, made, before, within = self.units[unit]
             shared = {tensor[block]: share for block, share in zip(reads, shares, strict=True)}
             if made in tensor:
                 shared[tensor[made]] = self.sizes[made]
-            after = (*begun, *(number[each] for each in after if each in number))
+            after = (*begun, *(number[each] for each in before if each in number))
             over = tuple(shared)
             tasks.append(Task(over, over, within, tuple(shared.values()), after))
             sizes.append(self.sizes[made])
@@ -150,18 +149,20 @@ class Units:
         of, count = self.graph.tensors[tensor], rows_of(self.graph, tensor)
         first, row = len(self.sizes), of.size * of.dtype.bits // 4 // count
         self.sizes += [row * min(together, count - top) for top in range(0, count, together)]
-        self.makers.extend([-1] * (len(self.sizes) - first))
+        self.makers += [-1] * (len(self.sizes) - first)
         self.blocks[tensor] = [first + row // together for row in range(count)]
 
     def _add(
         self, step: RowsStep, writes: int, reads: Mapping[int, int] = MappingProxyType({}),
         after: Iterable[int] = (), within: int = 0,
     ) -> int:  # fmt: skip
-        """``reads``: blocks, with their shares; ``after``: see ``Unit``."""
+        """``reads``: blocks, with their shares; ``after``: units, -1 for none."""
+        before = dict.fromkeys((*after, *map(self.makers.__getitem__, reads)))
+        before.pop(-1, None)
         shares = tuple(reads.values())
         if self.units and shares == self.units[-1].shares:
             shares = self.units[-1].shares  # one tuple for most rows of an operator
-        self.units.append(Unit(step, tuple(reads), shares, writes, tuple(after), within))
+        self.units.append(Unit(step, tuple(reads), shares, writes, tuple(before), within))
         self.makers[writes] = len(self.units) - 1
         return len(self.units) - 1
 
@@ -209,8 +210,7 @@ class Units:
             unit = self.units[pending.pop()]
             for block in (unit.writes, *unit.reads):
                 self.needed[block] = True
-            before = {*unit.after, *map(self.makers.__getitem__, unit.reads)}
-            pending += (new := before - seen)
+            pending += (new := {*unit.before} - seen)
             seen.update(new)
         counts = (stop - begin for begin, stop in pairwise(self.begins))
         numbers = [number for number, count in enumerate(counts) for _ in range(count)]

@@ -101,13 +101,18 @@ class View:
         found = self.made | {name: n for n, op in enumerate(self.operators) for name in op.inputs}
         return found | {self.names[n]: AT_END for n in self.kept}
 
-    def live(self, number: int) -> list[str]:
-        """Tensors that are there before task ``number``, and needed."""
-        return [name for name, made in self.made.items() if made < number <= self.read_last[name]]
+    @cached_property
+    def live(self) -> list[list[str]]:
+        """Tensors that are there before each task, and after the last, and needed."""
+        found: list[list[str]] = [[] for _ in range(len(self.operators) + 1)]
+        for name, made in self.made.items():
+            for live in found[made + 1 : self.read_last[name] + 1]:
+                live.append(name)
+        return found
 
     def nibbles(self, number: int) -> int:
         """Sum the nibbles of what is live before task ``number``."""
-        return sum(self.tensors[name].nibbles for name in self.live(number))
+        return sum(self.tensors[name].nibbles for name in self.live[number])
 
     def dying(self, span: Span) -> list[str]:
         """Tensors that are there before ``span`` or made in it, and not needed after it."""
