@@ -123,7 +123,7 @@ KNOWN = 1 << 18
 """Conflicts of profiles of one part that are kept, of 12 bytes each; others are worked out each
 time."""
 
-LONG = 256
+LONG = 384
 """Count a look through so many conflicts as another lookup."""
 
 WORKED_OUT = 8
