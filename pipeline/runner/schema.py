@@ -48,7 +48,7 @@ class Target:
     images: int = 100
     port: str = ""
     dry_run: bool = False
-    check: Checked = Checked.outputs  # type: ignore[attr-defined]
+    check: Checked = Checked.outputs
 
 
 @dataclass

@@ -5,7 +5,6 @@ import pytest
 from pipeline.schedules.lower import needed
 from pipeline.search.joint.cuts import ROWS, Cuts, Offer, Piece, Way
 from pipeline.search.joint.fastest import Fastest
-from pipeline.search.joint.segment import on_demand
 from pipeline.search.joint.segment import peak as peak_of
 from pipeline.search.order import Order, least_peak
 from pipeline.search.view.rows import Units
@@ -36,13 +35,13 @@ def test_other_orders_are_looked_at() -> None:
     graph = tiny(16)
     cuts = Cuts(Units(graph, BOARD, needed(graph), False))
     order, ends = list(cuts.order(cuts.whole)), cuts.ends(cuts.whole)
-    most, _ = peak_of(cuts.units, order, cuts.whole[:2], *ends, 1 << 60)
+    on_demand, _ = peak_of(cuts.units, order, cuts.whole[:2], *ends, 1 << 60)
     found, units = others(cuts)
     few, _ = others(cuts, 1)
-    assert few.peak == most and few.bound <= found.peak
+    assert few.peak == on_demand and few.bound <= found.peak
     assert found.proved and sorted(units) == sorted(order)
     least, _ = peak_of(cuts.units, units, cuts.whole[:2], *ends, 1 << 60)
-    assert least == found.peak < most and cuts.least() == (least, [cuts.whole])
+    assert least == found.peak < on_demand and cuts.least() == (least, [cuts.whole])
 
 
 def test_what_has_channels_last_for_a_piece_has_it_for_the_way() -> None:
@@ -73,9 +72,8 @@ def test_what_is_found_is_an_order_with_that_peak(seed: int) -> None:
     graph = tiny(seed)
     cuts = Cuts(Units(graph, BOARD, needed(graph), seed % 2 == 0))
     ends = cuts.ends(cuts.whole)
-    for start, begin in enumerate(cuts.units.begins[:-1]):
-        alone = list(on_demand(cuts.units, begin, ends[1]))
-        assert list(cuts.order(cuts.whole._replace(start=start))) == alone
+    for piece in (Piece(start, cuts.whole.stop) for start in range(cuts.whole.stop)):
+        assert list(cuts.order(piece)) == list(Cuts(cuts.units).order(piece))
     found, units = others(cuts)
     least, _ = peak_of(cuts.units, units, cuts.whole[:2], *ends, 1 << 60)
     assert least == found.peak <= cuts.least()[0] and found.proved
