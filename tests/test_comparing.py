@@ -44,9 +44,8 @@ def test_a_wrong_sign_in_the_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         agrees(native)
     first, begins, about = str(failed.value).splitlines()
     assert re.fullmatch(r"\d+ of 30 elements differ, first at .*: expected -?\d+, got -?\d+", first)
-    assert re.match(
-        r"image 0: compute dense1 writes [\d]+ of 5 elements otherwise .* dense1\[", begins
-    )
+    said = r"image 0: compute dense1 by nn_dense1 of model.c writes \d of 5 elements .* dense1\["
+    assert re.match(said, begins)
     assert about == (
         f"layer dense1, tensor {graph.output}, strategy ordinary, board host, "
         f"C {tmp_path}/wrong/model.c"
@@ -69,7 +68,7 @@ def test_the_first_wrong_layer_is_named_and_not_the_last(
 
     broken(monkeypatch, wrong)
     native = Native(tmp_path, graph, plan, sanitize=False)
-    with pytest.raises(AssertionError, match="image 0: compute conv1 writes "):
+    with pytest.raises(AssertionError, match=r"image 0: compute conv1 by nn_conv1 of .* writes "):
         agrees(native)
 
 

@@ -3,9 +3,10 @@ what lies in its arena (``target.check=layers``; Gural & Murmann 2019, section 5
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,24 +49,26 @@ def check(graph: Graph, plan: Plan, hardware: Hardware, frames: IntArray, target
         ThimbleError: names the first element that differs.
     """
     plan, compared = roomy(plan), 0
+    made = generate(graph, plan, hardware, {}, Options(stepped=True))
     given = np.ascontiguousarray(fed(graph, frames)).view(np.uint8).reshape(len(frames), -1)
-    with _program(graph, plan, hardware, target) as ask:
+    with _program(graph, plan, hardware, target, made) as ask:
         for number, (frame, sent) in enumerate(zip(frames, given, strict=True)):
             *steps, answer = ask(protocol.encode(Command.INFER, sent.tobytes()))
             protocol.accept(answer, Command.INFER)
             arenas = [each.payload for each in steps if each.command == Command.STEP]
             for event, counted, wrong in _compared(graph, plan, frame, arenas):
                 if wrong:
-                    raise ThimbleError(f"image {number}: {event} {wrong}")
+                    raise ThimbleError(f"image {number}: {event}{_by(event, made)} {wrong}")
                 compared += counted
     return compared
 
 
 @contextmanager
-def _program(graph: Graph, plan: Plan, hardware: Hardware, target: str) -> Iterator[Ask]:
-    """Build a program that sends its arena, for as long as it is asked."""
-    made = generate(graph, plan, hardware, {}, Options(stepped=True))
-    made |= harness_sources(hardware, swaps=bool(plan.on_card))
+def _program(
+    graph: Graph, plan: Plan, hardware: Hardware, target: str, made: Mapping[str, str]
+) -> Iterator[Ask]:
+    """Build the program that was ``made``, which sends its arena, for as long as it is asked."""
+    made = {**made, **harness_sources(hardware, swaps=bool(plan.on_card))}
     with tempfile.TemporaryDirectory(prefix="thimble.") as name:
         generated, build = Path(name) / "generated", Path(name) / "build"
         for file, text in made.items():
@@ -137,6 +140,12 @@ def _in_arena(event: Event, plan: Plan) -> bool:
     if isinstance(step, Move) and {step.src.buffer, step.dst.buffer} & set(plan.on_card):
         return False
     return written(step) is not None and not feeds(step, plan)
+
+
+def _by(event: Event, made: Mapping[str, str]) -> str:
+    """Name the function of model.c that is the layer's own, if there is one."""
+    found = re.search(rf"\bnn_{getattr(event.step, 'op', '-')}(?=\()", made["model.c"])
+    return f" by {found[0]} of model.c" if found else ""
 
 
 def _said(buffer: Buffer, box: Box, got: IntArray, right: IntArray) -> str:

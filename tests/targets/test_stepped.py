@@ -50,7 +50,6 @@ def test_each_element_is_compared(
         write(machine, buffer, box, values + (buffer.tensor == last))
 
     monkeypatch.setattr(stepped.Interpreter, "write", other)
-    with pytest.raises(
-        ThimbleError, match=rf"image 0: .* first {last}\[.*expected -?\d+, got -?\d+"
-    ):
+    said = rf"image 0: .* first {last}\[.*expected -?\d+, got -?\d+"
+    with pytest.raises(ThimbleError, match=said):
         stepped.check(graph, plan, hardware, given, "simulate")

@@ -71,9 +71,8 @@ def test_what_is_found_is_an_order_with_that_peak(seed: int) -> None:
     """The least below whatever is known, also where much is; rows of pieces as of each alone."""
     graph = tiny(seed)
     cuts = Cuts(Units(graph, BOARD, needed(graph), seed % 2 == 0))
-    ends = cuts.ends(cuts.whole)
     for piece in (Piece(start, cuts.whole.stop) for start in range(cuts.whole.stop)):
         assert list(cuts.order(piece)) == list(Cuts(cuts.units).order(piece))
     found, units = others(cuts)
-    least, _ = peak_of(cuts.units, units, cuts.whole[:2], *ends, 1 << 60)
+    least, _ = peak_of(cuts.units, units, cuts.whole[:2], *cuts.ends(cuts.whole), 1 << 60)
     assert least == found.peak <= cuts.least()[0] and found.proved
