@@ -32,8 +32,8 @@ class OneEach:
         if len(names) > 1:
             cut = f", or model.outputs=[{names[0]}]" if what == "outputs" else ""
             raise ThimbleError(
-                f"{self.name} has {len(names)} {what}, {', '.join(names)}, and this takes networks "
-                f"of one: try strategy=joint or ordinary{cut}"
+                f"{self.name} has {len(names)} {what}, and this takes networks of one: try "
+                f"strategy=joint or ordinary{cut}"
             )
         return names[0]
 

@@ -107,12 +107,12 @@ def _start(plan: Plan, graph: Graph, deeds: Deeds) -> Content:
 
 
 def _ended(plan: Plan, graph: Graph, deeds: Deeds, content: Content) -> None:
-    output = deeds.buffer(plan.output)
-    if output.tensor != graph.output or output.role != "activation":
-        raise Wrong(f"{output.name} is not the output")
+    outputs = [deeds.buffer(name) for name in plan.outputs]
+    if [(of.tensor, of.role) for of in outputs] != [(n, "activation") for n in graph.outputs]:
+        raise Wrong(f"{plan.outputs} are not the outputs")
     there = [deeds.buffer(name) for name in plan.resident]
     promised = bool(dict(plan.notes).get(KEPT))
-    for buffer in (output, *(b for b in there if promised or b.tensor in graph.constants)):
+    for buffer in (*outputs, *(b for b in there if promised or b.tensor in graph.constants)):
         for element in _each_frame(plan, graph, deeds, buffer):
             for cell, token in zip(*element, strict=True):
                 if content.get(cell) != (token, None):
