@@ -72,11 +72,11 @@ class TorchModel(Model):
     """
 
     input_shape: Shape = (0, 0, 0)
-    inputs: tuple[tuple[Any, ...], ...] = ()
     factory: str = ""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     state_dict: str = ""
     input_range: tuple[float, float] = (0.0, 1.0)
+    inputs: tuple[tuple[Any, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if self.inputs:

@@ -152,10 +152,10 @@ REFUSALS = {
     "fewer strategy.rows and .columns": (
         of(8, 7, 2).rearrange((7, 8, 2), (1, 0, 2)).conv(2), Patch(), board()),
     "strategy=herringbone has no C on arduino for conv (Conv2d): ": (
-        Chain((5, 5, 2)).conv("conv", 4, groups=2).dense("dense", 3), Herringbone(),
+        Chain((5, 5, 4)).conv("conv", 4, groups=2).dense("dense", 3), Herringbone(),
         board("arduino")),
     "(groups=2): use quantize=int8, or another network": (
-        Chain((5, 5, 2)).conv("conv", 4, groups=2).dense("dense", 3), Herringbone(),
+        Chain((5, 5, 4)).conv("conv", 4, groups=2).dense("dense", 3), Herringbone(),
         board("arduino")),
     "conv has to make 8 bits or more, not uint4: ": (
         Chain((5, 5, 2)).conv("conv", 4), Ordinary(), board("arduino")),

@@ -89,7 +89,6 @@ REFUSED = {
     "control flow": (one("WHILE"), "operator 0, WHILE: not supported"),
     "float": (one("RELU", given="FLOAT32"), "net/tensor_0 is float32, and the model is not float"),
     "uint8": (one("RELU", given="UINT8"), "net/tensor_0 is uint8, TensorFlow's older quantization"),
-    "int16": (one("RELU", given="INT16"), "net/tensor_0 is int16: convert the model to int8"),
     "int32": (one("RELU", dtype="INT32"), "net/tensor_1 has the type int32"),
     "batch": (one("MAX_POOL_2D", (2, 4, 4, 2)), "a batch of 1 and at most height, width and"),
     "no scale": (one("RELU", scale=()), "net/tensor_1 has 0 scales, and one"),

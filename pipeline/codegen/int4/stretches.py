@@ -72,7 +72,7 @@ def _run(
 
 
 def _sums(job: Job, pieces: Sequence[Slice]) -> list[Stretch]:
-    """List the stretches of a row or of all."""
+    """List the stretches of what a step makes."""
     buffers, step = [job.program.buffer(piece) for piece in pieces], job.step
     box = step.out.box(buffers[-1].shape, {})
     places = zip(buffers, pieces, strict=True)

@@ -148,7 +148,6 @@ REFUSED: list[tuple[str, Chain, Change]] = [
     ("p.sums: generated code keeps sums in bytes, not 4 bits",
      Chain((4, 6, 1), "int4").maximum("p").dense("d", 2), narrow),
     ("a: generated code has no grouped convolution", grouped(4, 2), lambda plan: plan),
-    ("a: generated code has no grouped convolution", grouped(8, 4), lambda plan: plan),
     ("an arena of 16 KiB", Chain((200, 200, 1)).conv("a", 4).dense("d", 2), lambda plan: plan),
     ("a: .*generated code computes all channels", stored(),
      steps(lambda a, _: (replace(a, out=replace(a.out, size=(*a.out.size[:2], 2))),))),
