@@ -3,6 +3,7 @@ are made up and two of them on the device. A new file is picked up by itself. Pu
 come out."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ SMALL = [file for file in FILES if "model" not in text(file)]
 SWEEPS = [file for file in FILES if "MULTIRUN" in text(file)]
 QUICK = [file for file in SMALL if file.startswith("sweep=")]
 """An experiment's sweep is dozens of jobs; the others of SMALL are below."""
-BY_HAND = [f"experiment={n}" for n in ("frontier", "pex_keywords", "pex_pareto", "swapnn_fig8")]
+BY_HAND = [f for f in FILES if re.search("frontier|pex_keywords|pex_pareto|fig8|architectures", f)]
 """More than ten minutes: commands of their own, in CONTRIBUTING.md."""
 TO_THE_END = [file for file in SWEEPS if file in SMALL and "until:" not in text(file)]
 
@@ -82,7 +83,7 @@ def run(project: Project, override: str, *args: str) -> Any:
     """The result of the file on its stand-in; an experiment that does not fit exits with 3."""
     choices = first_job(override).hydra.runtime.choices
     words = [override, *MADE_UP.get(choices["data"], ()), "target.images=2", *args]
-    if choices["train"] != "none" and "train." not in text(override):  # that has no epochs
+    if choices["train"] != "none":
         words.append("train=random")
     return project.run(*words, given=BARE, codes=(0, 3))
 
