@@ -49,7 +49,7 @@ COSTS: dict[tuple[str, Security], Cost] = {
 
 
 Engine = Literal["core", "stm32f756"]
-"""What seals: the core, or the engines of a part beside it."""
+"""Name what seals: the core, or the engines of a part beside it."""
 
 HASH = 200 / 106.98
 """Cycles a byte of SHA-256 in an STM32F756's HASH: 106.98 MB/s at 200 MHz, measured by SEGGER with

@@ -21,7 +21,7 @@ from tests.graphs import Net
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None:
-    """From now on generated C is what ``change`` makes of it."""
+    """Let generated C be what ``change`` makes of it from now on."""
     for module in (support, stepped):
         monkeypatch.setattr(
             module,

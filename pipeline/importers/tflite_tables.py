@@ -235,7 +235,7 @@ def relu6(build: Builder, node: Node, options: Options) -> None:
 
 
 def quantize(build: Builder, node: Node, options: Options) -> None:
-    """From int8, uint8 or int16 to any of them. From float at the model's start: left out, the
+    """Convert int8, uint8 or int16 to any of them. From float at the model's start: left out, the
     network takes the integers."""
     given = node.input(0)
     if given.type == "FLOAT32":

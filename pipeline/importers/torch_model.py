@@ -93,7 +93,7 @@ class TorchModel(Model):
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Of several inputs by name."""
+        """Shapes of several inputs by name."""
         return {name: tuple(shape) for name, *shape in self.inputs}
 
     @property

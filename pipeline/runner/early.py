@@ -116,6 +116,11 @@ def _board(config: Config) -> None:
             "target.check=layers: a board at its line does not say what its layers write: "
             "target=simulate or host"
         )
+    if target["check"] == "layers" and config["strategy"].get("frames", 1) > 1:
+        raise ThimbleError(
+            "target.check=layers follows one frame at a time, not several in flight: set "
+            "strategy.frames=1"
+        )
     if target["name"] == "flash" and home.no_later("simulate", config["until"]):
         from pipeline import board
         from pipeline.targets import flash

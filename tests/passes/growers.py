@@ -258,7 +258,7 @@ def run(op: Operator, tensors: dict[str, Tensor], values: dict[str, IntArray]) -
 
 
 def lines(rng: np.random.Generator) -> Case:
-    """Of 16 bits, which no network drawn here has."""
+    """Draw one of 16 bits, which no network drawn here has."""
     shape, dtype = tuple(rng.integers(1, 5, 3).tolist()), DType.parse("int16")
     table = tuple(rng.integers(-(1 << 15), 1 << 15, 513).tolist())
     op = Interpolate("lines", ("x",), "y", table=table)

@@ -1,4 +1,4 @@
-"""What a convolution may read, and dense layers as convolutions, for all of their writers."""
+"""Declare what a convolution may read, and dense layers as convolutions, for all writers."""
 
 from __future__ import annotations
 
