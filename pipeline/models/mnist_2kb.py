@@ -44,5 +44,5 @@ class Mnist2kb(Model):
             self.input_shape, self.classes, convolutions=tuple(layers), pooled=(last,),
             input_pool=self.input_pool,
         ).build()  # fmt: skip
-        named = built.named_children()
-        return nn.Sequential(OrderedDict((n.replace(f"ool{last}", "ool"), m) for n, m in named))
+        renamed = {f"maxpool{last}": "maxpool"}
+        return nn.Sequential(OrderedDict((renamed.get(n, n), m) for n, m in built.named_children()))
