@@ -29,7 +29,7 @@ from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.float_passes import simplified
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Moves, Value
-from pipeline.importers.lower import PIXEL, lower
+from pipeline.importers.lower import lower
 from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table
 from pipeline.importers.onnx_constants import FOLDS, folded, given
 from pipeline.importers.onnx_external import ExternalFiles
@@ -37,6 +37,7 @@ from pipeline.importers.onnx_file import FileNode, OnnxFile, read
 from pipeline.importers.onnx_front import checked, without_idle
 from pipeline.importers.onnx_names import shown
 from pipeline.importers.quantizations import completed, quantizations
+from pipeline.importers.scales import PIXEL
 from pipeline.importers.unsupported import lacking, unsupported
 
 INPUT = "input"

@@ -15,7 +15,7 @@ from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import FloatGraph, Node
 from pipeline.importers.float_nodes import Floats
 from pipeline.importers.float_passes import rebuilt, without
-from pipeline.importers.lower import PIXEL, lookup_table
+from pipeline.importers.scales import PIXEL, lookup_table
 
 
 def checked(graph: FloatGraph, limits: tuple[float, float]) -> FloatGraph:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pipeline.errors import ThimbleError
 from pipeline.importers import float_nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
-from pipeline.importers.lower import PROBABILITY
+from pipeline.importers.scales import PROBABILITY
 
 
 def completed(graph: FloatGraph) -> Mapping[str, Affine]:

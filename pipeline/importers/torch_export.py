@@ -21,7 +21,7 @@ from pipeline.errors import ThimbleError, said
 from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.layout import Moves, Value
-from pipeline.importers.lower import PIXEL
+from pipeline.importers.scales import PIXEL
 from pipeline.importers.torch_call import Call, Stepped
 from pipeline.importers.torch_nodes import is_part, label, module_name, named, where
 from pipeline.importers.torch_operators import KEPT, OPERATORS

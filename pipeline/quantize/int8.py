@@ -21,9 +21,10 @@ from pipeline.graph.graph import Graph
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
 from pipeline.importers.float_passes import rebuilt, simplified, without
-from pipeline.importers.lower import ABOVE, PIXEL, lower, weight_steps
+from pipeline.importers.lower import lower
 from pipeline.importers.onnx_front import without_idle
 from pipeline.importers.quantizations import quantizations
+from pipeline.importers.scales import ABOVE, PIXEL, weight_steps
 from pipeline.importers.torch_export import exported
 from pipeline.models.network import Model, loaded
 from pipeline.quantize.base import Quantizer

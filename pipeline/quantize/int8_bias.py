@@ -15,7 +15,7 @@ import torch
 
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
-from pipeline.importers.lower import stored_weights
+from pipeline.importers.scales import stored_weights
 
 
 @torch.no_grad()

@@ -18,7 +18,7 @@ import torch
 from pipeline.errors import ThimbleError
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
-from pipeline.importers.lower import PROBABILITY, range_affine
+from pipeline.importers.scales import PROBABILITY, range_affine
 
 BINS = 2048
 SHRINKS = np.linspace(1.0, 0.2, 81)

@@ -16,7 +16,7 @@ from torch import nn
 
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
-from pipeline.importers.lower import ABOVE, WEIGHT_LIMIT, weight_steps
+from pipeline.importers.scales import ABOVE, WEIGHT_LIMIT, weight_steps
 
 
 class Rounded(nn.Module):

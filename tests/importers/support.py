@@ -15,8 +15,9 @@ from pipeline.graph.tensor import IntArray
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph, Node
 from pipeline.importers.float_passes import simplified
-from pipeline.importers.lower import PROBABILITY, lower, range_affine
+from pipeline.importers.lower import lower
 from pipeline.importers.onnx import Onnx
+from pipeline.importers.scales import PROBABILITY, range_affine
 from pipeline.importers.torch_export import exported
 
 Floats = npt.NDArray[np.float64]

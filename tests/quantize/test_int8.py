@@ -14,7 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
 from pipeline.importers.float_passes import simplified
-from pipeline.importers.lower import PIXEL, range_affine, stored_weights
+from pipeline.importers.scales import PIXEL, range_affine, stored_weights
 from pipeline.importers.torch_export import exported
 from pipeline.importers.torch_model import Ranged
 from pipeline.models.network import state_arrays

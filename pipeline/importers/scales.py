@@ -1,0 +1,106 @@
+"""Quantizations: of values by their range, of weights, and of what a function makes of integers."""
+
+from __future__ import annotations
+
+from math import isfinite, isinf
+
+import numpy as np
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.operator import product_sums
+from pipeline.graph.requant import FixedPoint
+from pipeline.graph.tensor import DType, IntArray, Tensor
+from pipeline.importers import float_nodes as nodes
+from pipeline.importers.deferred import torch
+from pipeline.importers.float_graph import Affine, Interval, Node
+from pipeline.importers.float_nodes import Floats
+from pipeline.importers.functions import Composed
+
+INT8, INT32 = DType.parse("int8"), DType.parse("int32")
+PIXEL = Affine(1.0, -128)
+"""Values 0…255, stored as the value less 128."""
+PROBABILITY = Affine(1 / 256, -128)
+"""Quantization of the integer softmax's output."""
+WEIGHT_LIMIT = 127
+ABOVE = 1 + 2.0**-20
+"""Least ratio of an output's scale to the step of the sums that it is made from."""
+INTEGERS = np.arange(-128, 128)
+
+
+def stored_limits(clip: Interval | None, affine: Affine) -> tuple[int, int] | None:
+    if clip is None:
+        return None
+    ends = (
+        affine.ends[side] if isinf(end)
+        else int(np.clip(np.rint(end / affine.scale) + affine.zero_point, *affine.ends))
+        for side, end in enumerate(clip)
+    )  # fmt: skip
+    low, high = ends
+    return low, high
+
+
+def lookup_table(
+    body: Composed, source: Affine, target: Affine, at: IntArray = INTEGERS
+) -> tuple[int, ...]:
+    """Return round(body(s (q - z)) / s') + z' for each q in ``at``, clipped; halves go to even, as
+    in ONNX. NaN, such as a logarithm's, becomes the real value 0."""
+    real = source.scale * (torch.from_numpy(at).double() - source.zero_point)
+    result = torch.nan_to_num(body(real), nan=0.0, posinf=1e30, neginf=-1e30)
+    stored = torch.round(result / target.scale) + target.zero_point
+    return tuple(int(q) for q in stored.clamp(*target.ends))
+
+
+def weight_steps(weights: Floats, bias: Floats, scale_in: float) -> Floats:
+    """Symmetric scales (c_out,): the largest weight is 127, and the bias fits int32 with room."""
+    largest = np.abs(weights.reshape(len(weights), -1)).max(1)
+    steps = np.maximum(largest / WEIGHT_LIMIT, np.abs(bias) / (scale_in * 2.0**29))
+    return np.where(steps > 0, steps, 1.0)
+
+
+def stored_weights(node: nodes.Weighted, scale_in: float) -> tuple[IntArray, Floats]:
+    """The integers, and the real value of a unit of each output channel's."""
+    steps = node.steps
+    if steps is None:
+        steps = weight_steps(node.weights, node.bias, scale_in)
+    column = steps.reshape(-1, *(1,) * (node.weights.ndim - 1))
+    return np.rint(node.weights / column).astype(np.int64), steps
+
+
+def fixed_point(node: Node, scales: Floats | list[float], largest: float) -> FixedPoint:
+    """The factors; ``largest`` is the greatest sum that they are applied to, whatever its sign.
+
+    Raises:
+        ThimbleError: where a sum, shifted left, may leave int32.
+    """
+    try:
+        requant = FixedPoint.rounding_once([float(each) for each in scales], largest)
+    except ThimbleError as error:
+        raise node.refuse(str(error)) from None
+    if largest * 2.0 ** max(0, *requant.shifts) >= 2.0**31:
+        raise node.refuse("its sums may leave int32: the output's scale is far below the inputs'")
+    return requant
+
+
+def largest_sum(weights: IntArray, bias: Floats, source: Tensor) -> float:
+    """Bound sums of any input in magnitude; by the number of weights alone where that suffices."""
+    steps = float(source.dtype.maximum - source.dtype.minimum)
+    products = int(weights[0].size) * max(128.0, float(np.abs(weights).max())) * steps
+    if products >= 2.0**30:
+        products = float(np.abs(product_sums(weights, source)).max())
+    return products + float(np.abs(bias).max(initial=0))
+
+
+def constant_affine(values: Floats) -> Affine:
+    """The least scale that holds all values and 0."""
+    return range_affine(float(values.min()), float(values.max()))
+
+
+def range_affine(low: float, high: float) -> Affine:
+    """int8 over [low, high], widened to hold 0, which is exact."""
+    low, high = min(float(low), 0.0), max(float(high), 0.0)
+    scale = (high - low) / 255
+    if not isfinite(scale):
+        raise ThimbleError("an activation is not finite: check the weights")
+    if scale < 1e-30:
+        return Affine(1 / 128, 0)
+    return Affine(scale, int(np.clip(round(-128 - low / scale), -128, 127)))
