@@ -330,20 +330,6 @@ class Builder:
             steps=tuple(step if d == here else 1 for d in range(rank)), repeats=ones,
         )  # fmt: skip
 
-    def enlarged(self, x: Value, shape: Shape) -> Value:
-        """Nearest neighbours: (1, c, h, w) -> ``shape`` of whole multiples."""
-        old, new = ours(x.shape), ours(shape)
-        fits = len(x.shape) == len(shape) == 4 and min(shape) > 0 and old[2] == new[2]
-        if not fits or any(b % a for a, b in zip(old, new, strict=True)):
-            raise self.refuse(
-                f"{list(x.shape)} to {list(shape)}: whole multiples of height and width are "
-                "supported"
-            )
-        return self.made(
-            nodes.Rearranged, [self.usual(x)], shape, extents=new, axes=(0, 1, 2), starts=(0, 0, 0),
-            steps=(1, 1, 1), repeats=tuple(b // a for a, b in zip(old, new, strict=True)),
-        )  # fmt: skip
-
     def pad(self, x: Value, padding: Sequence[Pair]) -> Value:
         """Zeros; (before, after) for each axis of the source."""
         shape = tuple(n + a + b for n, (a, b) in zip(x.shape, padding, strict=True))

@@ -34,6 +34,7 @@ from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import Mean
 from pipeline.graph.tensor import DType, IntArray, Tensor, beside, within_int8
 from pipeline.importers import float_nodes as nodes
+from pipeline.importers import lower_whole
 from pipeline.importers.float_graph import Affine, FloatGraph, Node
 from pipeline.importers.float_nodes import Floats
 from pipeline.importers.functions import Composed
@@ -124,6 +125,20 @@ class Lowering:
             table = lookup_table(body, source, fine, np.arange(-(1 << 15), (1 << 15) + 1, 128))
             self.emit(Interpolate, node, table=table, narrow=7 + more)
 
+    def kept(self, node: Node) -> tuple[str, ...]:
+        """The inputs, brought to the output's quantization where theirs differs."""
+        target = self.affines[node.output]
+        found: list[str] = []
+        for index, name in enumerate(node.inputs):
+            if self.affines[name] != target or name in found:  # twice: the second is a copy
+                label, body = f"{node.name}.in{index}", Composed.of("identity")
+                self.affines[label] = target
+                self.declare(label, self.tensors[name].shape)
+                self.computed(nodes.Function(name=label, inputs=(name,), output=label, body=body))
+                name = label
+            found.append(name)
+        return tuple(found)
+
     def clip(self, node: Node) -> tuple[int, int] | None:
         """The stored integers of a fused activation."""
         return stored_limits(node.clip, self.affines[node.output])
@@ -179,31 +194,16 @@ def _linear(low: Lowering, node: nodes.Linear) -> None:
     _weighted(low, node, Dense)
 
 
-def _kept(low: Lowering, node: Node) -> tuple[str, ...]:
-    """The inputs, brought to the output's quantization where theirs differs."""
-    target = low.affines[node.output]
-    found: list[str] = []
-    for index, name in enumerate(node.inputs):
-        if low.affines[name] != target or name in found:  # one tensor twice: the second is a copy
-            label, body = f"{node.name}.in{index}", Composed.of("identity")
-            low.affines[label] = target
-            low.declare(label, low.tensors[name].shape)
-            low.computed(nodes.Function(name=label, inputs=(name,), output=label, body=body))
-            name = label
-        found.append(name)
-    return tuple(found)
-
-
 def _max_pool(low: Lowering, node: nodes.MaxPool) -> None:
     fields = {"kernel": node.kernel, "stride": node.stride, "padding": node.padding}
-    low.emit(MaxPool2d, node, inputs=_kept(low, node), clip=low.clip(node), **fields)
+    low.emit(MaxPool2d, node, inputs=low.kept(node), clip=low.clip(node), **fields)
 
 
 def _average_pool(low: Lowering, node: nodes.AveragePool) -> None:
     source, target = low.affines[node.inputs[0]], low.affines[node.output]
     fields = {"kernel": node.kernel, "stride": node.stride, "padding": node.padding}
     if source == target or any(node.padding):
-        inputs, requant = _kept(low, node), Mean()
+        inputs, requant = low.kept(node), Mean()
         low.emit(AveragePool2d, node, inputs=inputs, clip=low.clip(node), requant=requant, **fields)
         return
     ratio = source.scale / (node.kernel[0] * node.kernel[1] * target.scale)
@@ -271,22 +271,22 @@ def _slopes(low: Lowering, node: nodes.Slopes) -> None:
 
 
 def _concatenation(low: Lowering, node: nodes.Concatenation) -> None:
-    low.emit(Concat, node, inputs=_kept(low, node), axis=node.axis)
+    low.emit(Concat, node, inputs=low.kept(node), axis=node.axis)
 
 
 def _zero_pad(low: Lowering, node: nodes.ZeroPad) -> None:
-    low.emit(Pad, node, inputs=_kept(low, node), padding=node.padding)
+    low.emit(Pad, node, inputs=low.kept(node), padding=node.padding)
 
 
 def _rearranged(low: Lowering, node: nodes.Rearranged) -> None:
     low.emit(
-        Rearrange, node, inputs=_kept(low, node), shape=node.extents, axes=node.axes,
+        Rearrange, node, inputs=low.kept(node), shape=node.extents, axes=node.axes,
         starts=node.starts, steps=node.steps, repeats=node.repeats,
     )  # fmt: skip
 
 
 def _reshaped(low: Lowering, node: nodes.Reshaped) -> None:
-    low.emit(Reshape, node, inputs=_kept(low, node), shape=node.shape)
+    low.emit(Reshape, node, inputs=low.kept(node), shape=node.shape)
 
 
 def _softmax(low: Lowering, node: nodes.SoftmaxOver) -> None:
@@ -318,4 +318,5 @@ RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     nodes.Reshaped: _reshaped,
     nodes.SoftmaxOver: _softmax,
     nodes.Function: Lowering.computed,
+    **lower_whole.RULES,
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
+from pipeline.importers import resampling, whole
+from pipeline.importers.float_nodes import Floats
 from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import Call, Item, Stored, Table
 from pipeline.importers.onnx_shapes import renaming
@@ -60,34 +62,47 @@ def split(call: Call) -> list[Item]:
 
 
 def resize(call: Call, x: Value) -> Value:
-    mode = call.text("mode", "nearest")
-    how = (
-        call.text("coordinate_transformation_mode", "half_pixel"),
-        call.text("nearest_mode", "round_prefer_floor"),
-    )
-    if mode != "nearest" or (call.opset >= 11 and how not in NEAREST):
-        raise call.refuse(f"{mode} with {how[0]} and {how[1]}: nearest neighbours are supported")
-    sizes = call.integers(3, "sizes")
-    if sizes is not None:
-        return call.builder.enlarged(x, sizes)
-    scales = call.optional(2 if call.opset >= 11 else 1)
-    return enlarged(call, x, () if scales is None else scales.floats.reshape(-1).tolist())
+    """Nearest neighbours, lines and cubic curves between them."""
+    how = call.text("coordinate_transformation_mode", "half_pixel")
+    scales, sizes = call.optional(2 if call.opset >= 11 else 1), call.integers(3, "sizes")
+    plain = not call.integer("antialias", 0) and call.text("keep_aspect_ratio_policy", "stretch")
+    if how not in resampling.WAYS or plain != "stretch" or call.node.attributes.get("axes"):
+        raise call.refuse(f"with {how}, antialias or a policy: {resampling.WAYS} work, without")
+    factors = () if scales is None else scales.floats.reshape(-1).tolist()
+    return _resized(call, x, factors, sizes, how if call.opset >= 11 else "asymmetric")
 
 
 def upsample(call: Call, x: Value) -> Value:
     """Resize of old opsets."""
-    if (mode := call.text("mode", "nearest")) != "nearest":
-        raise call.refuse(f"mode {mode}: nearest neighbours are supported")
     given = call.node.attributes.get("scales")
     scales = given if isinstance(given, tuple) else call.constant(1).floats.reshape(-1).tolist()
-    return enlarged(call, x, scales)
+    return _resized(call, x, scales, None, "asymmetric")
 
 
-def enlarged(call: Call, x: Value, scales: Sequence[float]) -> Value:
-    if len(scales) != len(x.shape) or any(not 1 <= s < 1 << 16 or s % 1 for s in scales):
-        raise call.refuse(f"scales {list(scales)[:8]}: whole multiples are supported")
-    pairs = zip(x.shape, scales, strict=True)
-    return call.builder.enlarged(x, tuple(extent * int(scale) for extent, scale in pairs))
+def _resized(
+    call: Call, x: Value, scales: Sequence[float], sizes: tuple[int, ...] | None, how: str
+) -> Value:
+    mode, rank = call.text("mode", "nearest"), len(x.shape)
+    if sizes is None and (len(scales) != rank or not all(0 < s < 1 << 16 for s in scales)):
+        raise call.refuse(f"scales {list(scales)[:8]} of {list(x.shape)}")
+    shape = sizes or tuple(int(n * s) for n, s in zip(x.shape, scales, strict=True))
+    rounding = call.text("nearest_mode", "round_prefer_floor" if call.opset >= 11 else "floor")
+    even = all(b % a == 0 for a, b in zip(x.shape, shape, strict=False))
+    if mode == "nearest" and rank == 4 and even and (how, rounding) in NEAREST:
+        return whole.enlarged(call.builder, x, shape)
+
+    def weighed(axis: int, extent: int, count: int) -> Floats:
+        scale = scales[-2:][axis] if sizes is None and rank == 4 else 0.0
+        at = resampling.places(extent, count, how, scale)
+        if mode == "cubic":
+            return resampling.cubic(extent, at, call.number("cubic_coeff_a", -0.75))
+        if mode == "linear":
+            return resampling.linear(extent, at)
+        return resampling.nearest(extent, at, rounding)
+
+    if mode not in ("linear", "cubic", "nearest") or call.integer("exclude_outside", 0):
+        raise call.refuse(f"mode {mode}: nearest, linear and cubic are supported")
+    return whole.resized(call.builder, x, shape, weighed)
 
 
 OPERATORS: Table = {

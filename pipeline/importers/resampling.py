@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.graph.operators.resize import ONE_BITS
 from pipeline.graph.tensor import IntArray
-from pipeline.importers.float_nodes import Floats
+
+Floats = NDArray[np.float64]
 
 ROUNDINGS: dict[str, Callable[[Floats], Floats]] = {
     "floor": np.floor,
@@ -26,12 +28,12 @@ WAYS = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 def places(extent: int, count: int, way: str, scale: float = 0.0) -> Floats:
     """Return where ``count`` new indices lie among ``extent`` old ones; ``scale``: of sizes, if it
     is not their ratio."""
-    new, scale = np.arange(count, dtype=np.float64), scale or count / extent
+    new, old = np.arange(count, dtype=np.float64), count / scale if scale else extent
     if way == "align_corners":
         return new * (extent - 1) / max(1, count - 1)
     if way == "asymmetric" or (way == "pytorch_half_pixel" and count == 1):
-        return new / scale
-    return (new + 0.5) / scale - 0.5
+        return new * old / count
+    return (2 * new + 1) * old / (2 * count) - 0.5
 
 
 def nearest(extent: int, at: Floats, rounding: str = "floor") -> Floats:

@@ -172,12 +172,15 @@ def split(to: Translation, node: Node, options: Options) -> None:
 def resize(to: Translation, node: Node, options: Options) -> None:
     height, width = numbers(node.input(1), 2)
     way = "half_pixel" if options["half_pixel_centers"] else "asymmetric"
+    linear = node.kind == "RESIZE_BILINEAR"
+    if options["align_corners"]:
+        way = "align_corners"
+    rounding = "floor" if way == "asymmetric" else "round_prefer_ceil"
     to.add(
         "Resize", named(node.input(0)), "", "",
-        to.integers((1, node.input(0).shape[-1], height, width)), mode="nearest",
-        coordinate_transformation_mode="align_corners" if options["align_corners"] else way,
-        nearest_mode="floor" if way == "asymmetric" else "round_prefer_ceil",
-        output=named(node.output),
+        to.integers((1, node.input(0).shape[-1], height, width)),
+        mode="linear" if linear else "nearest", nearest_mode=rounding,
+        coordinate_transformation_mode=way, output=named(node.output),
     )  # fmt: skip
 
 
@@ -233,6 +236,7 @@ OPERATORS: Mapping[str, Rule] = {
     "SPLIT": split,
     "SPLIT_V": split,
     "RESIZE_NEAREST_NEIGHBOR": resize,
+    "RESIZE_BILINEAR": resize,
     "DEQUANTIZE": dequantize,
 }
 

@@ -1,8 +1,8 @@
 """Operators that choose elements of a tensor and put them elsewhere: slices, parts, transpositions,
-nearest neighbours.
+neighbours.
 
-Source of the rules: tflite-micro's strided_slice_logic.h, split.cc, transpose.h and
-resize_nearest_neighbor.h.
+Source of the rules: tflite-micro's strided_slice_logic.h, split.cc, transpose.h,
+resize_nearest_neighbor.h and resize_bilinear.h.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.rearrange import Rearrange
-from pipeline.graph.tensor import IntArray
+from pipeline.graph.operators.resize import ONE_BITS, Resize
+from pipeline.graph.tensor import IntArray, Tensor
+from pipeline.importers.resampling import banded, spread
 from pipeline.importers.tflite_builder import Builder, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import Entry, Options, axis_of, image
@@ -113,27 +116,29 @@ def transpose(build: Builder, node: Node, options: Options) -> None:
     )
 
 
-def resize_nearest_neighbor(build: Builder, node: Node, options: Options) -> None:
-    """To height and width that are multiples of the input's, or divide it; corners not aligned."""
+def resize(build: Builder, node: Node, options: Options) -> None:
+    """To any height and width; half-pixel centers, aligned corners or neither."""
     given = node.input(0)
     source = build.source(given)
     image(source.shape, given)
-    if options["align_corners"]:
-        raise ThimbleError("it aligns corners, which is not supported")
     sizes = numbers(node.input(1), 2)
     if tuple(sizes) != node.output.dims[1:3]:
         raise ThimbleError(f"its size {sizes} is not that of {node.output.name}")
+    if node.kind == "RESIZE_BILINEAR":
+        weights = [_linear(*pair, options) for pair in zip(source.shape, sizes, strict=False)]
+        return _resized(build, node, source, weights)
     starts, steps, repeats = [0, 0, 0], [1, 1, 1], [1, 1, 1]
+    weights = []
     for axis, (extent, size) in enumerate(zip(source.shape, sizes, strict=False)):
-        if size % extent and extent % size:
-            raise ThimbleError(
-                f"it makes {size} of {extent} rows or columns; multiples and divisors are supported"
-            )
         steps[axis], repeats[axis] = max(1, extent // size), max(1, size // extent)
         starts[axis] = steps[axis] // 2 if options["half_pixel_centers"] else 0
         ours = np.arange(size) // repeats[axis] * steps[axis] + starts[axis]
-        if (ours != _nearest(extent, size, bool(options["half_pixel_centers"]))).any():
-            raise ThimbleError(f"{size} of {extent} rows or columns are rounded unevenly by TFLite")
+        chosen = _nearest(extent, size, options)
+        weights.append(np.eye(extent)[chosen])
+        if (ours != chosen).any():  # not each as often as the others
+            steps[axis] = 0
+    if min(steps) == 0:
+        return _resized(build, node, source, weights)
     shape = (sizes[0], sizes[1], source.shape[2])
     _emit(
         build, node, given, node.output, source.shape, shape,
@@ -141,11 +146,35 @@ def resize_nearest_neighbor(build: Builder, node: Node, options: Options) -> Non
     )  # fmt: skip
 
 
-def _nearest(extent: int, size: int, centres: bool) -> IntArray:
+def _resized(
+    build: Builder, node: Node, source: Tensor, weights: Sequence[NDArray[np.float64]]
+) -> None:
+    """``weights`` of old rows and columns, a row for each new one."""
+    (top, down), (left, along) = map(banded, weights)
+    target = build.target(node.output, like=source)
+    op = Resize(node.name, (source.name,), target.name, firsts=(top, left), weights=(down, along))
+    build.operators.append(op)
+
+
+def _linear(extent: int, size: int, options: Options) -> NDArray[np.float64]:
+    """The weights of TFLite's integer arithmetic, in units of 2**-10: resize_bilinear.h."""
+    one, aligned = 1 << ONE_BITS, options["align_corners"] and size > 1
+    count = size - aligned
+    step = (one * (extent - aligned) + count // 2) // count
+    at = np.arange(size) * step + (step // 2 - one // 2 if options["half_pixel_centers"] else 0)
+    low = np.maximum(np.trunc(at / one), 0)
+    high = np.minimum((at + one - 1) // one, extent - 1)
+    share = at / one - low
+    return spread(extent, [(low, 1 - share), (high, share)])
+
+
+def _nearest(extent: int, size: int, options: Options) -> IntArray:
     """The indices that TFLite's float32 arithmetic gives: GetNearestNeighbor."""
-    scale = np.float32(extent) / np.float32(size)
-    place = np.arange(size, dtype=np.float32) + np.float32(0.5 * centres)
-    found: IntArray = np.floor(place * scale).astype(np.int64).clip(0, extent - 1)
+    aligned, centres = options["align_corners"] and size > 1, bool(options["half_pixel_centers"])
+    scale = np.float32(extent - aligned) / np.float32(size - aligned)
+    place = (np.arange(size, dtype=np.float32) + np.float32(0.5 * centres)) * scale
+    nearest = np.floor(place + np.float32(0.5)) if options["align_corners"] else np.floor(place)
+    found: IntArray = nearest.astype(np.int64).clip(0, extent - 1)
     return found
 
 
@@ -230,6 +259,8 @@ def _emit(
 
 _STRIDED = "begin_mask:i32 end_mask:i32 ellipsis_mask:i32 new_axis_mask:i32 shrink_axis_mask:i32"
 
+_CORNERS = "align_corners:bool half_pixel_centers:bool"
+
 OPERATORS = {
     "SLICE": Entry(slice_),
     "STRIDED_SLICE": Entry(strided_slice, "StridedSliceOptions", f"{_STRIDED} offset:bool"),
@@ -237,9 +268,6 @@ OPERATORS = {
     "SPLIT_V": Entry(split_v),
     "UNPACK": Entry(unpack, "UnpackOptions", "num:i32 axis:i32"),
     "TRANSPOSE": Entry(transpose),
-    "RESIZE_NEAREST_NEIGHBOR": Entry(
-        resize_nearest_neighbor,
-        "ResizeNearestNeighborOptions",
-        "align_corners:bool half_pixel_centers:bool",
-    ),
+    "RESIZE_NEAREST_NEIGHBOR": Entry(resize, "ResizeNearestNeighborOptions", _CORNERS),
+    "RESIZE_BILINEAR": Entry(resize, "ResizeBilinearOptions", f"height:i32 width:i32 {_CORNERS}"),
 }

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline.importers import float_nodes as nodes
+from pipeline.importers import resampling, whole
 from pipeline.importers.builder import pair
-from pipeline.importers.float_nodes import Padding, Pair
+from pipeline.importers.float_nodes import Floats, Padding, Pair
 from pipeline.importers.layout import Value
 from pipeline.importers.torch_call import Call, Table
 
@@ -59,6 +60,12 @@ def adaptive(kind: type[nodes.Pool]) -> Callable[[Call], Value]:
     def pooled(call: Call) -> Value:
         *_, height, width = call.x.shape
         *_, rows, columns = call.shape
+        if (height % rows or width % columns) and kind is nodes.AveragePool:
+
+            def weighed(_: int, old: int, new: int) -> Floats:
+                return resampling.means(old, new)
+
+            return whole.resized(call.builder, call.x, call.shape, weighed)
         if height % rows or width % columns:
             raise call.builder.refuse(
                 f"adaptive pooling from {height}x{width} to {rows}x{columns} has windows of "

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from math import prod
 
+from pipeline.importers import resampling, whole
+from pipeline.importers.float_nodes import Floats
 from pipeline.importers.layout import Value
 from pipeline.importers.torch_call import Call, Table
 
@@ -106,6 +109,33 @@ def same(call: Call) -> Value:
     return call.x.reshape(call.shape)
 
 
+def resized(call: Call, curve: str, form: str) -> Value:
+    """aten.upsample_*: (input, output_size, align_corners, scales), without corners of nearest."""
+    first = 2 + (curve != "nearest")
+    scales = call.get(first, "scale_factors") if form == "vec" else call.args[first:]
+    given = [float(s) for s in scales or () if s]
+    even = all(b % a == 0 for a, b in zip(call.x.shape, call.shape, strict=True))
+    if curve == "nearest" and len(call.shape) == 4 and even:
+        return whole.enlarged(call.builder, call.x, call.shape)
+    aligned = first == 3 and call.get(2, "align_corners")
+    way = "align_corners" if aligned else "half_pixel" if first == 3 else "asymmetric"
+
+    def weighed(axis: int, extent: int, count: int) -> Floats:
+        scale = given[axis - 2 + len(given)] if len(given) > 1 - axis else 0.0
+        return weights(extent, resampling.places(extent, count, way, scale))
+
+    weights = {
+        "nearest": resampling.nearest, "linear": resampling.linear, "cubic": resampling.cubic,
+    }[curve]  # fmt: skip
+    return whole.resized(call.builder, call.x, call.shape, weighed)
+
+
+CURVES = {
+    "nearest1d": "nearest", "nearest2d": "nearest", "linear1d": "linear", "bilinear2d": "linear",
+    "bicubic2d": "cubic",
+}  # fmt: skip
+"""Lines or curves between neighbours, by what ATen calls them."""
+
 OPERATORS: Table = {
     "<built-in function getitem>": item,
     "aten.cat.default": cat,
@@ -114,8 +144,11 @@ OPERATORS: Table = {
     "aten.split.Tensor": split("split_size"),
     "aten.split_with_sizes.default": split("split_sizes"),
     "aten.chunk.default": split("chunks"),
-    "aten.upsample_nearest2d.default": lambda call: call.builder.enlarged(call.x, call.shape),
-    "aten.upsample_nearest2d.vec": lambda call: call.builder.enlarged(call.x, call.shape),
+    **{
+        f"aten.upsample_{kind}.{form}": partial(resized, curve=curve, form=form)
+        for kind, curve in CURVES.items()
+        for form in ("default", "vec")
+    },
     "aten.pad.default": pad,
     "aten.constant_pad_nd.default": pad,
     "aten.flatten.using_ints": reshape,

@@ -162,6 +162,13 @@ def models() -> dict[str, onnx.ModelProto]:
             'nearest_mode="floor">(x, , f)', IMAGE, {"f": np.array([1, 1, 2, 3], np.float32)}),
         "Resize to a size": model('y = Resize<mode="nearest">(x, , , n)', IMAGE,
             {"n": np.array([1, 4, 36, 16])}),
+        **{
+            f"Resize {mode} {way}": model(
+                f'y = Resize<mode="{mode}", coordinate_transformation_mode="{way}">(x, , f)',
+                IMAGE, {"f": np.array([1, 1, 1.5, 0.6], np.float32)})
+            for mode, way in (("linear", "half_pixel"), ("linear", "align_corners"),
+                ("cubic", "pytorch_half_pixel"), ("nearest", "asymmetric"))
+        },
         "Upsample": model('y = Upsample<mode="nearest">(x, f)', IMAGE,
             {"f": np.array([1, 1, 3, 1], np.float32)}, opset=9),
         "Transpose inside": model("t = Transpose<perm=[0, 1, 3, 2]>(x); y = Conv(t, w)", IMAGE,

@@ -51,14 +51,6 @@ def conv(weights: np.ndarray | None = None, scales: Any = 0.1, zero: Any = 0, **
     return net.alone("CONV_2D", x, [w], y, "Conv2DOptions", **values)
 
 
-def resized(size: int, **more: Any) -> bytes:
-    sizes = (np.array([size, size], np.int32),)
-    return one(
-        "RESIZE_NEAREST_NEIGHBOR", out=(1, size, size, 2), constants=[sizes],
-        options="ResizeNearestNeighborOptions", **more,
-    )  # fmt: skip
-
-
 def linked(*links: tuple[str, int, int], ends: Any = ((0,), (-1,)), scale: float = 0.1) -> bytes:
     """Operators of one input and one output by their numbers; the last tensor has ``scale``."""
     net, count = Writer(), 1 + max(target for _, _, target in links)
@@ -162,8 +154,6 @@ REFUSED = {
         one("SPLIT_V", constants=[(np.array([3], INT32),), (np.array(1, INT32),)]),
         "its parts [3] do not make 4",
     ),
-    "uneven": (resized(6), "it makes 6 of 4 rows or columns; multiples and divisors are supp"),
-    "corners": (resized(8, AlignCorners=True), "it aligns corners, which is not supported"),
     "order": (one("TRANSPOSE", constants=[(np.ones(4, INT32),)]), "its order [1, 1, 1, 1] does"),
     "reshape": (one("RESHAPE", out=(1, 7)), "reshape_0: (4, 4, 2) cannot be reshaped to (7,)"),
     "bytes": (

@@ -99,11 +99,9 @@ def test_functions_of_pytorch(call: Callable[..., Any], said: str) -> None:
 MODULES: list[tuple[nn.Module, str | None]] = [
     (nn.ConvTranspose2d(8, 4, 3), "nn.ConvTranspose2d is not supported; enlarge"),
     (nn.MaxPool2d(2, dilation=2), "dilated"),
-    (nn.Upsample(scale_factor=1.5), "whole multiples of height and width"),
     (nn.ReflectionPad2d(1), "reflect"),
-    (nn.AdaptiveAvgPool2d(4), "windows of different sizes"),
     (nn.LogSoftmax(1), "end the network with its logits"),
-    (nn.UpsamplingBilinear2d(scale_factor=2), "not supported"), (nn.Unfold(3), "not supported"),
+    (nn.Unfold(3), "not supported"),
     (nn.LPPool2d(2, 2), "not supported"),
     (nn.MaxPool2d(2, return_indices=True), "only the first result"),
     *((layer, None) for layer in (

@@ -89,17 +89,14 @@ def transpose(rng: Random) -> bytes:
     )
 
 
-def resize_nearest_neighbor(rng: Random) -> bytes:
-    height, width, depth = sizes(rng, 6)
-    factors = [int(factor) for factor in rng.integers(1, 6, 2)]
-    out = [height * factors[0], width * factors[1]]
-    if rng.random() < 0.3:
-        (height, width), out = out, [height, width]
-    net, s, z = Writer(), scale(rng), zero(rng)
+def resize(kind: str, rng: Random) -> bytes:
+    (height, width, depth), out = sizes(rng, 6), [int(n) for n in rng.integers(1, 20, 2)]
+    net, s, z, corners = Writer(), scale(rng), zero(rng), int(rng.integers(3))
     x, y = net.tensor((1, height, width, depth), s, z), net.tensor((1, *out, depth), s, z)
     return net.alone(
-        "RESIZE_NEAREST_NEIGHBOR", x, [net.constant(np.array(out, np.int32))], y,
-        "ResizeNearestNeighborOptions", HalfPixelCenters=bool(rng.integers(2)),
+        kind, x, [net.constant(np.array(out, np.int32))], y,
+        "ResizeBilinearOptions" if "BI" in kind else "ResizeNearestNeighborOptions",
+        HalfPixelCenters=corners == 1, AlignCorners=corners == 2,
     )  # fmt: skip
 
 
@@ -110,5 +107,6 @@ SLICES: dict[str, Case] = {
     "SPLIT": partial(parts, "SPLIT"),
     "SPLIT_V": partial(parts, "SPLIT_V"),
     "UNPACK": partial(parts, "UNPACK"),
-    "RESIZE_NEAREST_NEIGHBOR": resize_nearest_neighbor,
+    "RESIZE_BILINEAR": partial(resize, "RESIZE_BILINEAR"),
+    "RESIZE_NEAREST_NEIGHBOR": partial(resize, "RESIZE_NEAREST_NEIGHBOR"),
 }

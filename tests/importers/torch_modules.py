@@ -112,6 +112,11 @@ IMAGES: dict[str, nn.Module] = {
     "split": Of(lambda m, x: x.split(4, 1)[1].abs()),
     "split by sizes": Of(lambda m, x: x.split((1, 2, 3), 1)[2] * 2),
     "nearest neighbours": nn.Sequential(nn.Conv2d(6, 4, 3, 2), nn.Upsample(scale_factor=(2, 3))),
+    "resized": nn.Sequential(
+        nn.Upsample(scale_factor=1.7), nn.Upsample((9, 4), mode="bicubic"),
+        nn.UpsamplingBilinear2d((5, 9)), nn.Upsample(scale_factor=1.7, mode="bilinear"),
+        nn.AdaptiveAvgPool2d((4, 5)),
+    ),
     "nearest, added":
         Of(lambda m, x: x + F.interpolate(m.a(x), size=x.shape[2:]), a=nn.AdaptiveAvgPool2d(1)),
     "channel shuffle": nn.Sequential(nn.Conv2d(6, 6, 1), nn.ChannelShuffle(3), nn.Conv2d(6, 4, 3)),
@@ -194,6 +199,9 @@ OTHERS: dict[str, tuple[nn.Module, Shape]] = {
     "signal, relu": (signal(F.relu), (3, 20)),
     "signal, maximum": (signal(lambda x: F.max_pool1d(x, 3, 2, 1)), (3, 20)),
     "signal, average": (signal(lambda x: F.avg_pool1d(x, 4)), (3, 20)),
+    "signal, resized": (signal(
+        lambda x: F.interpolate(F.interpolate(x, 31), scale_factor=0.6, mode="linear")
+    ), (3, 20)),
     "signal, adaptive": (signal(lambda x: F.adaptive_avg_pool1d(x, 5)), (3, 20)),
     "signal, mean": (signal(lambda x: x.mean(2)), (3, 20)),
     "signal, mean kept": (signal(lambda x: x.mean(-1, keepdim=True).flatten(1)), (3, 20)),

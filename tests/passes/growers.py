@@ -21,9 +21,11 @@ from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.operators.prelu import Prelu
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.operators.resize import Resize
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
+from pipeline.importers.resampling import banded, cubic, linear, places
 from tests.graphs import Net
 
 
@@ -134,6 +136,19 @@ def rearrange(net: Net) -> None:
     net.rearrange(tuple(shape), axes, starts, steps, repeats)  # type: ignore[arg-type]
 
 
+def resize(net: Net) -> None:
+    """To any size, by lines or, of larger images, by curves."""
+    weights = []
+    for extent, count in zip(net.here, drawn(net, 1, 9), strict=False):
+        at = places(
+            extent, count, str(net.rng.choice(["half_pixel", "align_corners", "asymmetric"]))
+        )
+        weights.append(cubic(extent, at) if net.rng.random() < 0.2 else linear(extent, at))
+    (top, down), (left, along) = map(banded, weights)
+    name, given = net.fresh("resize"), {"firsts": (top, left), "weights": (down, along)}
+    net.add(Resize(name, (net.last,), name, **given), like=net.last)  # type: ignore[arg-type]
+
+
 def reshape(net: Net) -> None:
     """To one axis, to the same shape, to an image of one row, or without axes of 1."""
     size, here = prod(net.here), net.here
@@ -205,11 +220,11 @@ WAYS: tuple[tuple[type[Operator], Callable[[Net], object]], ...] = (
     (Add, add), (AveragePool2d, average), (Concat, concat), (Conv2d, convolution),
     (Conv2d, convolution), (Conv2d, again), (Dense, dense), (Lookup, lookup), (MaxPool2d, maximum),
     (Multiply, multiply), (Pad, pad), (Pad, pad), (Prelu, prelu), (Rearrange, rearrange),
-    (Reshape, reshape), (Softmax, Net.softmax),
+    (Reshape, reshape), (Resize, resize), (Softmax, Net.softmax),
 )  # fmt: skip
 """With the class of the operator that is made; what passes look for is there more than once."""
 
-IMAGES = (AveragePool2d, Conv2d, MaxPool2d)
+IMAGES = (AveragePool2d, Conv2d, MaxPool2d, Resize)
 """Operators that take (h, w, c) alone."""
 
 LARGEST = 400

@@ -6,6 +6,7 @@ import re
 from math import prod
 
 from pipeline.graph.operator import Operator
+from pipeline.graph.operators.resize import Resize
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, made, positions, products
 
@@ -19,6 +20,7 @@ COSTS: dict[str, Counts] = {
     "lookup": {"element": 4.85},
     "multiply": {"element": 30.1},
     "pool": {"value": 9.93, "tap": 1.7, "output": 28.3},
+    "resize": {"product": 7.0, "pixel": 120.0},
     "softmax": {"element": 65.1, "row": 115.0},
 }
 """Cycles of what each C does, on a Cortex-M4 without flash waits: fitted to what simulated layers
@@ -54,6 +56,9 @@ def counted(form: Form) -> tuple[str, Counts]:
         family = word(op)
         if family == "softmax":
             return family, {"element": elements, "row": elements // form.out.extents[-1]}
+        if isinstance(op, Resize):
+            taps, pixels = prod(op.taps), elements // form.out.extents[-1]
+            return family, {"product": elements * taps, "pixel": pixels}
         if op.element_wise:
             return family if family in COSTS else "add", {"element": elements}
         return "copy", {"element": elements, "pixel": elements // form.out.extents[-1]}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from pipeline.codegen.c import window
@@ -14,7 +16,7 @@ def compute(job: Job) -> None:
     job.refuse_overlap()
     view = job.view("in", job.given(job.source.name), ring_axes=3)
     kinds = (("rows", "down"), ("columns", "along"))
-    tables = dict[str, object]()
+    tables = dict[str, Any]()
     for axis, (first, by) in enumerate(kinds):
         about = f"the first of the {first} that are weighed, and weights, 2**-10"
         for kind, values in ((first, op.firsts[axis]), (by, op.weights[axis])):

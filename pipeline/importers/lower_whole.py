@@ -1,0 +1,23 @@
+"""Rules of ``lower`` for operators that weigh or compare many elements for each that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pipeline.graph.operators.resize import Resize
+from pipeline.importers import float_whole as nodes
+from pipeline.importers.float_graph import Node
+from pipeline.importers.resampling import banded
+
+if TYPE_CHECKING:
+    from pipeline.importers.lower import Lowering
+
+
+def _resized(low: Lowering, node: nodes.Resized) -> None:
+    (top, down), (left, along) = banded(node.rows), banded(node.columns)
+    given = {"firsts": (top, left), "weights": (down, along)}
+    low.emit(Resize, node, inputs=low.kept(node), **given)
+
+
+RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {nodes.Resized: _resized}

@@ -1,0 +1,41 @@
+"""Operators that weigh or compare many elements, in the source's terms, for a ``Builder``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline.importers import float_nodes as nodes
+from pipeline.importers import float_whole
+from pipeline.importers.builder import Builder
+from pipeline.importers.float_graph import Shape
+from pipeline.importers.float_nodes import Floats
+from pipeline.importers.layout import Value, ours
+
+Weighed = Callable[[int, int, int], Floats]
+"""Weights of old indices for new ones along 0, rows, or 1, columns, from so many to so many."""
+
+
+def resized(build: Builder, x: Value, shape: Shape, weighed: Weighed) -> Value:
+    """(1, c, h, w) or (1, c, l) -> ``shape``."""
+    if images := build.images(x):
+        wide = (*shape[:2], 1, *shape[2:])
+        return resized(build, images[0], wide, weighed).reshape(shape)
+    old, new = ours(x.shape), ours(shape)
+    if len(x.shape) != 4 or len(shape) != 4 or min(shape) < 1 or old[2] != new[2]:
+        raise build.refuse(f"{list(x.shape)} to {list(shape)}: height and width can be resized")
+    rows, columns = (weighed(axis, old[axis], new[axis]) for axis in (0, 1))
+    if all(np.array_equal(each, np.eye(*each.shape)) for each in (rows, columns)):
+        return x
+    image = build.usual(x)
+    return build.made(float_whole.Resized, [image], shape, rows=rows, columns=columns)
+
+
+def enlarged(build: Builder, x: Value, shape: Shape) -> Value:
+    """(1, c, h, w) -> ``shape``, whole multiples: nearest neighbours."""
+    old, new = ours(x.shape), ours(shape)
+    return build.made(
+        nodes.Rearranged, [build.usual(x)], shape, extents=new, axes=(0, 1, 2), starts=(0, 0, 0),
+        steps=(1, 1, 1), repeats=tuple(b // a for a, b in zip(old, new, strict=True)),
+    )  # fmt: skip
