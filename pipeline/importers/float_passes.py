@@ -271,10 +271,7 @@ def scale_to_convolution(graph: Draft, node: Node) -> dict[str, list[Node]] | No
     channels = shape[-1]
     fields = node_fields(node)
     image = nodes.Convolution(
-        **fields,
-        weights=node.factor.reshape(channels, 1, 1, 1),
-        bias=node.offset,
-        groups=channels,
+        **fields, weights=node.factor.reshape(channels, 1, 1, 1), bias=node.offset, groups=channels
     )
     if len(shape) == 3:
         return {node.output: [image]}

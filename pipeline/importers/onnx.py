@@ -38,7 +38,7 @@ from pipeline.importers.onnx_front import checked, without_idle
 from pipeline.importers.onnx_names import shown
 from pipeline.importers.quantizations import completed, quantizations
 from pipeline.importers.scales import PIXEL
-from pipeline.importers.unsupported import lacking, unsupported
+from pipeline.importers.unsupported import Missing, unsupported
 
 INPUT = "input"
 
@@ -52,6 +52,7 @@ OPERATORS: Table = {
     **onnx_quantized.OPERATORS,
     **onnx_integers.OPERATORS,
 }
+KNOWN = {"Constant", *OPERATORS, *FOLDS}
 
 
 @dataclass(frozen=True)
@@ -148,16 +149,26 @@ def _walked(
             builder.label = "range"
             body = Composed.of("affine", (high - low) / 255, low)
             items[each.name] = builder.function(source, body)
-    known = {"Constant", *OPERATORS, *FOLDS}
-    if others := [node for node in file.nodes if node.operator not in known]:
-        made = {name for node in others for name in node.outputs}.union(file.constants)
-        reads = (name for node in others for name in node.inputs if name and name not in made)
-        before = list(dict.fromkeys(map(shown, reads)))
-        named = [(shown(node.operator), node.where) for node in others]
-        raise lacking([(name, f"{where}: the operator {name} is") for name, where in named], before)
+    missing = Missing()
     for node in file.nodes:
         builder.here, builder.label = node.where, node.label
-        _take(builder, node, items, file.opset)
+        reads = [read for read in node.inputs if isinstance(items.get(read), (Value, Stored))]
+        try:
+            if node.refused or node.operator not in KNOWN or missing.lost.isdisjoint(node.inputs):
+                _take(builder, node, items, file.opset)
+                continue
+        except ThimbleError as error:
+            if isinstance(error, Moves) and not moving:
+                raise
+            before = (file.names.get(n, shown(n)) for n in reads if n not in missing.made)
+            missing.add(shown(node.operator), node.where, error, before)
+        missing.made.update(node.outputs)
+        shapes = file.shapes() if reads else {}
+        for made in filter(None, node.outputs):
+            if made in shapes and made not in items:
+                items[made] = builder.source(f"missing {made}", shapes[made], last)
+            missing.lost |= {made} - items.keys()
+    missing.checked()
     results = list[Value]()
     for output in file.outputs:
         result = items.get(output)
@@ -179,21 +190,24 @@ def _is_quantized(file: OnnxFile) -> bool:
 
 def _take(builder: Builder, node: FileNode, items: dict[str, Item], opset: int) -> None:
     """Import one node."""
+    if node.refused is not None:
+        raise node.refused
+    name = shown(node.operator)
+    unknown = builder.refuse(f"the operator {name} is {unsupported(name)}")
+    if node.operator not in KNOWN:
+        raise unknown
     for each in node.inputs:
         if each and each not in items:
             raise builder.refuse(f"reads {shown(each)}, which nothing before it makes")
     found = tuple(items[each] if each else None for each in node.inputs)
-    known = node.operator in OPERATORS or node.operator in FOLDS
     call = Call(builder, node, found, opset)
     if node.operator == "Constant":
         result: Item | list[Item] = given(call)
-    elif known and found and all(isinstance(each, (Constant, type(None))) for each in found):
+    elif found and all(isinstance(each, (Constant, type(None))) for each in found):
         rule = onnx_quantized.OPERATORS.get(node.operator)
         result = folded(call) if rule is None else rule(call)
     elif node.operator not in OPERATORS:
-        raise ThimbleError(
-            f"{node.where}: the operator {shown(node.operator)} is {unsupported(node.operator)}"
-        )
+        raise unknown
     else:
         result = OPERATORS[node.operator](call)
     if not node.outputs or not node.outputs[0]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache, partial
 from math import prod
 from typing import Any
 
@@ -40,7 +42,8 @@ NUMPY_TYPES = (
 
 @dataclass(frozen=True)
 class FileNode:
-    """One node; ``where`` is what messages call it. An input left out is ""."""
+    """One node; ``where`` is what messages call it. An input left out is "". ``refused``: why it
+    can't be told as a node."""
 
     operator: str
     inputs: tuple[str, ...]
@@ -48,6 +51,7 @@ class FileNode:
     attributes: Mapping[str, Any]
     where: str
     label: str
+    refused: ThimbleError | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class OnnxFile:
 
     Attributes:
         channels_first: images are; else that is to be found out.
+        names: of tensors for people, where they have others.
+        shapes: of float tensors, as far as these are known without knowing the operators.
     """
 
     nodes: tuple[FileNode, ...]
@@ -73,6 +79,8 @@ class OnnxFile:
     outputs: tuple[str, ...]
     opset: int
     channels_first: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+    shapes: Callable[[], Mapping[str, Shape]] = dict
 
 
 def read(content: bytes, external: ExternalFiles, outputs: Sequence[str] = ()) -> OnnxFile:
@@ -121,7 +129,20 @@ def read(content: bytes, external: ExternalFiles, outputs: Sequence[str] = ()) -
         tuple(FileInput(text(each.name), _shape(each), _kind(each)) for each in given),
         results,
         int(opsets[0]) if opsets else 1,
+        shapes=cache(partial(_inferred, model)),
     )
+
+
+def _inferred(model: onnx.ModelProto) -> Mapping[str, Shape]:
+    """Find the shapes of tensors by ONNX's own rules: only those with a batch of 1."""
+    found = {}
+    with suppress(Exception):  # whatever it raises of a damaged file: nothing is known then
+        model = onnx.shape_inference.infer_shapes(model)
+    for each in (*model.graph.value_info, *model.graph.output):
+        with suppress(ThimbleError):
+            if _kind(each) == "float32":
+                found[text(each.name)] = _shape(each)
+    return found
 
 
 def _needed(nodes: Sequence[FileNode], outputs: Iterable[str]) -> tuple[FileNode, ...]:

@@ -7,6 +7,7 @@ An operator is one function and one entry in the ``OPERATORS`` of a ``tflite_*``
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from inspect import getdoc
 from pathlib import Path
@@ -27,6 +28,7 @@ from pipeline.importers.base import Imported, increasing
 from pipeline.importers.tflite_builder import Builder
 from pipeline.importers.tflite_model import FileModel, FileTensor, printable
 from pipeline.importers.tflite_operator import Entry
+from pipeline.importers.unsupported import Missing, unsupported
 
 if TYPE_CHECKING:  # it needs PyTorch, whose import takes seconds
     from pipeline.importers.float_graph import FloatGraph
@@ -105,7 +107,6 @@ def _is_float(model: FileModel, needed: Sequence[int]) -> bool:
 def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
     results = model.outputs(outputs)
     needed = list(_needed(model, results))
-    model.known(needed, ENTRIES)
     given = model.inputs(needed)
     build = Builder(len(model.data), [each.index for each in given], [e.index for e in results])
     for each in given:
@@ -114,12 +115,31 @@ def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
                 build.inputs[each.index] = build.given(each).name
             except ThimbleError as error:
                 raise ThimbleError(f"the model's input: {error}") from None
+    missing = Missing()
     for index in needed:
-        _add(build, model, index)
+        kind, reads, makes = model.operator(index)
+        try:
+            if kind not in ENTRIES or missing.lost.isdisjoint(reads):
+                _add(build, model, index)
+        except ThimbleError as error:
+            known = (each for each in reads if each in build.made and each not in missing.made)
+            before = [model.tensor(each).name for each in known]
+            missing.add(kind, f"operator {index}", error, before)
+            missing.made.update(makes)
+        missing.lost.update(each for each in makes if not _assumed(build, model, reads, each))
+    missing.checked()
     for each in results:
         if each.index not in build.outputs:
             build.outputs[each.index] = build.source(each, ("INT8", "UINT8", "INT16")).name
     return build.graph(name)
+
+
+def _assumed(build: Builder, model: FileModel, reads: Sequence[int], index: int) -> bool:
+    """Take what an operator makes of ``reads`` for what the file says, whatever the operator is."""
+    with suppress(ThimbleError):
+        if any(each in build.made for each in reads) and index not in build.made:
+            build.target(model.tensor(index), ("INT8", "INT16"))
+    return index in build.made
 
 
 def _needed(model: FileModel, results: Iterable[FileTensor]) -> Iterator[int]:
@@ -141,6 +161,8 @@ def _add(build: Builder, model: FileModel, index: int) -> None:
     """Read operator ``index``; any complaint says which one it is."""
     kind = model.operator(index)[0]
     where = f"operator {index}, {kind}"
+    if kind not in ENTRIES:
+        raise ThimbleError(f"{where}: {unsupported(kind)}")
     try:
         node = model.node(index)
         if kind in SIGNED and any(tensor.unsigned for tensor in node.outputs):

@@ -26,8 +26,10 @@ from pipeline.importers.tflite_translation import (
     Rule,
     Translation,
     axis_in_onnx,
+    in_onnx,
     named,
 )
+from pipeline.importers.unsupported import unsupported
 
 OPSET = 13
 
@@ -264,21 +266,28 @@ def translated(
                 f"the input {source.name} is {source.type.lower()} of {list(shape)}: float32, a "
                 "batch of 1 and up to four axes are supported"
             )
-        if len(shape) == 4:
-            shape = tuple(shape[axis] for axis in TO_ONNX)
-        inputs.append(FileInput(named(source), shape, "float32"))
-    model.known(needed, OPERATORS)
+        inputs.append(FileInput(named(source), in_onnx(source), "float32"))
+    tensors = list[FileTensor]()
     for index in needed:
         kind = model.operator(index)[0]
         to.where = f"operator {index}, {kind}"
         try:
-            node = model.node(index)
-            to.label = node.outputs[0].name
+            given = model.node(index)
+            to.label = given.outputs[0].name
+            tensors += (*filter(None, given.inputs), *given.outputs)
+            if kind not in OPERATORS:
+                raise ThimbleError(unsupported(kind))
             entry = Entry(lambda *_: None, *FIELDS[kind]) if kind in FIELDS else entries.get(kind)
-            OPERATORS[kind](to, node, entry.values(node) if entry else {})
+            OPERATORS[kind](to, given, entry.values(given) if entry else {})
         except ThimbleError as error:
-            raise ThimbleError(f"{to.where}: {error}") from None
+            reads, makes = ([f"tensor {n}" for n in each] for each in model.operator(index)[1:])
+            refused = ThimbleError(f"{to.where}: {error}")
+            node = FileNode(kind, tuple(reads), tuple(makes), {}, to.where, to.label, refused)
+            to.nodes.append(node)
+    floats = [t for t in tensors if t.type == "FLOAT32" and t.dims[:1] == (1,) and len(t.dims) < 5]
     return OnnxFile(
         nodes=tuple(to.nodes), constants=to.constants, inputs=tuple(inputs),
         outputs=tuple(map(named, ends)), opset=OPSET, channels_first=True,
+        names={named(each): each.name for each in tensors},
+        shapes=lambda: {named(each): in_onnx(each) for each in floats},
     )  # fmt: skip

@@ -5,7 +5,7 @@ Field numbers follow TensorFlow's schema.fbs; tensors are read when an operator 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from math import isfinite, prod
@@ -20,7 +20,6 @@ from pipeline.errors import ThimbleError
 from pipeline.importers import tflite_flatbuffer as flatbuffer
 from pipeline.importers.base import chosen
 from pipeline.importers.tflite_flatbuffer import Table
-from pipeline.importers.unsupported import lacking
 
 MOST_ELEMENTS = 1 << 26
 """Most elements of one tensor; no microcontroller's network has more."""
@@ -170,17 +169,6 @@ class FileModel:
         if name == "CUSTOM":
             name = f"custom operator {printable(code.text(1))}"
         return name, table.numbers(1, "i4", 1024), table.numbers(2, "i4", 1024)
-
-    def known(self, needed: Iterable[int], kinds: Container[str]) -> None:
-        """Raises ThimbleError: operators among those ``needed`` are of other ``kinds``."""
-        others = [index for index in needed if self.operator(index)[0] not in kinds]
-        if others:
-            made = {each for index in others for each in self.operator(index)[2]}
-            reads = dict.fromkeys(each for index in others for each in self.operator(index)[1])
-            tensors = [self.tensor(each) for each in reads if each >= 0 and each not in made]
-            before = [each.name for each in tensors if not each.data]
-            named = [(self.operator(index)[0], index) for index in others]
-            raise lacking([(kind, f"operator {n}, {kind}:") for kind, n in named], before)
 
     def node(self, index: int) -> Node:
         kind, inputs, outputs = self.operator(index)

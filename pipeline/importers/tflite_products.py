@@ -1,8 +1,8 @@
 """CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED: sums of products with int8 weights.
 
-Source of the arithmetic: tflite-micro's reference kernels and kernel_util.cc. Weights have the
-zero point 0, but of uint8 networks and of dense layers; sums are requantized by input scale *
-weight scale / output scale, in float64, of uint8 networks with the product in float32.
+Source of the arithmetic: tflite-micro's reference kernels and kernel_util.cc, which take no notice
+of zero points that int8 weights of a convolution may have: here they count. Sums are requantized by
+input scale * weight scale / output scale, in float64, of uint8 networks the product in float32.
 """
 
 from __future__ import annotations
@@ -19,35 +19,27 @@ from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import IntArray, within_int8
 from pipeline.importers.tflite_builder import Builder, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
-from pipeline.importers.tflite_operator import (
-    Entry,
-    Options,
-    fused,
-    image,
-    padding,
-    positive,
-)
+from pipeline.importers.tflite_operator import Entry, Options, fused, image, padding, positive
 
 
 def conv_2d(build: Builder, node: Node, options: Options) -> None:
-    """int8 or int4 weights, per channel or per tensor; stride, dilation, groups. uint8 ones of any
-    zero point."""
+    """int8 or int4 weights, per channel or per tensor; stride, dilation, groups; zero points."""
     source = build.source(node.input(0))
-    weights = _weights(node.input(1), rank=4)  # (c_out, kh, kw, c_in / groups)
+    weights, scales = _weights(node.input(1), rank=4)  # (c_out, kh, kw, c_in / groups)
     image(source.shape, node.input(0))
     channels, depth = source.shape[2], weights.shape[3]
     if channels % depth or weights.shape[0] % (channels // depth):
         raise ThimbleError(
             f"{len(weights)} filters of {depth} channels do not fit an input of {channels}"
         )
-    _convolution(build, node, options, weights, channel_axis=0, groups=channels // depth)
+    _convolution(build, node, options, weights, scales, channels // depth)
 
 
 def depthwise_conv_2d(build: Builder, node: Node, options: Options) -> None:
-    """int8 or int4 weights, per channel or per tensor; stride, dilation, multiplier. uint8 ones of
-    any zero point."""
+    """int8 or int4 weights, per channel or per tensor; stride, dilation, multiplier; zero
+    points."""
     source = build.source(node.input(0))
-    weights = _weights(node.input(1), rank=4)  # (1, kh, kw, c_out)
+    weights, scales = _weights(node.input(1), rank=4, channel_axis=3)  # (1, kh, kw, c_out)
     image(source.shape, node.input(0))
     channels = source.shape[2]
     if weights.shape[0] != 1 or weights.shape[3] != channels * options["depth_multiplier"]:
@@ -55,7 +47,7 @@ def depthwise_conv_2d(build: Builder, node: Node, options: Options) -> None:
             f"weights of shape {list(weights.shape)} do not fit {channels} channels with the "
             f"multiplier {options['depth_multiplier']}"
         )
-    _convolution(build, node, options, weights.transpose(3, 1, 2, 0), 3, channels)
+    _convolution(build, node, options, weights.transpose(3, 1, 2, 0), scales, channels)
 
 
 def _convolution(
@@ -63,14 +55,13 @@ def _convolution(
     node: Node,
     options: Options,
     weights: IntArray,
-    channel_axis: int,
+    scales: tuple[float, ...],
     groups: int,
 ) -> None:
     source = build.source(node.input(0))
     stride = positive(options, "stride_h", "stride_w")
     dilation = positive(options, "dilation_h", "dilation_w")
     kernel = weights.shape[1], weights.shape[2]
-    scales = _scales(node.input(1), len(weights), channel_axis)
     parameters = _parameters(build, node, weights, scales)
     target = build.target(node.output)
     build.operators.append(
@@ -90,16 +81,15 @@ def _convolution(
 
 
 def fully_connected(build: Builder, node: Node, options: Options) -> None:
-    """int8 or int4 weights, per channel or per tensor; also of each row of a matrix. A zero point
-    of the whole tensor, uint8 or int8."""
+    """int8 or int4 weights, per channel or per tensor; also of each row of a matrix; zero
+    points."""
     if options["weights_format"]:
         raise ThimbleError("its weights are shuffled; convert the model for microcontrollers")
     source = build.source(node.input(0))
-    weights = _weights(node.input(1), rank=2)  # (c_out, inputs)
+    weights, scales = _weights(node.input(1), rank=2)  # (c_out, inputs)
     outs, depth = weights.shape
     if source.size % depth:
         raise ThimbleError(f"{source.size} inputs do not fit weights for {depth}")
-    scales = _scales(node.input(1), outs, channel_axis=0)
     clip, requant = fused(options, node.output), _requant(node, scales)
     rows = source.size // depth
     if rows == 1:
@@ -119,26 +109,21 @@ def fully_connected(build: Builder, node: Node, options: Options) -> None:
     build.finish(node.output, target)
 
 
-def _weights(tensor: FileTensor, rank: int) -> IntArray:
-    """What is multiplied: integers less their zero point."""
-    values = values_of(tensor, ("INT8", "INT4"))
+def _weights(
+    tensor: FileTensor, rank: int, channel_axis: int = 0
+) -> tuple[IntArray, tuple[float, ...]]:
+    """What is multiplied, integers less their zero points; one scale, or one a channel."""
+    values, count = values_of(tensor, ("INT8", "INT4")), len(tensor.scales)
     if values.ndim != rank:
         raise ThimbleError(f"{tensor.name} has {values.ndim} axes, expected {rank}")
-    zero = tensor.zero_point
-    if any(tensor.zero_points) and not (len(tensor.scales) == 1 and (tensor.unsigned or rank == 2)):
-        raise ThimbleError(f"{tensor.name} has a zero point; weights of TFLite have none")
-    return values.astype(np.int64) - zero
-
-
-def _scales(tensor: FileTensor, channels: int, channel_axis: int) -> tuple[float, ...]:
-    """One scale, or one for each output channel."""
-    count = len(tensor.scales)
+    channels = values.shape[channel_axis]
     if count != 1 and (count != channels or tensor.axis != channel_axis):
         raise ThimbleError(
             f"{tensor.name} has {count} scales along axis {tensor.axis}, expected 1, or {channels} "
             f"along axis {channel_axis}"
         )
-    return tensor.scales
+    zeros = np.array(tensor.zero_points or (0,)).reshape((-1,) + (1,) * (rank - 1 - channel_axis))
+    return values.astype(np.int64) - zeros, tensor.scales
 
 
 def _requant(node: Node, scales: tuple[float, ...]) -> FixedPoint:

@@ -20,11 +20,7 @@ from pipeline.graph.requant import FixedPoint, rounded_shift
 from pipeline.graph.tensor import IntArray
 from pipeline.importers.tflite_builder import Builder
 from pipeline.importers.tflite_model import FileTensor, Node
-from pipeline.importers.tflite_operator import (
-    Entry,
-    Options,
-    stored,
-)
+from pipeline.importers.tflite_operator import Entry, Options, stored
 from pipeline.importers.tflite_pooling import same_quantization
 
 Floats = NDArray[np.float32]

@@ -132,6 +132,12 @@ def named(tensor: FileTensor) -> str:
     return f"tensor {tensor.index}"
 
 
+def in_onnx(tensor: FileTensor) -> tuple[int, ...]:
+    """Return the tensor's shape."""
+    dims = tensor.dims
+    return tuple(dims[axis] for axis in TO_ONNX) if len(dims) == 4 else dims
+
+
 def axis_in_onnx(axis: int, tensor: FileTensor) -> int:
     axis = axis_of(axis, tensor)
     return TO_ONNX.index(axis) if len(tensor.dims) == 4 else axis

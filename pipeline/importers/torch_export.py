@@ -26,7 +26,7 @@ from pipeline.importers.torch_call import Call, Stepped
 from pipeline.importers.torch_nodes import is_part, label, module_name, named, where
 from pipeline.importers.torch_operators import KEPT, OPERATORS
 from pipeline.importers.torch_quantized import stepped
-from pipeline.importers.unsupported import instead, lacking, unsupported
+from pipeline.importers.unsupported import Missing, instead, unsupported
 
 Examples = torch.Tensor | Mapping[str, torch.Tensor]
 """One input (1, …), images (1, c, h, w); of several each by its name, as the module takes them."""
@@ -106,9 +106,7 @@ def _imported(
     moving: bool = False,
 ) -> FloatGraph:  # fmt: skip
     builder = Builder(name, moving)
-    if others := dict.fromkeys(_others(program)):
-        raise lacking(list(others))
-    values: dict[str, Any] = {}
+    values, missing = dict[str, Any](), Missing()
     sources = iter(inputs)
     for node in program.graph.nodes:
         if node.op != "output":
@@ -126,8 +124,21 @@ def _imported(
         elif node.op == "get_attr":
             values[node.name] = getattr(program.graph_module, str(node.target))
         elif node.op == "call_function" and node.users:  # others are checks of PyTorch's
-            values[node.name] = _called(builder, node, values)
+            try:
+                if missing.lost.isdisjoint(node.all_input_nodes):
+                    values[node.name] = _called(builder, node, values)
+                    continue
+                _judge(builder, node)
+            except ThimbleError as error:
+                if isinstance(error, Moves) and not moving:
+                    raise
+                missing.add(named(node)[0], builder.here, error)
+            if made := _assumed(builder, node, last):
+                values[node.name] = made
+            else:
+                missing.lost.add(node)
         elif node.op == "output":
+            missing.checked()
             results = [values.get(str(each)) for each in program.graph_signature.user_outputs]
             found = [result for result in results if isinstance(result, Value)]
             if not found or len(found) < len(results):
@@ -138,18 +149,21 @@ def _imported(
     raise ThimbleError(f"{name}: has no output")
 
 
-def _others(program: torch.export.ExportedProgram) -> Iterator[tuple[str, str]]:
-    """Yield the name of each operator that is not known and reads what depends on the input, and
-    where it is."""
-    moving = set()
-    for node in program.graph.nodes:
-        if node.op == "placeholder" and constant(program, node.name) is None:
-            moving.add(node)
-        elif node.op == "call_function" and not moving.isdisjoint(node.all_input_nodes):
-            moving.add(node)
-            name, said = named(node)
-            if node.users and (str(node.target) not in OPERATORS or instead(module_name(node))):
-                yield name, f"{where(node)}: {said} is"
+def _judge(builder: Builder, node: FxNode) -> None:
+    """Refuse what is not known, by its own name or its module's."""
+    if str(node.target) not in OPERATORS or instead(module_name(node)):
+        name, said = named(node)
+        raise builder.refuse(f"{said} is {unsupported(name)}")
+
+
+def _assumed(builder: Builder, node: FxNode, last: bool) -> Value | list[Value] | None:
+    """Take what ``node`` makes for what PyTorch says of it, whatever its operator is."""
+    shapes = [tuple(map(int, each.shape)) for each in _flat(node.meta.get("val"))
+              if isinstance(each, torch.Tensor)]  # fmt: skip
+    if any(shape[:1] != (1,) or len(shape) > 4 for shape in shapes):
+        return None
+    made = [builder.source(f"{node.name}.{n}", shape, last) for n, shape in enumerate(shapes)]
+    return made if isinstance(node.meta.get("val"), (list, tuple)) else made[0] if made else None
 
 
 def _flat(item: Any) -> Iterator[Any]:
@@ -187,6 +201,7 @@ def _called(builder: Builder, node: FxNode, values: dict[str, Any]) -> Any:
         with torch.no_grad():
             made = node.target(*plain, **kwargs)  # type: ignore[operator]
         return stepped(str(node.target), made, args)
+    _judge(builder, node)
     shown = next(_flat(node.meta.get("val")), None)
     shape = tuple(int(n) for n in shown.shape) if isinstance(shown, torch.Tensor) else ()
     try:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
 from pipeline.errors import ThimbleError
 
@@ -65,31 +65,48 @@ def unsupported(name: str) -> str:
     return f"not supported; {instead(name) or f'{DOCS} lists what is'}"
 
 
-def lacking(found: Sequence[tuple[str, str]], before: Sequence[str] = ()) -> ThimbleError:
-    """Refuse a network for all operators that nothing here knows.
+@dataclass
+class Missing:
+    """Collect what a network has that is not supported, operators or their options.
 
-    Args:
-        found: each one's name, and where it is, ending in a colon or a few words, in order.
-        before: the names of the tensors that they read of operators that are known.
+    Attributes:
+        made: what this would make, and what is made of what is lost.
+        lost: those of which nothing is known; what reads them is not judged.
     """
-    first, kinds = dict(reversed(found)), Counter(name for name, _ in found)
-    ends = all(_plain(name).startswith(ENDS) for name in kinds)
-    cut = f"; model.outputs=[{','.join(before)}] ends it before that" if before and ends else ""
-    if len(kinds) == 1:
-        ((name, count),) = kinds.items()
-        times = f" ({count} times)" if count > 1 else ""
-        return ThimbleError(f"{first[name]} {unsupported(name)}{times}{cut}")
-    places = {
-        name: re.split(":(?: |$)", where)[0].removesuffix(f", {name}")
-        for name, where in found[::-1]
-    }
-    each = (
-        f"{name} ({f'{count} times, first ' if count > 1 else ''}{places[name]})"
-        for name, count in kinds.items()
-    )
-    advice = dict.fromkeys([*filter(None, map(instead, kinds)), f"{DOCS} lists what is"])
-    listed = f"{', '.join(each)}; {'; '.join(advice)}"
-    return ThimbleError(f"operators that are not supported: {listed}{cut}")
+
+    made: set[Any] = field(default_factory=set)
+    lost: set[Any] = field(default_factory=set)
+    _found: dict[tuple[str, str], ThimbleError] = field(default_factory=dict)
+    _before: dict[str, None] = field(default_factory=dict)
+
+    def add(self, name: str, place: str, error: ThimbleError, before: Iterable[str] = ()) -> None:
+        """Note that ``name`` at ``place`` is refused by ``error``, which begins with the place; it
+        reads activations ``before`` it."""
+        self._found.setdefault((name, place.removesuffix(f", {name}")), error)
+        self._before |= dict.fromkeys(before)
+
+    def checked(self) -> None:
+        """Refuse a network for all that was found."""
+        if not self._found:
+            return
+        before = ",".join(self._before)
+        alike: dict[tuple[str, str], list[str]] = {}
+        for (name, place), error in self._found.items():
+            known = not str(error).endswith(unsupported(name))
+            reason = f": {str(error).partition(': ')[2]}" if known else ""
+            alike.setdefault((name, reason), []).append(place)
+        ends = all(_plain(name).startswith(ENDS) for name, _ in alike)
+        cut = f"; model.outputs=[{before}] ends it before that" if before and ends else ""
+        times = {key: f"{len(all_)} times, first " for key, all_ in alike.items() if all_[1:]}
+        if len(alike) == 1:
+            count = "".join(f" ({each.partition(',')[0]})" for each in times.values())
+            raise ThimbleError(f"{next(iter(self._found.values()))}{count}{cut}")
+        each = (
+            f"{key[0]} ({times.get(key, '')}{places[0]}{key[1]})" for key, places in alike.items()
+        )
+        known_ways = filter(None, (instead(name) for name, _ in alike))
+        advice = "; ".join(dict.fromkeys([*known_ways, f"{DOCS} lists what is"]))
+        raise ThimbleError(f"operators that are not supported: {', '.join(each)}; {advice}{cut}")
 
 
 def _plain(name: str) -> str:

@@ -296,20 +296,6 @@ def test_a_thousand_constants_from_one_place_are_limited(
     assert base.LARGEST_BYTES > 2000
 
 
-@pytest.mark.parametrize("dims", [None, [2**40], [-1]])
-def test_types_and_shapes_are_checked_at_first(tmp_path: Path, dims: list[int] | None) -> None:
-    path = saved(tmp_path, small_network())
-    made = onnx.load(path, load_external_data=False)
-    held = made.graph.initializer[0]
-    if dims:
-        del held.dims[:]
-        held.dims.extend(dims)
-    else:
-        held.data_type = TensorProto.STRING
-    path.write_bytes(made.SerializeToString())
-    refused_file(path)
-
-
 def test_the_hash_of_a_model_is_of_its_data_too(tmp_path: Path) -> None:
     """Check the hash in the key of every stage that reads it; the model's place is not in it."""
 

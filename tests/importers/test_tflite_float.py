@@ -16,7 +16,7 @@ from tests.importers.tflite_networks import network
 from tests.importers.tflite_writer import Writer
 from tests.tiers import quick
 
-NEXT = "only zeros are supported|whole multiples of height|QUANTIZE: not supported"
+NEXT = "only zeros are supported|whole multiples of height|QUANTIZE"
 """What int8 networks may have and float ones not yet."""
 
 

@@ -13,11 +13,8 @@ from tflite.ActivationFunctionType import ActivationFunctionType
 from tflite.Padding import Padding
 
 from pipeline.errors import ThimbleError
-from pipeline.home import ROOT
-from pipeline.importers.tflite import supported
 from pipeline.importers.tflite_flatbuffer import Table, root
 from pipeline.importers.tflite_model import printable
-from pipeline.importers.unsupported import DOCS, INSTEAD
 from tests.importers.tflite_reference import imported
 from tests.importers.tflite_writer import Writer
 
@@ -108,7 +105,6 @@ REFUSED = {
     "filters": (conv(np.ones((3, 1, 1, 5), np.int8)), "3 filters of 5 channels do not fit an"),
     "kernel": (conv(np.ones((3, 5, 5, 2), np.int8)), "kernel is larger than 4x4"),
     "shape": (conv(StrideW=2), "but net/tensor_2 is (4, 4, 3)"),
-    "weights' zero point": (conv(zero=1), "net/tensor_1 has a zero point; weights"),
     "weights' scales": (conv(scales=(0.1, 0.2)), "2 scales along axis 0, expected 1, or 3 along"),
     "weights' axis": (conv(scales=(0.1,) * 3, axis=3), "3 scales along axis 3, expected 1, or 3"),
     "weights' type": (conv(np.ones((3, 1, 1, 2), np.int16)), "is int16, expected int8 or int4"),
@@ -184,11 +180,6 @@ REFUSED = {
     "shared constants": (sharing(), "its constants are far larger than the file"),
     **{f"{c!r}": (c, "is no .tflite file") for c in (b"", b"TFL3", b"\0" * 64, b"PK\3\4" * 9)},
     "damaged": (b"\x10\0\0\0TFL3", "damaged"),
-    **{name: (one(name), f"operator 0, {name}: not supported; {INSTEAD[instead]}")
-       for name, instead in (
-           ("UNIDIRECTIONAL_SEQUENCE_LSTM", "unidirectionalsequencelstm"),
-           ("BIDIRECTIONAL_SEQUENCE_RNN", "bidirectionalsequencernn"), ("SVDF", "svdf"),
-           ("BATCH_MATMUL", "batchmatmul"))},
 }  # fmt: skip
 
 
@@ -198,14 +189,6 @@ def test_refused(what: str, tmp_path: Path) -> None:
     message = refusal(content() if callable(content) else content, tmp_path)
     assert part in message
     assert "operator " in message or not part.startswith("its ")
-
-
-def test_an_unknown_operator_is_answered_with_the_page(tmp_path: Path) -> None:
-    message = refusal(one("CUMSUM"), tmp_path)
-    assert "CUMSUM: not supported; docs" in message and len(message) < 200
-    assert message.endswith("docs/importing.md lists what is") and (ROOT / DOCS).is_file()
-    page = (ROOT / DOCS).read_text()
-    assert not [name for name in supported() if name not in page]
 
 
 def test_a_size_known_at_run_time(tmp_path: Path) -> None:

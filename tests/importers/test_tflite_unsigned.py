@@ -21,6 +21,7 @@ from tests.boards import load_hardware
 from tests.codegen.support import checked, frames, host, on_board
 from tests.comparing import equal
 from tests.graphs import Net
+from tests.importers.test_tflite_refusals import conv
 from tests.importers.tflite_reference import imported
 from tests.importers.tflite_unsigned import case
 from tests.tiers import quick
@@ -75,6 +76,24 @@ def test_dense_layers_equal_the_source(tmp_path: Path) -> None:
         equal(graph.evaluate(stored).reshape(-1), wanted.clip(low, high).reshape(-1))
         zeros.add(graph.tensors[op.parameters[0]].zero_point)
     assert 0 in zeros and len(zeros) > 3
+
+
+@pytest.mark.parametrize("zeros", [0, (9, -7, 3), 100])
+def test_zero_points_of_int8_weights_count(zeros: int | tuple[int, ...], tmp_path: Path) -> None:
+    """Of each channel, or beyond int8, which C computes, too."""
+    most = 128 if zeros == 100 else 100
+    weights = np.random.default_rng(0).integers(-most, most, (3, 1, 1, 2)).astype(np.int8)
+    graph = imported(
+        conv(weights, 0.01 if isinstance(zeros, int) else (0.01,) * 3, zeros), tmp_path
+    )
+    given = drawn(graph, 0)
+    sums = (given - 3) @ (weights[:, 0, 0].T.astype(int) - np.array(zeros))
+    equal(
+        graph.evaluate(given),
+        (FixedPoint.of([0.1 * np.float32(0.01) / 0.1]).apply(sums) + 3).clip(-128, 127),
+    )
+    assert bool(graph.tensors["net/tensor_1"].zero_point) == (zeros == 100)
+    checked(tmp_path / "c", graph, Ordinary().plan(graph, host()))
 
 
 PARTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D")
