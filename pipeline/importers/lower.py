@@ -139,6 +139,24 @@ class Lowering:
             found.append(name)
         return tuple(found)
 
+    def weighted(self, node: nodes.Weighted, kind: type[Operator], **fields: Any) -> None:
+        """A sum of products with weights and a bias."""
+        source, target = self.affines[node.inputs[0]], self.affines[node.output]
+        weights, steps = stored_weights(node, source.scale)
+        bias = np.rint(node.bias / (source.scale * steps))
+        if np.abs(bias).max(initial=0) > INT32.maximum:
+            raise node.refuse("its biases do not fit int32 in steps of input scale x weight scale")
+        largest = largest_sum(weights, bias, self.tensors[node.inputs[0]])
+        requant = fixed_point(node, source.scale * steps / target.scale, largest)
+        stored, zero = within_int8(node.where or node.name, weights)
+        parameters = (
+            self.constant(f"{node.name}.weight", stored, INT8, steps, zero),
+            self.constant(f"{node.name}.bias", bias.astype(np.int64), INT32, source.scale * steps),
+        )
+        self.emit(
+            kind, node, parameters=parameters, clip=self.clip(node), requant=requant, **fields
+        )
+
     def clip(self, node: Node) -> tuple[int, int] | None:
         """The stored integers of a fused activation."""
         return stored_limits(node.clip, self.affines[node.output])
@@ -167,31 +185,15 @@ def lower(graph: FloatGraph, affines: Mapping[str, Affine]) -> Graph:
     return Lowering(graph, affines).run()
 
 
-def _weighted(low: Lowering, node: nodes.Weighted, kind: type[Operator], **fields: Any) -> None:
-    source, target = low.affines[node.inputs[0]], low.affines[node.output]
-    weights, steps = stored_weights(node, source.scale)
-    bias = np.rint(node.bias / (source.scale * steps))
-    if np.abs(bias).max(initial=0) > INT32.maximum:
-        raise node.refuse("its biases do not fit int32 in steps of input scale x weight scale")
-    largest = largest_sum(weights, bias, low.tensors[node.inputs[0]])
-    requant = fixed_point(node, source.scale * steps / target.scale, largest)
-    stored, zero = within_int8(node.where or node.name, weights)
-    parameters = (
-        low.constant(f"{node.name}.weight", stored, INT8, steps, zero),
-        low.constant(f"{node.name}.bias", bias.astype(np.int64), INT32, source.scale * steps),
-    )
-    low.emit(kind, node, parameters=parameters, clip=low.clip(node), requant=requant, **fields)
-
-
 def _convolution(low: Lowering, node: nodes.Convolution) -> None:
-    _weighted(
-        low, node, Conv2d, stride=node.stride, dilation=node.dilation, padding=node.padding,
+    low.weighted(
+        node, Conv2d, stride=node.stride, dilation=node.dilation, padding=node.padding,
         groups=node.groups,
     )  # fmt: skip
 
 
 def _linear(low: Lowering, node: nodes.Linear) -> None:
-    _weighted(low, node, Dense)
+    low.weighted(node, Dense)
 
 
 def _max_pool(low: Lowering, node: nodes.MaxPool) -> None:
