@@ -32,7 +32,7 @@ from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import Mean
-from pipeline.graph.tensor import DType, IntArray, Tensor, beside, within_int8
+from pipeline.graph.tensor import DType, IntArray, Tensor, within_int8
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers import lower_whole
 from pipeline.importers.float_graph import Affine, FloatGraph, Node
@@ -61,21 +61,10 @@ class Lowering:
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, IntArray] = {}
         self.operators: list[Operator] = []
-        self.inputs = tuple(self._input(name) for name in graph.inputs)
-
-    def _input(self, name: str) -> str:
-        """Declare an input: of 16 bits the upper ones, which is what data sets have."""
-        given, shape, taken = self.affines[name], self.graph.shapes[name], name
-        self.declare(name, shape)
-        if given.bits > 8:
-            taken = beside(self.affines, name, "upper")
-            self.affines[taken] = Affine(256 * given.scale, round(given.zero_point / 256))
-            self.declare(taken, shape)
-            table = lookup_table(Composed.of("identity"), self.affines[taken], given)
-            self.operators.append(Lookup(f"{name}.widened", (taken,), name, table=table))
-        if self.graph.limits:
-            self.tensors[taken] = self.tensors[taken].spread(self.graph.limits)
-        return taken
+        for name in graph.inputs:
+            self.declare(name, graph.shapes[name])
+            if graph.limits:
+                self.tensors[name] = self.tensors[name].spread(graph.limits)
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
@@ -86,7 +75,7 @@ class Lowering:
             RULES[type(node)](self, node)
         return Graph(
             self.graph.name, self.tensors, tuple(self.operators), self.constants,
-            self.inputs, self.graph.outputs,
+            self.graph.inputs, self.graph.outputs,
         )  # fmt: skip
 
     def declare(self, name: str, shape: tuple[int, ...]) -> None:
