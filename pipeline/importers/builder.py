@@ -18,16 +18,8 @@ from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph, Node, Shape
 from pipeline.importers.float_nodes import Floats, Padding, Pair
 from pipeline.importers.functions import Composed
-from pipeline.importers.layout import (
-    Index,
-    Moves,
-    Value,
-    is_usual,
-    ours,
-    scattered,
-    transposition,
-    usual,
-)
+from pipeline.importers.layout import Index, Moves, Value, is_usual, ours, scattered, usual
+from pipeline.importers.moves import Move, flanked, moved, placed
 
 SIGNAL_AXES = {1: 1, 2: 3}
 """Axes of a signal (1, c, l), in the image (1, c, 1, l)."""
@@ -95,7 +87,7 @@ class Builder:
         """``value`` as a tensor of ``shape`` whose elements are in the order of ``index``."""
         tensor = value.tensor
         if value.index is not index and not (value.index == index).all():
-            tensor = self.transposed(value, index)
+            return self.transposed(value, index, shape)
         return self.shaped(tensor, shape)
 
     def shaped(self, tensor: str, shape: Shape) -> str:
@@ -103,23 +95,26 @@ class Builder:
             return tensor
         return self.add(nodes.Reshaped, [tensor], "reshape", shape=shape)
 
-    def transposed(self, value: Value, index: Index) -> str:
-        """A tensor whose elements are in the order of ``index``."""
+    def transposed(self, value: Value, index: Index, shape: Shape) -> str:
+        """A tensor of ``shape`` whose elements are in the order of ``index``."""
         places = np.empty(index.size, np.int64)
         places[index.reshape(-1)] = value.index.reshape(-1)
-        found = transposition(places) if self.moving else None
-        if found is None or len(found[0]) > 3:
+        moves = moved(places, index.size) if self.moving else None
+        if moves is None:
             raise Moves(
                 f"{self.here}: a transposition or reshape that moves elements is not supported: "
                 f"it would need {list(value.shape)} in another order in memory"
             )
-        before, order = found
-        rank, after = len(before), tuple(before[axis] for axis in order)
+        return placed(self, value.tensor, moves, shape)
+
+    def rearranged(self, tensor: str, move: Move) -> str:
         return self.add(
-            nodes.Rearranged, [self.shaped(value.tensor, before)], "transpose", extents=after,
-            axes=tuple(order.index(axis) for axis in range(rank)), starts=(0,) * rank,
-            steps=(1,) * rank, repeats=(1,) * rank,
+            nodes.Rearranged, [tensor], "moved", extents=move.shape, axes=move.axes,
+            starts=move.starts, steps=move.steps, repeats=move.repeats,
         )  # fmt: skip
+
+    def joined(self, tensors: Sequence[str], axis: int) -> str:
+        return self.add(nodes.Concatenation, tensors, "joined", axis=axis)
 
     def images(self, *signals: Value) -> list[Value]:
         """Signals (1, c, l) as images of height 1, where memory has them all so."""
@@ -303,48 +298,16 @@ class Builder:
         shape[axis] = sum(part.shape[axis] for part in parts)
         if images := self.images(*parts):
             return self.concatenation(images, SIGNAL_AXES[axis]).reshape(tuple(shape))
+        if len(shape) > 4:
+            flat = (np.arange(part.index.size).reshape(part.shape) for part in parts)
+            pairs = zip(parts, flat, strict=True)
+            each = [self.ordered(part, row, flanked(part.shape, axis)) for part, row in pairs]
+            made = self.shaped(self.joined(each, 1), ours(tuple(shape)))
+            return Value(made, usual(tuple(shape)))
         tensors = [self.usual(part) for part in parts]
         return self.made(
             nodes.Concatenation, tensors, tuple(shape), axis=our_axis(len(shape), axis)
         )
-
-    def part(self, x: Value, axis: int, start: int, stop: int, step: int) -> Value:
-        """``start`` to ``stop`` along ``axis`` of the source, not the batch's."""
-        count = -(-(stop - start) // step)
-        if axis == 0:
-            raise self.refuse(f"takes a part of the batch, axis 0 of {list(x.shape)}: it is 1 here")
-        if count < 1 or step < 1:
-            raise self.refuse(
-                f"takes {start}:{stop}:{step} along axis {axis} of {list(x.shape)}: at least one "
-                "element and a step of 1 or more are supported"
-            )
-        if images := self.images(x):
-            wide = self.part(images[0], SIGNAL_AXES[axis], start, stop, step)
-            return wide.reshape((*x.shape[:axis], count, *x.shape[axis + 1 :]))
-        rank = len(x.shape) - 1
-        here, ones = our_axis(len(x.shape), axis), (1,) * rank
-        shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-        return self.made(
-            nodes.Rearranged, [self.usual(x)], shape, extents=ours(shape), axes=tuple(range(rank)),
-            starts=tuple(start * (d == here) for d in range(rank)),
-            steps=tuple(step if d == here else 1 for d in range(rank)), repeats=ones,
-        )  # fmt: skip
-
-    def pad(self, x: Value, padding: Sequence[Pair]) -> Value:
-        """Zeros; (before, after) for each axis of the source."""
-        shape = tuple(n + a + b for n, (a, b) in zip(x.shape, padding, strict=True))
-        if padding[0] != (0, 0):
-            raise self.refuse("padding of the batch axis is not supported")
-        if min(map(min, padding)) < 0:
-            raise self.refuse("negative padding (cropping) is not supported")
-        if images := self.images(x):
-            wide = self.pad(images[0], [*padding[:2], (0, 0), padding[2]])
-            return wide.reshape(shape)
-        rank = len(shape)
-        here = [(0, 0)] * (rank - 1)
-        for axis in range(1, rank):
-            here[our_axis(rank, axis)] = padding[axis]
-        return self.made(nodes.ZeroPad, [self.usual(x)], shape, padding=tuple(here))
 
     def softmax(self, x: Value, axis: int) -> Value:
         """Over ``axis``, which has to be the last one in memory."""

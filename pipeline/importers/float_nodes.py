@@ -276,10 +276,11 @@ class Concatenation(Node):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ZeroPad(Node):
-    """``padding``: (before, after) for each axis."""
+class Padded(Node):
+    """``padding``: (before, after) for each axis, of ``value``."""
 
     padding: tuple[Pair, ...]
+    value: float = 0.0
     keeps: ClassVar[bool] = True
 
     def infer(self, shapes: Sequence[Shape]) -> Shape:
@@ -289,7 +290,8 @@ class ZeroPad(Node):
         return checked_size(self.where, tuple(size + a + b for size, (a, b) in sizes))
 
     def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
-        return F.pad(values[0], [n for pair in reversed(self.padding) for n in pair])
+        around = [n for pair in reversed(self.padding) for n in pair]
+        return F.pad(values[0], around, value=self.value)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -325,7 +327,7 @@ class Rearranged(Node):
     def infer(self, shapes: Sequence[Shape]) -> Shape:
         checked_size(self.where, self.extents)
         for axis, extent, found in zip(self.axes, shapes[0], self.indices, strict=True):
-            if not 0 <= found[0] <= found[-1] < extent:
+            if not (0 <= found[0] < extent and 0 <= found[-1] < extent):
                 raise self.refuse(f"{list(shapes[0])} has not all of axis {axis}")
         return self.extents
 

@@ -46,9 +46,12 @@ class Value:
 
 
 def ours(shape: Shape) -> Shape:
-    """The shape here of a source tensor: no batch axis, channels last for images."""
+    """The shape here of a source tensor: no batch axis, channels last for images; the first of more
+    than three axes are one."""
     if len(shape) == 4 and shape[0] == 1:
         return shape[2], shape[3], shape[1]
+    if len(shape) > 4:
+        return prod(shape[:-2]), shape[-2], shape[-1]
     return shape[1:] if len(shape) > 1 and shape[0] == 1 else shape or (1,)
 
 
@@ -65,35 +68,6 @@ def is_usual(value: Value) -> bool:
     """Check whether memory has the elements in the usual order of the source's shape."""
     known = usual(value.shape)
     return value.index is known or bool((value.index == known).all())
-
-
-def transposition(places: Index) -> tuple[Shape, Shape] | None:
-    """A shape, and the order in which its axes give elements as ``places`` asks; None where no
-    transposition does.
-
-    Args:
-        places: flat; element i is to be the element at ``places[i]`` of now.
-    """
-    loops: list[tuple[int, int]] = []  # (extent, distance), innermost first
-    rest = places
-    while rest.size > 1:
-        distance = int(rest[1] - rest[0])
-        broken = np.flatnonzero(np.diff(rest) != distance)
-        extent = int(broken[0]) + 1 if len(broken) else rest.size
-        if rest.size % extent:
-            return None
-        rows = rest.reshape(-1, extent)
-        if (rows != rows[:, :1] + distance * np.arange(extent)).any():
-            return None
-        loops.append((extent, distance))
-        rest = rows[:, 0]
-    inner = sorted(loops, key=lambda loop: loop[1])
-    if [distance for _, distance in inner] != [
-        prod(extent for extent, _ in inner[:place]) for place in range(len(inner))
-    ]:
-        return None
-    outer = inner[::-1]
-    return tuple(extent for extent, _ in outer), tuple(outer.index(loop) for loop in loops[::-1])
 
 
 def scattered(values: npt.NDArray[np.float64], index: Index) -> npt.NDArray[np.float64]:

@@ -5,6 +5,7 @@ those with QLinear in their names. Where a number is given, it is a stored one: 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import inf
 
 from pipeline.importers.float_graph import Affine
@@ -17,13 +18,13 @@ from pipeline.importers.onnx_shapes import concatenated, padded
 
 
 def either(
-    real: Callable[[Call], Item | list[Item]], integers: Callable[[Call, Stored], Item]
+    reals: Callable[[Call], Item | list[Item]], integers: Callable[[Call, Stored], Item]
 ) -> Callable[[Call], Item | list[Item]]:
-    """``real`` of real activations, ``integers`` where the first input is stored ones."""
+    """``reals`` of real activations, ``integers`` where the first input is stored ones."""
 
     def made(call: Call) -> Item | list[Item]:
         found = call.item(0)
-        return integers(call, found) if isinstance(found, Stored) else real(call)
+        return integers(call, found) if isinstance(found, Stored) else reals(call)
 
     return made
 
@@ -54,16 +55,20 @@ def concat_integers(call: Call, x: Stored) -> Item:
 
 def limited(call: Call, x: Stored, low: float, high: float) -> Item:
     """``x`` between two stored integers."""
-    affine = known(call, x)
-    zero_point = x.zero_point(affine)
-    ends = (affine.scale * (each - zero_point) for each in (low, high))
+    ends = (real(call, x, each) for each in (low, high))
     return kept(call, x, call.builder.function(x.value, Composed.of("clip", *ends)))
+
+
+def real(call: Call, x: Stored, number: float) -> float:
+    """The real value of a stored integer."""
+    affine = known(call, x)
+    return affine.scale * (number - x.zero_point(affine))
 
 
 OPERATORS: Table = {
     "Pad": either(
         SHAPES["Pad"],
-        lambda call, x: kept(call, x, padded(call, x.value, x.zero_point(known(call, x)))),
+        lambda call, x: kept(call, x, padded(call, x.value, partial(real, call, x))),
     ),
     "Concat": either(SHAPES["Concat"], concat_integers),
     "Clip": either(

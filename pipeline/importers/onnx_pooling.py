@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipeline.importers import float_nodes as nodes
+from pipeline.importers import moving
 from pipeline.importers.builder import pair
 from pipeline.importers.float_nodes import Padding, Pair, window_counts
 from pipeline.importers.layout import Value
@@ -75,7 +76,7 @@ def averaged(call: Call, x: Value) -> Value:
         if call.integer("ceil_mode", 0):
             raise call.refuse("average pooling with ceil_mode and counted padding")
         around = [(0, 0), (0, 0), padding[:2], padding[2:]]
-        padded, padding = call.builder.pad(image(call, x), around), NONE
+        padded, padding = moving.padded(call.builder, image(call, x), around), NONE
     result = pooled(call, nodes.AveragePool, padded, kernel, stride, padding)
     return result.reshape((*x.shape[:2], *result.shape[-(len(x.shape) - 2) :]))
 

@@ -6,12 +6,15 @@ What only renames elements works on integers, too: models may quantize before or
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
+from math import isfinite, prod
+from typing import get_args
 
 import numpy as np
 
+from pipeline.importers import moving
 from pipeline.importers.float_graph import Affine, Shape
 from pipeline.importers.layout import Value
+from pipeline.importers.moving import Mode
 from pipeline.importers.onnx_call import SHIFT, Call, Constant, Item, Stored, Table, scalar
 
 
@@ -90,14 +93,13 @@ def transpose(call: Call, x: Value) -> Value:
     return x.transpose(axes)
 
 
-def padded(call: Call, x: Value, zero: float) -> Value:
-    """``zero`` is what stands for 0 in ``x``, and the only value that is padded with. Limits are
-    attributes in old opsets, inputs in new ones."""
+def padded(call: Call, x: Value, real: Callable[[float], float] = float) -> Value:
+    """``real``: of the number that is padded with. Limits are attributes in old opsets, inputs in
+    new ones."""
     mode, value = call.text("mode", "constant"), call.number("value", scalar(call, 2, 0.0))
-    if mode != "constant" or value != zero:
-        wanted = f"the zero point {zero:g} (it stands for 0) is" if zero else "zeros are"
-        raise call.refuse(f"padding by {mode} {value:g}: only {wanted} supported")
-    widths, rank = call.integers(1, "pads") or (), len(x.shape)
+    if mode not in get_args(Mode) or not isfinite(value):
+        raise call.refuse(f"padding by {mode} {value:g}: {', '.join(get_args(Mode))} are supported")
+    widths, rank = call.integers(1, "pads" if call.opset > 1 else "paddings") or (), len(x.shape)
     axes = call.optional(3)
     chosen = range(rank)
     if axes is not None:
@@ -108,7 +110,7 @@ def padded(call: Call, x: Value, zero: float) -> Value:
     around = [(0, 0)] * rank
     for index, axis in enumerate(chosen):
         around[axis] = (widths[index], widths[index + len(chosen)])
-    return call.builder.pad(x, around)
+    return moving.padded(call.builder, x, around, mode, real(value))  # type: ignore[arg-type]
 
 
 def concatenated(call: Call, parts: Sequence[Value]) -> Value:
@@ -128,6 +130,51 @@ def softmax_of(call: Call, x: Value, opset: int) -> Value:
     if opset < 13 and prod(x.shape[axis + 1 :]) != 1:
         raise call.refuse(f"softmax over several axes of {list(x.shape)} is not supported")
     return call.builder.softmax(x, axis)
+
+
+def depth_to_space(call: Call, x: Value) -> Value:
+    """Channels become blocks of pixels: the outer ones (DCR), or the inner ones."""
+    size, channels, height, width = block(call, x)
+    if channels % (size * size):
+        raise call.refuse(f"{channels} channels in blocks of {size}x{size} pixels")
+    few = channels // (size * size)
+    if call.text("mode", "DCR") == "DCR":
+        apart = x.reshape((1, size, size, few, height, width)).transpose((0, 3, 4, 1, 5, 2))
+    else:
+        apart = x.reshape((1, few, size, size, height, width)).transpose((0, 1, 4, 2, 5, 3))
+    return apart.reshape((1, few, height * size, width * size))
+
+
+def space_to_depth(call: Call, x: Value) -> Value:
+    size, channels, height, width = block(call, x)
+    if height % size or width % size:
+        raise call.refuse(f"{height}x{width} pixels in blocks of {size}")
+    low, narrow = height // size, width // size
+    apart = x.reshape((1, channels, low, size, narrow, size)).transpose((0, 3, 5, 1, 2, 4))
+    return apart.reshape((1, channels * size * size, low, narrow))
+
+
+def block(call: Call, x: Value) -> tuple[int, int, int, int]:
+    """The size of a block, channels, height and width."""
+    size = call.integer("blocksize", 0)
+    if len(x.shape) != 4 or x.shape[0] != 1 or size < 1:
+        raise call.refuse(f"blocks of {size} of {list(x.shape)}")
+    _, channels, height, width = x.shape
+    return size, channels, height, width
+
+
+def tile(call: Call, x: Value) -> Value:
+    counts = call.integers(1, "repeats") or ()
+    if call.opset < 6:  # so many along one axis
+        axis, axes = call.axis(int(scalar(call, 2, 0)), len(x.shape)), range(len(x.shape))
+        counts = tuple(counts[0] if each == axis else 1 for each in axes)
+    if len(counts) != len(x.shape) or min(counts) < 1:
+        raise call.refuse(f"repeats {list(counts)[:8]} of {list(x.shape)}")
+    return moving.tiled(call.builder, x, counts)
+
+
+def expand(call: Call, x: Value) -> Value:
+    return moving.expanded(call.builder, x, call.integers(1, "shape") or ())
 
 
 def cast(call: Call) -> Value:
@@ -159,10 +206,14 @@ RENAMES: Mapping[str, Callable[[Call, Value], Value]] = {
     "Transpose": transpose,
     "Identity": lambda call, x: x,
     "Dropout": lambda call, x: x,
+    "DepthToSpace": depth_to_space,
+    "SpaceToDepth": space_to_depth,
 }
 OPERATORS: Table = {
     **{name: renaming(rule) for name, rule in RENAMES.items()},
-    "Pad": lambda call: padded(call, call.x, 0.0),
+    "Tile": renaming(tile),
+    "Expand": renaming(expand),
+    "Pad": lambda call: padded(call, call.x),
     "Concat": lambda call: concatenated(call, [call.value(n) for n in range(len(call.items))]),
     "Softmax": lambda call: softmax_of(call, call.x, call.opset),
     "Cast": cast,

@@ -8,6 +8,7 @@ from itertools import accumulate
 from pipeline.importers import resampling, whole
 from pipeline.importers.float_nodes import Floats
 from pipeline.importers.layout import Value
+from pipeline.importers.moving import chosen
 from pipeline.importers.onnx_call import Call, Item, Stored, Table
 from pipeline.importers.onnx_shapes import renaming
 
@@ -30,12 +31,10 @@ def slice_(call: Call, x: Value) -> Value:
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise call.refuse("starts, ends, axes and steps differ in number")
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        if step < 1:
-            raise call.refuse(f"a step of {step}: 1 or more is supported")
+        if step == 0:
+            raise call.refuse("a step of 0")
         axis = call.axis(axis, rank)
-        whole = range(x.shape[axis])[slice(start, end, step)]
-        if len(whole) < x.shape[axis]:
-            x = call.builder.part(x, axis, whole.start, whole.stop, step)
+        x = chosen(call.builder, x, axis, range(x.shape[axis])[slice(start, end, step)])
     return x
 
 
@@ -53,12 +52,22 @@ def split(call: Call) -> list[Item]:
         raise call.refuse(f"{count} parts {list(sizes)[:8]} of {extent}")
     ends = list(accumulate(sizes))
     parts = [
-        call.builder.part(x, axis, end - size, end, 1)
+        chosen(call.builder, x, axis, range(end - size, end))
         for end, size in zip(ends, sizes, strict=True)
     ]
     if isinstance(found, Stored):
         return [Stored(part, found.affine, found.unsigned) for part in parts]
     return list(parts)
+
+
+def gather(call: Call, x: Value) -> Value:
+    """Constant indices along an axis; a single one leaves the axis out."""
+    axis, found = call.axis(call.integer("axis", 0), len(x.shape)), call.constant(1).values
+    extent = x.shape[axis]
+    if found.dtype.kind not in "iu" or not ((-extent <= found) & (found < extent)).all():
+        raise call.refuse(f"its indices are not those of an axis of {extent}")
+    x = chosen(call.builder, x, axis, (found.reshape(-1) % extent).tolist())
+    return x.reshape((*x.shape[:axis], *found.shape, *x.shape[axis + 1 :]))
 
 
 def resize(call: Call, x: Value) -> Value:
@@ -107,6 +116,7 @@ def _resized(
 
 OPERATORS: Table = {
     "Slice": renaming(slice_),
+    "Gather": renaming(gather),
     "Split": split,
     "Resize": renaming(resize),
     "Upsample": renaming(upsample),

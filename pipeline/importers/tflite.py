@@ -17,6 +17,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.importers import (
     tflite_elementwise,
+    tflite_moves,
     tflite_pooling,
     tflite_products,
     tflite_shapes,
@@ -25,7 +26,7 @@ from pipeline.importers import (
     tflite_tables,
 )
 from pipeline.importers.base import Imported, increasing
-from pipeline.importers.tflite_builder import ANY, Builder
+from pipeline.importers.tflite_builder import Builder
 from pipeline.importers.tflite_model import FileModel, FileTensor, printable
 from pipeline.importers.tflite_operator import Entry
 from pipeline.importers.unsupported import Missing, unsupported
@@ -39,6 +40,7 @@ ENTRIES: Mapping[str, Entry] = {
     **tflite_elementwise.OPERATORS,
     **tflite_shapes.OPERATORS,
     **tflite_slices.OPERATORS,
+    **tflite_moves.OPERATORS,
     **tflite_softmax.OPERATORS,
     **tflite_tables.OPERATORS,
 }
@@ -48,6 +50,7 @@ WIDE = (
     *("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MAX_POOL_2D", "MEAN"),
     *("ADD", "MUL", "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "CONCATENATION", "PAD", "DEQUANTIZE"),
     *("SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "UNPACK", "TRANSPOSE"),
+    *tflite_moves.OPERATORS,
     *("LOGISTIC", "TANH", "LEAKY_RELU", "RELU"),
 )
 """Operators on int16, too."""
@@ -112,7 +115,7 @@ def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
     for each in given:
         if each.type != "FLOAT32":  # else QUANTIZE makes the input
             try:
-                build.inputs[each.index] = build.target(each, ANY).name
+                build.inputs[each.index] = build.given(each).name
             except ThimbleError as error:
                 raise ThimbleError(f"the model's input: {error}") from None
     missing = Missing()
@@ -130,7 +133,7 @@ def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
     missing.checked()
     for each in results:
         if each.index not in build.outputs:
-            build.outputs[each.index] = build.source(each, ANY).name
+            build.outputs[each.index] = build.source(each, ("INT8", "UINT8", "INT16")).name
     return build.graph(name)
 
 
@@ -165,6 +168,7 @@ def _add(build: Builder, model: FileModel, index: int) -> None:
         raise ThimbleError(f"{where}: {unsupported(kind)}")
     try:
         node = model.node(index)
+        build.label = node.name
         if kind in SIGNED and any(tensor.unsigned for tensor in node.outputs):
             raise ThimbleError("of uint8 it is not supported: convert the model again, to int8")
         build.kinds = ("INT8", "INT16") if kind in WIDE else ("INT8",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
+from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.tensor import DType, IntArray, Tensor
+from pipeline.importers.moves import Move
 from pipeline.importers.tflite_model import FileTensor
 
 ADVICE = {
@@ -22,15 +25,13 @@ ADVICE = {
     "UINT8": "is uint8, TensorFlow's older quantization: convert the model again, to int8",
     "INT16": "is int16: convert the model to int8 activations",
 }
-ANY = ("INT8", "UINT8", "INT16")
-"""Types of the model's own ends."""
 
 
 @dataclass
 class Builder:
     """``made`` maps a file's tensor to the graph's tensor that holds it, as ``inputs`` and
     ``outputs`` do; ``sources`` and ``results`` are all inputs and outputs in the file;
-    ``kinds``: types that the operator in hand may have."""
+    ``kinds``: types that the operator in hand may have, ``label``: its name."""
 
     file_bytes: int
     sources: Sequence[int]
@@ -38,6 +39,7 @@ class Builder:
     inputs: dict[int, str] = field(default_factory=dict)
     outputs: dict[int, str] = field(default_factory=dict)
     kinds: Sequence[str] = ("INT8",)
+    label: str = ""
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, IntArray] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
@@ -83,11 +85,6 @@ class Builder:
         require_type(tensor, kinds or self.kinds)
         if tensor.index in self.made:
             raise ThimbleError(f"{tensor.name} is there already")
-        if len(tensor.shape) > 3:
-            raise ThimbleError(
-                f"{tensor.name} has the shape {list(tensor.dims)}: a batch of 1 and at most "
-                "height, width and channels are supported"
-            )
         scales: tuple[float, ...] = (tensor.scale,)
         zero_point = tensor.zero_point
         if like is not None:
@@ -143,6 +140,63 @@ class Builder:
         name = f"view_{len(self.operators)}"
         self.operators.append(Reshape(name, (source.name,), target.name, shape=shape))
         return target
+
+    def shaped(self, tensor: str, shape: tuple[int, ...]) -> str:
+        source = self.tensors[tensor]
+        return tensor if source.shape == shape else self.reshaped(source, shape).name
+
+    def rearranged(self, tensor: str, move: Move) -> str:
+        source, name = self.tensors[tensor], f"{self.label}_{len(self.operators)}"
+        made = self.like(f"{tensor}_moved", source, move.shape)
+        op = Rearrange(
+            name, (tensor,), made, shape=move.shape, axes=move.axes, starts=move.starts,
+            steps=move.steps, repeats=move.repeats,
+        )  # fmt: skip
+        self.operators.append(op)
+        return made
+
+    def joined(self, tensors: Sequence[str], axis: int) -> str:
+        """Tensors of one quantization; one that comes twice is copied."""
+        names = list[str]()
+        for name in tensors:
+            source = self.tensors[name]
+            again = name in names
+            copied = self.mapped(source, unchanged(source), source.zero_point).name if again else ""
+            names.append(copied or name)
+        shape = list(self.tensors[tensors[0]].shape)
+        shape[axis] = sum(self.tensors[name].shape[axis] for name in tensors)
+        made = self.like(f"{tensors[0]}_joined", self.tensors[tensors[0]], tuple(shape))
+        name = f"{self.label}_{len(self.operators)}"
+        self.operators.append(Concat(name, tuple(names), made, axis=axis))
+        return made
+
+    def like(self, name: str, source: Tensor, shape: tuple[int, ...]) -> str:
+        """A new tensor with the quantization of ``source``."""
+        return self.fresh(name, shape, str(source.dtype), source.scale, source.zero_point).name
+
+    def become(self, tensor: FileTensor, made: str) -> None:
+        """Let ``made`` be the file's ``tensor``, under its name if an operator has just made it."""
+        require_type(tensor, self.kinds)
+        if tensor.index in self.made:
+            raise ThimbleError(f"{tensor.name} is there already")
+        made = self.shaped(made, tensor.shape)
+        if not self.operators or self.operators[-1].output != made:
+            made = self.reshaped(self.tensors[made], tensor.shape).name
+        if tensor.name not in self.tensors:
+            self.operators[-1] = replace(self.operators[-1], output=tensor.name)
+            self.tensors[tensor.name] = replace(self.tensors.pop(made), name=tensor.name)
+            made = tensor.name
+        self.made[tensor.index] = made
+
+    def given(self, tensor: FileTensor) -> Tensor:
+        """The model's input: of int16 the upper 8 bits, which is what data sets have."""
+        made = self.target(tensor, ("INT8", "UINT8", "INT16"))
+        if made.dtype.bits == 8:
+            return made
+        found = self.fresh(f"{made.name}_upper", made.shape, "int8", (256 * made.scale[0],), 0)
+        table = tuple(256 * q for q in range(-128, 128))
+        self.operators.append(Lookup(f"{made.name}_widened", (found.name,), made.name, table=table))
+        return found
 
     def mapped(
         self,

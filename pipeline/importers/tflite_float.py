@@ -17,9 +17,10 @@ from pipeline.errors import ThimbleError
 from pipeline.importers.onnx_file import FileInput, FileNode, OnnxFile
 from pipeline.importers.tflite_builder import values_of
 from pipeline.importers.tflite_model import FileModel, FileTensor, Node
-from pipeline.importers.tflite_operator import Entry, Options
+from pipeline.importers.tflite_moves import gathered, mirrored, reversed_
+from pipeline.importers.tflite_operator import Entry, Options, axis_of
 from pipeline.importers.tflite_pooling import reduced_axes
-from pipeline.importers.tflite_slices import numbers, parts, sliced
+from pipeline.importers.tflite_slices import Lists, numbers, parts, sliced
 from pipeline.importers.tflite_translation import (
     INTEGERS,
     TO_ONNX,
@@ -55,21 +56,6 @@ def convolution(to: Translation, node: Node, options: Options) -> None:
         "Conv", named(source), kernel, *bias, **windows(options),
         dilations=(options["dilation_h"], options["dilation_w"]), group=source.dims[3] // depth,
     )  # fmt: skip
-    to.activated(made, options, node.output)
-
-
-def transpose_conv(to: Translation, node: Node, options: Options) -> None:
-    weights = to.constant(node.input(1), (3, 0, 1, 2))
-    bias = [to.constant(each) for each in node.inputs[3:4] if each]
-    strides, before, after = windows(options)["strides"], list[int](), list[int]()
-    for axis, step in enumerate(strides, 1):
-        size, taps = node.output.dims[axis], node.input(1).dims[axis]
-        total = max(0, (-(-size // step) - 1) * step + taps - size)
-        before.append(total // 2 if options["padding"] == Padding.SAME else 0)
-        after.append((node.input(2).dims[axis] - 1) * step + taps - before[-1] - size)
-    pads = (*before, *after)
-    source = named(node.input(2))
-    made = to.add("ConvTranspose", source, weights, *bias, strides=strides, pads=pads)
     to.activated(made, options, node.output)
 
 
@@ -170,12 +156,43 @@ def pad(to: Translation, node: Node, options: Options) -> None:
 
 
 def cut(to: Translation, node: Node, options: Options) -> None:
+    take(to, node, sliced(node, options))
+
+
+def take(to: Translation, node: Node, lists: Lists) -> None:
+    """The entries that the lists say, axis by axis."""
     source = node.input(0)
-    starts, counts, steps = sliced(node, options)
-    stops = [a + (n - 1) * step + 1 for a, n, step in zip(starts, counts, steps, strict=True)]
-    axes = [axis_in_onnx(axis, source) for axis in range(len(starts))]
-    limits = (to.integers(each) for each in (starts, stops, axes, steps))
-    to.fitted(to.add("Slice", named(source), *limits), source, node.output)
+    made = to.plain(source)
+    for axis, (extent, each) in enumerate(zip(source.dims, lists, strict=True)):
+        if list(each) != list(range(extent)):
+            made = to.add("Gather", made, to.integers(each), axis=axis)
+    to.shaped(made, node.output)
+
+
+def pack(to: Translation, node: Node, options: Options) -> None:
+    axis, shape = axis_of(options["axis"], node.output), list(node.output.dims)
+    shape[axis] = 1
+    given = (to.plain(node.input(n)) for n in range(len(node.inputs)))
+    parts = [to.add("Reshape", each, to.integers(shape)) for each in given]
+    to.shaped(to.add("Concat", *parts, axis=axis), node.output)
+
+
+def unpack(to: Translation, node: Node, options: Options) -> None:
+    source = node.input(0)
+    axis, given = axis_of(options["axis"], source), to.plain(source)
+    for n, target in enumerate(node.outputs):
+        to.shaped(to.add("Gather", given, to.integers([n]), axis=axis), target)
+
+
+def repeated(operator: str) -> Rule:
+    """As often along each axis, or to a shape, as the second input says."""
+
+    def applied(to: Translation, node: Node, options: Options) -> None:
+        counts = numbers(node.input(1))
+        made = to.add(operator, to.plain(node.input(0)), to.integers(counts))
+        to.shaped(made, node.output)
+
+    return applied
 
 
 def split(to: Translation, node: Node, options: Options) -> None:
@@ -210,7 +227,6 @@ def dequantize(to: Translation, node: Node, options: Options) -> None:
 OPERATORS: Mapping[str, Rule] = {
     "CONV_2D": convolution,
     "DEPTHWISE_CONV_2D": convolution,
-    "TRANSPOSE_CONV": transpose_conv,
     "FULLY_CONNECTED": fully_connected,
     "AVERAGE_POOL_2D": pool,
     "MAX_POOL_2D": pool,
@@ -251,6 +267,15 @@ OPERATORS: Mapping[str, Rule] = {
     "PADV2": pad,
     "SLICE": cut,
     "STRIDED_SLICE": cut,
+    "MIRROR_PAD": lambda to, node, options: take(to, node, mirrored(node, options)),
+    "REVERSE_V2": lambda to, node, options: take(to, node, reversed_(node, options)),
+    "GATHER": lambda to, node, options: take(to, node, gathered(node, options)[1]),
+    "PACK": pack,
+    "UNPACK": unpack,
+    "TILE": repeated("Tile"),
+    "BROADCAST_TO": repeated("Expand"),
+    "DEPTH_TO_SPACE": unary("DepthToSpace", blocksize="block_size"),
+    "SPACE_TO_DEPTH": unary("SpaceToDepth", blocksize="block_size"),
     "SPLIT": split,
     "SPLIT_V": split,
     "RESIZE_NEAREST_NEIGHBOR": resize,

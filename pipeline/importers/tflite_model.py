@@ -64,10 +64,10 @@ class FileTensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Without the batch axis, which is the first of two or more and has one entry."""
-        if len(self.dims) > 1 and self.dims[0] == 1:
-            return self.dims[1:]
-        return self.dims or (1,)
+        """Without the batch axis, which is the first of two or more and has one entry; the first of
+        more than three axes are one."""
+        own = self.dims[1:] if len(self.dims) > 1 and self.dims[0] == 1 else self.dims or (1,)
+        return own if len(own) < 4 else (prod(own[:-2]), *own[-2:])
 
     @property
     def scale(self) -> float:

@@ -129,7 +129,7 @@ def axis_of(axis: int, tensor: FileTensor) -> int:
 
 def image(shape: tuple[int, ...], tensor: FileTensor) -> None:
     """Raises ThimbleError unless ``shape`` is (h, w, c)."""
-    if len(tensor.dims) != 4 or len(shape) != 3:
+    if len(tensor.dims) != 4 or tensor.dims[0] != 1 or len(shape) != 3:
         raise ThimbleError(
             f"{tensor.name} has the shape {list(tensor.dims)}, expected one image [1, h, w, c]"
         )

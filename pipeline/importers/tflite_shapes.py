@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.operators.concat import Concat
-from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.tensor import Tensor
-from pipeline.importers.tflite_builder import Builder, unchanged, values_of
+from pipeline.importers.moves import flanked
+from pipeline.importers.tflite_builder import Builder, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import Entry, Options, axis_of
 from pipeline.importers.tflite_pooling import same_quantization
@@ -35,17 +34,15 @@ def concatenation(build: Builder, node: Node, options: Options) -> None:
             sources[i] = _rescaled(build, source, node.input(i), node.output)
         else:
             same_quantization(node.input(i), node.output)
-    dims = node.output.dims
-    axis = axis_of(options["axis"], node.output) - (len(dims) - len(node.output.shape))
-    if axis < 0:
+    axis = axis_of(options["axis"], node.output)
+    if axis == 0 and len(node.output.dims) > 1:
         raise ThimbleError("it joins along the batch axis, and a batch of 1 is supported")
-    names: list[str] = []
-    for source in sources:  # a tensor that comes twice is copied
-        if source.name in names:
-            source = build.mapped(source, unchanged(source), source.zero_point)
-        names.append(source.name)
-    target = build.target(node.output)
-    build.operators.append(Concat(node.name, tuple(names), target.name, axis=axis))
+    own = axis - (len(node.output.dims) - len(node.output.shape))
+    names = [source.name for source in sources]
+    if len(node.output.dims) > 4:
+        seen = [flanked(node.input(n).dims, axis) for n in range(len(names))]
+        names, own = [build.shaped(*each) for each in zip(names, seen, strict=True)], 1
+    build.become(node.output, build.joined(names, own))
 
 
 def _rescaled(build: Builder, source: Tensor, given: FileTensor, target: FileTensor) -> Tensor:
@@ -68,27 +65,31 @@ def pad(build: Builder, node: Node, options: Options) -> None:
     if amounts.shape != (len(node.input(0).dims), 2) or amounts.min() < 0:
         raise ThimbleError(f"its paddings {amounts.tolist()} do not fit {node.input(0).name}")
     pairs = [(int(before), int(after)) for before, after in amounts]
-    if any(any(pair) for pair in pairs[: len(pairs) - len(source.shape)]):
+    dims = list(node.input(0).dims)
+    if any(pairs[0]) and len(pairs) > 1:
         raise ThimbleError("it pads the batch axis, and a batch of 1 is supported")
-    padding = tuple(pairs[len(pairs) - len(source.shape) :])
-    value = node.output.zero_point
+    value = None
     if (constant := node.optional(2)) is not None:
         same_quantization(constant, node.output)
         given = values_of(constant, ("INT8",)).reshape(-1)
         if len(given) != 1:
             raise ThimbleError(f"{constant.name} has {len(given)} values, expected 1")
-        value = int(given[0])
-    target = build.target(node.output, like=source)
-    if value == node.output.zero_point:
-        build.operators.append(Pad(node.name, (source.name,), target.name, padding=padding))
-        return
-    # the graph pads with the zero point, so that it is another one in between
-    before = build.mapped(source, unchanged(source), value)
-    name, kind = f"{target.name}_padded", str(source.dtype)
-    padded = build.fresh(name, target.shape, kind, source.scale, value)
-    build.operators.append(Pad(node.name, (before.name,), padded.name, padding=padding))
-    name, table = f"map_{len(build.operators)}", unchanged(source)
-    build.operators.append(Lookup(name, (padded.name,), target.name, table=table))
+        value = None if given[0] == node.output.zero_point else int(given[0])
+    steps = [(source.shape, pairs[len(pairs) - len(source.shape) :])]
+    if len(dims) > 4:  # axis by axis
+        steps = []
+        for axis, pair in enumerate(pairs):
+            steps += [(flanked(dims, axis), [(0, 0), pair, (0, 0)])] if any(pair) else []
+            dims[axis] += sum(pair)
+    name = source.name
+    for seen, padding in steps:
+        name = build.shaped(name, seen)
+        sums = zip(seen, padding, strict=True)
+        made = build.like(f"{name}_padded", source, tuple(n + a + b for n, (a, b) in sums))
+        label, around = f"{build.label}_{len(build.operators)}", tuple(padding)
+        build.operators.append(Pad(label, (name,), made, padding=around, value=value))
+        name = made
+    build.become(node.output, name)
 
 
 def dequantize(build: Builder, node: Node, options: Options) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.resize import ONE_BITS, Resize
 from pipeline.graph.tensor import IntArray, Tensor
+from pipeline.importers.moves import moved, placed, regular, taken
 from pipeline.importers.resampling import banded, spread
 from pipeline.importers.tflite_builder import Builder, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
@@ -24,44 +24,48 @@ from pipeline.importers.tflite_pooling import same_quantization
 from pipeline.importers.tflite_shapes import reshape
 
 INDICES = ("INT32", "INT64")
+Lists = Sequence[Sequence[int]]
+"""The indices that are taken along each axis of a file's tensor."""
 
 
 def slice_(build: Builder, node: Node, options: Options) -> None:
     """From any start, of any size; start and size are constants."""
-    _part(build, node, node.input(0), node.output, *sliced(node, options))
+    take(build, node.input(0), node.output, sliced(node, options))
 
 
 def strided_slice(build: Builder, node: Node, options: Options) -> None:
-    """With constant limits, steps of 1 or more, and no ellipsis or new axis."""
-    _part(build, node, node.input(0), node.output, *sliced(node, options))
+    """With constant limits, and steps of any sign."""
+    take(build, node.input(0), node.output, sliced(node, options))
 
 
-def sliced(node: Node, options: Options) -> tuple[list[int], list[int], list[int]]:
-    """Return start, count and step along each axis of the file's shape."""
+def sliced(node: Node, options: Options) -> list[range]:
+    """Return what is taken along each axis of the file's shape."""
     dims = node.input(0).dims
-    begins = numbers(node.input(1), len(dims))
-    ends = numbers(node.input(2), len(dims))
     if node.kind == "SLICE":
-        whole = zip(dims, begins, ends, strict=True)
-        counts = [extent - start if size == -1 else size for extent, start, size in whole]
-        return begins, counts, [1] * len(dims)
-    steps = numbers(node.input(3), len(dims))
-    if options["ellipsis_mask"] or options["new_axis_mask"]:
-        raise ThimbleError("its ellipsis or new axis is not supported")
-    if min(steps) < 1:
-        raise ThimbleError(f"its steps {steps} are not all 1 or more")
-    starts, counts = [], []
-    for axis, extent in enumerate(dims):
-        bit = 1 << axis
-        start = 0 if options["begin_mask"] & bit else _clamped(begins[axis], extent)
-        stop = extent if options["end_mask"] & bit else _clamped(ends[axis], extent)
-        if options["offset"] and not options["end_mask"] & bit:
-            stop = _clamped(start + ends[axis], extent)
-        if options["shrink_axis_mask"] & bit:
-            stop = start + 1
-        starts.append(start)
-        counts.append(-(-(stop - start) // steps[axis]))
-    return starts, counts, steps
+        begins, sizes = (numbers(node.input(n), len(dims)) for n in (1, 2))
+        whole = zip(dims, begins, sizes, strict=True)
+        return [range(a, extent if size == -1 else a + size) for extent, a, size in whole]
+    begins, ends, steps = (numbers(node.input(n)) for n in (1, 2, 3))
+    if not len(begins) == len(ends) == len(steps) or 0 in steps:
+        raise ThimbleError(f"its limits {begins}, {ends} and {steps} do not go together")
+    found = list[range]()
+    for place, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):
+        bit = 1 << place
+        if options["ellipsis_mask"] & bit:
+            later = sum(not options["new_axis_mask"] >> n & 1 for n in range(place + 1, len(steps)))
+            found += [range(extent) for extent in dims[len(found) : len(dims) - later]]
+        elif not options["new_axis_mask"] & bit:
+            if len(found) == len(dims):
+                raise ThimbleError(f"it has more limits than {list(dims)} has axes")
+            every = range(dims[len(found)])
+            start = None if options["begin_mask"] & bit else begin
+            stop = None if options["end_mask"] & bit else end
+            if options["offset"] and stop is not None:
+                stop = (start or 0) + end
+            if options["shrink_axis_mask"] & bit:
+                stop, step = begin + 1 or None, 1
+            found.append(every[slice(start, stop, step)])
+    return found + [range(extent) for extent in dims[len(found) :]]
 
 
 def split(build: Builder, node: Node, options: Options) -> None:
@@ -98,22 +102,16 @@ def unpack(build: Builder, node: Node, options: Options) -> None:
 
 
 def transpose(build: Builder, node: Node, options: Options) -> None:
-    """In any order of up to three axes of more than one entry."""
+    """In any order."""
     given = node.input(0)
     order = numbers(node.input(1), len(given.dims))
     if sorted(order) != list(range(len(given.dims))):
         raise ThimbleError(f"its order {order} does not fit {given.name} of {list(given.dims)}")
-    long = [axis for axis, extent in enumerate(given.dims) if extent > 1]
-    kept = [axis for axis in order if axis in long]
-    if kept == long:
+    if [axis for axis in order if given.dims[axis] > 1] == [
+        axis for axis, extent in enumerate(given.dims) if extent > 1
+    ]:
         return reshape(build, node, options)
-    if len(long) > 3:
-        raise ThimbleError(f"it brings four axes of {list(given.dims)} into the order {order}")
-    shape = tuple(given.dims[axis] for axis in long)
-    axes = tuple(kept.index(axis) for axis in long)
-    _emit(
-        build, node, given, node.output, shape, tuple(given.dims[axis] for axis in kept), axes=axes
-    )
+    put(build, given, node.output, places(given).transpose(order))
 
 
 def resize(build: Builder, node: Node, options: Options) -> None:
@@ -127,23 +125,13 @@ def resize(build: Builder, node: Node, options: Options) -> None:
     if node.kind == "RESIZE_BILINEAR":
         weights = [_linear(*pair, options) for pair in zip(source.shape, sizes, strict=False)]
         return _resized(build, node, source, weights)
-    starts, steps, repeats = [0, 0, 0], [1, 1, 1], [1, 1, 1]
-    weights = []
-    for axis, (extent, size) in enumerate(zip(source.shape, sizes, strict=False)):
-        steps[axis], repeats[axis] = max(1, extent // size), max(1, size // extent)
-        starts[axis] = steps[axis] // 2 if options["half_pixel_centers"] else 0
-        ours = np.arange(size) // repeats[axis] * steps[axis] + starts[axis]
-        chosen = _nearest(extent, size, options)
-        weights.append(np.eye(extent)[chosen])
-        if (ours != chosen).any():  # not each as often as the others
-            steps[axis] = 0
-    if min(steps) == 0:
+    pairs = list(zip(source.shape, sizes, strict=False))
+    chosen = [_nearest(*pair, options) for pair in pairs]
+    if not all(map(regular, chosen)):  # not each as often as the others
+        weights = [np.eye(extent)[at] for (extent, _), at in zip(pairs, chosen, strict=True)]
         return _resized(build, node, source, weights)
-    shape = (sizes[0], sizes[1], source.shape[2])
-    _emit(
-        build, node, given, node.output, source.shape, shape,
-        axes=(0, 1, 2), starts=starts, steps=steps, repeats=repeats,
-    )  # fmt: skip
+    rows, columns = (each.tolist() for each in chosen)
+    take(build, given, node.output, (range(1), rows, columns, range(given.dims[3])))
 
 
 def _resized(
@@ -178,83 +166,54 @@ def _nearest(extent: int, size: int, options: Options) -> IntArray:
     return found
 
 
-def numbers(tensor: FileTensor, count: int) -> list[int]:
-    """Read ``count`` integers of a constant."""
+def numbers(tensor: FileTensor, count: int | None = None) -> list[int]:
+    """Read the integers of a constant, ``count`` if that is given."""
     found = [int(value) for value in values_of(tensor, INDICES).reshape(-1)]
-    if len(found) != count:
+    if count is not None and len(found) != count:
         raise ThimbleError(f"{tensor.name} has {len(found)} numbers, expected {count}")
     return found
-
-
-def _clamped(index: int, extent: int) -> int:
-    return min(max(index + extent if index < 0 else index, 0), extent)
 
 
 def _parts(build: Builder, node: Node, given: FileTensor, axis: int, sizes: Sequence[int]) -> None:
     """One after the other along ``axis``, an output each."""
     if sum(sizes) != given.dims[axis] or min(sizes) < 1:
         raise ThimbleError(f"its parts {list(sizes)} do not make {given.dims[axis]}")
-    starts, counts = [0] * len(given.dims), list(given.dims)
+    first, lists = 0, [range(extent) for extent in given.dims]
     for target, size in zip(node.outputs, sizes, strict=True):
-        counts[axis] = size
-        _part(build, node, given, target, starts, counts)
-        starts[axis] += size
+        lists[axis] = range(first, first + size)
+        take(build, given, target, lists)
+        first += size
 
 
-def _part(
-    build: Builder,
-    node: Node,
-    given: FileTensor,
-    target: FileTensor,
-    starts: Sequence[int],
-    counts: Sequence[int],
-    steps: Sequence[int] = (),
-) -> None:
-    """``counts`` entries of ``given`` along each axis of the file's shape."""
-    steps = steps or [1] * len(given.dims)
-    for extent, start, count, step in zip(given.dims, starts, counts, steps, strict=True):
-        if start < 0 or count < 1 or start + (count - 1) * step >= extent:
+def take(build: Builder, given: FileTensor, target: FileTensor, lists: Lists) -> None:
+    """Make ``target`` of the entries of ``given`` that the lists say, axis by axis."""
+    for axis, (extent, each) in enumerate(zip(given.dims, lists, strict=True)):
+        if not each or not 0 <= min(each) <= max(each) < extent:
             raise ThimbleError(
-                f"it takes {list(counts)} from {list(starts)} of {given.name}, "
-                f"{list(given.dims)}: that is nothing, or too much"
+                f"it takes {list(each[:9])} along axis {axis} of {given.name}, which has {extent}: "
+                "that is nothing, or too much"
             )
-    shape = build.source(given).shape
-    own = slice(len(given.dims) - len(shape), None)  # without the batch axis
-    _emit(build, node, given, target, shape, counts[own], starts=starts[own], steps=steps[own])
-
-
-def _emit(
-    build: Builder,
-    node: Node,
-    given: FileTensor,
-    target: FileTensor,
-    seen: tuple[int, ...],
-    shape: Sequence[int],
-    axes: Sequence[int] = (),
-    starts: Sequence[int] = (),
-    steps: Sequence[int] = (),
-    repeats: Sequence[int] = (),
-) -> None:
-    """``given``, ``seen`` in a shape that suits, rearranged into ``target``."""
+    if len(given.dims) > 4:
+        return put(build, given, target, places(given)[np.ix_(*lists)])
     same_quantization(given, target)
     source = build.source(given)
-    if source.shape != seen:
-        source = build.reshaped(source, seen)
-    ones = (1,) * len(seen)
-    made = build.target(target, like=source, shape=tuple(shape))
-    build.operators.append(
-        Rearrange(
-            f"{node.name}_{len(build.operators)}",
-            (source.name,),
-            made.name,
-            shape=tuple(shape),
-            axes=tuple(axes) or tuple(range(len(seen))),
-            starts=tuple(starts) or (0,) * len(seen),
-            steps=tuple(steps) or ones,
-            repeats=tuple(repeats) or ones,
-        )
-    )
-    build.finish(target, made)
+    own = lists[len(given.dims) - len(source.shape) :]  # without the batch axis
+    build.become(target, taken(build, source.name, source.shape, own))
+
+
+def places(given: FileTensor) -> IntArray:
+    """The places of its entries, in the file's shape."""
+    return np.arange(given.size).reshape(given.dims)
+
+
+def put(build: Builder, given: FileTensor, target: FileTensor, index: IntArray) -> None:
+    """Make ``target`` of the entries of ``given`` at the places ``index``."""
+    same_quantization(given, target)
+    if index.size != target.size:
+        raise ThimbleError(f"it makes {list(index.shape)}, expected {list(target.dims)}")
+    if (moves := moved(index, given.size)) is None:
+        raise ThimbleError(f"it takes {given.name} from places at uneven distances")
+    build.become(target, placed(build, build.source(given).name, moves, target.shape))
 
 
 _STRIDED = "begin_mask:i32 end_mask:i32 ellipsis_mask:i32 new_axis_mask:i32 shrink_axis_mask:i32"

@@ -9,6 +9,7 @@ from pipeline.importers import resampling, whole
 from pipeline.importers.builder import pair
 from pipeline.importers.float_nodes import Floats, Padding, Pair
 from pipeline.importers.layout import Value
+from pipeline.importers.moving import padded
 from pipeline.importers.torch_call import Call, Table
 
 
@@ -37,7 +38,7 @@ def average_pool(call: Call) -> Value:
             raise call.builder.refuse(
                 "average pooling with ceil_mode and counted padding is not supported"
             )
-        x = call.builder.pad(x, [(0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2])
+        x = padded(call.builder, x, [(0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2])
         sides = (0, 0, 0, 0)
     return call.builder.pool(nodes.AveragePool, x, call.shape, kernel, stride, sides)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
-from math import prod
+
+import numpy as np
 
 from pipeline.importers import resampling, whole
 from pipeline.importers.float_nodes import Floats
 from pipeline.importers.layout import Value
-from pipeline.importers.torch_call import Call, Table
+from pipeline.importers.moving import chosen, expanded, padded, tiled
+from pipeline.importers.torch_call import Call, Table, floats, required
 
 
 def item(call: Call) -> Value:
@@ -27,15 +29,13 @@ def slice_(call: Call) -> Value:
     axis, extent = place(call, call.get(1, "dim", 0))
     start, stop = call.get(2, "start"), call.get(3, "end")
     whole = range(extent)[slice(start, stop, call.get(4, "step", 1))]
-    if len(whole) == extent and whole.step == 1:
-        return call.x
-    return call.builder.part(call.x, axis, whole.start, whole.stop, whole.step)
+    return chosen(call.builder, call.x, axis, whole)
 
 
 def select(call: Call) -> Value:
     axis, extent = place(call, call.get(1, "dim"))
     start = call.get(2, "index") % extent
-    return call.builder.part(call.x, axis, start, start + 1, 1).reshape(call.shape)
+    return chosen(call.builder, call.x, axis, [start]).reshape(call.shape)
 
 
 def split(name: str) -> Callable[[Call], list[Value]]:
@@ -48,7 +48,7 @@ def split(name: str) -> Callable[[Call], list[Value]]:
         listed = isinstance(each, Sequence)
         starts = [0, *accumulate(each)][:-1] if listed else range(0, extent, each)
         pairs = zip(starts, [*starts[1:], extent], strict=True)
-        return [call.builder.part(call.x, axis, start, end, 1) for start, end in pairs]
+        return [chosen(call.builder, call.x, axis, range(start, end)) for start, end in pairs]
 
     return made
 
@@ -73,12 +73,11 @@ def pad(call: Call) -> Value:
     if isinstance(value, str):
         mode, value = value, call.get(3, "value", 0)
     mode = call.kwargs.get("mode", mode)
-    if mode != "constant" or float(value or 0) != 0:
-        raise call.builder.refuse(f"padding by {mode} {value or ''}: only zeros are supported")
+    mode = {"replicate": "edge", "circular": "wrap"}.get(mode, mode)
     pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)]
     rank = len(call.x.shape)
     around = [(0, 0)] * (rank - len(pairs)) + pairs[::-1]
-    return call.builder.pad(call.x, around)
+    return padded(call.builder, call.x, around, mode, float(value or 0))
 
 
 def reshape(call: Call) -> Value:
@@ -104,8 +103,6 @@ def softmax(call: Call) -> Value:
 
 def same(call: Call) -> Value:
     """Import what changes nothing when a trained network runs: dropout, copies."""
-    if prod(call.shape) != prod(call.x.shape):
-        raise call.builder.refuse("a broadcast of an activation is not supported")
     return call.x.reshape(call.shape)
 
 
@@ -136,6 +133,80 @@ CURVES = {
 }  # fmt: skip
 """Lines or curves between neighbours, by what ATen calls them."""
 
+
+def indexed(call: Call) -> Value:
+    """aten.index_select(x, axis, indices), aten.index(x, [None, …, indices])"""
+    if len(call.args) > 2:
+        axis, found = place(call, call.args[1])[0], required(call, 2, "index")
+    else:
+        lists = call.args[1]
+        given = [axis for axis, each in enumerate(lists) if each is not None]
+        if len(given) != 1 or isinstance(lists[given[0]], Value):
+            raise call.builder.refuse("constant indices along one axis are supported")
+        axis, found = given[0], floats(lists[given[0]])
+    indices = (found.reshape(-1).astype(int) % call.x.shape[axis]).tolist()
+    return chosen(call.builder, call.x, axis, indices).reshape(call.shape)
+
+
+def repeated(call: Call) -> Value:
+    """aten.repeat_interleave(x, n, dim): each element n times."""
+    count, dim = call.get(1, "repeats"), call.get(2, "dim")
+    if dim is None or not isinstance(count, int):
+        raise call.builder.refuse("elements are repeated along an axis, all as often")
+    axis, extent = place(call, dim)
+    return chosen(call.builder, call.x, axis, np.arange(extent).repeat(count).tolist())
+
+
+def flipped(call: Call) -> Value:
+    x = call.x
+    for dim in call.get(1, "dims"):
+        axis = dim % len(x.shape)
+        x = chosen(call.builder, x, axis, range(x.shape[axis])[::-1])
+    return x
+
+
+def rolled(call: Call) -> Value:
+    x = call.x
+    for shift, dim in zip(call.get(1, "shifts"), call.get(2, "dims", []), strict=True):
+        axis = dim % len(x.shape)
+        x = chosen(call.builder, x, axis, np.roll(np.arange(x.shape[axis]), shift).tolist())
+    return x
+
+
+def stacked(call: Call) -> Value:
+    parts, axis = call.get(0, "tensors"), call.get(1, "dim", 0) % len(call.shape)
+    if not all(isinstance(part, Value) for part in parts):
+        raise call.builder.refuse("a stack with constants is not supported")
+    shape = (*call.shape[:axis], 1, *call.shape[axis + 1 :])
+    return call.builder.concatenation([part.reshape(shape) for part in parts], axis)
+
+
+def unstacked(call: Call) -> list[Value]:
+    axis, extent = place(call, call.get(1, "dim", 0))
+    shape = (*call.x.shape[:axis], *call.x.shape[axis + 1 :])
+    return [chosen(call.builder, call.x, axis, [n]).reshape(shape) for n in range(extent)]
+
+
+def shuffled(call: Call) -> Value:
+    """aten.pixel_shuffle: channels become blocks of pixels; pixel_unshuffle: back."""
+    size, (batch, channels, height, width) = call.get(1, "upscale_factor"), call.x.shape
+    apart = call.x.reshape((batch, channels // size**2, size, size, height, width))
+    return apart.transpose((0, 1, 4, 2, 5, 3)).reshape(call.shape)
+
+
+def unshuffled(call: Call) -> Value:
+    size, (batch, channels, height, width) = call.get(1, "downscale_factor"), call.x.shape
+    apart = call.x.reshape((batch, channels, height // size, size, width // size, size))
+    return apart.transpose((0, 1, 3, 5, 2, 4)).reshape(call.shape)
+
+
+def channels_shuffled(call: Call) -> Value:
+    groups, (batch, channels, *rest) = call.get(1, "groups"), call.x.shape
+    apart = call.x.reshape((batch, groups, channels // groups, *rest))
+    axes = (0, 2, 1, *range(3, len(apart.shape)))
+    return apart.transpose(axes).reshape(call.shape)
+
+
 OPERATORS: Table = {
     "<built-in function getitem>": item,
     "aten.cat.default": cat,
@@ -149,6 +220,19 @@ OPERATORS: Table = {
         for kind, curve in CURVES.items()
         for form in ("default", "vec")
     },
+    "aten.index_select.default": indexed,
+    "aten.index.Tensor": indexed,
+    "aten.repeat_interleave.self_int": repeated,
+    "aten.flip.default": flipped,
+    "aten.roll.default": rolled,
+    "aten.stack.default": stacked,
+    "aten.unbind.int": unstacked,
+    "aten.pixel_shuffle.default": shuffled,
+    "aten.pixel_unshuffle.default": unshuffled,
+    "aten.channel_shuffle.default": channels_shuffled,
+    "aten.repeat.default": lambda call: tiled(call.builder, call.x, call.get(1, "repeats")),
+    "aten.tile.default": lambda call: tiled(call.builder, call.x, call.get(1, "dims")),
+    "aten.expand.default": lambda call: expanded(call.builder, call.x, call.shape),
     "aten.pad.default": pad,
     "aten.constant_pad_nd.default": pad,
     "aten.flatten.using_ints": reshape,
@@ -169,5 +253,4 @@ OPERATORS: Table = {
     "aten.detach.default": same,
     "aten.alias.default": same,
     "aten._to_copy.default": same,
-    "aten.expand.default": same,
 }

@@ -46,8 +46,8 @@ def constant_channels(graph: Graph) -> dict[str, Values]:
             if keeps and op.clip is None:
                 found[op.output] = source.copy()
         elif isinstance(op, Pad):
-            zero = graph.tensors[op.inputs[0]].zero_point
-            if any(map(any, op.padding[:-1])):  # around what is not 0 there is something else
+            zero = op.fill(graph.tensors)
+            if any(map(any, op.padding[:-1])):  # around what is not that there is something else
                 source = np.where(source == zero, source, np.nan)
             found[op.output] = np.pad(source, op.padding[-1], constant_values=zero)
         elif type(op) is Lookup:

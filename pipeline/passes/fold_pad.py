@@ -45,7 +45,8 @@ def _ahead(graph: Graph) -> Graph:
         pad = pads.get(op.inputs[0]) if isinstance(op, Reshape) else None
         if isinstance(op, Reshape) and pad and op.shape == (1, *graph.tensors[pad.output].shape):
             convolved = all(isinstance(reader, Conv2d) for reader in readers[op.output])
-            if convolved and readers[pad.output] == [op] and pad.output not in graph.outputs:
+            alone = readers[pad.output] == [op] and pad.output not in graph.outputs
+            if convolved and alone and pad.value is None:
                 name, bare = f"{op.output}.bare", (1, *graph.tensors[pad.inputs[0]].shape)
                 tensors[name] = replace(graph.tensors[op.output], name=name, shape=bare)
                 changed.append(replace(op, inputs=pad.inputs, output=name, shape=bare))
@@ -55,7 +56,7 @@ def _ahead(graph: Graph) -> Graph:
 
 
 def _spatial(op: Pad) -> bool:
-    return len(op.padding) == 3 and op.padding[2] == (0, 0)
+    return len(op.padding) == 3 and op.padding[2] == (0, 0) and op.value is None
 
 
 def _padded(op: Conv2d, pad: Pad) -> Conv2d:

@@ -141,7 +141,7 @@ class Numbering:
                 return self.binary(node, inputs, shape)
             case nodes.Concatenation():
                 return self.concatenation(node, inputs, shape)
-            case nodes.ZeroPad():
+            case nodes.Padded():
                 before, after = node.padding[first.axis]
                 around = [self.fixed(before), first.numbers, self.fixed(after)]
                 return Channels(first.axis, np.concatenate(around))

@@ -88,6 +88,8 @@ def number(value: float) -> Array:
     return np.array(value, dtype=np.float32)
 
 
+MIXED = "p = Reshape(x, a); q = Transpose<perm=[0, 3, 5, 1, 2, 4]>(p); y = Reshape(q, b)"
+"""Blocks of rows and columns to channels: four axes change places."""
 IMAGE = (1, 4, 9, 8)
 N = helper.make_node
 CONV = "a = Conv<pads=[1, 1]>(x, w)"
@@ -160,6 +162,15 @@ def models() -> dict[str, onnx.ModelProto]:
         "Resize": model(
             'y = Resize<mode="nearest", coordinate_transformation_mode="asymmetric", '
             'nearest_mode="floor">(x, , f)', IMAGE, {"f": np.array([1, 1, 2, 3], np.float32)}),
+        "Gather": one("Gather", IMAGE, ints(2, 0, -1, 2), axis=1),
+        "Gather one": one("Gather", IMAGE, np.array(-2), axis=1),
+        "Tile": one("Tile", IMAGE, ints(1, 2, 1, 3)),
+        "Expand": one("Expand", (1, 4, 1, 8), ints(4, 9, 1)),
+        "DepthToSpace": one("DepthToSpace", (1, 12, 3, 4), blocksize=2),
+        "DepthToSpace, inner": one("DepthToSpace", (1, 12, 3, 4), blocksize=2, mode="CRD"),
+        "SpaceToDepth": one("SpaceToDepth", (1, 4, 9, 6), blocksize=3),
+        "six axes": model(MIXED, IMAGE, {"a": ints(1, 4, 3, 3, 4, 2), "b": ints(1, 24, 3, 4)}),
+        "Slice back": one("Slice", IMAGE, ints(-1, 6), ints(-99, 0), ints(1, 3), ints(-1, -2)),
         "Resize to a size": model('y = Resize<mode="nearest">(x, , , n)', IMAGE,
             {"n": np.array([1, 4, 36, 16])}),
         **{
@@ -168,13 +179,6 @@ def models() -> dict[str, onnx.ModelProto]:
                 IMAGE, {"f": np.array([1, 1, 1.5, 0.6], np.float32)})
             for mode, way in (("linear", "half_pixel"), ("linear", "align_corners"),
                 ("cubic", "pytorch_half_pixel"), ("nearest", "asymmetric"))
-        },
-        **{
-            f"ConvTranspose {options}": model(
-                f"y = ConvTranspose<{options}>(x, w)", IMAGE, {"w": weights(c, 4 // groups, 3, 2)})
-            for options, groups in (("strides=[2, 3], pads=[1, 0, 1, 1], output_padding=[1, 2]", 1),
-                ("auto_pad=\"SAME_UPPER\", strides=[2, 2]", 1), ("group=2, dilations=[2, 1]", 2),
-                ("output_shape=[20, 17], strides=[2, 2]", 1))
         },
         "Upsample": model('y = Upsample<mode="nearest">(x, f)', IMAGE,
             {"f": np.array([1, 1, 3, 1], np.float32)}, opset=9),
@@ -228,6 +232,10 @@ def models() -> dict[str, onnx.ModelProto]:
             {"w": weights(3, c, 1, 1)}),
         "Concat rows": model("a = Relu(x); y = Concat<axis=-2>(a, x)", IMAGE),
         "Pad": one("Pad", IMAGE, ints(0, 0, 1, 2, 0, 0, 0, 1)),
+        "Pad by edges": one("Pad", IMAGE, ints(0, 0, 1, 2, 0, 0, 2, 1), mode="edge"),
+        "Pad by mirrors": one("Pad", IMAGE, ints(0, 1, 0, 2, 0, 0, 3, -1), mode="reflect"),
+        "Pad round": one("Pad", IMAGE, ints(0, 0, 1, 2, 0, 1, 2, 0), mode="wrap"),
+        "Pad by a number": one("Pad", IMAGE, ints(0, 0, -1, 2, 0, 1, 2, 0), number(0.5)),
         "Pad of axes": one("Pad", IMAGE, ints(1, 2), None, ints(3)),
         "Pad old": one("Pad", IMAGE, opset=2, pads=[0, 0, 1, 0, 0, 1, 0, 2]),
         "Softmax": one("Softmax", (1, 10)),

@@ -118,7 +118,7 @@ class Written(Writer):
             case nodes.Binary() if node.constant is None:
                 kind = "ADD" if isinstance(node, nodes.Sum) else "MUL"
                 return self.step(kind, sources, shape, f"{kind.capitalize()}Options", fused)
-            case nodes.ZeroPad():
+            case nodes.Padded():
                 around = np.array([(0, 0), *node.padding], np.int32)
                 return self.step("PAD", [*sources, self.constant(around)], shape)
             case nodes.Function(body=body):

@@ -129,20 +129,13 @@ def test_an_unknown_operator_says_where_it_is_and_what_there_is() -> None:
     assert "ArgMax is not supported; end the network with what it is taken of" in refused(made)
 
 
-MIXED = "p = Reshape(x, a); q = Transpose<perm=[0, 3, 5, 1, 2, 4]>(p); y = Reshape(q, b)"
-"""Blocks of rows and columns to channels: four axes change places."""
-
-
 @pytest.mark.parametrize(
     ("made", "said"),
     [
         (b"\x00\x01rubbish", "not an ONNX file"),
         (b"", "no operators"),
-        (model(MIXED, IMAGE, {"a": np.array([1, 4, 3, 3, 4, 2]), "b": np.array([1, 24, 3, 4])}),
-         "moves elements"),
         (one("Div", IMAGE, np.zeros((), np.float32)), "divides by zero"),
         (one("Conv", IMAGE, weights(4, 3, 1, 1)), "3"),
-        (one("Pad", IMAGE, opset=13, mode="reflect"), "only zeros"),
         (model("y = Abs(x)", (1, 3, "h", 8)), "axis 2 open"),
         (model("t = Transpose<perm=[1, 0, 2, 3]>(x); y = ReduceMean<axes=[2]>(t)", IMAGE, opset=13),
          "only where axis 0, the batch, is 1"),

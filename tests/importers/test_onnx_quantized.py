@@ -363,8 +363,6 @@ WIDE = np.arange(-105, 106, 35, np.int8)
          "a softmax of 16"),
         (with_constant(around(**CASES["Gemm"]), "w_z", WIDE), "no 8 bits"),
         (around(**CASES["Gemm"], scales=(0.03, 2e-9, 0.021)), "its sums may leave int32"),
-        (between("p = Pad(q, pads, v)", constants={"pads": PADS, "v": 7}, ends=HERE),
-         "constant 135: only the zero point 119 (it stands for 0) is supported"),
         (between(f"p = QLinearConv(q, {CONV}, b)", constants={"b": np.zeros(3, np.int32)}),
          "3 biases for weights with 5 scales"),
         (between(f"a = QLinearConv<pads=[1, 1, 1, 1]>(q, {CONV}, b); p = Concat<axis=1>(a, q)"),

@@ -38,7 +38,7 @@ MLPERF_TINY = {
 
 def test_every_supported_operator_has_a_case() -> None:
     # DEQUANTIZE ends some of the networks; tflite-micro has no RELU_N1_TO_1 that stands alone
-    assert {*CASES, "DEQUANTIZE", "RELU_N1_TO_1"} == set(supported())
+    assert {*CASES, "DEQUANTIZE", "RELU_N1_TO_1", "TILE"} == set(supported())
     assert all(supported().values())
 
 
@@ -220,3 +220,13 @@ def test_a_tflite_file_needs_no_torch(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout == "False\n"
     assert Graph.load(tmp_path).operators and not read_npz(tmp_path / "float_labels.npz")
+
+
+def test_tile(tmp_path: Path) -> None:
+    """tflite-micro has none."""
+    net = Writer()
+    x, y = (net.tensor(dims, 0.1, 3) for dims in ((1, 2, 3, 4), (1, 6, 3, 8)))
+    content = net.alone("TILE", x, [net.constant(np.array([1, 3, 1, 2], np.int32))], y)
+    frame = np.arange(24).reshape(1, 2, 3, 4)
+    ours = imported(content, tmp_path).evaluate(frame)
+    assert (ours == np.tile(frame, (1, 3, 1, 2))).all()

@@ -27,6 +27,12 @@ def strided_slice(rng: Random) -> bytes:
         first = int(rng.integers(0, extent))
         last = int(rng.integers(first, extent))
         step, whole = int(rng.integers(1, 4)), rng.random() < 0.2
+        if axis and rng.random() < 0.3:  # back
+            begins.append(last - extent if rng.random() < 0.3 else last)
+            ends.append(first - 1 if first else -extent - 1)
+            steps.append(-step)
+            out.append((last - first) // step + 1)
+            continue
         begins.append(first - extent if rng.random() < 0.3 else first)
         ends.append(extent + 5 if last == extent - 1 else last + 1)
         steps.append(step)
@@ -100,6 +106,41 @@ def resize(kind: str, rng: Random) -> bytes:
     )  # fmt: skip
 
 
+def moved(kind: str, rng: Random) -> bytes:
+    """Blocks, stacks, mirrors and chosen entries."""
+    shape, axis, net = (1, *sizes(rng, 5)), int(rng.integers(1, 4)), Writer()
+    places, more, options = np.arange(np.prod(shape)).reshape(shape), list[np.ndarray](), {}
+    x = net.tensor(shape, s := scale(rng), z := zero(rng))
+    inputs, size = [x], int(rng.integers(2, 4))
+    if kind == "BROADCAST_TO":
+        out = (1, int(rng.integers(2, 4)), *shape[1:])
+        more = [np.array(out, np.int32)]
+        net.tensors[x]["dims"] = (1, *shape[1:])
+    elif kind == "GATHER":
+        more, options = [rng.integers(0, shape[axis], 5).astype(np.int32)], {"Axis": axis}
+        out = places.take(more[0], axis).shape
+    elif kind == "MIRROR_PAD":
+        most = [[n - 1] * 2 for n in shape]
+        more = [rng.integers(0, most, endpoint=True).astype(np.int32).clip(0, 3)]
+        options, out = {"Mode": int(rng.integers(2))}, np.pad(places, more[0]).shape
+    elif kind == "REVERSE_V2":
+        more, out = [np.array([axis], np.int32)], shape
+    elif kind == "PACK":
+        out, inputs = (*shape[:axis], size, *shape[axis:]), [x] * size
+        options = {"ValuesCount": size, "Axis": axis}
+    else:
+        options, (height, width, depth) = {"BlockSize": size}, shape[1:]
+        few, many = (height, width, depth * size**2), (height * size, width * size, depth)
+        ends = (few, many) if kind == "DEPTH_TO_SPACE" else (many, few)
+        net.tensors[x]["dims"], out = (1, *ends[0]), (1, *ends[1])
+    inputs += [net.constant(each) for each in more]
+    y, name = net.tensor(out, s, z), kind.title().replace("_", "")
+    net.operator(kind, inputs, [y], f"{name}Options" if options else "", **options)
+    return net.content([x], [y])
+
+
+MOVES = ("BROADCAST_TO", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH", "PACK", "GATHER",
+         "MIRROR_PAD", "REVERSE_V2")  # fmt: skip
 SLICES: dict[str, Case] = {
     "TRANSPOSE": transpose,
     "SLICE": slice_,
@@ -109,4 +150,5 @@ SLICES: dict[str, Case] = {
     "UNPACK": partial(parts, "UNPACK"),
     "RESIZE_BILINEAR": partial(resize, "RESIZE_BILINEAR"),
     "RESIZE_NEAREST_NEIGHBOR": partial(resize, "RESIZE_NEAREST_NEIGHBOR"),
+    **{kind: partial(moved, kind) for kind in MOVES},
 }

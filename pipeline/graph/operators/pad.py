@@ -1,4 +1,4 @@
-"""Explicit padding with the real value 0."""
+"""Explicit padding with the real value 0, or with another."""
 
 from __future__ import annotations
 
@@ -14,9 +14,17 @@ from pipeline.graph.tensor import Box, IntArray
 
 @dataclass(frozen=True)
 class Pad(Placing):
-    """``padding`` gives (before, after) for each axis; input and output share a quantization."""
+    """``padding`` gives (before, after) for each axis; input and output share a quantization.
+
+    ``value``: the stored integer; None for the zero point.
+    """
 
     padding: tuple[tuple[int, int], ...] = ()
+    value: int | None = None
+
+    def fill(self, tensors: Tensors) -> int:
+        """Return the stored integer that is padded with."""
+        return tensors[self.inputs[0]].zero_point if self.value is None else self.value
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
         source = tensors[self.inputs[0]]
@@ -32,5 +40,5 @@ class Pad(Placing):
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         operand = self.terms(tensors)[0].operands[0]
-        zero = tensors[self.output].zero_point
-        return windowed(regions[operand.tensor], operand.region(out), zero) - zero
+        x = windowed(regions[operand.tensor], operand.region(out), self.fill(tensors))
+        return x - tensors[self.output].zero_point

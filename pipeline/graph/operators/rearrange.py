@@ -20,7 +20,8 @@ class Rearrange(Placing):
     """Output element o is the input element that has, along each input axis d, the index
     ``o[axes[d]] // repeats[d] * steps[d] + starts[d]``; the quantization stays.
 
-    ``shape`` is the output's, which has as many axes as the input.
+    ``shape`` is the output's, which has as many axes as the input. A step of less than 0 goes back
+    from a start; such an axis counts as read whole up to there.
     """
 
     fixed_shape: ClassVar[bool] = True
@@ -36,25 +37,34 @@ class Rearrange(Placing):
         rank = len(source.shape)
         if sorted(self.axes) != list(range(rank)) or len(self.shape) != rank:
             raise ThimbleError(f"{self.name}: axes {self.axes} do not fit {source.shape}")
-        if min(*self.shape, *self.steps, *self.repeats) < 1 or min(self.starts) < 0:
-            raise ThimbleError(f"{self.name}: steps, repeats and shape begin at 1, starts at 0")
-        for operand, extent in zip(self.windows, source.shape, strict=True):
-            assert operand.axis is not None
-            if operand.span(0, self.shape[operand.axis])[1] > extent:
+        if min(*self.shape, *self.repeats) < 1 or 0 in self.steps:
+            raise ThimbleError(f"{self.name}: repeats and shape begin at 1, steps are not 0")
+        every = self.chosen(tuple((0, extent) for extent in self.shape))
+        for chosen, extent in zip(every, source.shape, strict=True):
+            if not (0 <= chosen[0] < extent and 0 <= chosen[-1] < extent):
                 raise ThimbleError(f"{self.name}: {self.shape} reaches beyond {source.shape}")
         self.same_quantization(tensors)
         return self.shape
 
     def whole_pixels(self, source: tuple[int, ...]) -> bool:
         """Check whether it selects whole pixels of an image (h, w, c), unchanged and none twice."""
-        kept = self.axes == (0, 1, 2) and self.repeats == (1, 1, 1)
+        kept = self.axes == (0, 1, 2) and self.repeats == (1, 1, 1) and min(self.steps) > 0
         return kept and self.shape[2] == source[2]
+
+    def chosen(self, out: Box) -> list[IntArray]:
+        """Along each input axis the indices that ``out`` is made of."""
+        fields = zip(self.axes, self.starts, self.steps, self.repeats, strict=True)
+        return [
+            np.arange(*out[axis]) // repeat * step + start for axis, start, step, repeat in fields
+        ]
 
     @property
     def windows(self) -> tuple[Window, ...]:
         fields = zip(self.axes, self.starts, self.steps, self.repeats, strict=True)
         return tuple(
             Window(axis, stride=step, offset=start, divide=repeat)
+            if step > 0
+            else Window(None, start + 1)
             for axis, start, step, repeat in fields
         )
 
@@ -65,9 +75,8 @@ class Rearrange(Placing):
         zero = tensors[self.output].zero_point
         operand = self.terms(tensors)[0].operands[0]
         taken = windowed(regions[operand.tensor], operand.region(out), zero) - zero
-        for place, window in enumerate(self.windows):
-            assert window.axis is not None
-            each = np.arange(*out[window.axis]) // window.divide
-            each -= out[window.axis][0] // window.divide
-            taken = taken.take(each * window.stride, 1 + place)
+        for place, (chosen, (first, _)) in enumerate(
+            zip(self.chosen(out), operand.region(out), strict=True)
+        ):
+            taken = taken.take(chosen - first, 1 + place)
         return taken.transpose(0, *(1 + self.axes.index(axis) for axis in range(len(out))))

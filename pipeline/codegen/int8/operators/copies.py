@@ -77,8 +77,8 @@ def _in_blocks(job: Job, op: Concat) -> None:
 def pad(job: Job) -> None:
     """The border is filled, then the inside is copied."""
     op = job.operator(Pad)
-    about, zero = f"{op.name}: padding", job.target.zero_point
-    fill(job.program, op.name, about, job.out(), zero, "border")
+    about, value = f"{op.name}: padding", op.fill(job.program.graph.tensors)
+    fill(job.program, op.name, about, job.out(), value, "border")
     _into(job, op.inputs[0], [before for before, _ in op.padding])
 
 
@@ -122,12 +122,10 @@ def rearrange(job: Job) -> None:
     if not (job.apart and _evenly_spaced(job) and (max(times) == 1 or all(even))):
         return _one_by_one(job, op)
     source, read = job.source, []
-    for window in op.windows:
-        assert window.axis is not None
-        part = job.box[window.axis]
-        ends = (part.start, part.stop - 1)
-        first, last = (end // window.divide * window.stride + window.offset for end in ends)
-        read.append(Span(first, last + 1))
+    for axis, start, step, repeat in zip(op.axes, op.starts, op.steps, op.repeats, strict=True):
+        ends = (job.box[axis].start, job.box[axis].stop - 1)
+        first, last = (end // repeat * step + start for end in ends)
+        read.append(Span(first, (last if step > 0 else first) + 1))
     view, out = job.view("in", job.given(source.name), read), job.out()
     steps: list[tuple[Value, int, int]] = []  # how many, and bytes of each in out and in
     for axis, (part, repeat, place) in enumerate(zip(job.box, times, places, strict=True)):
