@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import sys
 import zipfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -19,11 +19,35 @@ from torch import nn
 from pipeline import given, home
 from pipeline.artifacts import Arrays, regular
 from pipeline.errors import ThimbleError, said
-from pipeline.importers.base import increasing
+from pipeline.importers.base import chosen, increasing
 from pipeline.importers.torch_chain import chain
 from pipeline.importers.torch_export import exported
 from pipeline.importers.torch_quantized import is_quantized
 from pipeline.models.network import Model, Shape, loaded
+
+
+class Ended(nn.Module):
+    """``network`` ended at the modules in it that ``names`` tells: it gives what these give."""
+
+    def __init__(self, network: nn.Module, names: Sequence[str]) -> None:
+        super().__init__()
+        self.network = network
+        every = [name for name, _ in network.named_modules() if name]
+        self.names = chosen(names, every, every)
+
+    def forward(self, *given: torch.Tensor, **named: torch.Tensor) -> Any:
+        kept: dict[str, Any] = {}
+        with ExitStack() as hooks:
+            for name in self.names:
+                part = self.network.get_submodule(name)
+                keep = part.register_forward_hook(
+                    lambda *made, name=name: kept.update({name: made[-1]})
+                )
+                hooks.enter_context(keep)
+            self.network(*given, **named)
+        if lacking := [name for name in self.names if name not in kept]:
+            raise ThimbleError(f"model.outputs=[{lacking[0]}]: the network never calls it")
+        return kept[self.names[0]] if len(kept) == 1 else tuple(kept[name] for name in self.names)
 
 
 class Ranged(nn.Module):
@@ -66,6 +90,7 @@ class TorchModel(Model):
         factory: ``package.module:Net``, a class or function, found from the folder in which the
             command is typed.
         kwargs: its arguments.
+        outputs: the names of the modules at whose results the network ends; empty: its own end.
         state_dict: weights: a .pt or .pth file with a state dict of tensors, or an .npz.
         input_range: what the network takes for the raw values 0 and 255 of the data. The network
             does the rest of its normalization, if any, itself.
@@ -77,6 +102,7 @@ class TorchModel(Model):
     state_dict: str = ""
     input_range: tuple[float, float] = (0.0, 1.0)
     inputs: tuple[tuple[Any, ...], ...] = ()
+    outputs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.inputs:
@@ -114,6 +140,8 @@ class TorchModel(Model):
         network = self._made().float()
         if self.state_dict:
             loaded(network, state_of(Path(self.state_dict)))
+        if self.outputs:
+            network = Ended(network, self.outputs)
         image = Ranged(network, *self.takes, shapes=self.shapes).eval()
         signal = Ranged(network, *self.takes, signals=self.input_shape[0] == 1)
         return signal if signal.signals and not self._runs(image) and self._runs(signal) else image
@@ -127,8 +155,8 @@ class TorchModel(Model):
     widened: ClassVar[str] = "give it {}"
 
     @property
-    def outputs(self) -> int:
-        """Return how many outputs the network has for an input of zeros."""
+    def gives(self) -> int:
+        """Count what the network gives for an input of zeros."""
         return int(self._tried(self.build().eval())[0].numel())
 
     def as_chain(self, network: nn.Module) -> nn.Sequential:

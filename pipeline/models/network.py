@@ -136,7 +136,7 @@ class Model(ABC):
     """Advice on how to get more outputs, whose number replaces ``{}``."""
 
     @property
-    def outputs(self) -> int:
+    def gives(self) -> int:
         """Count the values that the network gives."""
         return self.classes
 
@@ -155,7 +155,7 @@ class Model(ABC):
                 f"{times(self.input_shape)}: {advice(shape, self.input_shape) or set_it}"
             )
         highest = int(max(data[name].max() for name in data if name.endswith("_labels")))
-        if highest >= (outputs := self.outputs):
+        if highest >= (outputs := self.gives):
             raise ThimbleError(
                 f"the data set has label {highest}, the network {outputs} outputs: "
                 f"{self.widened.format(highest + 1)}"

@@ -1,15 +1,19 @@
 """``model.outputs``: where a network ends, among several outputs or before an unknown operator."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 import torch
+from torch import nn
 
 from pipeline.errors import ThimbleError
 from pipeline.importers.onnx import Onnx
 from pipeline.importers.tflite import TFLite
+from pipeline.importers.torch_export import exported
+from pipeline.importers.torch_model import TorchModel
 from tests.importers.onnx_models import IMAGE, model
 from tests.importers.tflite_writer import Writer
 
@@ -69,6 +73,33 @@ def test_a_detector_is_cut_before_its_custom_operator(tmp_path: Path) -> None:
         TFLite(str(tmp_path / "net.tflite")).graph()
     graph = TFLite(str(tmp_path / "net.tflite"), outputs=("boxes", "scores")).graph()
     assert graph.outputs == ("boxes", "scores")
+
+
+class Forked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+        self.head, self.idle = nn.Linear(4 * 36, 5), nn.Linear(1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = self.head(self.stem(x).flatten(1)).argmax(1)
+        return made
+
+
+def test_a_module_ends_at_the_chosen_parts() -> None:
+    """In PyTorch, where it is trained, as in the graph."""
+    made = TorchModel((8, 8, 3), 5, f"{__name__}:Forked", outputs=("head", "stem.0"))
+    torch.manual_seed(0)
+    network, x = made.build(), torch.rand(2, 3, 8, 8) * 255
+    with torch.no_grad():
+        head, stem = network(x)
+    assert head.shape == (2, 5) and stem.shape == (2, 4, 6, 6) and made.gives == 5
+    graph = exported("net", network.eval(), made.examples)
+    expected = torch.cat([head, stem.permute(0, 2, 3, 1).flatten(1)], 1).double()
+    torch.testing.assert_close(graph.evaluate(x.permute(0, 2, 3, 1).double()), expected)
+    for name, said in (("body", "no such tensor; there are stem"), ("idle", "never calls it")):
+        with pytest.raises(ThimbleError, match=said):
+            replace(made, outputs=(name,)).probe()
 
 
 def test_an_onnx_file_ends_at_the_chosen_tensor(tmp_path: Path) -> None:
