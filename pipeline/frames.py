@@ -87,7 +87,8 @@ def integers(tensor: Tensor) -> npt.NDArray[np.int64]:
     """Return what ``tensor`` stores for each of the raw values 0…255."""
     values = np.arange(256)
     if tensor.raw is None:
-        return values - RAW_ZERO if tensor.dtype.signed else values
+        least, wider = tensor.dtype.minimum, 257 if tensor.dtype.bits > 8 else 1
+        return wider * values + (least if tensor.dtype.signed else 0)
     low, high = tensor.raw
     real = low + values * (high - low) / 255
     return tensor.dtype.clip(np.rint(real / tensor.scale[0]).astype(np.int64) + tensor.zero_point)
@@ -101,17 +102,36 @@ def other_images(images: npt.NDArray[np.uint8], takes: Tensor) -> ThimbleError:
     )
 
 
-def stored(images: npt.NDArray[np.uint8], tensor: Tensor) -> npt.NDArray[Any]:
-    """(n, h, w, c) u8 -> (n, *tensor.shape) of the tensor's own integer type.
+def stored(images: npt.NDArray[Any], tensor: Tensor) -> npt.NDArray[Any]:
+    """(n, h, w, c) -> (n, *tensor.shape) of the tensor's own integer type: raw values u8, or what
+    it stores, int16.
 
     Raises:
-        ThimbleError: when an image has other axes, or the type has no 8 bits.
+        ThimbleError: when an image has other axes, or the type has other bits.
     """
-    if tensor.dtype.bits != 8:
-        raise ThimbleError(f"{tensor.name} is {tensor.dtype}: images are for inputs of 8 bits")
+    if tensor.dtype.bits < 8:
+        raise ThimbleError(
+            f"{tensor.name} is {tensor.dtype}: images are for inputs of 8 or 16 bits"
+        )
     if not fits(images.shape[1:], tensor.shape):
         raise other_images(images, tensor)
-    return integers(tensor).astype(tensor.dtype.stored)[images.reshape(len(images), *tensor.shape)]
+    images, kind = images.reshape(len(images), *tensor.shape), tensor.dtype.stored
+    if images.dtype == np.uint8:
+        images = integers(tensor)[images]
+    elif images.size and (tensor.dtype.clip(images) != images).any():
+        raise ThimbleError(
+            f"data.stored=true: values beyond {tensor.dtype}, which {tensor.name} is"
+        )
+    return np.asarray(images, kind)
+
+
+def raw_only(data: Arrays) -> None:
+    """Raises ThimbleError when the images of ``data`` are integers of a quantized network."""
+    if any(data[name].dtype == np.int16 for name in data if name.endswith("_images")):
+        raise ThimbleError(
+            "data.stored=true: images are what a quantized network's input stores, and this one is "
+            "still to be quantized: leave it out, and give raw values, 0…255 or 0…1"
+        )
 
 
 def reshaped(images: npt.NDArray[np.uint8], tensor: Tensor) -> npt.NDArray[np.uint8]:

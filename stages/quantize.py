@@ -11,7 +11,7 @@ from pipeline import config, passes
 from pipeline.artifacts import Arrays, read_npz, write_json, write_npz, write_text
 from pipeline.datasets.dataset import seen
 from pipeline.errors import reading
-from pipeline.frames import check
+from pipeline.frames import check, raw_only
 from pipeline.graph.graph import Graph
 from pipeline.importers.base import Imported
 from pipeline.quantize.errors import to_csv
@@ -31,6 +31,7 @@ def quantized(cfg: Config, model: Any, weights: Arrays, data: Arrays) -> tuple[G
         before = replace(stored.from_arrays(weights), name=cfg["model"]["name"])
     if before is None:
         return model.graph(), None, None
+    raw_only(data)
     method, seen_data = config.instantiate(cfg["quantize"]), seen(data)
     if before is model:
         graph = method.graph(cfg["model"]["name"], model, weights, seen_data)

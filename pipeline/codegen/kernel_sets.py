@@ -49,7 +49,7 @@ def counts(program: Program, step: Working) -> bool:
     if kernel == "int8.rearrange":
         assert isinstance(step, Compute)
         return copies.by_strides(Job(program, program.operators[step.op], step))
-    return not kernel.startswith((INT4, BY_ROW))
+    return not kernel.startswith((INT4, BY_ROW, "int8.transpose_conv"))
 
 
 def write(program: Program, step: Working) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline import axes, given
 from pipeline.artifacts import Arrays
-from pipeline.datasets.dataset import U8, Dataset, Split
-from pipeline.datasets.raw import raw
+from pipeline.datasets.dataset import Dataset, Split
+from pipeline.datasets.raw import integers, raw
 from pipeline.errors import ThimbleError
 from pipeline.given import Header
 
@@ -31,11 +33,13 @@ class Npz(Dataset):
         shape: height, width, channels that the network takes; empty: images stay as they are, and
             a signal becomes (1, length, 1).
         inputs: the names of the network's inputs, in its order, where there are several.
+        stored: images are integers that the network's input stores, of 8 or 16 bits.
     """
 
     path: str = ""
     shape: tuple[int, ...] = ()
     inputs: tuple[str, ...] = ()
+    stored: bool = False
 
     def arrays(self) -> Arrays:
         return super().arrays() | ({"inputs": np.array(self.inputs)} if self.inputs else {})
@@ -107,9 +111,10 @@ class Npz(Dataset):
 
     def _split(self, part: str, found: dict[str, Header]) -> Split:
         path = Path(self.path).expanduser()
-        labels, every = f"{part}_labels", list[U8]()
+        labels, every = f"{part}_labels", list[npt.NDArray[Any]]()
         for images in (f"{part}_{kind}" for kind in self.inputs or ("images",)):
-            pixels = raw(given.array(path, KEY, images), f"{images} in {self.path}")
+            take = integers if self.stored else raw
+            pixels = take(given.array(path, KEY, images), f"{images} in {self.path}")
             whole = (1, 1, pixels[0].size) if self.inputs and len(pixels) else ()
             every.append(pixels.reshape(-1, *(whole or self._image(images, found[images].shape))))
         classes = given.array(path, KEY, labels).reshape(-1)

@@ -46,6 +46,15 @@ def raw(values: npt.NDArray[Any], what: str) -> U8:
     return result
 
 
+def integers(values: npt.NDArray[Any], what: str) -> npt.NDArray[np.int16]:
+    """``values`` as int16, which they have to fit; raises ThimbleError if they don't."""
+    low, high = (int(end) if values.dtype.kind in "iu" else 1 << 16 for end in
+                 (values.min(initial=0), values.max(initial=0)))  # fmt: skip
+    if not -(1 << 15) <= low <= high < 1 << 15:
+        raise ThimbleError(f"{what} is {values.dtype}: data.stored=true wants integers of 16 bits")
+    return values.astype(np.int16)
+
+
 def _conversion(values: npt.NDArray[Any], low: float, high: float) -> str:
     if low >= 0 and high <= 255:
         return "save images.astype(np.uint8)"

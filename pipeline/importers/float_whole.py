@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeline.importers.deferred import torch
+from pipeline.importers.deferred import F, torch
 from pipeline.importers.float_graph import Node, Shape, checked_size
-from pipeline.importers.float_nodes import Floats, tensor
+from pipeline.importers.float_nodes import (
+    Floats,
+    Pair,
+    Weighted,
+    channels_first,
+    channels_last,
+    tensor,
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -29,3 +36,39 @@ class Resized(Node):
         x = values[0]
         rows, columns = tensor(self.rows, x), tensor(self.columns, x)
         return torch.einsum("ab,nbcd,ec->naed", rows, x, columns)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TransposedConvolution(Weighted):
+    """(h, w, c_in) * (c_out, kh, kw, c_in / groups) -> (*size, c_out), ``before`` rows and columns
+    left out at the top and on the left."""
+
+    size: Pair
+    before: Pair = (0, 0)
+    stride: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+
+    def infer(self, shapes: Sequence[Shape]) -> Shape:
+        out, *_, depth = self.weights.shape
+        if len(shapes[0]) != 3 or depth * self.groups != shapes[0][2] or out % self.groups:
+            raise self.refuse(f"weights for {depth} channels, but the input is {list(shapes[0])}")
+        if min(*self.stride, *self.dilation) < 1 or min(self.before) < 0:
+            raise self.refuse(f"stride {self.stride}, dilation {self.dilation}: at least 1")
+        return checked_size(self.where, (*self.size, out))
+
+    def applied(self, x: torch.Tensor, weights: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        out, *taps, depth = weights.shape
+        grouped = weights.reshape(self.groups, out // self.groups, *taps, depth)
+        kernels = grouped.permute(0, 4, 1, 2, 3).reshape(-1, out // self.groups, *taps)
+        full = F.conv_transpose2d(
+            channels_first(x),
+            kernels,
+            stride=self.stride,
+            groups=self.groups,
+            dilation=self.dilation,
+        )
+        (top, left), (height, width) = self.before, full.shape[2:]
+        beyond = [left - width, top - height]
+        ends = (-left, self.size[1] + beyond[0], -top, self.size[0] + beyond[1])
+        return channels_last(F.pad(full, ends)) + bias

@@ -32,7 +32,7 @@ from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import Mean
-from pipeline.graph.tensor import DType, IntArray, Tensor, beside, within_int8
+from pipeline.graph.tensor import DType, IntArray, Tensor, within_int8
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers import lower_whole
 from pipeline.importers.float_graph import Affine, FloatGraph, Node
@@ -61,21 +61,10 @@ class Lowering:
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, IntArray] = {}
         self.operators: list[Operator] = []
-        self.inputs = tuple(self._input(name) for name in graph.inputs)
-
-    def _input(self, name: str) -> str:
-        """Declare an input: of 16 bits the upper ones, which is what data sets have."""
-        given, shape, taken = self.affines[name], self.graph.shapes[name], name
-        self.declare(name, shape)
-        if given.bits > 8:
-            taken = beside(self.affines, name, "upper")
-            self.affines[taken] = Affine(256 * given.scale, round(given.zero_point / 256))
-            self.declare(taken, shape)
-            table = lookup_table(Composed.of("identity"), self.affines[taken], given)
-            self.operators.append(Lookup(f"{name}.widened", (taken,), name, table=table))
-        if self.graph.limits:
-            self.tensors[taken] = self.tensors[taken].spread(self.graph.limits)
-        return taken
+        for name in graph.inputs:
+            self.declare(name, graph.shapes[name])
+            if graph.limits:
+                self.tensors[name] = self.tensors[name].spread(graph.limits)
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
@@ -86,7 +75,7 @@ class Lowering:
             RULES[type(node)](self, node)
         return Graph(
             self.graph.name, self.tensors, tuple(self.operators), self.constants,
-            self.inputs, self.graph.outputs,
+            self.graph.inputs, self.graph.outputs,
         )  # fmt: skip
 
     def declare(self, name: str, shape: tuple[int, ...]) -> None:
@@ -139,6 +128,24 @@ class Lowering:
             found.append(name)
         return tuple(found)
 
+    def weighted(self, node: nodes.Weighted, kind: type[Operator], **fields: Any) -> None:
+        """A sum of products with weights and a bias."""
+        source, target = self.affines[node.inputs[0]], self.affines[node.output]
+        weights, steps = stored_weights(node, source.scale)
+        bias = np.rint(node.bias / (source.scale * steps))
+        if np.abs(bias).max(initial=0) > INT32.maximum:
+            raise node.refuse("its biases do not fit int32 in steps of input scale x weight scale")
+        largest = largest_sum(weights, bias, self.tensors[node.inputs[0]])
+        requant = fixed_point(node, source.scale * steps / target.scale, largest)
+        stored, zero = within_int8(node.where or node.name, weights)
+        parameters = (
+            self.constant(f"{node.name}.weight", stored, INT8, steps, zero),
+            self.constant(f"{node.name}.bias", bias.astype(np.int64), INT32, source.scale * steps),
+        )
+        self.emit(
+            kind, node, parameters=parameters, clip=self.clip(node), requant=requant, **fields
+        )
+
     def clip(self, node: Node) -> tuple[int, int] | None:
         """The stored integers of a fused activation."""
         return stored_limits(node.clip, self.affines[node.output])
@@ -167,31 +174,15 @@ def lower(graph: FloatGraph, affines: Mapping[str, Affine]) -> Graph:
     return Lowering(graph, affines).run()
 
 
-def _weighted(low: Lowering, node: nodes.Weighted, kind: type[Operator], **fields: Any) -> None:
-    source, target = low.affines[node.inputs[0]], low.affines[node.output]
-    weights, steps = stored_weights(node, source.scale)
-    bias = np.rint(node.bias / (source.scale * steps))
-    if np.abs(bias).max(initial=0) > INT32.maximum:
-        raise node.refuse("its biases do not fit int32 in steps of input scale x weight scale")
-    largest = largest_sum(weights, bias, low.tensors[node.inputs[0]])
-    requant = fixed_point(node, source.scale * steps / target.scale, largest)
-    stored, zero = within_int8(node.where or node.name, weights)
-    parameters = (
-        low.constant(f"{node.name}.weight", stored, INT8, steps, zero),
-        low.constant(f"{node.name}.bias", bias.astype(np.int64), INT32, source.scale * steps),
-    )
-    low.emit(kind, node, parameters=parameters, clip=low.clip(node), requant=requant, **fields)
-
-
 def _convolution(low: Lowering, node: nodes.Convolution) -> None:
-    _weighted(
-        low, node, Conv2d, stride=node.stride, dilation=node.dilation, padding=node.padding,
+    low.weighted(
+        node, Conv2d, stride=node.stride, dilation=node.dilation, padding=node.padding,
         groups=node.groups,
     )  # fmt: skip
 
 
 def _linear(low: Lowering, node: nodes.Linear) -> None:
-    _weighted(low, node, Dense)
+    low.weighted(node, Dense)
 
 
 def _max_pool(low: Lowering, node: nodes.MaxPool) -> None:

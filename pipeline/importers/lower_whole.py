@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipeline.graph.operators.resize import Resize
+from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.importers import float_whole as nodes
 from pipeline.importers.float_graph import Node
 from pipeline.importers.resampling import banded
@@ -20,4 +21,14 @@ def _resized(low: Lowering, node: nodes.Resized) -> None:
     low.emit(Resize, node, inputs=low.kept(node), **given)
 
 
-RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {nodes.Resized: _resized}
+def _transposed(low: Lowering, node: nodes.TransposedConvolution) -> None:
+    low.weighted(
+        node, TransposeConv, size=node.size, before=node.before, stride=node.stride,
+        dilation=node.dilation, groups=node.groups,
+    )  # fmt: skip
+
+
+RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
+    nodes.Resized: _resized,
+    nodes.TransposedConvolution: _transposed,
+}

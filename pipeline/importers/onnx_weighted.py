@@ -9,6 +9,7 @@ from pipeline.importers.float_nodes import Floats, Padding, Pair, window_counts
 from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import Call, Constant, Stored, Table
 from pipeline.importers.unsupported import unsupported
+from pipeline.importers.whole import transposed as transposed_by
 
 
 def output_steps(call: Call, weights: Constant, axis: int) -> Floats | None:
@@ -79,6 +80,34 @@ def convolved(call: Call, x: Value, weights: Constant, bias: Constant | None) ->
     return result.reshape((1, len(kernel), shape[3])) if spatial == 1 else result
 
 
+def deconvolved(call: Call, x: Value, weights: Constant, bias: Constant | None) -> Value:
+    """ConvTranspose: weights (c, c_out / groups, kh, kw)."""
+    spatial, kernel, groups = len(x.shape) - 2, weights.floats, call.integer("group", 1)
+    if spatial not in (1, 2) or kernel.ndim != spatial + 2 or groups < 1:
+        raise call.refuse(f"a transposed convolution of {list(x.shape)} with {list(kernel.shape)}")
+    stride, dilation = (window(call, name, spatial) for name in ("strides", "dilations"))
+    more = (0, *call.many("output_padding", (0,) * spatial))[-2:]
+    wanted, upper = call.many("output_shape"), call.text("auto_pad", "NOTSET") == "SAME_UPPER"
+    size, taps = (pair((1, *each.shape[2:])[-2:]) for each in (x, kernel))
+    given, before, made = sides(call, size, taps, (1, 1), (1, 1)), list[int](), list[int]()
+    for axis in (0, 1):
+        full = (size[axis] - 1) * stride[axis] + (taps[axis] - 1) * dilation[axis] + 1 + more[axis]
+        first, last = given[2 * axis : 2 * axis + 2]
+        if axis >= 2 - spatial and (wanted or call.text("auto_pad", "NOTSET").startswith("SAME")):
+            target = wanted[axis - 2] if wanted else size[axis] * stride[axis]
+            total = max(0, full - target)
+            first = total // 2 if upper else total - total // 2
+            last = full - target - first
+        before.append(first)
+        made.append(full - first - last)
+    shape = (1, groups * kernel.shape[1], *made[2 - spatial :])
+    return transposed_by(
+        call.builder, x, kernel, None if bias is None else bias.floats.reshape(-1), shape,
+        groups, output_steps(call, weights, 1), before=pair(before), stride=stride,
+        dilation=dilation,
+    )  # fmt: skip
+
+
 def gemm(call: Call) -> Value:
     """alpha * x @ weights + beta * bias"""
     alpha, beta = call.number("alpha", 1.0), call.number("beta", 1.0)
@@ -140,6 +169,7 @@ def batch_norm(call: Call) -> Value:
 
 OPERATORS: Table = {
     "Conv": lambda call: convolved(call, call.x, call.constant(1), call.optional(2)),
+    "ConvTranspose": lambda call: deconvolved(call, call.x, call.constant(1), call.optional(2)),
     "Gemm": gemm,
     "MatMul": matmul,
     "BatchNormalization": batch_norm,

@@ -26,7 +26,7 @@ from pipeline.importers import (
     tflite_tables,
 )
 from pipeline.importers.base import Imported, increasing
-from pipeline.importers.tflite_builder import Builder
+from pipeline.importers.tflite_builder import ANY, Builder
 from pipeline.importers.tflite_model import FileModel, FileTensor, printable
 from pipeline.importers.tflite_operator import Entry
 from pipeline.importers.unsupported import Missing, unsupported
@@ -115,7 +115,7 @@ def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
     for each in given:
         if each.type != "FLOAT32":  # else QUANTIZE makes the input
             try:
-                build.inputs[each.index] = build.given(each).name
+                build.inputs[each.index] = build.target(each, ANY).name
             except ThimbleError as error:
                 raise ThimbleError(f"the model's input: {error}") from None
     missing = Missing()
@@ -133,7 +133,7 @@ def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
     missing.checked()
     for each in results:
         if each.index not in build.outputs:
-            build.outputs[each.index] = build.source(each, ("INT8", "UINT8", "INT16")).name
+            build.outputs[each.index] = build.source(each, ANY).name
     return build.graph(name)
 
 

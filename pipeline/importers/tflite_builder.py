@@ -25,6 +25,8 @@ ADVICE = {
     "UINT8": "is uint8, TensorFlow's older quantization: convert the model again, to int8",
     "INT16": "is int16: convert the model to int8 activations",
 }
+ANY = ("INT8", "UINT8", "INT16")
+"""Types of the model's own ends."""
 
 
 @dataclass
@@ -187,16 +189,6 @@ class Builder:
             self.tensors[tensor.name] = replace(self.tensors.pop(made), name=tensor.name)
             made = tensor.name
         self.made[tensor.index] = made
-
-    def given(self, tensor: FileTensor) -> Tensor:
-        """The model's input: of int16 the upper 8 bits, which is what data sets have."""
-        made = self.target(tensor, ("INT8", "UINT8", "INT16"))
-        if made.dtype.bits == 8:
-            return made
-        found = self.fresh(f"{made.name}_upper", made.shape, "int8", (256 * made.scale[0],), 0)
-        table = tuple(256 * q for q in range(-128, 128))
-        self.operators.append(Lookup(f"{made.name}_widened", (found.name,), made.name, table=table))
-        return found
 
     def mapped(
         self,

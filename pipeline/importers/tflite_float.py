@@ -59,6 +59,21 @@ def convolution(to: Translation, node: Node, options: Options) -> None:
     to.activated(made, options, node.output)
 
 
+def transpose_conv(to: Translation, node: Node, options: Options) -> None:
+    weights = to.constant(node.input(1), (3, 0, 1, 2))
+    bias = [to.constant(each) for each in node.inputs[3:4] if each]
+    strides, before, after = windows(options)["strides"], list[int](), list[int]()
+    for axis, step in enumerate(strides, 1):
+        size, taps = node.output.dims[axis], node.input(1).dims[axis]
+        total = max(0, (-(-size // step) - 1) * step + taps - size)
+        before.append(total // 2 if options["padding"] == Padding.SAME else 0)
+        after.append((node.input(2).dims[axis] - 1) * step + taps - before[-1] - size)
+    pads = (*before, *after)
+    source = named(node.input(2))
+    made = to.add("ConvTranspose", source, weights, *bias, strides=strides, pads=pads)
+    to.activated(made, options, node.output)
+
+
 def fully_connected(to: Translation, node: Node, options: Options) -> None:
     source, weights = node.input(0), node.input(1)
     count = weights.dims[-1] if weights.dims else 0
@@ -227,6 +242,7 @@ def dequantize(to: Translation, node: Node, options: Options) -> None:
 OPERATORS: Mapping[str, Rule] = {
     "CONV_2D": convolution,
     "DEPTHWISE_CONV_2D": convolution,
+    "TRANSPOSE_CONV": transpose_conv,
     "FULLY_CONNECTED": fully_connected,
     "AVERAGE_POOL_2D": pool,
     "MAX_POOL_2D": pool,

@@ -1,4 +1,4 @@
-"""CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED: sums of products with int8 weights.
+"""CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV and FULLY_CONNECTED: products with int8 weights.
 
 Source of the arithmetic: tflite-micro's reference kernels and kernel_util.cc, which take no notice
 of zero points that int8 weights of a convolution may have: here they count. Sums are requantized by
@@ -8,6 +8,7 @@ input scale * weight scale / output scale, in float64, of uint8 networks the pro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import IntArray, within_int8
 from pipeline.importers.tflite_builder import Builder, values_of
@@ -78,6 +80,24 @@ def _convolution(
             requant=_requant(node, scales),
         )
     )
+
+
+def transpose_conv(build: Builder, node: Node, options: Options) -> None:
+    """int8 weights, per channel or per tensor; any stride, SAME or VALID."""
+    given = node.input(2)
+    source, (weights, scales) = build.source(given), _weights(node.input(1), rank=4)
+    image(source.shape, given)
+    stride = positive(options, "stride_h", "stride_w")
+    turned = replace(node, inputs=(given, node.input(1), node.optional(3)))
+    parameters, target = _parameters(build, turned, weights, scales), build.target(node.output)
+    top, _, left, _ = padding(options, target.shape, (weights.shape[1], weights.shape[2]), stride)
+    build.operators.append(
+        TransposeConv(
+            node.name, (source.name,), target.name, parameters,
+            size=(target.shape[0], target.shape[1]), stride=stride, before=(top, left),
+            clip=fused(options, node.output), requant=_requant(turned, scales),
+        )
+    )  # fmt: skip
 
 
 def fully_connected(build: Builder, node: Node, options: Options) -> None:
@@ -174,6 +194,11 @@ OPERATORS = {
         "DepthwiseConv2DOptions",
         "padding:i8 stride_w:i32 stride_h:i32 depth_multiplier:i32 activation:i8 "
         "dilation_w:i32=1 dilation_h:i32=1",
+    ),
+    "TRANSPOSE_CONV": Entry(
+        transpose_conv,
+        "TransposeConvOptions",
+        "padding:i8 stride_w:i32 stride_h:i32 activation:i8",
     ),
     "FULLY_CONNECTED": Entry(
         fully_connected, "FullyConnectedOptions", "activation:i8 weights_format:i8"

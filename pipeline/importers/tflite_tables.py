@@ -18,13 +18,12 @@ from pipeline.graph.operators.lookup import Interpolate, Lookup
 from pipeline.graph.operators.prelu import Prelu
 from pipeline.graph.requant import FixedPoint, rounded_shift
 from pipeline.graph.tensor import IntArray
-from pipeline.importers.tflite_builder import Builder
+from pipeline.importers.tflite_builder import ANY, Builder
 from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import Entry, Options, stored
 from pipeline.importers.tflite_pooling import same_quantization
 
 Floats = NDArray[np.float32]
-WIDER = ("INT8", "UINT8", "INT16")
 Q4 = 4
 """Integer bits of the argument of sigmoid and tanh."""
 
@@ -45,7 +44,7 @@ def _lookup(
 
 def _wide(build: Builder, node: Node, below: FixedPoint, sign: int = 1) -> None:
     """Bring int16 to the output's scale; what is below 0 by another factor."""
-    source, target = build.source(node.input(0), ("INT16",)), build.target(node.output, WIDER)
+    source, target = build.source(node.input(0), ("INT16",)), build.target(node.output, ANY)
     held = build.constant(f"{node.name}_sign", np.array([sign], np.int8), "int8", (1.0,)).name
     op = Prelu(node.name, (source.name,), target.name, (held,), requant=_ratio(node), below=below)
     build.operators.append(op)
@@ -237,13 +236,13 @@ def quantize(build: Builder, node: Node, options: Options) -> None:
     if given.type == "FLOAT32":
         if given.index not in build.sources or given.index in build.inputs:
             raise ThimbleError(f"{given.name} is a float32 result, and only int8 is supported")
-        build.inputs[given.index] = build.given(node.output).name
+        build.inputs[given.index] = build.target(node.output, ANY).name
         return
     requant = FixedPoint.of([given.scale / node.output.scale])
     zero = node.output.zero_point
     if given.type == "INT16":
         return _wide(build, node, requant)
-    _lookup(build, node, lambda x: requant.apply(x) + zero, WIDER)
+    _lookup(build, node, lambda x: requant.apply(x) + zero, ANY)
 
 
 OPERATORS = {

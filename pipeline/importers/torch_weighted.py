@@ -11,13 +11,14 @@ from pipeline.importers.float_nodes import Padding
 from pipeline.importers.layout import Value
 from pipeline.importers.torch_call import Call, Table, required
 from pipeline.importers.unsupported import unsupported
+from pipeline.importers.whole import transposed
 
 
 def convolution(call: Call) -> Value:
     """aten.convolution; 1-D as 2-D of height 1."""
-    if call.get(6, "transposed", False):
-        raise call.builder.refuse("transposed convolution is not supported")
     stride, padding, dilation = (call.get(index, "") for index in (3, 4, 5))
+    if call.get(6, "transposed", False):
+        return _spread(call, stride, padding, dilation, call.get(8, "groups", 1))
     return _convolved(call, stride, padding, dilation, call.get(8, "groups", 1))
 
 
@@ -71,6 +72,31 @@ def _convolved(
     )  # fmt: skip
 
 
+def conv_transpose(call: Call) -> Value:
+    """aten.conv_transpose1d, aten.conv_transpose2d"""
+    spatial = required(call, 1, "weight").ndim - 2
+    stride, dilation = (
+        call.get(n, name, [1] * spatial) for n, name in ((3, "stride"), (7, "dilation"))
+    )
+    padding = call.get(4, "padding", [0] * spatial)
+    return _spread(call, stride, padding, dilation, call.get(6, "groups", 1))
+
+
+def _spread(
+    call: Call, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
+) -> Value:
+    """Height is 1 in one dimension."""
+    ones, zero = ((n,) * (required(call, 1, "weight").ndim == 3) for n in (1, 0))
+    fields = {
+        "stride": pair((*ones, *stride)), "dilation": pair((*ones, *dilation)),
+        "before": pair((*zero, *padding)),
+    }  # fmt: skip
+    return transposed(
+        call.builder, call.x, required(call, 1, "weight"), call.constant(2, "bias"), call.shape,
+        groups, call.steps(1, "weight"), **fields,
+    )  # fmt: skip
+
+
 def four(padding: Sequence[int]) -> Padding:
     """Return the padding of all sides from one or two numbers for both sides, or all four."""
     if len(padding) == 4:
@@ -120,6 +146,8 @@ OPERATORS: Table = {
     "aten.conv2d.padding": conv_named,
     "aten.conv1d.default": conv,
     "aten.conv1d.padding": conv_named,
+    "aten.conv_transpose1d.default": conv_transpose,
+    "aten.conv_transpose2d.input": conv_transpose,
     "aten.linear.default": linear,
     "aten.addmm.default": addmm,
     "aten.mm.default": matmul,

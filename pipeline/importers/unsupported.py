@@ -47,10 +47,6 @@ INSTEAD = {
         DYNAMIC,
     ),
     **dict.fromkeys(("if", "loop", "scan", "while", "cond", "whileloop"), RUN_TIME),
-    **dict.fromkeys(
-        ("convtranspose", "transposeconv", "convtranspose1d", "convtranspose2d"),
-        "enlarge by nearest neighbours, then convolve",
-    ),
 }  # fmt: skip
 """Advice on what to do instead, by name in small letters only."""
 

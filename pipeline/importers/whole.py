@@ -10,7 +10,7 @@ from pipeline.importers import float_nodes as nodes
 from pipeline.importers import float_whole
 from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import Shape
-from pipeline.importers.float_nodes import Floats
+from pipeline.importers.float_nodes import Floats, Pair
 from pipeline.importers.layout import Value, ours
 
 Weighed = Callable[[int, int, int], Floats]
@@ -38,4 +38,31 @@ def enlarged(build: Builder, x: Value, shape: Shape) -> Value:
     return build.made(
         nodes.Rearranged, [build.usual(x)], shape, extents=new, axes=(0, 1, 2), starts=(0, 0, 0),
         steps=(1, 1, 1), repeats=tuple(b // a for a, b in zip(old, new, strict=True)),
+    )  # fmt: skip
+
+
+def transposed(
+    build: Builder, x: Value, weights: Floats, bias: Floats | None, shape: Shape,
+    groups: int = 1, steps: Floats | None = None, **fields: Pair,
+) -> Value:  # fmt: skip
+    """(1, c, h, w) * (c, c_out / groups, kh, kw) -> ``shape``; of (1, c, l) with ``fields`` of
+    height 1.
+
+    Args:
+        steps: as weights have them, one or c_out / groups of them.
+    """
+    if images := build.images(x):
+        wide, kernels = (*shape[:2], 1, *shape[2:]), weights[:, :, None]
+        found = transposed(build, images[0], kernels, bias, wide, groups, steps, **fields)
+        return found.reshape(shape)
+    if len(x.shape) != 4 or weights.ndim != 4 or len(weights) != x.shape[1]:
+        raise build.refuse(f"a transposed convolution of {list(x.shape)} with {weights.shape}")
+    depth, outs, *taps = weights.shape
+    grouped = weights.reshape(groups, depth // groups, outs, *taps).transpose(0, 2, 3, 4, 1)
+    many = np.zeros(groups * outs) if bias is None else bias
+    each = steps if steps is None or steps.size == 1 else np.tile(steps.reshape(-1), groups)
+    return build.made(
+        float_whole.TransposedConvolution, [build.usual(x)], shape, size=shape[2:],
+        weights=grouped.reshape(groups * outs, *taps, depth // groups), bias=many, steps=each,
+        groups=groups, **fields,
     )  # fmt: skip

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from pipeline.artifacts import Arrays
 from pipeline.axes import advice, times
 from pipeline.errors import ThimbleError
+from pipeline.frames import raw_only
 
 Shape = tuple[int, int, int]
 """(h, w, c)"""
@@ -147,6 +148,7 @@ class Model(ABC):
         """
         if not len(data["train_images"]):
             return
+        raw_only(data)
         shape = data["train_images"].shape[1:]
         if shape != tuple(self.input_shape):
             set_it = f"set model.input_shape=[{','.join(map(str, shape))}]"

@@ -51,7 +51,7 @@ def _stored(graph: Graph, images: npt.NDArray[Any], number: int, seed: int) -> n
         images = for_inputs(number, [each.shape for each in tensors], seed)
         tensors = [replace(each, raw=None) for each in tensors]  # they mean nothing: all integers
     if len(tensors) == 1:
-        return stored(reshaped(np.asarray(images, np.uint8), tensors[0]), tensors[0])
+        return stored(reshaped(images, tensors[0]), tensors[0])
     ends = np.cumsum([each.size for each in tensors])
     parts = zip(np.split(images.reshape(len(images), -1), ends[:-1], 1), tensors, strict=True)
-    return joined([stored(reshaped(part.astype(np.uint8), of), of) for part, of in parts])
+    return joined([stored(reshaped(part, of), of) for part, of in parts])

@@ -180,6 +180,13 @@ def models() -> dict[str, onnx.ModelProto]:
             for mode, way in (("linear", "half_pixel"), ("linear", "align_corners"),
                 ("cubic", "pytorch_half_pixel"), ("nearest", "asymmetric"))
         },
+        **{
+            f"ConvTranspose {options}": model(
+                f"y = ConvTranspose<{options}>(x, w)", IMAGE, {"w": weights(c, 4 // groups, 3, 2)})
+            for options, groups in (("strides=[2, 3], pads=[1, 0, 1, 1], output_padding=[1, 2]", 1),
+                ("auto_pad=\"SAME_UPPER\", strides=[2, 2]", 1), ("group=2, dilations=[2, 1]", 2),
+                ("output_shape=[20, 17], strides=[2, 2]", 1))
+        },
         "Upsample": model('y = Upsample<mode="nearest">(x, f)', IMAGE,
             {"f": np.array([1, 1, 3, 1], np.float32)}, opset=9),
         "Transpose inside": model("t = Transpose<perm=[0, 1, 3, 2]>(x); y = Conv(t, w)", IMAGE,

@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 from onnxruntime.quantization import QuantType
 
+from pipeline.datasets.npz import Npz
 from pipeline.errors import ThimbleError
+from pipeline.frames import raw_only, stored
+from pipeline.frontends.none import NoFrontend
 from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import DType
 from pipeline.importers.onnx import Onnx
+from pipeline.quantize import samples
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
+from pipeline.targets.predictor import Predictor
 from tests.boards import load_hardware
 from tests.codegen.support import checked, frames, host, on_board
 from tests.importers.onnx_models import IMAGE, model, quantized, weights
@@ -21,7 +27,6 @@ from tests.importers.support import first, real, units_off
 from tests.importers.tflite_reference import imported, reference
 from tests.importers.tflite_wide import case
 from tests.importers.tflite_writer import Writer
-from tests.passes.growers import run
 from tests.tiers import quick
 
 PARTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MEAN")
@@ -29,9 +34,9 @@ KINDS = (*PARTED, "MAX_POOL_2D", "CONCATENATION", "PAD", "SLICE", "SPLIT", "TRAN
 
 
 def agrees(content: bytes, graph: Graph, seed: int) -> bool:
-    """Compare four frames with tflite-micro; the C takes the upper 8 bits of the input."""
+    """Compare four frames with tflite-micro."""
     given = frames(graph, 4, seed)
-    return np.array_equal(graph.evaluate(given).reshape(4, -1), reference(content, given * 256))
+    return np.array_equal(graph.evaluate(given).reshape(4, -1), reference(content, given))
 
 
 def sums(shift: int = 0) -> bytes:
@@ -69,10 +74,7 @@ def test_functions_of_every_integer(
     x, y = (net.tensor((1, 1 << 16), each, 0, "INT16") for each in (scale, out))
     content = net.alone(kind, x, [], y, **options)
     graph = imported(content, tmp_path)
-    op = replace(graph.operators[-1], output="y")
-    named = {"y": graph.tensors[graph.output]} | dict(graph.tensors)
-    values = {op.inputs[0]: integers} | {n: graph.constants[n] for n in op.parameters}
-    assert np.array_equal(run(op, named, values), reference(content, integers[None])[0])
+    assert np.array_equal(graph.evaluate(integers[None]), reference(content, integers[None]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -96,6 +98,28 @@ def test_sums_and_products(tmp_path: Path) -> None:
     checked(tmp_path / "parts", graph, Partial().plan(graph, host()), interpreted=True)
     with pytest.raises(ThimbleError, match="too small for 16 bits"):
         imported(sums(12), tmp_path)
+
+
+def test_images_of_16_bits(tmp_path: Path) -> None:
+    """A data set's integers are what the C takes; raw values fill the range."""
+    graph, rng = imported(sums(), tmp_path), np.random.default_rng(0)
+    images = rng.integers(-(1 << 15), 1 << 15, (8, 5, 4, 3)).astype(np.int16)
+    held = {f"{part}_labels": np.zeros(8, np.uint8) for part in ("train", "test")}
+    np.savez(tmp_path / "a.npz", train_images=images, test_images=images, **held)
+    own = Npz(path=str(tmp_path / "a.npz"), stored=True, validation=1)
+    given = samples.test_frames(graph, NoFrontend().applied(own.arrays()), {"images": 3})
+    assert given.dtype == np.int16 and np.array_equal(given, images)
+    found = Predictor.build(graph, Ordinary().plan(graph, host()), host()).predict(given)
+    assert np.array_equal(found.astype(np.int64), graph.evaluate(given.astype(np.int64)))
+    takes, pixels = graph.tensors[graph.input], np.zeros((1, 5, 4, 3), np.uint8)
+    assert set(stored(pixels, takes).flat) == {-32768} == {-1 - stored(pixels + 255, takes).max()}
+    with pytest.raises(ThimbleError, match="this one is still to be quantized"):
+        raw_only(own.arrays())
+    with pytest.raises(ThimbleError, match="values beyond int8"):
+        stored(images, replace(takes, dtype=DType.parse("int8")))
+    np.savez(tmp_path / "a.npz", train_images=images / 2, test_images=images, **held)
+    with pytest.raises(ThimbleError, match=r"train_images in .* is float64: data.stored=true"):
+        own.arrays()
 
 
 @pytest.mark.parametrize("kind", [QuantType.QInt16, QuantType.QUInt16], ids=str)

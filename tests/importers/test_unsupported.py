@@ -91,7 +91,6 @@ def test_functions_of_pytorch(call: Callable[..., Any], said: str) -> None:
 
 
 MODULES: list[tuple[nn.Module, str | None]] = [
-    (nn.ConvTranspose2d(8, 4, 3), "nn.ConvTranspose2d is not supported; enlarge"),
     (nn.MaxPool2d(2, dilation=2), "dilated"),
     (nn.LogSoftmax(1), "end the network with its logits"),
     (nn.Unfold(3), "not supported"),
@@ -127,13 +126,14 @@ def test_an_unsupported_operator_says_where_it_is() -> None:
     net.add_module("stem", nn.Conv2d(8, 4, 1))
     net.add_module("odd", Of(lambda m, x: torch.cumsum(x, 1)))
     assert re.match(r"odd \(torch_modules\.py:\d+\): the operator cumsum", refused(net))
-    net.add_module("wide", nn.ConvTranspose2d(4, 4, 3))
-    net.add_module("pool", nn.MaxPool2d(2, dilation=2))
+    net.add_module("wide", nn.FractionalMaxPool2d(2, 3))
+    net.add_module("pool", nn.AvgPool2d(2, divisor_override=3))
     net.add_module("more", Of(lambda m, x: torch.cumsum(x, 1)))
     assert re.fullmatch(
         r"operators that are not supported: cumsum \(2 times, first odd \(torch_modules\.py:\d+\)\)"
-        r", ConvTranspose2d \(wide \(nn\.ConvTranspose2d\)\), max_pool2d \(pool \(nn.MaxPool2d\): "
-        r"dilated maximum pooling is not supported\); enlarge .*", refused(net)
+        r", fractional_max_pool2d \(wide \(nn\.FractionalMaxPool2d\)\), avg_pool2d \(pool \(nn\."
+        r"AvgPool2d\): average pooling with a divisor of its own is not supported\); .*",
+        refused(net),
     )  # fmt: skip
 
 
@@ -141,7 +141,7 @@ BODY = {"body": helper.make_graph([], "body", [], [])}
 ATTRIBUTES: dict[str, dict[str, Any]] = {
     "LSTM": {"activations": ["Tanh", "Sigmoid"]}, "If": BODY, "Loop": BODY
 }  # fmt: skip
-OPERATORS = ["LSTM", "GRU", "RNN", "Attention", "If", "Loop", "ConvTranspose"]
+OPERATORS = ["LSTM", "GRU", "RNN", "Attention", "If", "Loop"]
 
 
 def test_all_that_is_missing_is_said_at_once(tmp_path: Path) -> None:

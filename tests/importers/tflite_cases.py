@@ -102,6 +102,28 @@ def convolved(
     return y
 
 
+def transpose_conv(rng: Random) -> bytes:
+    (*extents, depth), same = sizes(rng, 6, 5), bool(rng.integers(2))
+    (kernel, stride), outs = rng.integers(1, 5, (2, 2)).tolist(), int(rng.integers(1, 6))
+    made = [
+        n * s - int(rng.integers(s)) if same else (n - 1) * s + k + int(rng.integers(s))
+        for n, s, k in zip(extents, stride, kernel, strict=True)
+    ]
+    net, scales = Writer(), weight_scales(rng, outs)
+    x = net.tensor((1, *extents, depth), scale(rng), zero(rng))
+    values = rng.integers(-127, 128, (outs, *kernel, depth)).astype(np.int8)
+    inputs = [net.constant(np.array([1, *made, outs], np.int32)), net.constant(values, scales), x]
+    if rng.random() < 0.7:
+        inputs.append(net.constant(rng.integers(-9000, 9000, outs).astype(np.int32), 1.0))
+    product = float(net.tensors[x]["scales"][0]) * float(np.mean(scales))
+    y = net.tensor((1, *made, outs), product * 74 * np.sqrt(depth * np.prod(kernel)), zero(rng))
+    net.operator(
+        "TRANSPOSE_CONV", inputs, [y], "TransposeConvOptions", StrideH=stride[0],
+        StrideW=stride[1], Padding=Padding.SAME if same else Padding.VALID,
+    )  # fmt: skip
+    return net.content([x], [y])
+
+
 def nibbles(values: np.ndarray) -> np.ndarray:
     """4-bit integers, two a byte, low half first."""
     flat = np.append(values, np.int8(0))[: values.size + values.size % 2] & np.int8(15)
@@ -323,6 +345,7 @@ def quantize(rng: Random) -> bytes:
 CASES: dict[str, Case] = {
     "CONV_2D": conv_2d,
     "DEPTHWISE_CONV_2D": depthwise_conv_2d,
+    "TRANSPOSE_CONV": transpose_conv,
     "FULLY_CONNECTED": fully_connected,
     "AVERAGE_POOL_2D": partial(pool, "AVERAGE_POOL_2D"),
     "MAX_POOL_2D": partial(pool, "MAX_POOL_2D"),

@@ -109,6 +109,10 @@ IMAGES: dict[str, nn.Module] = {
     "split": Of(lambda m, x: x.split(4, 1)[1].abs()),
     "split by sizes": Of(lambda m, x: x.split((1, 2, 3), 1)[2] * 2),
     "nearest neighbours": nn.Sequential(nn.Conv2d(6, 4, 3, 2), nn.Upsample(scale_factor=(2, 3))),
+    "transposed": nn.Sequential(
+        nn.ConvTranspose2d(6, 4, 3, 2, 1, 1), nn.BatchNorm2d(4), nn.ReLU(),
+        nn.ConvTranspose2d(4, 6, (2, 3), (2, 1), groups=2, bias=False),
+    ),
     "resized": nn.Sequential(
         nn.Upsample(scale_factor=1.7), nn.Upsample((9, 4), mode="bicubic"),
         nn.UpsamplingBilinear2d((5, 9)), nn.Upsample(scale_factor=1.7, mode="bilinear"),
@@ -214,6 +218,7 @@ OTHERS: dict[str, tuple[nn.Module, Shape]] = {
     "signal, resized": (signal(
         lambda x: F.interpolate(F.interpolate(x, 31), scale_factor=0.6, mode="linear")
     ), (3, 20)),
+    "signal, transposed": (signal(nn.ConvTranspose1d(8, 5, 4, 3, 1)), (3, 20)),
     "signal, adaptive": (signal(lambda x: F.adaptive_avg_pool1d(x, 5)), (3, 20)),
     "signal, mean": (signal(lambda x: x.mean(2)), (3, 20)),
     "signal, mean kept": (signal(lambda x: x.mean(-1, keepdim=True).flatten(1)), (3, 20)),

@@ -23,6 +23,7 @@ from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.resize import Resize
 from pipeline.graph.operators.softmax import Softmax
+from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.importers.resampling import banded, cubic, linear, places
@@ -152,6 +153,24 @@ def resize(net: Net) -> None:
     net.add(Resize(name, (net.last,), name, **given), like=net.last)  # type: ignore[arg-type]
 
 
+def spread(net: Net) -> None:
+    """To a few pixels more or less than all that its windows reach."""
+    rng, channels = net.rng, net.here[2]
+    groups = int(rng.choice([n for n in range(1, channels + 1) if channels % n == 0]))
+    given: dict[str, Any] = {
+        "stride": drawn(net, 1, 4),
+        "dilation": drawn(net, 1, 3),
+        "before": drawn(net, 0, 3),
+    }
+    pairs = zip(net.here, given["stride"], drawn(net, -2, 3), strict=False)
+    size = tuple(min(12, max(1, n * step + more)) for n, step, more in pairs)
+    outs, taps, name = groups * int(rng.integers(1, 4)), drawn(net, 1, 5), net.fresh("spread")
+    parameters = net.weights(name, (outs, *taps, channels // groups))
+    requant = net.scales(outs, prod(taps) * channels // groups)
+    given |= {"clip": net.clip(), "requant": requant, "groups": groups, "size": size}
+    net.add(TransposeConv(name, (net.last,), name, parameters, **given))  # type: ignore[arg-type]
+
+
 def reshape(net: Net) -> None:
     """To one axis, to the same shape, to an image of one row, or without axes of 1."""
     size, here = prod(net.here), net.here
@@ -224,10 +243,11 @@ WAYS: tuple[tuple[type[Operator], Callable[[Net], object]], ...] = (
     (Conv2d, convolution), (Conv2d, again), (Dense, dense), (Lookup, lookup), (MaxPool2d, maximum),
     (Multiply, multiply), (Pad, pad), (Pad, pad), (Prelu, prelu), (Rearrange, rearrange),
     (Reshape, reshape), (Resize, resize), (Softmax, Net.softmax),
+    (TransposeConv, spread),
 )  # fmt: skip
 """With the class of the operator that is made; what passes look for is there more than once."""
 
-IMAGES = (AveragePool2d, Conv2d, MaxPool2d, Resize)
+IMAGES = (AveragePool2d, Conv2d, MaxPool2d, Resize, TransposeConv)
 """Operators that take (h, w, c) alone."""
 
 LARGEST = 400

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -27,6 +27,8 @@ class Resize(Operator):
     Row y is made of the rows ``firsts[0][y]`` on, as many as it has ``weights[0]``, which add up to
     2**10; columns likewise. Sums of stored integers are rounded once, halves away from 0.
     """
+
+    fixed_shape: ClassVar[bool] = True
 
     combine: Literal["add", "maximum", "whole"] = "whole"
     firsts: tuple[tuple[int, ...], tuple[int, ...]] = ((0,), (0,))

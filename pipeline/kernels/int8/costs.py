@@ -7,6 +7,7 @@ from math import prod
 
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.resize import Resize
+from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, made, positions, products
 
@@ -59,6 +60,10 @@ def counted(form: Form) -> tuple[str, Counts]:
         if isinstance(op, Resize):
             taps, pixels = prod(op.taps), elements // form.out.extents[-1]
             return family, {"product": elements * taps, "pixel": pixels}
+        if isinstance(op, TransposeConv):
+            number = op.macs(form.graph.tensors) * elements / form.target.size
+            depth = form.source.shape[2] // op.groups
+            return "conv2d", {"product": number, "run": number / depth}
         if op.element_wise:
             return family if family in COSTS else "add", {"element": elements}
         return "copy", {"element": elements, "pixel": elements // form.out.extents[-1]}

@@ -12,6 +12,7 @@ from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
+from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.graph.requant import FixedPoint
 from pipeline.kernels.form import Form
 
@@ -49,6 +50,8 @@ def _reasons(form: Form) -> Iterator[str]:
             parts = (part for part in form.parts.values() if part.spread in ("rows", "blocks"))
             if any(part.extents[0] > 1 for part in parts):
                 yield "code for this core rearranges a row at a time, or tensors in one piece"
+        case TransposeConv() if form.out.spread not in ("strides", "rows") or any(form.out.rings):
+            yield "code for this core makes an image in one piece, or rows"
         case Reshape() if not (form.covers(form.op.inputs[0]) and form.covers(form.op.output)):
             yield "code for this core reshapes a tensor all at once"
         case Softmax():

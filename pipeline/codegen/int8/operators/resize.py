@@ -30,6 +30,7 @@ def compute(job: Job) -> None:
         about=f"{op.name}: {shape_text(job.source.shape)} -> {shape_text(job.target.shape)}",
         any_strides=True,
         taps=op.taps,
+        beyond=min(map(min, op.weights)) < 0,
         limits=(job.target.dtype.minimum, job.target.dtype.maximum),
         **tables,
     )

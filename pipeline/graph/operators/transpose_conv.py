@@ -1,0 +1,129 @@
+"""Transposed 2-D convolution: every input pixel is spread over a window of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from pipeline.errors import ThimbleError
+from pipeline.graph.access import Operand, Term, Window
+from pipeline.graph.families import Weighted
+from pipeline.graph.operator import BoxValues, Clip, Tensors, windowed
+from pipeline.graph.requant import FixedPoint
+from pipeline.graph.tensor import Box, IntArray
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Every ``stride``-th index of the output, from ``start`` on, is an ordinary convolution of
+    the input by the weights ``taps``, in this order: index n of it begins at n + ``first``, and
+    each tap is ``dilation`` further."""
+
+    start: int
+    taps: tuple[int, ...]
+    first: int
+    dilation: int
+
+    @property
+    def last(self) -> int:
+        return self.first + max(0, len(self.taps) - 1) * self.dilation
+
+
+def phases(taps: int, stride: int, dilation: int, before: int) -> tuple[Phase, ...]:
+    """Tap k adds input i to output ``i * stride + k * dilation - before`` (Shi et al., Is the
+    deconvolution layer the same as a convolutional layer?, 2016)."""
+    found = list[Phase]()
+    apart = stride // int(np.gcd(stride, dilation))
+    for start in range(stride):
+        used = [k for k in range(taps) if (start + before - k * dilation) % stride == 0][::-1]
+        first = (start + before - used[0] * dilation) // stride if used else 0
+        found.append(Phase(start, tuple(used), first, max(1, apart * dilation // stride)))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class TransposeConv(Weighted):
+    """(h, w, c_in) * (c_out, kh, kw, c_in / groups) -> ``size`` (h', w'), c_out.
+
+    ``before`` rows and columns are left out at the top and on the left. TFLite's int8
+    TRANSPOSE_CONV: sums are those of a convolution, and end as its do.
+    """
+
+    channel_axis: ClassVar[int] = 2
+    accumulates: ClassVar[bool] = False
+    weighted: ClassVar[bool] = False
+    slides: ClassVar[bool] = False
+    fixed_shape: ClassVar[bool] = True
+
+    combine: Literal["add", "maximum", "whole"] = "whole"
+    size: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    before: tuple[int, int] = (0, 0)
+    groups: int = 1
+    clip: Clip = None
+    requant: FixedPoint = FixedPoint((0,), (0,))
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        shape, (out, *_, depth) = tensors[self.inputs[0]].shape, tensors[self.parameters[0]].shape
+        if len(shape) != 3 or depth * self.groups != shape[2] or out % self.groups:
+            raise ThimbleError(f"{self.name}: weights for {depth} channels do not fit {shape}")
+        if min(*self.size, *self.stride, *self.dilation) < 1:
+            raise ThimbleError(f"{self.name}: size, stride and dilation begin at 1")
+        return *self.size, out
+
+    def along(self, axis: int, tensors: Tensors) -> tuple[Phase, ...]:
+        """Return the phases of rows (0) or columns (1)."""
+        taps = tensors[self.parameters[0]].shape[1 + axis]
+        return phases(taps, self.stride[axis], self.dilation[axis], self.before[axis])
+
+    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+        (out, *taps, depth), spans = tensors[self.parameters[0]].shape, list[Window]()
+        for axis, stride in enumerate(self.stride):
+            every = [phase for phase in self.along(axis, tensors) if phase.taps]
+            low, high = min(p.first for p in every), max(p.last for p in every)
+            spans.append(Window(axis, high - low + 1, 1, low, divide=stride))
+        image = (*spans, Window(2, depth, depth, divide=out // self.groups))
+        weights = (Window(2), *(Window(None, n) for n in (*taps, depth)))
+        return (
+            Term((Operand(self.inputs[0], image),)), Term((Operand(self.parameters[0], weights),)),
+        )  # fmt: skip
+
+    def macs(self, tensors: Tensors) -> int:
+        """Count each weight once for each input pixel, whether its result is left out or not."""
+        *size, _ = tensors[self.inputs[0]].shape
+        return int(np.prod(size)) * tensors[self.parameters[0]].size
+
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+        image, weights = (term.operands[0] for term in self.terms(tensors))
+        region = image.region(out)
+        zeros = [tensors[each.tensor].zero_point for each in (image, weights)]
+        x = windowed(regions[image.tensor], region, zeros[0]) - zeros[0]
+        w = windowed(regions[weights.tensor], weights.region(out), zeros[1])[0] - zeros[1]
+        extents = [stop - start for start, stop in out]
+        result = np.zeros((len(x), *extents), np.int64)
+        count, depth = tensors[weights.tensor].shape[0] // self.groups, w.shape[3]
+        for i, rows, down in self._reached(0, out[0], w.shape[1]):
+            for j, columns, along in self._reached(1, out[1], w.shape[2]):
+                pixels = x[:, down - region[0][0]][:, :, along - region[1][0]].astype(np.float64)
+                for group in range(out[2][0] // count, (out[2][1] - 1) // count + 1):
+                    low, high = max(out[2][0], group * count), min(out[2][1], (group + 1) * count)
+                    base = (group - out[2][0] // count) * depth
+                    part = slice(low - out[2][0], high - out[2][0])
+                    taken = pixels[..., base : base + depth] @ w[part, i, j].T.astype(np.float64)
+                    result[:, rows[:, None], columns, part] += taken.astype(np.int64)
+        return result
+
+    def _reached(
+        self, axis: int, span: tuple[int, int], taps: int
+    ) -> Iterator[tuple[int, IntArray, IntArray]]:
+        """Yield each tap, the places in ``span`` that it adds to, and the input's that it reads."""
+        stride, each = self.stride[axis], np.arange(*span)
+        for tap in range(taps):
+            source = each + self.before[axis] - tap * self.dilation[axis]
+            places = np.flatnonzero(source % stride == 0)
+            if len(places):
+                yield tap, places, source[places] // stride
