@@ -43,13 +43,17 @@ def params(
 
 
 def _written(board: str) -> dict[str, Any]:
-    """The numbers and words in the files of ``board`` and of the boards that it is made from: a run
-    that has others has chosen them. Empty where it is the user's own file, elsewhere."""
+    """The numbers and words in the files of ``board``, its chip and its core: a run that has others
+    has chosen them. Empty where it is the user's own file, elsewhere."""
     path = home.ROOT / "conf" / "hardware" / f"{board}.yaml"
     content = yaml.load(path.read_text(), yaml.CSafeLoader) if path.is_file() else {}
     found: dict[str, Any] = {}
     for base in content.pop("defaults", ()):
-        found |= _written(base) if isinstance(base, str) else {}
+        if isinstance(base, str):
+            found |= _written(f"{board.rpartition('/')[0]}/{base}".lstrip("/"))
+        for group, option in base.items() if isinstance(base, dict) else ():
+            group, _, package = group.removeprefix("/hardware/").partition("@")
+            found |= _written(f"{group}/{option}") if package == "_here_" else {}
     own = ((k, v) for k, v in _flat(content) if not isinstance(v, list) and "$" not in str(v))
     return found | {f"hardware.{key}": value for key, value in own}
 
