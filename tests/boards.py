@@ -11,7 +11,10 @@ from pipeline import board
 from pipeline.hardware import Hardware
 from pipeline.home import ROOT
 
-NAMES = sorted(path.stem for path in (ROOT / "conf" / "hardware").glob("*.yaml"))
+FILES = {path.stem: path.read_text() for path in (ROOT / "conf" / "hardware").glob("*.yaml")}
+NAMES = sorted(name for name, text in FILES.items() if "\nname: " in text)
+OTHER_NAMES = sorted(FILES.keys() - set(NAMES))
+"""Of chips, for their common boards."""
 
 
 @cache

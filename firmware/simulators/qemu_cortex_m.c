@@ -32,7 +32,7 @@
 #define END_HINT 0xBF80
 #define HALT_HINT 0xBF90
 #define RESUME_HINT 0xBFA0
-#define MOST_LINES 1024
+#define MOST_LINES 2048
 #define MOST_FUNCTIONS 4096
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
