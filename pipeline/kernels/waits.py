@@ -44,12 +44,12 @@ class Waits(NamedTuple):
     def of(cls, hardware: Hardware) -> Waits:
         flash = hardware.flash_timing
         in_flash = hardware.weights_in == "flash"
-        if thumb.has_thumb(hardware):  # reads weights byte by byte, and no cache holds any
-            return cls(BYTE * flash.wait_states * in_flash)
-        if hardware.cpu not in cortex_m.RATES or not flash.read_bytes:
-            return cls()
         code_bytes = flash.line_bytes * flash.instruction_lines
         cached_bytes = code_bytes if flash.unified else flash.line_bytes * flash.data_lines
+        if thumb.has_thumb(hardware) and not cached_bytes:  # it reads weights byte by byte
+            return cls(BYTE * flash.wait_states * in_flash)
+        if hardware.cpu not in (*cortex_m.RATES, *thumb.CPUS) or not flash.read_bytes:
+            return cls()
         each = flash.wait_states / flash.read_bytes
         table = each if cached_bytes else flash.wait_states / WORD
         code, loop = (each * (code_bytes <= most) for most in (SMALL_CACHE, LEAST_CACHE))
