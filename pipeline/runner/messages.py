@@ -17,6 +17,9 @@ from pipeline.runner.schema import composed
 UNKNOWN_KEY = re.compile(r"Could not override '([^']+)'|full_key: (\S+)")
 """Key in a message that it is ``not in`` something, or that there is ``No match``."""
 
+OWN_OPTION = {"hardware": "; docs/contributing.md says how to add a board, by its core"}
+"""What to do where no option of a group is the right one."""
+
 
 def explain(error: BaseException) -> str | None:
     """One line for a mistake in the command; None when it is not the command's fault."""
@@ -37,7 +40,7 @@ def _unknown_option(option: str, options: list[str]) -> str:
     group, _, name = option.removesuffix(".yaml").rpartition("/")
     near = " or ".join(f"{group}={each}" for each in get_close_matches(name, options, 3))
     hint = f"did you mean {near}?" if near else f"there are {', '.join(options)}"
-    return f"unknown {group} {name!r}: {hint}"
+    return f"unknown {group} {name!r}: {hint}{OWN_OPTION.get(group, '')}"
 
 
 def _unknown_key(key: str) -> str:

@@ -40,6 +40,7 @@ FLASHERS = {
     r"|-c (?P<quote>['\"])program \{\{\{hex\}\}\}( verify| reset| exit)*(?P=quote)",
     "pyocd": r"flash|load|-t (\{part\}|\w+)|\{hex\}",
     "st-flash": r"--reset|--format ihex|write|\{hex\}",
+    "teensy_loader_cli": r"--mcu=\w+|-w|\{hex\}",
 }
 """The words that each may be told. OpenOCD's other commands can run programs."""
 FLASHER = "|".join(f"({name}( ({words}))*)" for name, words in FLASHERS.items())
