@@ -44,7 +44,9 @@ FLASHERS = {
 }
 """The words that each may be told. OpenOCD's other commands can run programs."""
 FLASHER = "|".join(f"({name}( ({words}))*)" for name, words in FLASHERS.items())
-PLATFORMS = "atmelavr|atmelmegaavr|atmelsam|nordicnrf52|nxplpc|raspberrypi|siliconlabsefm32|ststm32|teensy"
+PLATFORMS = (
+    "atmelavr|atmelmegaavr|atmelsam|nordicnrf52|nxplpc|raspberrypi|siliconlabsefm32|ststm32|teensy"
+)
 
 PLACE = r"(outputs|multirun)(/(?!\.\.(/|$))[\w.=,+@-]+)*"
 JOB = r"(?!.*\.\.)([\w.=,+-]|\$\{hydra\.job\.(num|id)\})+"
