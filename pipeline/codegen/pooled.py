@@ -47,7 +47,11 @@ def pooling(program: Program, image: Tensor, events: Sequence[Step]) -> Pooling 
     if not isinstance(first, Clear):
         return None
     op = program.operators[first.op]
-    if not isinstance(op, Pool2d) or op.inputs != (image.name,) or op.stride != op.kernel:
+    if (
+        not isinstance(op, Pool2d)
+        or op.inputs != (image.name,)
+        or (op.stride, op.dilation) != (op.kernel, (1, 1))
+    ):
         return None
     if any(getattr(step, "op", "") != op.name for step in events):
         return None  # others run between them

@@ -257,7 +257,7 @@ class Builder:
 
     def pool(
         self, kind: type[nodes.Pool], x: Value, shape: Shape, kernel: Pair, stride: Pair,
-        padding: Padding,
+        padding: Padding, dilation: Pair = (1, 1),
     ) -> Value:  # fmt: skip
         """(1, c, h, w) -> ``shape``. What would begin beyond the padding is left out."""
         if len(x.shape) != 4:
@@ -266,7 +266,7 @@ class Builder:
         sizes = ours(x.shape)
         if kind is nodes.AveragePool and not any(padding) and kernel == sizes[:2]:
             return self.made(nodes.GlobalMean, [image], shape)
-        fields = {"kernel": kernel, "stride": stride, "padding": padding}
+        fields = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
         return self.made(kind, [image], shape, **fields)
 
     def reduced(self, kind: type[nodes.Pool], x: Value, axes: Sequence[int]) -> Value:

@@ -141,6 +141,7 @@ class Pool(Node):
     kernel: Pair = (1, 1)
     stride: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
 
     clips: ClassVar[bool] = True
 
@@ -149,11 +150,13 @@ class Pool(Node):
             raise self.refuse(f"pooling of images is known, the input is {list(shapes[0])}")
         height, width, channels = shapes[0]
         top, bottom, left, right = self.padding
-        if min(*self.kernel, *self.stride) < 1 or min(self.padding) < 0:
+        if min(*self.kernel, *self.stride, *self.dilation) < 1 or min(self.padding) < 0:
             raise self.refuse(f"kernel {self.kernel}, stride {self.stride}: 1 or more is needed")
-        if max(top, bottom) >= self.kernel[0] or max(left, right) >= self.kernel[1]:
+        reach = [(n - 1) * apart + 1 for n, apart in zip(self.kernel, self.dilation, strict=True)]
+        if max(top, bottom) >= reach[0] or max(left, right) >= reach[1]:
             raise self.refuse(f"some windows of {self.kernel} would lie wholly in the padding")
-        sizes = window_counts((height, width), self.kernel, self.stride, self.padding)
+        size = height, width
+        sizes = window_counts(size, self.kernel, self.stride, self.padding, self.dilation)
         if min(sizes) < 1:
             raise self.refuse(f"pooling {self.kernel} is larger than {height}x{width}")
         return checked_size(self.where, (*sizes, channels))
@@ -165,7 +168,7 @@ class MaxPool(Pool):
 
     def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
         image = padded(channels_first(values[0]), self.padding, -np.inf)
-        return channels_last(F.max_pool2d(image, self.kernel, self.stride))
+        return channels_last(F.max_pool2d(image, self.kernel, self.stride, 0, self.dilation))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -187,6 +187,7 @@ def _linear(low: Lowering, node: nodes.Linear) -> None:
 
 def _max_pool(low: Lowering, node: nodes.MaxPool) -> None:
     fields = {"kernel": node.kernel, "stride": node.stride, "padding": node.padding}
+    fields["dilation"] = node.dilation
     low.emit(MaxPool2d, node, inputs=low.kept(node), clip=low.clip(node), **fields)
 
 

@@ -24,26 +24,28 @@ def image(call: Call, x: Value) -> Value:
     return x
 
 
-def windows(call: Call, x: Value) -> tuple[Pair, Pair, Padding]:
-    """(kernel, stride, padding), with what ceil_mode adds at the end."""
+def windows(call: Call, x: Value) -> tuple[Pair, Pair, Padding, Pair]:
+    """(kernel, stride, padding, dilation), with what ceil_mode adds at the end."""
     size, spatial = pair(image(call, x).shape[2:]), len(x.shape) - 2
     kernel, stride = (window(call, name, spatial) for name in ("kernel_shape", "strides"))
     if min(*kernel, *stride) < 1:
         raise call.refuse(f"kernel {list(kernel)}, strides {list(stride)}: at least 1")
-    if window(call, "dilations", spatial) != (1, 1):
-        raise call.refuse("dilated pooling is not supported")
-    top, bottom, left, right = sides(call, size, kernel, stride, (1, 1))
+    apart = window(call, "dilations", spatial)
+    if apart != (1, 1) and call.node.operator != "MaxPool":
+        raise call.refuse("dilated averages are not supported; dilated maxima are")
+    top, bottom, left, right = sides(call, size, kernel, stride, apart)
     if call.integer("ceil_mode", 0):
         more = []
+        reach = ((n - 1) * spread + 1 for n, spread in zip(kernel, apart, strict=True))
         for extent, taps, step, before, after in zip(
-            size, kernel, stride, (top, left), (bottom, right), strict=True
+            size, reach, stride, (top, left), (bottom, right), strict=True
         ):
             extra = -(extent + before + after - taps) % step
             begins = extent + before + after + extra - taps
             # a window that would begin in the padding at the end is left out
             more.append(0 if extra and begins >= extent + before else extra)
         bottom, right = bottom + more[0], right + more[1]
-    return kernel, stride, (top, bottom, left, right)
+    return kernel, stride, (top, bottom, left, right), apart
 
 
 def maximum(call: Call) -> Item:
@@ -59,18 +61,19 @@ def maximum(call: Call) -> Item:
 
 
 def pooled(
-    call: Call, kind: type[nodes.Pool], x: Value, kernel: Pair, stride: Pair, padding: Padding
-) -> Value:
+    call: Call, kind: type[nodes.Pool], x: Value, kernel: Pair, stride: Pair, padding: Padding,
+    dilation: Pair = (1, 1),
+) -> Value:  # fmt: skip
     flat, picture = len(x.shape) == 3, image(call, x)
-    rows, columns = window_counts(pair(picture.shape[2:]), kernel, stride, padding)
+    rows, columns = window_counts(pair(picture.shape[2:]), kernel, stride, padding, dilation)
     shape = (*x.shape[:2], rows, columns)
-    result = call.builder.pool(kind, picture, shape, kernel, stride, padding)
+    result = call.builder.pool(kind, picture, shape, kernel, stride, padding, dilation)
     return result.reshape((*x.shape[:2], columns)) if flat else result
 
 
 def averaged(call: Call, x: Value) -> Value:
     """The call's windows of ``x``."""
-    kernel, stride, padding = windows(call, x)
+    kernel, stride, padding, _ = windows(call, x)
     padded = x
     if any(padding) and call.integer("count_include_pad", 0):
         if call.integer("ceil_mode", 0):

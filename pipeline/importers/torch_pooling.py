@@ -21,10 +21,10 @@ def windows(call: Call) -> tuple[Pair, Pair, Pair]:
 
 def max_pool(call: Call) -> Value:
     kernel, stride, padding = windows(call)
-    if pair(call.get(4, "dilation", [1])) != (1, 1):
-        raise call.builder.refuse("dilated maximum pooling is not supported")
-    sides = ceiled(call, kernel, stride, padding)
-    return call.builder.pool(nodes.MaxPool, call.x, call.shape, kernel, stride, sides)
+    apart = pair(call.get(4, "dilation", [1]))
+    reach = ((kernel[0] - 1) * apart[0] + 1, (kernel[1] - 1) * apart[1] + 1)
+    sides = ceiled(call, reach, stride, padding)
+    return call.builder.pool(nodes.MaxPool, call.x, call.shape, kernel, stride, sides, apart)
 
 
 def average_pool(call: Call) -> Value:

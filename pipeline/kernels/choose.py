@@ -34,7 +34,8 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     portable = Portable(word(form.op), cycles, OWN_COSTS.get(core, COSTS))
     read, held = form.op.inputs, form.op.parameters if form.op.weighted else ()
     wide = any(form.graph.tensors[name].dtype.bits > 8 for name in read)
-    if wide or any(form.graph.tensors[name].zero_point for name in held):
+    apart = form.op.slides and not held and getattr(form.op, "dilation", (1, 1)) != (1, 1)
+    if wide or apart or any(form.graph.tensors[name].zero_point for name in held):
         return portable, Window(4 * cycles)
     own: tuple[Kernel, ...]
     if hardware.core == "avr":

@@ -58,7 +58,7 @@ class Arriving:
         image, *others = (graph.tensors[name] for name in graph.inputs)
         streams = streaming(graph, hardware)
         op = _reader(graph, image.name)
-        if streams and isinstance(op, Pool2d) and op.stride == op.kernel:
+        if streams and isinstance(op, Pool2d) and op.stride == op.kernel and op.dilation == (1, 1):
             # a stream is read without offsets, so windows must cover the image exactly
             rows, columns = image.shape[0] % op.kernel[0], image.shape[1] % op.kernel[1]
             if rows == columns == 0 and not any(op.padding):

@@ -91,7 +91,6 @@ def test_functions_of_pytorch(call: Callable[..., Any], said: str) -> None:
 
 
 MODULES: list[tuple[nn.Module, str | None]] = [
-    (nn.MaxPool2d(2, dilation=2), "dilated"),
     (nn.LogSoftmax(1), "end the network with its logits"),
     (nn.Unfold(3), "not supported"),
     (nn.LPPool2d(2, 2), "not supported"),

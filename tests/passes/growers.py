@@ -106,7 +106,11 @@ def sizes(net: Net) -> dict[str, Any]:
 
 
 def maximum(net: Net) -> None:
-    net.maximum(**sizes(net))
+    given, apart = sizes(net), drawn(net, 1, 3)
+    reach = zip(given["kernel"], apart, net.here, strict=False)
+    if net.rng.random() < 0.3 and all((k - 1) * d < n for k, d, n in reach):
+        given["dilation"] = apart
+    net.maximum(**given)
 
 
 def average(net: Net) -> None:

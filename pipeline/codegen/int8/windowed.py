@@ -46,7 +46,7 @@ class Windowed:
             _, height, width, _ = job.tensor(op.parameters[0]).shape
             size, apart = (height, width), op.dilation
         else:
-            size, apart = op.kernel, (1, 1)
+            size, apart = op.kernel, op.dilation
         view = job.view("in", job.given(op.inputs[0]), ring_axes=2)
         axes = window_axes(job.windowed, inside, size, op.stride, op.padding, apart)
         kept = job.kept

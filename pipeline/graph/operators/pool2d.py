@@ -37,14 +37,15 @@ class Pool2d(Operator):
     stride: tuple[int, int] = (2, 2)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     clip: Clip = None
+    dilation: tuple[int, int] = (1, 1)
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
         height, width, channels = tensors[self.inputs[0]].shape
         top, bottom, left, right = self.padding
-        if max(top, bottom) >= self.kernel[0] or max(left, right) >= self.kernel[1]:
+        reach = [(n - 1) * apart + 1 for n, apart in zip(self.kernel, self.dilation, strict=True)]
+        if max(top, bottom) >= reach[0] or max(left, right) >= reach[1]:
             raise ThimbleError(f"{self.name}: some windows of {self.kernel} lie in the padding")
-        rows = height + top + bottom - self.kernel[0]
-        columns = width + left + right - self.kernel[1]
+        rows, columns = height + top + bottom - reach[0], width + left + right - reach[1]
         if rows < 0 or columns < 0:
             raise ThimbleError(
                 f"{self.name}: pooling {self.kernel} is larger than {height}x{width}"
@@ -53,8 +54,8 @@ class Pool2d(Operator):
 
     def terms(self, tensors: Tensors) -> tuple[Term, ...]:
         windows = (
-            Window(0, self.kernel[0], self.stride[0], -self.padding[0]),
-            Window(1, self.kernel[1], self.stride[1], -self.padding[2]),
+            Window(0, self.kernel[0], self.stride[0], -self.padding[0], self.dilation[0]),
+            Window(1, self.kernel[1], self.stride[1], -self.padding[2], self.dilation[1]),
             Window(2),
         )
         return (Term((Operand(self.inputs[0], windows),)),)
@@ -71,8 +72,9 @@ class Pool2d(Operator):
         start = 0 if self.combine == "add" else fill
         result = np.full((len(x), rows, columns, channels), start, dtype=np.int64)
         join = np.add if self.combine == "add" else np.maximum
-        for i in range(self.kernel[0]):
-            for j in range(self.kernel[1]):
+        down, right = self.dilation
+        for i in range(0, self.kernel[0] * down, down):
+            for j in range(0, self.kernel[1] * right, right):
                 result = join(
                     result,
                     x[
@@ -96,6 +98,8 @@ class AveragePool2d(Pool2d):
     requant: PowerOfTwo | FixedPoint | Mean = PowerOfTwo()
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        if self.dilation != (1, 1):
+            raise ThimbleError(f"{self.name}: maxima may be of pixels apart, averages not")
         if isinstance(self.requant, Mean):
             self.same_quantization(tensors)
         elif any(self.padding):
