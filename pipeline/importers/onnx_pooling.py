@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pipeline.importers import float_nodes as nodes
-from pipeline.importers import moving
+from pipeline.importers import moving, whole
 from pipeline.importers.builder import pair
 from pipeline.importers.float_nodes import Padding, Pair, window_counts
 from pipeline.importers.layout import Value
@@ -89,19 +87,17 @@ def globally(call: Call, kind: type[nodes.Pool], x: Value) -> Value:
     return pooled(call, kind, x, size, size, NONE)
 
 
-def over(kind: type[nodes.Pool]) -> Callable[[Call], Value]:
-    """ReduceMean, ReduceMax: over some axes, in whichever order the others are."""
-
-    def reduced(call: Call) -> Value:
-        x, rank = call.x, len(call.x.shape)
-        axes = call.integers(1, "axes") or tuple(range(1, rank))
-        found = {call.axis(axis, rank) for axis in axes}
-        result = call.builder.reduced(kind, x, sorted(found))
-        if not call.integer("keepdims", 1):
-            return result
-        return result.reshape(tuple(1 if axis in found else n for axis, n in enumerate(x.shape)))
-
-    return reduced
+def over(call: Call) -> Value:
+    """Reduce*: over some axes, in whichever order the others are."""
+    x, rank = call.x, len(call.x.shape)
+    given = call.integers(1, "axes")
+    if not given and call.integer("noop_with_empty_axes", 0):
+        return x
+    found = {call.axis(axis, rank) for axis in given or range(1, rank)}
+    result = whole.reduced(call.builder, call.node.operator[6:], x, sorted(found))
+    if not call.integer("keepdims", 1):
+        return result
+    return result.reshape(tuple(1 if axis in found else n for axis, n in enumerate(x.shape)))
 
 
 OPERATORS: Table = {
@@ -109,6 +105,5 @@ OPERATORS: Table = {
     "AveragePool": lambda call: averaged(call, call.x),
     "GlobalAveragePool": lambda call: globally(call, nodes.AveragePool, call.x),
     "GlobalMaxPool": lambda call: globally(call, nodes.MaxPool, call.x),
-    "ReduceMean": over(nodes.AveragePool),
-    "ReduceMax": over(nodes.MaxPool),
+    **{f"Reduce{kind}": over for kind in whole.REDUCTIONS},
 }

@@ -249,6 +249,7 @@ OPERATORS: Mapping[str, Rule] = {
     "MEAN": reduction("ReduceMean"),
     "SUM": reduction("ReduceMean", total=True),
     "REDUCE_MAX": reduction("ReduceMax"),
+    "REDUCE_MIN": reduction("ReduceMin"),
     "ADD": binary("Add"),
     "SUB": binary("Sub"),
     "MUL": binary("Mul"),
@@ -301,7 +302,6 @@ OPERATORS: Mapping[str, Rule] = {
 
 FIELDS = {
     "DIV": ("DivOptions", "activation:i8"),
-    "REDUCE_MAX": ("ReducerOptions", "keep_dims:bool"),
     "GELU": ("GeluOptions", "approximate:bool"),
 }
 """Options of operators that have other ones, or none, where integers are computed."""

@@ -1,16 +1,23 @@
-"""AVERAGE_POOL_2D, MAX_POOL_2D, MEAN and SUM.
+"""AVERAGE_POOL_2D, MAX_POOL_2D, MEAN, SUM, REDUCE_MAX and REDUCE_MIN.
 
 Source of the arithmetic: tflite-micro's integer_ops/pooling.h and reduce.h.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from math import prod
 
+import numpy as np
+
 from pipeline.errors import ThimbleError
-from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d, Pool2d
 from pipeline.graph.requant import FixedPoint, Mean, UnsignedMean
+from pipeline.graph.tensor import Tensor
+from pipeline.importers.moves import moved, placed
 from pipeline.importers.tflite_builder import Builder, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import Entry, Options, fused, image, padding, positive
@@ -50,18 +57,38 @@ def same_quantization(first: FileTensor, second: FileTensor, tolerance: float = 
 
 
 def mean(build: Builder, node: Node, options: Options) -> None:
-    """Over height, width or both, or any axes that lie side by side; to any quantization."""
+    """Over any axes but the batch's; to any quantization."""
     count, factor = _reduced(node), node.input(0).scale / node.output.scale
     scaled = FixedPoint.of([factor])
     multiplier, shift = scaled.multipliers[0], scaled.shifts[0]
     # TFLite divides the multiplier by the number of values, with as many bits as that adds
     spare = min(count.bit_length() - 1, 32, 31 + shift)
-    _reduce(build, node, FixedPoint(((multiplier << spare) // count,), (shift - spare,)))
+    requant = FixedPoint(((multiplier << spare) // count,), (shift - spare,))
+    _reduce(build, node, build.source(node.input(0)), partial(AveragePool2d, requant=requant))
 
 
 def sum_(build: Builder, node: Node, options: Options) -> None:
-    """Over height, width or both, or any axes that lie side by side; to any quantization."""
-    _reduce(build, node, FixedPoint.of([node.input(0).scale / node.output.scale]))
+    """Over any axes but the batch's; to any quantization."""
+    requant = FixedPoint.of([node.input(0).scale / node.output.scale])
+    _reduce(build, node, build.source(node.input(0)), partial(AveragePool2d, requant=requant))
+
+
+def reduce_extreme(build: Builder, node: Node, options: Options) -> None:
+    """Over any axes but the batch's, in one quantization."""
+    source = build.source(node.input(0))
+    same_quantization(node.input(0), node.output)
+    if node.kind == "REDUCE_MAX":
+        return _reduce(build, node, source, MaxPool2d)
+    back = tuple(range(source.dtype.maximum, source.dtype.minimum - 1, -1))
+    turned = build.mapped(source, back, back[source.zero_point - source.dtype.minimum])
+    name = f"{node.output.name}_turned"
+    greatest = replace(node.output, name=name, zero_points=(turned.zero_point,))
+    _reduce(build, replace(node, outputs=(greatest,)), turned, MaxPool2d)
+    made = build.source(greatest)
+    del build.made[greatest.index]
+    target = build.target(node.output)
+    op = Lookup(f"{node.name}_least", (made.name,), target.name, table=back)
+    build.operators.append(op)
 
 
 def reduced_axes(node: Node) -> tuple[int, ...]:
@@ -78,32 +105,28 @@ def _reduced(node: Node) -> int:
     return prod(node.input(0).dims[axis] for axis in reduced_axes(node))
 
 
-def _reduce(build: Builder, node: Node, requant: FixedPoint) -> None:
+def _reduce(build: Builder, node: Node, source: Tensor, make: Callable[..., Pool2d]) -> None:
     """A pooling over the whole of some axes, which are brought to height and width if need be."""
-    source, given, axes = build.source(node.input(0)), node.input(0), reduced_axes(node)
+    given, axes = node.input(0), reduced_axes(node)
     offset = len(given.dims) - len(source.shape)
     spatial = tuple(axis - offset for axis in axes)
     if len(source.shape) == 3 and set(spatial) <= {0, 1}:
         kernel = tuple(source.shape[d] if d in spatial else 1 for d in (0, 1))
     else:
-        first, last = (axes[0], axes[-1] + 1) if axes else (0, 0)
-        if any(given.dims[axis] > 1 for axis in range(first, last) if axis not in axes):
-            raise ThimbleError(f"its axes {list(axes)} do not lie side by side")
-        rows, inner = prod(given.dims[:first]), prod(given.dims[last:])
-        source = build.reshaped(source, (rows, prod(given.dims[first:last]), inner))
+        dims, order = source.shape, range(len(source.shape))
+        first, last = (spatial[0], spatial[-1] + 1) if spatial else (0, 0)
+        if any(dims[axis] > 1 for axis in range(first, last) if axis not in spatial):
+            order = sorted(order, key=lambda axis: axis in spatial)  # type: ignore[assignment]
+            turned = np.arange(source.size).reshape(dims).transpose(order)
+            moves = moved(turned.reshape(-1), source.size) or ()
+            source = build.tensors[placed(build, source.name, moves, turned.shape)]
+            dims, first, last = source.shape, len(dims) - len(spatial), len(dims)
+        shape = tuple(prod(dims[a:b]) for a, b in ((0, first), (first, last), (last, None)))
+        source = build.reshaped(source, shape)
         kernel = 1, source.shape[1]
     shape = (source.shape[0] // kernel[0], source.shape[1] // kernel[1], source.shape[2])
-    target = build.target(node.output, shape=shape)
-    build.operators.append(
-        AveragePool2d(
-            node.name,
-            (source.name,),
-            target.name,
-            kernel=(kernel[0], kernel[1]),
-            stride=(kernel[0], kernel[1]),
-            requant=requant,
-        )
-    )
+    target, size = build.target(node.output, shape=shape), (kernel[0], kernel[1])
+    build.operators.append(make(node.name, (source.name,), target.name, kernel=size, stride=size))
     build.finish(node.output, target)
 
 
@@ -114,4 +137,6 @@ OPERATORS = {
     "MAX_POOL_2D": Entry(pool_2d, "Pool2DOptions", _POOL),
     "MEAN": Entry(mean, "ReducerOptions", "keep_dims:bool"),
     "SUM": Entry(sum_, "ReducerOptions", "keep_dims:bool"),
+    "REDUCE_MAX": Entry(reduce_extreme, "ReducerOptions", "keep_dims:bool"),
+    "REDUCE_MIN": Entry(reduce_extreme, "ReducerOptions", "keep_dims:bool"),
 }

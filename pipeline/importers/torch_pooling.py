@@ -78,14 +78,24 @@ def adaptive(kind: type[nodes.Pool]) -> Callable[[Call], Value]:
     return pooled
 
 
-def over(kind: type[nodes.Pool]) -> Callable[[Call], Value]:
-    """aten.mean, aten.amax: over some axes."""
+def over(kind: str) -> Callable[[Call], Value]:
+    """Reduce over some axes, see ``whole.REDUCTIONS``."""
 
     def reduced(call: Call) -> Value:
         axes = call.get(1, "dim", None) or range(1, len(call.x.shape))
-        return call.builder.reduced(kind, call.x, list(axes)).reshape(call.shape)
+        given = [axes] if isinstance(axes, int) else list(axes)
+        return whole.reduced(call.builder, kind, call.x, given).reshape(call.shape)
 
     return reduced
+
+
+def norm(call: Call) -> Value:
+    """aten.linalg_vector_norm(self, ord, dim): by sums of magnitudes or of squares."""
+    kind = {1: "L1", 2: "L2"}.get(call.get(1, "ord", 2))
+    if kind is None:
+        raise call.builder.refuse("norms of order 1 and 2 are supported")
+    axes = call.get(2, "dim") or range(1, len(call.x.shape))
+    return whole.reduced(call.builder, kind, call.x, list(axes)).reshape(call.shape)
 
 
 OPERATORS: Table = {
@@ -95,6 +105,10 @@ OPERATORS: Table = {
     "aten.adaptive_avg_pool2d.default": adaptive(nodes.AveragePool),
     "aten._adaptive_avg_pool2d.default": adaptive(nodes.AveragePool),
     "aten.adaptive_max_pool2d.default": adaptive(nodes.MaxPool),
-    "aten.mean.dim": over(nodes.AveragePool),
-    "aten.amax.default": over(nodes.MaxPool),
+    "aten.mean.dim": over("Mean"),
+    "aten.sum.dim_IntList": over("Sum"),
+    "aten.amax.default": over("Max"),
+    "aten.amin.default": over("Min"),
+    "aten.logsumexp.default": over("LogSumExp"),
+    "aten.linalg_vector_norm.default": norm,
 }

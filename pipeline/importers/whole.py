@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from pipeline.importers import float_whole
 from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import Shape
 from pipeline.importers.float_nodes import Floats, Pair
+from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value, ours
 
 Weighed = Callable[[int, int, int], Floats]
@@ -66,3 +68,31 @@ def transposed(
         weights=grouped.reshape(groups * outs, *taps, depth // groups), bias=many, steps=each,
         groups=groups, **fields,
     )  # fmt: skip
+
+
+REDUCTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "Mean": ((), ""),
+    "Sum": ((), "affine"),
+    "Max": ((), ""),
+    "Min": (("neg",), "neg"),
+    "L1": (("abs",), "affine"),
+    "L2": (("power", "2"), "sqrt"),
+    "SumSquare": (("power", "2"), "affine"),
+    "LogSumExp": (("exp",), "log"),
+}
+"""By ONNX's names: a function and its constant of each element, and one of their mean or maximum,
+the mean being multiplied by their number first where that isn't empty."""
+
+
+def reduced(build: Builder, kind: str, x: Value, axes: Sequence[int]) -> Value:
+    """Reduce over ``axes``, which are left out."""
+    (first, *constants), last = REDUCTIONS[kind][0] or ("",), REDUCTIONS[kind][1]
+    if first:
+        x = build.function(x, Composed.of(first, *map(float, constants)))
+    greatest = kind in ("Max", "Min")
+    result = build.reduced(nodes.MaxPool if greatest else nodes.AveragePool, x, axes)
+    if not last:
+        return result
+    scaled = Composed.of("affine", prod(x.shape) / prod(result.shape), 0.0)
+    body = scaled if last == "affine" else Composed.of(last)
+    return build.function(result, body if greatest or body is scaled else body.after(scaled))

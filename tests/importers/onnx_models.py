@@ -187,6 +187,12 @@ def models() -> dict[str, onnx.ModelProto]:
                 ("auto_pad=\"SAME_UPPER\", strides=[2, 2]", 1), ("group=2, dilations=[2, 1]", 2),
                 ("output_shape=[20, 17], strides=[2, 2]", 1))
         },
+        **{
+            f"Reduce{kind}": one(f"Reduce{kind}", IMAGE, ints(1, 3), opset=18, keepdims=0)
+            for kind in ("Min", "Sum", "L1", "L2", "SumSquare", "LogSumExp")
+        },
+        "MaxPool dilated": one("MaxPool", IMAGE, kernel_shape=[2, 3], dilations=[2, 3],
+            pads=[1, 2, 0, 1], strides=[2, 1]),
         "Upsample": model('y = Upsample<mode="nearest">(x, f)', IMAGE,
             {"f": np.array([1, 1, 3, 1], np.float32)}, opset=9),
         "Transpose inside": model("t = Transpose<perm=[0, 1, 3, 2]>(x); y = Conv(t, w)", IMAGE,

@@ -176,7 +176,7 @@ def pool(kind: str, rng: Random) -> bytes:
 
 def reduction(kind: str, rng: Random) -> bytes:
     shape = (1, *sizes(rng))
-    choices = [(1, 2), (2, 1), (1,), (2,), (3,), (-1,), (1, 2, 3), (-2, -3), (2, 3)]
+    choices = [(1, 2), (2, 1), (1,), (2,), (3,), (-1,), (1, 2, 3), (-2, -3), (2, 3), (1, 3)]
     axes = choices[int(rng.integers(len(choices)))]
     keep = bool(rng.integers(2))
     reduced = {axis % 4 for axis in axes}
@@ -184,9 +184,10 @@ def reduction(kind: str, rng: Random) -> bytes:
     count = np.prod([shape[axis] for axis in axes]) if kind == "SUM" else 1
     s = scale(rng)
     net = Writer()
-    x = net.tensor(shape, s, zero(rng))
+    x = net.tensor(shape, s, z := zero(rng))
     axis = net.constant(np.array(axes, np.int32))
-    y = net.tensor(out, s * float(np.sqrt(count)) * rng.uniform(0.3, 2), zero(rng))
+    to = (s * float(np.sqrt(count)) * rng.uniform(0.3, 2), zero(rng))
+    y = net.tensor(out, *((s, z) if kind.startswith("REDUCE") else to))
     return net.alone(kind, x, [axis], y, "ReducerOptions", KeepDims=keep)
 
 
@@ -351,6 +352,8 @@ CASES: dict[str, Case] = {
     "MAX_POOL_2D": partial(pool, "MAX_POOL_2D"),
     "MEAN": partial(reduction, "MEAN"),
     "SUM": partial(reduction, "SUM"),
+    "REDUCE_MAX": partial(reduction, "REDUCE_MAX"),
+    "REDUCE_MIN": partial(reduction, "REDUCE_MIN"),
     "ADD": partial(binary, "ADD"),
     "SUB": partial(binary, "SUB"),
     "MUL": partial(binary, "MUL"),

@@ -113,6 +113,11 @@ IMAGES: dict[str, nn.Module] = {
         nn.ConvTranspose2d(6, 4, 3, 2, 1, 1), nn.BatchNorm2d(4), nn.ReLU(),
         nn.ConvTranspose2d(4, 6, (2, 3), (2, 1), groups=2, bias=False),
     ),
+    "reductions": Of(
+        lambda m, x: m.a(x).sum((1, 3)) + x.amin(1).logsumexp(2)
+        + torch.linalg.vector_norm(x, dim=(1, 3)),
+        a=nn.MaxPool2d(2, 1, 1, dilation=(2, 1)),
+    ),
     "resized": nn.Sequential(
         nn.Upsample(scale_factor=1.7), nn.Upsample((9, 4), mode="bicubic"),
         nn.UpsamplingBilinear2d((5, 9)), nn.Upsample(scale_factor=1.7, mode="bilinear"),
