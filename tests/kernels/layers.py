@@ -61,7 +61,7 @@ class Layer:
             the size.
         at_once: channels of the output in a pass; 0: all.
         adding: channels of the input that a pass adds to sums of ``bits``; 0: none.
-        twice: sums are rounded twice, as TFLite's own are.
+        twice, once: how often sums are rounded: as in TFLite's networks, or in those made here.
         dilation: of convolutions, both ways.
         scattered: pixels of its input lie by a table, as those of its output.
         anywhere: pixels of its output lie by a table, in no order; ``rows``: it is made row by row,
@@ -80,6 +80,7 @@ class Layer:
     adding: int = 0
     bits: int = 32
     twice: bool = False
+    once: bool = False
     dilation: int = 1
     scattered: bool = False
     anywhere: bool = False
@@ -102,7 +103,7 @@ class Layer:
 
     def graph(self) -> Graph:
         net = Net(self.shape, np.random.default_rng(1), name="layer")
-        if self.by_row or self.scattered or self.anywhere:
+        if self.by_row or self.scattered or self.anywhere or self.once:
             net.lookup()
         sides = [(k - 1) // 2 * self.dilation if self.same else 0 for k in self.window]
         padding = (sides[0], sides[0], sides[1], sides[1])
@@ -286,10 +287,9 @@ def _some(buffer: Buffer, channels: int) -> Slice:
 
 def step_of(plan: Plan, kernel: str = "") -> Compute:
     """The last, or of rows by ``kernel`` the one in the middle."""
-    steps = plan.tracks[0].steps
     found = [
         step.body[0] if isinstance(step, Loop) else step
-        for step in steps
+        for step in plan.tracks[0].steps
         if isinstance(step, Loop | Compute)
     ]
     if kernel:

@@ -62,7 +62,8 @@ def streamed(
     job: Job, values: IntArray, places: IntArray, groups: IntArray, finish: End | IntArray, *,
     unroll: int, name: str = "weights", **dot: Any,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return what templates take that multiply groups of channels by words of a window.
+    """Return what templates take that multiply groups of channels by words of a window. Rounds of
+    the loop begin where reads of flash do: a cache of few lines has lost what two of them share.
 
     Args:
         values: (channels, elements); ``places``, ``groups``: see ``paired``.
@@ -76,7 +77,8 @@ def streamed(
         "dot": Dot(groups=len(places) // taps, unroll=unroll, packed=packed, **dot),
         "weights": job.table(
             name, "int8_t", paired(values, places, groups, packed),
-            f"{groups.shape[1]} channels by two elements", weights=True, align=4,
+            f"{groups.shape[1]} channels by two elements", weights=True,
+            align=max(4, job.program.hardware.flash_timing.read_bytes),
         ),
         "table": last and job.table(
             "ends", "int32_t", last.rows(groups.reshape(-1, 2), packed),

@@ -28,12 +28,15 @@ class WidenedDense(Fitted):
         op, inputs, at_once = form.op, words(self.inputs(form)), together(form.target.size)
         groups = -(-form.target.size // at_once)
         assert isinstance(op, Dense)
-        return {
+        counts = {
             "word of a channel": inputs * groups * at_once,
             "group": groups,
             "word of the input": inputs,
-            **({} if form.partial else endings(op, form.graph, groups * at_once)),
         }
+        if form.partial:
+            return counts
+        outputs = groups * at_once
+        return {**counts, "output": outputs, **endings(op, form.graph, outputs)}
 
     def scratch_bytes(self, form: Form) -> int:
         """What is widened, 16 bits an element."""
