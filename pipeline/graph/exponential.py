@@ -6,13 +6,17 @@ computed on int64 arrays and stays in 32 bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import floor, frexp
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.graph.requant import doubled_high, rounded_shift
 from pipeline.graph.tensor import IntArray
 
+Floats = NDArray[Any]
 ONE = (1 << 31) - 1
 """1.0 in Q0.31."""
 
@@ -103,3 +107,22 @@ def _two_over_one_plus(a: IntArray) -> IntArray:
 
 def _saturated(x: IntArray) -> IntArray:
     return np.clip(x, -(1 << 31), ONE)
+
+
+def points(function: Callable[[Floats], Floats], low: float, high: float) -> tuple[int, ...]:
+    """Return 513 values of ``function`` from ``low`` to ``high`` in Q0.15, each nearer to the
+    curve's middle by half of what lines are off there: TFLite's LUTPopulate, in float32."""
+    step = np.float32((high - low) / 512)
+    at = np.float32(low) + np.arange(513, dtype=np.float32) * step
+    exact, middle = (function(x) * np.float32(32768) for x in (at, at[:-1] + step / 2))
+    found, nearest = np.floor(exact + 0.5), np.floor(middle + 0.5)
+    off = np.floor((exact[1:] + found[:-1]) / 2 + 0.5) - nearest
+    found[:-1] -= np.copysign(np.floor(abs(off) / 2 + 0.5), off)
+    return tuple(found.clip(-32768, 32767).astype(np.int64).tolist())
+
+
+def between(points: Sequence[int], q: IntArray) -> IntArray:
+    """Return what lines between 513 ``points`` are at ``q`` of 16 bits: TFLite's LUTLookup."""
+    table, q = np.array(points, np.int64), np.clip(q, -(1 << 15), (1 << 15) - 1)
+    low = table[(q >> 7) + 256]
+    return np.asarray(low + ((table[(q >> 7) + 257] - low) * (q & 127) + 64 >> 7))

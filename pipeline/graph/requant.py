@@ -60,8 +60,8 @@ class FixedPoint:
     def __post_init__(self) -> None:
         if not self.multipliers or len(self.multipliers) != len(self.shifts):
             raise ThimbleError("a requantization needs as many multipliers as shifts, at least one")
-        if min(self.multipliers) < 0 or max(self.multipliers) >= 1 << 31:
-            raise ThimbleError("a requantization's multipliers are 0 … 2**31 - 1")
+        if max(map(abs, self.multipliers)) >= 1 << 31:
+            raise ThimbleError("a requantization's multipliers are less than 2**31")
         if min(self.shifts) < -31 or max(self.shifts) > 30:
             raise ThimbleError("a requantization's shifts are -31 … 30")
 

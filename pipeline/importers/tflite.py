@@ -51,7 +51,7 @@ WIDE = (
     *("ADD", "MUL", "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "CONCATENATION", "PAD", "DEQUANTIZE"),
     *("SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "UNPACK", "TRANSPOSE"),
     *tflite_moves.OPERATORS,
-    *("LOGISTIC", "TANH", "LEAKY_RELU", "RELU"),
+    *("LOGISTIC", "TANH", "LEAKY_RELU", "RELU", "RELU6", "SOFTMAX", "SUB", "SUM"),
 )
 """Operators on int16, too."""
 SIGNED = ("HARD_SWISH", "LEAKY_RELU", "PRELU", "MEAN", "SUM")

@@ -49,6 +49,9 @@ def sub(build: Builder, node: Node, options: Options) -> None:
     """As ADD, except for pairs of scales, a few in a hundred, with which TFLite rounds a value of
     the second operand other than its negative; not with a constant of one value."""
     requants, requant = _factors(node)
+    if node.output.type == "INT16":
+        operands = _operand(build, node.input(0)), _operand(build, node.input(1))
+        return _sum(build, node, options, operands, minus=True)
 
     def rule(x: IntArray, y: IntArray) -> IntArray:
         return requant.apply(_enlarged(requants[0], x) - _enlarged(requants[1], y))
@@ -117,9 +120,17 @@ def _enlarged(requant: FixedPoint, x: IntArray) -> IntArray:
     return requant.apply(x << LEFT_SHIFT)
 
 
-def _sum(build: Builder, node: Node, options: Options, operands: tuple[str, str]) -> None:
-    requants, requant = _factors(node)
-    arithmetic = {"left_shift": _shift(node), "operand_requants": requants, "requant": requant}
+def _sum(
+    build: Builder, node: Node, options: Options, operands: tuple[str, str], minus: bool = False
+) -> None:
+    (first, second), requant = _factors(node)
+    if minus:
+        every, whole = np.arange(-(1 << 15), 1 << 15) << _shift(node), second
+        second = FixedPoint((-whole.multipliers[0],), whole.shifts)
+        _negates(node.input(1), second.apply(every), whole.apply(every))
+    arithmetic = {
+        "left_shift": _shift(node), "operand_requants": (first, second), "requant": requant
+    }  # fmt: skip
     _combined(Add, build, node, options, operands, **arithmetic)
 
 
@@ -156,15 +167,20 @@ def _negated(build: Builder, tensor: FileTensor, requant: FixedPoint) -> str:
     """
     values = _constant(tensor) if tensor.data else np.arange(-128, 128)
     x = values.astype(np.int64) - tensor.zero_point
-    if (_enlarged(requant, -x) != -_enlarged(requant, x)).any():
-        raise ThimbleError(
-            f"with its scales, a value of {tensor.name}, which is subtracted, is not rounded as "
-            "its negative is; supported are other scales and constants of one value"
-        )
+    _negates(tensor, _enlarged(requant, -x), _enlarged(requant, x))
     if tensor.data:
         held = build.constant(tensor.name, ~values, "int8", (tensor.scale,), ~tensor.zero_point)
         return held.name
     return build.mapped(build.source(tensor), tuple(range(127, -129, -1)), ~tensor.zero_point).name
+
+
+def _negates(tensor: FileTensor, found: IntArray, wanted: IntArray) -> None:
+    """Raises ThimbleError where ``found`` isn't the negative of what is ``wanted``."""
+    if (found != -wanted).any():
+        raise ThimbleError(
+            f"with its scales, a value of {tensor.name}, which is subtracted, is not rounded as "
+            "its negative is; supported are other scales and constants of one value"
+        )
 
 
 def _tabled(build: Builder, node: Node, options: Options, rule: Rule) -> bool:

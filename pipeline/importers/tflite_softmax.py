@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pipeline.errors import ThimbleError
-from pipeline.graph.exponential import DIFFERENCE_BITS, exponentials
-from pipeline.graph.operators.softmax import Softmax
+from pipeline.graph.exponential import DIFFERENCE_BITS, exponentials, points
+from pipeline.graph.operators.softmax import Softmax, WideSoftmax
+from pipeline.graph.requant import FixedPoint
 from pipeline.importers.tflite_builder import Builder
 from pipeline.importers.tflite_model import Node
 from pipeline.importers.tflite_operator import Entry, Options
+from pipeline.importers.tflite_tables import prescribed
 
 
 def softmax(build: Builder, node: Node, options: Options) -> None:
-    """int8 output of scale 1/256 and zero point -128, as TFLite prescribes."""
+    """Output of scale 1/256 and zero point -128, as TFLite prescribes, of int16 1/32768 and 0."""
     source, beta = build.source(node.input(0)), options["beta"]
-    if (node.output.scale, node.output.zero_point) != (1 / 256, -128):
-        raise ThimbleError("its output has not the scale 1/256 and the zero point -128")
+    if node.input(0).type == "INT16":
+        prescribed(node.output, 2.0**-15, 0)
+        op = WideSoftmax(
+            node.name, (source.name,), build.target(node.output, ("INT16",)).name,
+            exponentials=points(np.exp, -10, 0), reciprocals=points(lambda x: 1 / (1 + x), 0, 1),
+            requant=FixedPoint.of([node.input(0).scale * beta * 6553.5]),
+        )  # fmt: skip
+        build.operators.append(op)
+        return
+    prescribed(node.output, 1 / 256, -128)
     if not beta * node.input(0).scale * (1 << (31 - DIFFERENCE_BITS)) > 1:
         raise ThimbleError(f"its beta of {beta:g} is too small for its input's scale")
     target = build.target(node.output)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import ThimbleError
 from pipeline.graph import exponential
+from pipeline.graph.operator import Clip
 from pipeline.graph.operators.lookup import Interpolate, Lookup
 from pipeline.graph.operators.prelu import Prelu
 from pipeline.graph.requant import FixedPoint, rounded_shift
@@ -42,11 +43,19 @@ def _lookup(
     build.operators.append(Lookup(node.name, (source.name,), target.name, table=table))
 
 
-def _wide(build: Builder, node: Node, below: FixedPoint, sign: int = 1) -> None:
+def _wide(build: Builder, node: Node, below: FixedPoint, sign: int = 1, clip: Clip = None) -> None:
     """Bring int16 to the output's scale; what is below 0 by another factor."""
     source, target = build.source(node.input(0), ("INT16",)), build.target(node.output, ANY)
     held = build.constant(f"{node.name}_sign", np.array([sign], np.int8), "int8", (1.0,)).name
-    op = Prelu(node.name, (source.name,), target.name, (held,), requant=_ratio(node), below=below)
+    op = Prelu(
+        node.name,
+        (source.name,),
+        target.name,
+        (held,),
+        requant=_ratio(node),
+        below=below,
+        clip=clip,
+    )
     build.operators.append(op)
 
 
@@ -54,8 +63,8 @@ def _lines(build: Builder, node: Node, tanh: bool) -> None:
     """TFLite's int16 LOGISTIC and TANH, which is 2 sigmoid(2x) - 1: lines between values of sigmoid
     at every 1/24, each nearer to the curve's middle by half of what lines are off there."""
     source, scale = build.source(node.input(0), ("INT16",)), node.input(0).scale
-    _prescribed(node.input(0), scale, 0)
-    _prescribed(node.output, 2.0**-15, 0)
+    prescribed(node.input(0), scale, 0)
+    prescribed(node.output, 2.0**-15, 0)
     power, shift = round(log2(scale)), 0
     if power in (-12, -12 + tanh) and abs(log2(scale) - power) < 1e-3:  # CheckedLog2
         scale = 2.0**power
@@ -84,7 +93,7 @@ def logistic(build: Builder, node: Node, options: Options) -> None:
         return _lines(build, node, tanh=False)
     if node.output.unsigned:
         return _rounded(build, node, lambda x: np.float32(1) / (np.float32(1) + np.exp(-x)))
-    _prescribed(node.output, 1 / 256, -128)
+    prescribed(node.output, 1 / 256, -128)
 
     def sigmoid(x: IntArray) -> IntArray:
         argument, beyond = _argument(x, node.input(0).scale)
@@ -104,7 +113,7 @@ def tanh(build: Builder, node: Node, options: Options) -> None:
         return _lines(build, node, tanh=True)
     if node.output.unsigned:
         return _rounded(build, node, np.tanh)
-    _prescribed(node.output, 1 / 128, 0)
+    prescribed(node.output, 1 / 128, 0)
 
     def hyperbolic(x: IntArray) -> IntArray:
         argument, beyond = _argument(x, node.input(0).scale)
@@ -129,7 +138,7 @@ def _rounded(build: Builder, node: Node, function: Callable[[Floats], Floats]) -
     _lookup(build, node, table)
 
 
-def _prescribed(tensor: FileTensor, scale: float, zero_point: int) -> None:
+def prescribed(tensor: FileTensor, scale: float, zero_point: int) -> None:
     if (tensor.scale, tensor.zero_point) != (scale, zero_point):
         raise ThimbleError(
             f"its output has the scale {tensor.scale:g} and the zero point {tensor.zero_point}, "
@@ -226,6 +235,8 @@ def relu6(build: Builder, node: Node, options: Options) -> None:
     """On its own, input and output of one quantization; fused ones are part of the one before."""
     same_quantization(node.input(0), node.output)
     low, high = node.output.zero_point, stored(6.0, node.output)
+    if node.input(0).type == "INT16":
+        return _wide(build, node, FixedPoint((0,), (0,)), clip=(0, min(high, 32767)))
     _lookup(build, node, lambda x: np.clip(x + node.output.zero_point, low, high))
 
 

@@ -73,7 +73,7 @@ def sharing() -> bytes:
 INT32 = np.int32
 EACH = np.arange(-128, 128).astype(np.int8)
 REFUSED = {
-    "unknown": (one("TRANSPOSE_CONV"), "operator 0, TRANSPOSE_CONV: not supported; enlarge by"),
+    "unknown": (one("SVDF"), "operator 0, SVDF: not supported; nothing recurrent is"),
     "custom": (one("MyOperator"), "operator 0, custom operator MyOperator: not supported"),
     "control flow": (one("WHILE"), "operator 0, WHILE: not supported"),
     "float": (one("RELU", given="FLOAT32"), "net/tensor_0 is float32, and the model is not float"),
@@ -87,7 +87,7 @@ REFUSED = {
     "size 0": (one("RELU", (1, 0)), "sizes that are only known at run time are not supported"),
     "large": (one("RELU", (1, 1 << 14, 1 << 14)), "has 268,435,456 elements, more than 67,108,864"),
     "sigmoid": (one("LOGISTIC"), "has the scale 0.1 and the zero point 3, expected 0.00390625 and"),
-    "softmax": (one("SOFTMAX", options="SoftmaxOptions", Beta=1.0), "has not the scale 1/256"),
+    "softmax": (one("SOFTMAX", options="SoftmaxOptions", Beta=1.0), "has the scale 0.1 and the"),
     "beta": (
         one("SOFTMAX", options="SoftmaxOptions", scale=1 / 256, zero=-128, Beta=1e-9),
         "its beta of 1e-09 is too small",

@@ -29,14 +29,14 @@ from tests.importers.tflite_wide import case
 from tests.importers.tflite_writer import Writer
 from tests.tiers import quick
 
-PARTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MEAN")
+PARTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MEAN", "SUM")
 KINDS = (*PARTED, "MAX_POOL_2D", "CONCATENATION", "PAD", "SLICE", "SPLIT", "TRANSPOSE", "RESHAPE")
 
 
 def agrees(content: bytes, graph: Graph, seed: int) -> bool:
     """Compare four frames with tflite-micro."""
     given = frames(graph, 4, seed)
-    return np.array_equal(graph.evaluate(given).reshape(4, -1), reference(content, given))
+    return np.array_equal(graph.evaluate(given).reshape(4, -1), reference(content, given, graph))
 
 
 def sums(shift: int = 0) -> bytes:
@@ -45,7 +45,7 @@ def sums(shift: int = 0) -> bytes:
     x, w = net.tensor((1, 5, 4, 3), 1e-4, 0, "INT16"), rng.integers(-127, 128, (3, 1, 1, 3))
     held = net.constant(w.astype(np.int8), [0.01 * 2.0**-shift] * 3)
     b = net.constant(rng.integers(-90_000, 90_000, 3))
-    scales = (2e-4, 3e-4, 8e-5, 2.0**-15, 2.0**-15, 1e-4, 1e-4, 3e-5)
+    scales = (2e-4, 3e-4, 8e-5, 2.0**-15, 2.0**-15, 1e-4, 1e-4, 3e-5, 3e-4, 3e-4, 2.0**-15)
     parts = [net.tensor((1, 5, 4, 3), scale, 0, "INT16") for scale in scales]
     net.operator("CONV_2D", [x, held, b], parts[:1], "Conv2DOptions", StrideH=1, StrideW=1)
     net.operator("ADD", [x, parts[0]], parts[1:2], "AddOptions", FusedActivationFunction=1)
@@ -54,8 +54,11 @@ def sums(shift: int = 0) -> bytes:
     net.operator("TANH", parts[2:3], parts[4:5])
     net.operator("ADD", parts[3:5], parts[5:6], "AddOptions")
     net.operator("LEAKY_RELU", parts[5:6], parts[6:7], "LeakyReluOptions", Alpha=-0.3)
-    net.operator("RELU", parts[6:7], parts[7:])
-    return net.content([x], parts[7:])
+    net.operator("RELU", parts[6:7], parts[7:8])
+    net.operator("SUB", [x, parts[0]], parts[8:9], "SubOptions")
+    net.operator("RELU6", parts[8:9], parts[9:10])
+    net.operator("SOFTMAX", parts[9:10], parts[10:], "SoftmaxOptions", Beta=1.0)
+    return net.content([x], [parts[7], parts[10]])
 
 
 ALONE = [
@@ -102,8 +105,9 @@ def test_sums_and_products(tmp_path: Path) -> None:
 
 def test_images_of_16_bits(tmp_path: Path) -> None:
     """A data set's integers are what the C takes; raw values fill the range."""
-    graph, rng = imported(sums(), tmp_path), np.random.default_rng(0)
-    images = rng.integers(-(1 << 15), 1 << 15, (8, 5, 4, 3)).astype(np.int16)
+    graph, rng = imported(case("CONV_2D", 2), tmp_path), np.random.default_rng(0)
+    takes = graph.tensors[graph.input]
+    images = rng.integers(-(1 << 15), 1 << 15, (8, *takes.shape)).astype(np.int16)
     held = {f"{part}_labels": np.zeros(8, np.uint8) for part in ("train", "test")}
     np.savez(tmp_path / "a.npz", train_images=images, test_images=images, **held)
     own = Npz(path=str(tmp_path / "a.npz"), stored=True, validation=1)
@@ -111,7 +115,7 @@ def test_images_of_16_bits(tmp_path: Path) -> None:
     assert given.dtype == np.int16 and np.array_equal(given, images)
     found = Predictor.build(graph, Ordinary().plan(graph, host()), host()).predict(given)
     assert np.array_equal(found.astype(np.int64), graph.evaluate(given.astype(np.int64)))
-    takes, pixels = graph.tensors[graph.input], np.zeros((1, 5, 4, 3), np.uint8)
+    pixels = np.zeros((1, *takes.shape), np.uint8)
     assert set(stored(pixels, takes).flat) == {-32768} == {-1 - stored(pixels + 255, takes).max()}
     with pytest.raises(ThimbleError, match="this one is still to be quantized"):
         raw_only(own.arrays())

@@ -40,7 +40,7 @@ class Add(Pairwise):
         low = high = 0
         for name, requant in zip(self.operands, self.operand_requants, strict=True):
             ends = requant.apply(broadcast.extremes(name, tensors) << self.left_shift)
-            low, high = low + min(0, int(ends[0])), high + max(0, int(ends[1]))
+            low, high = low + min(0, int(ends.min())), high + max(0, int(ends.max()))
         return low, high
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:

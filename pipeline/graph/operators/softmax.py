@@ -10,9 +10,9 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.exponential import SUM_BITS, reciprocal
+from pipeline.graph.exponential import SUM_BITS, between, reciprocal
 from pipeline.graph.operator import BoxValues, Operator, Tensors, windowed
-from pipeline.graph.requant import doubled_high, rounded_shift
+from pipeline.graph.requant import FixedPoint, doubled_high, rounded_shift
 from pipeline.graph.tensor import Box, IntArray
 
 
@@ -53,3 +53,33 @@ class Softmax(Operator):
         shares = rounded_shift(doubled_high(scale, powers), over + 31 - 8)
         stored = target.dtype.clip(shares + target.dtype.minimum)
         return stored[..., slice(*out[-1])]
+
+
+@dataclass(frozen=True)
+class WideSoftmax(Softmax):
+    """TFLite's int16 SOFTMAX: probabilities of scale 1/32768.
+
+    ``exponentials`` are 513 points of the exponential from -10 to 0, ``reciprocals`` of 1 / (1 + x)
+    from 0 to 1, in Q0.15; ``requant`` takes differences to steps of 10 / 65535.
+    """
+
+    reciprocals: tuple[int, ...] = ()
+    requant: FixedPoint = FixedPoint((0,), (0,))
+
+    def infer(self, tensors: Tensors) -> tuple[int, ...]:
+        if tensors[self.inputs[0]].dtype.bits != 16:
+            raise ThimbleError(f"{self.name}: this softmax takes 16 bits")
+        if not len(self.exponentials) == len(self.reciprocals) == 513:
+            raise ThimbleError(f"{self.name}: softmax needs 513 exponentials and reciprocals")
+        return tensors[self.inputs[0]].shape
+
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+        source = tensors[self.inputs[0]]
+        x = windowed(regions[source.name], (*out[:-1], (0, source.shape[-1])), 0)
+        below = self.requant.apply(x - x.max(axis=-1, keepdims=True))
+        powers = between(self.exponentials, below + 32767)
+        total = powers.sum(axis=-1, keepdims=True)
+        bits = np.frexp(np.maximum(total, 1))[1] - 1
+        scale = between(self.reciprocals, ((total << 30 - bits) + (1 << 13) >> 14) - 98304)
+        shares = powers * scale + (1 << bits >> 1) >> bits
+        return np.asarray(shares.clip(0, 32767)[..., slice(*out[-1])])

@@ -7,6 +7,7 @@ from math import prod
 
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.resize import Resize
+from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, made, positions, products
@@ -55,8 +56,8 @@ def counted(form: Form) -> tuple[str, Counts]:
     op, elements = form.op, made(form)
     if not op.slides:
         family = word(op)
-        if family == "softmax":
-            return family, {"element": elements, "row": elements // form.out.extents[-1]}
+        if isinstance(op, Softmax):
+            return "softmax", {"element": elements, "row": elements // form.out.extents[-1]}
         if isinstance(op, Resize):
             taps, pixels = prod(op.taps), elements // form.out.extents[-1]
             return family, {"product": elements * taps, "pixel": pixels}

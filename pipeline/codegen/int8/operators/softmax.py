@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.codegen.c import nest
+from pipeline.codegen.int8.ending import scaling
 from pipeline.codegen.int8.job import Job, shape_text
-from pipeline.graph.operators.softmax import Softmax
+from pipeline.graph.operators.softmax import Softmax, WideSoftmax
 
 
 def compute(job: Job) -> None:
@@ -35,4 +36,25 @@ def compute(job: Job) -> None:
     )
 
 
-WRITERS = {"int8.softmax": compute}
+def compute_wide(job: Job) -> None:
+    op = job.operator(WideSoftmax)
+    job.refuse_overlap()
+    extent = job.source.shape[-1]
+    view, out = job.view("in", job.given(job.source.name), job.box), job.out()
+    extents = [part.extent for part in job.box]
+    loops, counts = nest.nest(extents, [out.strides, view.strides], [out, view], pixels=True)
+    below = scaling(job.program.constants, op.name, op.requant, (-65535, 0))
+    tables = (
+        job.table(kind, "int16_t", np.array(points, np.int64), f"{kind} in Q0.15")
+        for kind, points in (("exponential", op.exponentials), ("reciprocal", op.reciprocals))
+    )
+    job.call(
+        "int8/wide_softmax", {"in": view, "out": out}, counts,
+        about=f"{op.name}: softmax {shape_text(job.source.shape)}", nest=loops.without(1),
+        extent=extent, channel=loops.pixel, input=view.load(loops.at(1)), place=loops.at(0),
+        made=out.load(loops.at(0)), below=below.scaled(f"{view.load(loops.at(1))} - largest"),
+        tables=[*tables],
+    )  # fmt: skip
+
+
+WRITERS = {"int8.softmax": compute, "int8.wide_softmax": compute_wide}
