@@ -13,6 +13,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.tensor import Box
+from pipeline.kernels.taps import Tile, reached
 from pipeline.plan.maps import Affine, Rows
 from pipeline.plan.vocabulary import Buffer, Compute, Slice
 
@@ -105,10 +106,10 @@ def _alone(op: Windowed, graph: Graph, made: Box, read: Box) -> Graph | None:
             n: replace(tensors[n], shape=tuple(stop - low for low, stop in box))
             for n, box in shapes.items()
         }
-        alone = Graph(
+        alone = Tile(
             graph.name, tensors, (replace(op, padding=padding),),
             {n: graph.constants[n] for n in op.parameters}, (op.inputs[0],),
-            (op.output,),
+            (op.output,), reached(op, graph) if isinstance(op, Conv2d) else (),
         )  # fmt: skip
         known = _graphs[key] = ref(graph, lambda _: _graphs.pop(key, None)), alone
     return known[1]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from typing import NamedTuple
 
+from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
 
@@ -38,11 +40,21 @@ def _inside(
     )
 
 
-def reached_along(op: Conv2d, tensors: Tensors, axis: int) -> range:
-    """Rows (``axis`` 0) or columns (1) of the kernel from the first to the last that lies inside of
-    the input for some pixel."""
-    every = set().union(*inside(op, tensors, axis))
-    return range(min(every), max(every) + 1) if every else range(0)
+@dataclass(frozen=True)
+class Tile(Graph):
+    """A convolution or a pooling of a tile alone; ``taps``: what a convolution's whole layer has
+    reached, so that all its tiles have one copy of weights."""
+
+    taps: tuple[range, ...] = ()
+
+
+def reached(op: Conv2d, graph: Graph) -> tuple[range, ...]:
+    """Rows and columns of the kernel from the first to the last that lies inside of the input for
+    some pixel."""
+    if isinstance(graph, Tile):
+        return graph.taps
+    both = (set().union(*inside(op, graph.tensors, axis)) for axis in (0, 1))
+    return tuple(range(min(every), max(every) + 1) if every else range(0) for every in both)
 
 
 def kinds(op: Conv2d, tensors: Tensors) -> list[Kind]:
@@ -53,7 +65,7 @@ def kinds(op: Conv2d, tensors: Tensors) -> list[Kind]:
 
 
 class Rows(NamedTuple):
-    """Rows and columns of a kernel, see ``reached_along``, which windows are gathered from in
+    """Rows and columns of a kernel, see ``reached``, which windows are gathered from in
     pieces: a row of the kernel, or a tap."""
 
     rows: range
@@ -62,10 +74,10 @@ class Rows(NamedTuple):
     by_tap: bool
 
     @classmethod
-    def of(cls, op: Conv2d, tensors: Tensors, channels: int = 0) -> Rows:
+    def of(cls, op: Conv2d, graph: Graph, channels: int = 0) -> Rows:
         """``channels``: of a pass, if not all."""
-        rows, columns = (reached_along(op, tensors, axis) for axis in (0, 1))
-        depth = tensors[op.inputs[0]].shape[2]
+        rows, columns = reached(op, graph)
+        depth = graph.tensors[op.inputs[0]].shape[2]
         apart = op.dilation[1] > 1 or 0 < channels < depth
         return cls(rows, columns, channels or depth, by_tap=apart and len(columns) > 1)
 

@@ -19,7 +19,7 @@ class Widened(Fast):
     def window(self, form: Form) -> Rows:
         """Return what windows are gathered from: of sums, of the channels that a pass adds."""
         channels = form.given.extents[2] if form.partial else 0
-        return Rows.of(convolution(form), form.graph.tensors, channels)
+        return Rows.of(convolution(form), form.graph, channels)
 
     @abstractmethod
     def together(self, form: Form) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.codegen import generate
 from pipeline.codegen.render import FIRMWARE
 from pipeline.graph.graph import Graph
 from pipeline.hardware import FlashTiming, Hardware
@@ -190,13 +191,21 @@ def test_patches_as_wide_as_the_image(seed: int, tmp_path: Path) -> None:
     assert all(kernel.startswith("cortex_m.") for kernel in kernels(plan).values())
 
 
+def test_tiles_have_one_copy_of_weights(tmp_path: Path) -> None:
+    """Those at an edge, too, beyond which a row of the kernel always reaches."""
+    net = Net((6, 6, 3), np.random.default_rng(1), name="edges")
+    net.conv(4, (5, 5), padding=(2, 2, 2, 2))
+    graph = net.graph()
+    plan = Patch(rows=3, columns=3).plan(graph, core())
+    checked(tmp_path, graph, plan, core(), frames(graph, 4))
+    assert generate(graph, plan, core(), {})["model.c"].count("channels by two elements") == 1
+
+
 @pytest.mark.parametrize(("seed", "how"), quick(1, product(range(8), ("tiles", "rows")), ci=2))
 def test_a_core_without_dsp(seed: int, how: str, tmp_path: Path) -> None:
     """Rows that lie anywhere, and tiles."""
-    graph, small = (
-        inverted_residual(seed),
-        core("cortex-m0plus", 3000 if how == "rows" else 1 << 24),
-    )
+    graph = inverted_residual(seed)
+    small = core("cortex-m0plus", 3000 if how == "rows" else 1 << 24)
     plan = (Joint() if how == "rows" else Patch(rows=2, columns=2)).plan(graph, small)
     assert any(kernel.startswith("thumb.") for kernel in kernels(plan).values())
     checked(tmp_path, graph, plan, small)

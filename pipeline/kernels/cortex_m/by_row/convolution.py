@@ -171,7 +171,7 @@ class RowConvolution(Fitted, RowKernel):
         op, found = form.op, self.rows(form)
         if not isinstance(op, Conv2d) or op.groups > 1 or found is None:
             return None
-        some, (given, goal) = Rows.of(op, form.graph.tensors), found
+        some, (given, goal) = Rows.of(op, form.graph), found
         able = goal.channels > 1 and (goal.blocked or goal.pixels == 1) and some.size
         if not able or quick_end(op, form.graph) is None:
             return None
