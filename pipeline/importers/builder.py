@@ -310,7 +310,7 @@ class Builder:
         )
 
     def softmax(self, x: Value, axis: int) -> Value:
-        """Over ``axis``, which has to be the last one in memory."""
+        """Over any axis."""
         moved = x.transpose((*(d for d in range(len(x.shape)) if d != axis), axis))
         if prod(x.shape) == x.shape[axis]:
             tensor = self.ordered(
@@ -318,9 +318,13 @@ class Builder:
             )
             name = self.add(nodes.SoftmaxOver, [tensor])
             return Value(name, np.arange(prod(x.shape)).reshape(x.shape))
-        if not (moved.index == np.arange(moved.index.size).reshape(moved.shape)).all():
-            raise self.refuse(f"softmax over axis {axis}: only over the channels is supported")
-        shape = (*moved.shape[1:-1], moved.shape[-1])
+        plain = np.arange(moved.index.size).reshape(moved.shape)
+        if len(moved.shape) - (moved.shape[0] == 1) > 3 or not (moved.index == plain).all():
+            rows = (prod(moved.shape[:-1]), moved.shape[-1])
+            name = self.add(nodes.SoftmaxOver, [self.ordered(moved, plain, rows)])
+            back = (*range(axis), len(x.shape) - 1, *range(axis, len(x.shape) - 1))
+            return Value(name, plain).transpose(back)
+        shape = (*moved.shape[moved.shape[0] == 1 : -1], moved.shape[-1])
         tensor = self.ordered(moved, moved.index, shape)
         name = self.add(nodes.SoftmaxOver, [tensor])
         return Value(name, x.index)

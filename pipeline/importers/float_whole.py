@@ -72,3 +72,27 @@ class TransposedConvolution(Weighted):
         beyond = [left - width, top - height]
         ends = (-left, self.size[1] + beyond[0], -top, self.size[0] + beyond[1])
         return channels_last(F.pad(full, ends)) + bias
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MatrixProduct(Node):
+    """(r, n, k) * (r, k, m) -> (r, n, m); see the integer graph's ``MatMul``."""
+
+    operands: tuple[str, str]
+    turned: tuple[bool, bool] = (False, False)
+    clips: ClassVar[bool] = True
+
+    def infer(self, shapes: Sequence[Shape]) -> Shape:
+        if any(len(shape) != 3 for shape in shapes):
+            raise self.refuse(f"stacks of matrices are multiplied, not {list(map(list, shapes))}")
+        with torch.device("meta"):
+            made = self.compute([torch.empty(1, *shape) for shape in shapes])
+        return checked_size(self.where, tuple(made.shape[1:]))
+
+    def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
+        by = dict(zip(self.inputs, values, strict=True))
+        a, b = (
+            by[name].transpose(-1, -2) if turned else by[name]
+            for name, turned in zip(self.operands, self.turned, strict=True)
+        )
+        return a @ b

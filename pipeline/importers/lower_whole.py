@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pipeline.graph.operators.mat_mul import MatMul
 from pipeline.graph.operators.resize import Resize
 from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.importers import float_whole as nodes
 from pipeline.importers.float_graph import Node
 from pipeline.importers.resampling import banded
+from pipeline.importers.scales import fixed_point
 
 if TYPE_CHECKING:
     from pipeline.importers.lower import Lowering
@@ -28,7 +30,17 @@ def _transposed(low: Lowering, node: nodes.TransposedConvolution) -> None:
     )  # fmt: skip
 
 
+def _matrices(low: Lowering, node: nodes.MatrixProduct) -> None:
+    first, second = (low.affines[name] for name in node.operands)
+    ratio, (inner, _) = first.scale * second.scale / low.affines[node.output].scale, node.turned
+    count = low.tensors[node.operands[0]].shape[1 if inner else 2]
+    requant = fixed_point(node, [ratio], first.reach * second.reach * count)
+    given = {"operands": node.operands, "turned": node.turned, "requant": requant}
+    low.emit(MatMul, node, clip=low.clip(node), **given)
+
+
 RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
+    nodes.MatrixProduct: _matrices,
     nodes.Resized: _resized,
     nodes.TransposedConvolution: _transposed,
 }

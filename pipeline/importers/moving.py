@@ -26,6 +26,8 @@ def chosen(build: Builder, x: Value, axis: int, indices: Sequence[int]) -> Value
     shape, extent = (*x.shape[:axis], len(indices), *x.shape[axis + 1 :]), x.shape[axis]
     if list(indices) == list(range(extent)):
         return x
+    if axis == 0 and extent > 1 and len(indices):  # no batch
+        return gathered(build, x.tensor, x.index[list(indices)])
     if axis == 0:
         raise build.refuse(f"takes a part of the batch, axis 0 of {list(x.shape)}: it is 1 here")
     if not len(indices):

@@ -92,6 +92,8 @@ def _resized(
     call: Call, x: Value, scales: Sequence[float], sizes: tuple[int, ...] | None, how: str
 ) -> Value:
     mode, rank = call.text("mode", "nearest"), len(x.shape)
+    if mode not in ("linear", "cubic", "nearest") or call.integer("exclude_outside", 0):
+        raise call.refuse(f"mode {mode}: nearest, linear and cubic are supported")
     if sizes is None and (len(scales) != rank or not all(0 < s < 1 << 16 for s in scales)):
         raise call.refuse(f"scales {list(scales)[:8]} of {list(x.shape)}")
     shape = sizes or tuple(int(n * s) for n, s in zip(x.shape, scales, strict=True))
@@ -109,8 +111,6 @@ def _resized(
             return resampling.linear(extent, at)
         return resampling.nearest(extent, at, rounding)
 
-    if mode not in ("linear", "cubic", "nearest") or call.integer("exclude_outside", 0):
-        raise call.refuse(f"mode {mode}: nearest, linear and cubic are supported")
     return whole.resized(call.builder, x, shape, weighed)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.importers import whole
 from pipeline.importers.builder import pair
 from pipeline.importers.float_nodes import Floats, Padding, Pair, window_counts
 from pipeline.importers.layout import Value
-from pipeline.importers.onnx_call import Call, Constant, Stored, Table
-from pipeline.importers.unsupported import unsupported
-from pipeline.importers.whole import transposed as transposed_by
+from pipeline.importers.onnx_call import Call, Constant, Table
 
 
 def output_steps(call: Call, weights: Constant, axis: int) -> Floats | None:
@@ -101,7 +100,7 @@ def deconvolved(call: Call, x: Value, weights: Constant, bias: Constant | None) 
         before.append(first)
         made.append(full - first - last)
     shape = (1, groups * kernel.shape[1], *made[2 - spatial :])
-    return transposed_by(
+    return whole.transposed(
         call.builder, x, kernel, None if bias is None else bias.floats.reshape(-1), shape,
         groups, output_steps(call, weights, 1), before=pair(before), stride=stride,
         dilation=dilation,
@@ -110,9 +109,14 @@ def deconvolved(call: Call, x: Value, weights: Constant, bias: Constant | None) 
 
 def gemm(call: Call) -> Value:
     """alpha * x @ weights + beta * bias"""
-    alpha, beta = call.number("alpha", 1.0), call.number("beta", 1.0)
+    alpha, beta, x = call.number("alpha", 1.0), call.number("beta", 1.0), call.x
     if call.integer("transA", 0):
-        raise call.refuse("Gemm with transA is not supported")
+        x = x.transpose((1, 0))
+    if isinstance(other := call.item(1), Value):
+        other = other.transpose((1, 0)) if call.integer("transB", 0) else other
+        made = whole.product(call.builder, x, other)
+        bias, one = call.optional(2), np.full((), alpha)
+        return call.builder.scale(made, one, np.zeros(()) if bias is None else beta * bias.floats)
     weights = call.constant(1)
     if weights.values.ndim != 2:
         raise call.refuse("Gemm with a matrix of constants is supported")
@@ -124,7 +128,7 @@ def gemm(call: Call) -> Value:
         if bias.values.size not in (1, len(weights.values)):
             raise call.refuse(f"{bias.values.size} biases for {len(weights.values)} outputs")
         offsets = np.broadcast_to(beta * bias.floats.reshape(-1), (len(weights.values),)).copy()
-    return product(call, call.x, weights, offsets, alpha)
+    return product(call, x, weights, offsets, alpha)
 
 
 def transposed(weights: Constant) -> Constant:
@@ -143,12 +147,41 @@ def product(
 
 
 def matmul(call: Call) -> Value:
-    if isinstance(call.item(1), (Value, Stored)):
-        raise call.refuse(f"a matrix product is {unsupported('bmm')}")
+    a, b = call.item(0), call.item(1)
+    if isinstance(a, Value) and isinstance(b, Value):
+        return whole.product(call.builder, a, b)
+    if isinstance(b, Value) and isinstance(a, Constant) and a.values.ndim == 2:
+        turned = b.transpose((*range(len(b.shape) - 2), len(b.shape) - 1, len(b.shape) - 2))
+        made = product(call, turned, a, None)  # x @ y is the other way round of y' @ x'
+        return made.transpose((*range(len(b.shape) - 2), len(b.shape) - 1, len(b.shape) - 2))
     weights = call.optional(1)
     if weights is None or weights.values.ndim != 2:
         raise call.refuse("a product with a matrix of constants is supported")
     return product(call, call.x, transposed(weights), None)
+
+
+def attention(call: Call) -> Value:
+    """Attention of opset 23: of heads, (1, h, n, d) each, or side by side, (1, n, h * d)."""
+    given = [call.value(n) for n in range(3)]
+    if any(call.item(n) is not None for n in range(3, len(call.items))):
+        raise call.refuse("an attention with a mask or with what was before is not supported")
+    if call.integer("is_causal", 0) or call.number("softcap", 0.0) or len(call.node.outputs) > 1:
+        raise call.refuse("an attention that is causal, capped or shows more is not supported")
+    heads = call.integer("q_num_heads", 0), *(call.integer("kv_num_heads", 0),) * 2
+    flat = len(given[0].shape) == 3
+    if flat:
+        given = [
+            x.reshape((*x.shape[:2], max(1, h), x.shape[2] // max(1, h))).transpose((0, 2, 1, 3))
+            for x, h in zip(given, heads, strict=True)
+        ]
+    if len({x.shape[1] for x in given}) > 1:
+        raise call.refuse("heads that share keys and values are not supported")
+    scale = call.number("scale", 0.0) or None
+    made = whole.attention(call.builder, given[0], given[1], given[2], scale)
+    if not flat:
+        return made
+    _, count, rows, depth = made.shape
+    return made.transpose((0, 2, 1, 3)).reshape((1, rows, count * depth))
 
 
 def batch_norm(call: Call) -> Value:
@@ -172,5 +205,6 @@ OPERATORS: Table = {
     "ConvTranspose": lambda call: deconvolved(call, call.x, call.constant(1), call.optional(2)),
     "Gemm": gemm,
     "MatMul": matmul,
+    "Attention": attention,
     "BatchNormalization": batch_norm,
 }

@@ -74,6 +74,15 @@ def transpose_conv(to: Translation, node: Node, options: Options) -> None:
     to.activated(made, options, node.output)
 
 
+def batch_matmul(to: Translation, node: Node, options: Options) -> None:
+    sides = list[str]()
+    for n, turned in enumerate((options["adj_x"], options["adj_y"])):
+        rank = len(node.input(n).dims)
+        order = (*range(rank - 2), rank - 1, rank - 2) if turned else range(rank)
+        sides.append(to.add("Transpose", to.plain(node.input(n)), perm=tuple(order)))
+    to.shaped(to.add("MatMul", *sides), node.output)
+
+
 def fully_connected(to: Translation, node: Node, options: Options) -> None:
     source, weights = node.input(0), node.input(1)
     count = weights.dims[-1] if weights.dims else 0
@@ -243,6 +252,7 @@ OPERATORS: Mapping[str, Rule] = {
     "CONV_2D": convolution,
     "DEPTHWISE_CONV_2D": convolution,
     "TRANSPOSE_CONV": transpose_conv,
+    "BATCH_MATMUL": batch_matmul,
     "FULLY_CONNECTED": fully_connected,
     "AVERAGE_POOL_2D": pool,
     "MAX_POOL_2D": pool,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.mat_mul import MatMul
 from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import IntArray, within_int8
@@ -98,6 +100,25 @@ def transpose_conv(build: Builder, node: Node, options: Options) -> None:
             clip=fused(options, node.output), requant=_requant(turned, scales),
         )
     )  # fmt: skip
+
+
+def batch_matmul(build: Builder, node: Node, options: Options) -> None:
+    """Of two activations, each as it is or transposed."""
+    sources, operands = [build.source(node.input(n)) for n in (0, 1)], list[str]()
+    for n, source in enumerate(sources):
+        *lead, rows, columns = node.input(n).dims
+        operands.append(build.shaped(source.name, (prod(lead), rows, columns)))
+    ratio = node.input(0).scale * node.input(1).scale / node.output.scale
+    *lead, rows, columns = node.output.dims
+    target = build.target(node.output, shape=(prod(lead), rows, columns))
+    build.operators.append(
+        MatMul(
+            node.name, tuple(dict.fromkeys(operands)), target.name,
+            operands=(operands[0], operands[1]), requant=FixedPoint.of([ratio]),
+            turned=(bool(options["adj_x"]), bool(options["adj_y"])),
+        )
+    )  # fmt: skip
+    build.finish(node.output, target)
 
 
 def fully_connected(build: Builder, node: Node, options: Options) -> None:
@@ -200,6 +221,7 @@ OPERATORS = {
         "TransposeConvOptions",
         "padding:i8 stride_w:i32 stride_h:i32 activation:i8",
     ),
+    "BATCH_MATMUL": Entry(batch_matmul, "BatchMatMulOptions", "adj_x:bool adj_y:bool"),
     "FULLY_CONNECTED": Entry(
         fully_connected, "FullyConnectedOptions", "activation:i8 weights_format:i8"
     ),

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipeline.importers import whole
 from pipeline.importers.builder import pair
 from pipeline.importers.float_nodes import Padding
 from pipeline.importers.layout import Value
 from pipeline.importers.torch_call import Call, Table, required
-from pipeline.importers.unsupported import unsupported
-from pipeline.importers.whole import transposed
 
 
 def convolution(call: Call) -> Value:
@@ -91,7 +90,7 @@ def _spread(
         "stride": pair((*ones, *stride)), "dilation": pair((*ones, *dilation)),
         "before": pair((*zero, *padding)),
     }  # fmt: skip
-    return transposed(
+    return whole.transposed(
         call.builder, call.x, required(call, 1, "weight"), call.constant(2, "bias"), call.shape,
         groups, call.steps(1, "weight"), **fields,
     )  # fmt: skip
@@ -121,12 +120,20 @@ def addmm(call: Call) -> Value:
 
 
 def matmul(call: Call) -> Value:
-    if isinstance(call.get(1, "other"), Value):
-        raise call.builder.refuse(f"a matrix product is {unsupported('bmm')}")
+    if isinstance(other := call.get(1, "other", call.kwargs.get("mat2")), Value):
+        return whole.product(call.builder, call.x, other).reshape(call.shape)
     weights = required(call, 1, "other")
     if weights.ndim != 2:
         raise call.builder.refuse("a product with a matrix of constants is supported")
     return call.builder.linear(call.x, weights.T, None)
+
+
+def attention(call: Call) -> Value:
+    """aten.scaled_dot_product_attention: of no mask."""
+    if call.get(3, "attn_mask") is not None or call.get(5, "is_causal", False):
+        raise call.builder.refuse("an attention with a mask is not supported")
+    q, k, v = (call.get(n, name) for n, name in enumerate(("query", "key", "value")))
+    return whole.attention(call.builder, q, k, v, call.kwargs.get("scale"))
 
 
 def batch_norm(call: Call) -> Value:
@@ -152,6 +159,8 @@ OPERATORS: Table = {
     "aten.addmm.default": addmm,
     "aten.mm.default": matmul,
     "aten.matmul.default": matmul,
+    "aten.bmm.default": matmul,
+    "aten.scaled_dot_product_attention.default": attention,
     "aten.batch_norm.default": batch_norm,
     "aten._native_batch_norm_legit_no_training.default": batch_norm,
 }

@@ -15,10 +15,6 @@ RECURRENT = (
     "nothing recurrent is; convolutions over time are, as docs/zoo.md's networks for speech have "
     f"them; {DOCS} lists all that is"
 )
-ATTENTION = (
-    "products of two activations as matrices are not; convolutions, pools and gates of channels "
-    f"are; {DOCS} lists all that is"
-)
 DYNAMIC = (
     "scales are not found at run time here; quantize with fixed ones (onnxruntime's "
     "quantize_static), or give the float network, which is quantized here"
@@ -36,11 +32,6 @@ INSTEAD = {
     **dict.fromkeys(
         (f"{way}directionalsequence{kind}" for way in ("uni", "bi") for kind in ("lstm", "rnn")),
         RECURRENT,
-    ),
-    **dict.fromkeys(
-        ("attention", "multiheadattention", "scaleddotproductattention", "batchmatmul", "bmm",
-         "baddbmm", "einsum"),
-        ATTENTION,
     ),
     **dict.fromkeys(
         ("dynamicquantizelstm", "dynamicquantizematmul"),

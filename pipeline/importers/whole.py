@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from pipeline.importers import float_nodes as nodes
-from pipeline.importers import float_whole
+from pipeline.importers import float_whole, moving
 from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import Shape
 from pipeline.importers.float_nodes import Floats, Pair
@@ -96,3 +97,33 @@ def reduced(build: Builder, kind: str, x: Value, axes: Sequence[int]) -> Value:
     scaled = Composed.of("affine", prod(x.shape) / prod(result.shape), 0.0)
     body = scaled if last == "affine" else Composed.of(last)
     return build.function(result, body if greatest or body is scaled else body.after(scaled))
+
+
+def product(build: Builder, a: Value, b: Value) -> Value:
+    """(…, n, k) * (…, k, m) -> (…, n, m), two activations; what is before broadcasts."""
+    if min(len(a.shape), len(b.shape)) < 2 or a.shape[-1] != b.shape[-2]:
+        raise build.refuse(f"a product of {list(a.shape)} and {list(b.shape)}")
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    count, names, turned = prod(lead), list[str](), list[bool]()
+    for side in (a, b):
+        if prod(side.shape[:-2]) not in (1, count):
+            side = moving.expanded(build, side, (*lead, *side.shape[-2:]))
+        stack = side.reshape((prod(side.shape[:-2]), *side.shape[-2:]))
+        other = stack.transpose((0, 2, 1))
+        flat = other.index.reshape(-1)
+        turned.append(stack.shape[1:] != (1, 1) and np.array_equal(flat, np.arange(flat.size)))
+        used = other if turned[-1] else stack
+        names.append(build.ordered(used, np.arange(flat.size).reshape(used.shape), used.shape))
+    given: dict[str, Any] = {"operands": tuple(names), "turned": tuple(turned)}
+    made = build.add(float_whole.MatrixProduct, list(dict.fromkeys(names)), **given)
+    shape = (*lead, a.shape[-2], b.shape[-1])
+    return Value(made, np.arange(prod(shape)).reshape(shape))
+
+
+def attention(build: Builder, q: Value, k: Value, v: Value, scale: float | None = None) -> Value:
+    """softmax(scale q k') v, (…, n, d) each: Vaswani et al., Attention is all you need (2017)."""
+    turned = k.transpose((*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2))
+    scores = product(build, q, turned)
+    factor = q.shape[-1] ** -0.5 if scale is None else scale
+    scaled = build.function(scores, Composed.of("affine", factor, 0.0))
+    return product(build, build.softmax(scaled, len(scores.shape) - 1), v)

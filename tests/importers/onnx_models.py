@@ -191,6 +191,11 @@ def models() -> dict[str, onnx.ModelProto]:
             f"Reduce{kind}": one(f"Reduce{kind}", IMAGE, ints(1, 3), opset=18, keepdims=0)
             for kind in ("Min", "Sum", "L1", "L2", "SumSquare", "LogSumExp")
         },
+        "attention": model("v = Conv(x, w); a = Attention(v, v, v); y = Flatten(a)", IMAGE,
+            {"w": weights(4, 4, 1, 1)}, 23),
+        "products": model(
+            "t = Transpose<perm=[0, 1, 3, 2]>(x); a = MatMul(x, t); b = MatMul(w, a)"
+            "; y = Softmax<axis=1>(b)", IMAGE, {"w": weights(3, 9)}),
         "MaxPool dilated": one("MaxPool", IMAGE, kernel_shape=[2, 3], dilations=[2, 3],
             pads=[1, 2, 0, 1], strides=[2, 1]),
         "Upsample": model('y = Upsample<mode="nearest">(x, f)', IMAGE,

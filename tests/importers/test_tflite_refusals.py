@@ -108,10 +108,6 @@ REFUSED = {
     "weights' scales": (conv(scales=(0.1, 0.2)), "2 scales along axis 0, expected 1, or 3 along"),
     "weights' axis": (conv(scales=(0.1,) * 3, axis=3), "3 scales along axis 3, expected 1, or 3"),
     "weights' type": (conv(np.ones((3, 1, 1, 2), np.int16)), "is int16, expected int8 or int4"),
-    "mean": (
-        one("MEAN", out=(1, 4), constants=[(np.array([1, 3], INT32),)], options="ReducerOptions"),
-        "its axes [1, 3] do not lie side by side",
-    ),
     "axis": (
         one("SUM", out=(1, 4), constants=[(np.array([9], INT32),)], options="ReducerOptions"),
         "its axes [9] do not fit net/tensor_0 of [1, 4, 4, 2]",

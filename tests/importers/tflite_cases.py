@@ -124,6 +124,17 @@ def transpose_conv(rng: Random) -> bytes:
     return net.content([x], [y])
 
 
+def batch_matmul(rng: Random) -> bytes:
+    (count, rows, inner), columns = sizes(rng, 6), int(rng.integers(1, 9))
+    net, turned = Writer(), rng.integers(0, 2, 2).tolist()
+    sides, s = [(rows, inner), (inner, columns)], [scale(rng), scale(rng)]
+    dims = [(1, count, *(side[::-1] if t else side)) for side, t in zip(sides, turned, strict=True)]
+    x, y = (net.tensor(d, each, zero(rng)) for d, each in zip(dims, s, strict=True))
+    z = net.tensor((1, count, rows, columns), s[0] * s[1] * 74 * np.sqrt(inner), zero(rng))
+    net.operator("BATCH_MATMUL", [x, y], [z], "BatchMatMulOptions", AdjX=turned[0], AdjY=turned[1])
+    return net.content([x, y], [z])
+
+
 def nibbles(values: np.ndarray) -> np.ndarray:
     """4-bit integers, two a byte, low half first."""
     flat = np.append(values, np.int8(0))[: values.size + values.size % 2] & np.int8(15)
@@ -347,6 +358,7 @@ CASES: dict[str, Case] = {
     "CONV_2D": conv_2d,
     "DEPTHWISE_CONV_2D": depthwise_conv_2d,
     "TRANSPOSE_CONV": transpose_conv,
+    "BATCH_MATMUL": batch_matmul,
     "FULLY_CONNECTED": fully_connected,
     "AVERAGE_POOL_2D": partial(pool, "AVERAGE_POOL_2D"),
     "MAX_POOL_2D": partial(pool, "MAX_POOL_2D"),

@@ -43,6 +43,10 @@ def signal(function: Callable[[torch.Tensor], torch.Tensor]) -> nn.Module:
     )  # fmt: skip
 
 
+def attended(x: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(torch.ops.aten.alias(x), x, x, scale=0.3)
+
+
 IMAGE: Shape = (6, 9, 8)
 
 torch.manual_seed(3)  # whatever else has been imported
@@ -113,6 +117,13 @@ IMAGES: dict[str, nn.Module] = {
         nn.ConvTranspose2d(6, 4, 3, 2, 1, 1), nn.BatchNorm2d(4), nn.ReLU(),
         nn.ConvTranspose2d(4, 6, (2, 3), (2, 1), groups=2, bias=False),
     ),
+    "attention": Of(
+        lambda m, x: m.a(*[x.flatten(2)] * 3)[0].bmm(x.flatten(2)[:, :1].transpose(1, 2)),
+        a=nn.MultiheadAttention(72, 2, batch_first=True),
+    ),
+    "products": Of(lambda m, x: (
+        (x @ x.transpose(2, 3)).softmax(2) @ attended(x[:, :1])
+    ).flatten(1)),
     "reductions": Of(
         lambda m, x: m.a(x).sum((1, 3)) + x.amin(1).logsumexp(2)
         + torch.linalg.vector_norm(x, dim=(1, 3)),

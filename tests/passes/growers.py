@@ -15,6 +15,7 @@ from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.lookup import Interpolate, Lookup
+from pipeline.graph.operators.mat_mul import MatMul
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
@@ -175,6 +176,19 @@ def spread(net: Net) -> None:
     net.add(TransposeConv(name, (net.last,), name, parameters, **given))  # type: ignore[arg-type]
 
 
+def matrices(net: Net) -> None:
+    """Of what there is and the transpose of a function of it."""
+    shape = (1,) * (3 - len(net.here)) + net.here
+    first = net.last if len(net.here) == 3 else net.reshape(shape)
+    other, turned = net.lookup(first), ((False, True), (True, False))[int(net.rng.integers(2))]
+    if net.rng.random() < 0.3:
+        other, turned = net.rearrange((shape[0], *shape[:0:-1]), (0, 2, 1)), (False, False)
+    requant = net.scales(1, shape[1 if turned[0] else 2], per_channel=False)
+    given: dict[str, Any] = {"operands": (first, other), "turned": turned, "requant": requant}
+    name = net.fresh("product")
+    net.add(MatMul(name, (first, other), name, **given))
+
+
 def reshape(net: Net) -> None:
     """To one axis, to the same shape, to an image of one row, or without axes of 1."""
     size, here = prod(net.here), net.here
@@ -245,6 +259,7 @@ def concat(net: Net) -> None:
 WAYS: tuple[tuple[type[Operator], Callable[[Net], object]], ...] = (
     (Add, add), (AveragePool2d, average), (Concat, concat), (Conv2d, convolution),
     (Conv2d, convolution), (Conv2d, again), (Dense, dense), (Lookup, lookup), (MaxPool2d, maximum),
+    (MatMul, matrices),
     (Multiply, multiply), (Pad, pad), (Pad, pad), (Prelu, prelu), (Rearrange, rearrange),
     (Reshape, reshape), (Resize, resize), (Softmax, Net.softmax),
     (TransposeConv, spread),

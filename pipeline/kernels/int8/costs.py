@@ -6,6 +6,7 @@ import re
 from math import prod
 
 from pipeline.graph.operator import Operator
+from pipeline.graph.operators.mat_mul import MatMul
 from pipeline.graph.operators.resize import Resize
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.operators.transpose_conv import TransposeConv
@@ -61,6 +62,8 @@ def counted(form: Form) -> tuple[str, Counts]:
         if isinstance(op, Resize):
             taps, pixels = prod(op.taps), elements // form.out.extents[-1]
             return family, {"product": elements * taps, "pixel": pixels}
+        if isinstance(op, MatMul):
+            return "dense", {"product": products(form), "output": elements}
         if isinstance(op, TransposeConv):
             number = op.macs(form.graph.tensors) * elements / form.target.size
             depth = form.source.shape[2] // op.groups
