@@ -59,7 +59,7 @@ models: setup
 bench: setup
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.strategies.zoo seconds
-	$(BIN)/python -m tests.strategies.swap.bench proofs
+	$(BIN)/python -m tests.strategies.swap.bench
 	$(BIN)/python -m tests.codegen.cortex_m.bench
 	$(BIN)/python -m tests.codegen.cortex_m.bench_rows layers limit
 	$(BIN)/python -m tests.codegen.cortex_m.bench_rows

@@ -3,8 +3,9 @@ memory: what plans with a card are timed with."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
-from math import inf
+from math import inf, prod
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -15,7 +16,8 @@ from pipeline.kernels.choose import choose
 from pipeline.kernels.form import Form, Part
 from pipeline.kernels.modelled import cycles_by_operator
 from pipeline.plan.rates import ALONE_US, note_us
-from pipeline.plan.vocabulary import Plan
+from pipeline.plan.unrolled import repeated
+from pipeline.plan.vocabulary import Compute, Plan
 
 
 def alone_us(graph: Graph, hardware: Hardware, windows: bool = True) -> dict[str, float]:
@@ -46,13 +48,28 @@ def timed(plan: Plan, graph: Graph, hardware: Hardware) -> Plan:
     less than by itself, which bounds assume. ``alone_us``: of all by themselves."""
     alone = alone_us(graph, hardware)
     every = cycles_by_operator(plan, graph, hardware) if alone else {}
-    taken = {name: cycles for name, cycles in every.items() if cycles < inf}
+    parts = _parts(plan, graph)
+    taken = {name: cycles * parts[name] for name, cycles in every.items() if cycles < inf}
     us = {
         name: max(least, taken.get(name, 0.0) / plan.frames / hardware.clock_hz * 1e6)
         for name, least in alone.items()
     }
     whole = ((ALONE_US, f"{sum(alone.values()):.3f}"),) if len(us) == len(graph.operators) else ()
     return replace(plan, notes=(*plan.notes, *note_us(us, graph), *whole))
+
+
+def _parts(plan: Plan, graph: Graph) -> dict[str, float]:
+    """Of what an operator's steps name the share that one making of its output is: who times steps
+    counts the elements that they make, and tiles at a tensor's end are cut off. 1 for sums that are
+    kept between steps, whose time is shared out."""
+    named = Counter[str]()
+    partial = set[str]()
+    for step, times in repeated(step for track in plan.tracks for step in track.steps):
+        if isinstance(step, Compute):
+            named[step.op] += times * prod(step.out.size)
+            partial |= {step.op} if step.partial else set()
+    made = {op.name: plan.frames * graph.tensors[op.output].size for op in graph.operators}
+    return {n: 1.0 if n in partial else min(1.0, made[n] / each) for n, each in named.items()}
 
 
 def _form(op: Operator, graph: Graph) -> Form:

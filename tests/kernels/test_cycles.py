@@ -268,7 +268,7 @@ def test_every_operator_takes_the_cycles_of_the_kernel_that_plans_name() -> None
     for name, cycles in cycles_by_operator(plan, graph, CARD).items():
         us = cycles / CARD.clock_hz * 1e6
         assert found[name] == pytest.approx(us, rel=0.1), name
-        assert noted_us(plan, graph)[name] == pytest.approx(max(us, found[name]), rel=1e-4)
+        assert noted_us(plan, graph)[name] == pytest.approx(max(us, found[name]), rel=0.01)
     two = noted_us(Swap(frames=2).plan(graph, CARD), graph)
     assert sum(two.values()) == pytest.approx(sum(found.values()), rel=0.1), "of one frame of two"
     said = check(plan, graph, CARD)
@@ -277,6 +277,14 @@ def test_every_operator_takes_the_cycles_of_the_kernel_that_plans_name() -> None
     assert said["overhead_pct"] == pytest.approx(overhead, abs=1e-3)
     dense, own = (found[op.name] / op.macs(graph.tensors) for op in graph.operators[:2])
     assert own > 3 * dense
+
+
+def test_tiles_that_an_end_cuts_off_take_what_they_make() -> None:
+    """Nine tiles of 6x6 pixels name 18x18 of 16x16; elements that are made are what is timed."""
+    plan = Swap(scheduler="swapnn", buffer_bytes=1024).plan(small(), CARD)
+    cycles, noted = cycles_by_operator(plan, small(), CARD), noted_us(plan, small())
+    for name, made in {"conv2d0": (16 / 18) ** 2, "dense3": 1}.items():
+        assert noted[name] == pytest.approx(made * cycles[name] / CARD.clock_hz * 1e6, rel=1e-4)
 
 
 @pytest.mark.parametrize("board", [PAPER, replace(CARD, kernels="portable"), board(1 << 16)])

@@ -10,24 +10,22 @@ import pytest
 
 from pipeline.codegen.card.image import NAME
 from pipeline.codegen.checks import arena_bytes
-from pipeline.errors import PlanError, ThimbleError
+from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import fit
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import Plan
 from pipeline.sealing import Security
 from pipeline.strategies.swap import Swap
 from pipeline.targets import card, device, elf, host, qemu, simavr, toolchain
 from pipeline.targets.cortex_m import STATICS
 from pipeline.targets.cortex_m_board import MORE_BYTES, driver_flags
-from pipeline.targets.protocol import FrameError
 from pipeline.targets.toolchain import Size
 from pipeline.timing.counted import latency
 from pipeline.timing.simulate import simulate
 from tests.codegen.card.support import RESERVE, board, elements, large, rows, twice
-from tests.codegen.card.test_swapped import without_waits, wrong
+from tests.codegen.card.test_swapped import wrong
 from tests.codegen.support import frames, on_board
 from tests.comparing import equal
 from tests.schedules.test_swapped import row_by_row
@@ -151,29 +149,6 @@ def uncached() -> Hardware:
     """For plans by hand, which keep to no lines of a cache."""
     hardware = board_named("stm32f746g_sd")
     return replace(hardware, card=replace(hardware.card, line_bytes=1))
-
-
-@pytest.mark.parametrize(("track", "wait"), quick(0, [(0, 0), (1, 0), (1, 1)], ci=1))
-def test_without_waiting_there_is_another_answer(tmp_path: Path, track: int, wait: int) -> None:
-    """Leave out waits of the core for a transfer, and of the card for the core."""
-    graph = rows()
-    plan = row_by_row(graph)
-    tracks = [*plan.tracks]
-    tracks[track] = replace(tracks[track], steps=without_waits(tracks[track].steps, wait))
-    broken = replace(plan, tracks=tuple(tracks))
-    with pytest.raises(PlanError):
-        verify(broken, graph)
-
-    def right(name: str, plan: Plan) -> bool:
-        try:
-            on_board(tmp_path / name, graph, uncached(), plan, frames(graph, 2))
-        except FrameError as error:  # what was being written changed under way
-            return "the card failed" not in str(error)
-        except AssertionError:
-            return False
-        return True
-
-    assert right("whole", plan) and not right("broken", broken)
 
 
 @pytest.mark.ci

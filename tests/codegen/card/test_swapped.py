@@ -232,13 +232,6 @@ def computing(plan: Plan) -> list[Compute]:
     return [step for step in inside(plan.tracks[0].steps) if isinstance(step, Compute)]
 
 
-@pytest.mark.parametrize("seed", quick((12,), (0, 3, 9, 12), ci=1))
-def test_chains_in_rings_of_rows_and_tiles_of_channels(tmp_path: Path, seed: int) -> None:
-    graph = random_chain(seed)
-    hardware = board(max(2048, sum(tensor.size for tensor in graph.tensors.values()) // 2))
-    checked(tmp_path, graph, Swap().plan(graph, hardware), hardware)
-
-
 def convolution() -> tuple[Graph, Plan]:
     graph = Chain("net", (6, 6, 8)).conv(10, 3, 1, 1).graph(np.random.default_rng(0))
     return graph, Swap().plan(graph, board(1 << 14))

@@ -1,7 +1,7 @@
 """The scheduler ``best``: times against the bound and the published floor, and right plans, of
 networks with branches, too."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 
@@ -15,8 +15,7 @@ from pipeline.search.swap import best, search
 from pipeline.search.swap.segments import Segment
 from pipeline.search.view.tiles import layers
 from tests.strategies.nets import Net, grown, joined
-from tests.strategies.swap.bench import LITTLE, SRAM, on_card
-from tests.strategies.swap.nets import Chain, best_plan, checked, mobilenet, random_chain
+from tests.strategies.swap.nets import Chain, best_plan, checked
 from tests.tiers import quick
 
 READ, WRITE = Transfers(0.2, 3.0), Transfers(0.3, 5.0)
@@ -39,34 +38,6 @@ def test_a_small_mobilenet_is_near_its_bound() -> None:
     graph = chain.average().dense(60).graph()
     notes = dict(best_plan(graph, 6000, 1, Rates(0.002, READ, WRITE)).notes)
     assert 1 <= float(notes["makespan_us"]) / float(notes["bound_us"]) <= 1.05
-
-
-def computes_what_the_graph_computes(seed: int) -> bool:
-    """A random chain with random memory, times and frames, in more memory where that is too little:
-    whether it was enough."""
-    graph, rng = random_chain(seed), np.random.default_rng(seed + 20_000)
-    sram_bytes = int(rng.choice([400, 700, 1500, 3000, 8000]))
-    frames = int(rng.choice([1, 1, 2, 3]))
-    rates = Rates(float(rng.choice([0.01, 0.1, 1])), READ, WRITE)
-    given = best_plan(graph, sram_bytes, frames, rates)
-    plan = roomy(given)
-    notes = dict(plan.notes)
-    assert float(notes["makespan_us"]) >= float(notes["bound_us"]) > 0
-    fits = plan.memories == given.memories
-    assert (checked(plan, graph, seed) <= sram_bytes) == fits
-    return fits
-
-
-FEW = (3, 8, 17, 14, 16, 12, 10, 9, 6, 0)
-"""Seeds of chains that are planned within a moment, one of which needs more memory."""
-
-
-MANY = [(range(first, first + 20), 11) for first in range(100, 340, 20)]
-
-
-@pytest.mark.parametrize(("seeds", "fit"), quick(0, [(FEW, 9), *MANY], ci=1))
-def test_random_networks(seeds: Sequence[int], fit: int) -> None:
-    assert sum(computes_what_the_graph_computes(seed) for seed in seeds) >= fit
 
 
 def pointwise() -> tuple[Graph, Rates]:
@@ -130,16 +101,6 @@ def test_channels_of_a_tile_go_through_all_layers_that_need_no_more(
     around = {b.tensor for b in plan.buffers if b.memory == "sram" and b.wrap and b.wrap[-1]}
     assert {op.output for op in graph.operators[:2]} <= around
     checked(plan, graph)
-
-
-@pytest.mark.slow
-def test_mobilenet_is_near_its_bound_and_more_sram_is_not_slower() -> None:
-    """On a card, where large segments left no room to read ahead."""
-    found = {size: on_card(mobilenet(), size) for size in (262_144, SRAM, 524_288)}
-    times = [figures["makespan_us"] for figures, _ in found.values()]
-    assert times == sorted(times, reverse=True)
-    figures, notes = found[SRAM]
-    assert 0 < figures["waits_pct"] - float(notes["bound_overhead_pct"]) < LITTLE
 
 
 # --- a core that makes a card's transfers itself: nothing goes on beside anything
