@@ -86,12 +86,12 @@ def _alone(op: Windowed, graph: Graph, made: Box, read: Box) -> Graph | None:
     """``op`` on tensors that are no larger than the tiles; None where it would read beyond what a
     step is given, or less."""
     kernel = op.kernel if not isinstance(op, Conv2d) else graph.tensors[op.parameters[0]].shape[1:3]
-    apart = op.dilation if isinstance(op, Conv2d) else (1, 1)
     ends = list[int]()
     for axis in range(2):
         (first, stop), (low, high) = made[axis], read[axis]
         begin = first * op.stride[axis] - op.padding[2 * axis]
-        end = begin + (stop - first - 1) * op.stride[axis] + (kernel[axis] - 1) * apart[axis] + 1
+        reach = (kernel[axis] - 1) * op.dilation[axis] + 1
+        end = begin + (stop - first - 1) * op.stride[axis] + reach
         ends += [low - begin, end - high]
     if min(ends) < 0:
         return None

@@ -61,17 +61,16 @@ class Windows:
         height, width, channels = job.source.shape
         some = some or Rows(range(all_rows), range(all_columns), channels, by_tap=True)
         rows, columns = len(some.rows), len(some.columns)
-        dilation = op.dilation if isinstance(op, Conv2d) else (1, 1)
         out_rows, out_columns, _ = job.target.shape
-        top = op.padding[0] - some.rows.start * dilation[0]
-        left = op.padding[2] - some.columns.start * dilation[1]
+        top = op.padding[0] - some.rows.start * op.dilation[0]
+        left = op.padding[2] - some.columns.start * op.dilation[1]
         down, right = (out_rows - 1) * op.stride[0] - top, (out_columns - 1) * op.stride[1] - left
         beside = view.strides[1] == channels and not (view.lookup and view.lookup.axes > 1)
         return cls(
-            kernel=(rows, columns), stride=op.stride, dilation=dilation, pad=(top, left),
+            kernel=(rows, columns), stride=op.stride, dilation=op.dilation, pad=(top, left),
             height=height, width=width, channels=some.channels, out_columns=out_columns,
-            row_edges=top > 0 or down + (rows - 1) * dilation[0] >= height,
-            column_edges=left > 0 or right + (columns - 1) * dilation[1] >= width,
+            row_edges=top > 0 or down + (rows - 1) * op.dilation[0] >= height,
+            column_edges=left > 0 or right + (columns - 1) * op.dilation[1] >= width,
             by_words=some.by_tap or some.channels % 4 == 0 or not pixels,
             number=some.number, piece=some.elements,
             in_rows=not some.by_tap and not view.scattered and (columns == 1 or beside),

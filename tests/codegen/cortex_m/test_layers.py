@@ -194,6 +194,7 @@ def test_patches_as_wide_as_the_image(seed: int, tmp_path: Path) -> None:
 def test_tiles_have_one_copy_of_weights(tmp_path: Path) -> None:
     """Those at an edge, too, beyond which a row of the kernel always reaches."""
     net = Net((6, 6, 3), np.random.default_rng(1), name="edges")
+    net.maximum((3, 3), padding=(2, 2, 2, 2), dilation=(2, 2), stride=(1, 1))
     net.conv(4, (5, 5), padding=(2, 2, 2, 2))
     graph = net.graph()
     plan = Patch(rows=3, columns=3).plan(graph, core())
