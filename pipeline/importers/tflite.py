@@ -27,6 +27,7 @@ from pipeline.importers import (
 )
 from pipeline.importers.base import Imported, increasing
 from pipeline.importers.tflite_builder import ANY, Builder
+from pipeline.importers.tflite_islands import Island, islands, tabled
 from pipeline.importers.tflite_model import FileModel, FileTensor, printable
 from pipeline.importers.tflite_operator import Entry
 from pipeline.importers.unsupported import Missing, unsupported
@@ -87,7 +88,7 @@ class TFLite(Imported):
                 return None
             from pipeline.importers import onnx, tflite_float  # with them comes onnx
 
-            file = tflite_float.translated(model, results, needed, ENTRIES)
+            file = tflite_float.translated(model, model.inputs(needed), results, needed, ENTRIES)
             name, limits = printable(Path(self.path).stem), increasing(self.input_range or (0, 1))
             return onnx.entered(name, file, limits)[0]
         except ThimbleError as error:
@@ -118,12 +119,17 @@ def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
                 build.inputs[each.index] = build.target(each, ANY).name
             except ThimbleError as error:
                 raise ThimbleError(f"the model's input: {error}") from None
-    missing = Missing()
+    missing, between = Missing(), islands(model, needed)
+    skipped = {n for each in between.values() for n in (each.first, *each.operators)}
     for index in needed:
         kind, reads, makes = model.operator(index)
+        judged = missing.lost.isdisjoint(reads)
+        if index in skipped:
+            missing.lost.update(() if judged else makes)
+            continue
         try:
-            if kind not in ENTRIES or missing.lost.isdisjoint(reads):
-                _add(build, model, index)
+            if kind not in ENTRIES or judged:
+                _add(build, model, index, between.get(index))
         except ThimbleError as error:
             known = (each for each in reads if each in build.made and each not in missing.made)
             before = [model.tensor(each).name for each in known]
@@ -160,7 +166,7 @@ def _needed(model: FileModel, results: Iterable[FileTensor]) -> Iterator[int]:
     return reversed(found)
 
 
-def _add(build: Builder, model: FileModel, index: int) -> None:
+def _add(build: Builder, model: FileModel, index: int, island: Island | None) -> None:
     """Read operator ``index``; any complaint says which one it is."""
     kind = model.operator(index)[0]
     where = f"operator {index}, {kind}"
@@ -173,6 +179,9 @@ def _add(build: Builder, model: FileModel, index: int) -> None:
             raise ThimbleError("of uint8 it is not supported: convert the model again, to int8")
         build.kinds = ("INT8", "INT16") if kind in WIDE else ("INT8",)
         where += f" (makes {', '.join(tensor.name for tensor in node.outputs[:2])})"
-        ENTRIES[kind].build(build, node, ENTRIES[kind].values(node))
+        if island:
+            tabled(build, node, island, ENTRIES)
+        else:
+            ENTRIES[kind].build(build, node, ENTRIES[kind].values(node))
     except ThimbleError as error:
         raise ThimbleError(f"{where}: {error}") from None

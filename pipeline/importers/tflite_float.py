@@ -7,7 +7,7 @@ rename elements. Weights of 8 bits and of float16 keep their values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -318,15 +318,17 @@ FIELDS = {
 
 
 def translated(
-    model: FileModel, ends: list[FileTensor], needed: list[int], entries: Mapping[str, Entry]
-) -> OnnxFile:
-    """Tell the operators ``needed`` for ``ends`` in ONNX's; ``entries`` know their options.
+    model: FileModel, given: Sequence[FileTensor], ends: Sequence[FileTensor],
+    needed: Sequence[int], entries: Mapping[str, Entry],
+) -> OnnxFile:  # fmt: skip
+    """Tell the operators ``needed`` for ``ends``, of what is ``given``, in ONNX's; ``entries`` know
+    their options.
 
     Raises:
         ThimbleError: what is not supported, and where it is.
     """
     inputs, to = list[FileInput](), Translation()
-    for source in model.inputs(needed):
+    for source in given:
         shape, batches = source.dims, source.dims[:1] if len(source.dims) > 1 else (1,)
         if source.type != "FLOAT32" or batches != (1,) or not 1 <= len(shape) <= 4:
             raise ThimbleError(
@@ -339,13 +341,13 @@ def translated(
         kind = model.operator(index)[0]
         to.where = f"operator {index}, {kind}"
         try:
-            given = model.node(index)
-            to.label = given.outputs[0].name
-            tensors += (*filter(None, given.inputs), *given.outputs)
+            read = model.node(index)
+            to.label = read.outputs[0].name
+            tensors += (*filter(None, read.inputs), *read.outputs)
             if kind not in OPERATORS:
                 raise ThimbleError(unsupported(kind))
             entry = Entry(lambda *_: None, *FIELDS[kind]) if kind in FIELDS else entries.get(kind)
-            OPERATORS[kind](to, given, entry.values(given) if entry else {})
+            OPERATORS[kind](to, read, entry.values(read) if entry else {})
         except ThimbleError as error:
             reads, makes = ([f"tensor {n}" for n in each] for each in model.operator(index)[1:])
             refused = ThimbleError(f"{to.where}: {error}")

@@ -1,6 +1,7 @@
 """Float .tflite files: the networks of the int8 tests on real numbers, against tflite-micro."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +9,14 @@ import pytest
 import torch
 
 from pipeline.errors import ThimbleError
+from pipeline.graph.operators.lookup import Lookup
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.float_nodes import Weighted
 from pipeline.importers.tflite import TFLite
 from tests.importers.tflite_cases import CASES
 from tests.importers.tflite_networks import network
+from tests.importers.tflite_reference import imported as integers
+from tests.importers.tflite_reference import reference as exact
 from tests.importers.tflite_writer import Writer
 from tests.tiers import quick
 
@@ -91,3 +95,33 @@ def test_weights_of_fewer_bits_keep_their_values(
         np.testing.assert_allclose(ours, wanted, rtol=0, atol=most * abs(wanted).max())
         kept = [node.steps is not None for node in small.nodes if isinstance(node, Weighted)]
         assert weights != "INT8" or all(kept)
+
+
+def between(kinds: Sequence[str]) -> bytes:
+    """Float operators between integers, a product of the first one's input; then a RELU."""
+    net, flat = Writer(), (1, 256)
+    x, y, out = (net.tensor(flat, *each) for each in ((0.03, -7), (0.02, 5), (0.04, 0)))
+    real = [net.tensor(flat, dtype="FLOAT32") for _ in range(len(kinds) + 1)]
+    net.operator("DEQUANTIZE", [x], real[:1])
+    for kind, source, target in zip(kinds, real, real[1:], strict=False):
+        net.operator(kind, [source, *(real[:1] if kind == "MUL" else [])], [target])
+    net.operator("QUANTIZE", real[-1:], [y])
+    net.operator("RELU", [y], [out])
+    return net.content([x], [out])
+
+
+KINDS_BETWEEN = [("ELU",), ("NEG", "LOGISTIC", "SQRT"), ("TANH", "ABS", "MUL")]
+
+
+@pytest.mark.parametrize("kinds", KINDS_BETWEEN, ids=str)
+def test_float_operators_between_integers_are_a_table(kinds: Sequence[str], tmp_path: Path) -> None:
+    content = between(kinds)
+    graph, given = integers(content, tmp_path), np.arange(-128, 128)[None]
+    assert [type(op) for op in graph.operators] == [Lookup, Lookup]
+    assert np.array_equal(graph.evaluate(given), exact(content, given))
+
+
+def test_others_between_integers_are_refused(tmp_path: Path) -> None:
+    for kind, said in (("SOFTMAX", "no function of one value"), ("SVDF", "SVDF: not supported")):
+        with pytest.raises(ThimbleError, match=said):
+            integers(between((kind,)), tmp_path)
