@@ -96,3 +96,23 @@ class MatrixProduct(Node):
             for name, turned in zip(self.operands, self.turned, strict=True)
         )
         return a @ b
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Normalized(Node):
+    """Of three axes what lies along ``axes``, less its mean where ``centred``, over the root of the
+    mean of its squares and ``epsilon``, or of their sum where ``total``."""
+
+    axes: tuple[int, ...]
+    centred: bool = True
+    epsilon: float = 0.0
+    total: bool = False
+
+    def infer(self, shapes: Sequence[Shape]) -> Shape:
+        return shapes[0]
+
+    def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
+        x, over = values[0], tuple(axis + 1 for axis in self.axes)
+        x = x - x.mean(over, keepdim=True) if self.centred else x
+        square = x.square().sum(over, True) if self.total else x.square().mean(over, True)
+        return x * torch.rsqrt(square + self.epsilon)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod, sqrt
 from typing import TYPE_CHECKING, Any
 
 from pipeline.graph.operators.mat_mul import MatMul
+from pipeline.graph.operators.normalize import Normalize
 from pipeline.graph.operators.resize import Resize
 from pipeline.graph.operators.transpose_conv import TransposeConv
+from pipeline.graph.requant import FixedPoint
 from pipeline.importers import float_whole as nodes
 from pipeline.importers.float_graph import Node
 from pipeline.importers.resampling import banded
@@ -39,8 +42,19 @@ def _matrices(low: Lowering, node: nodes.MatrixProduct) -> None:
     low.emit(MatMul, node, clip=low.clip(node), **given)
 
 
+def _normalized(low: Lowering, node: nodes.Normalized) -> None:
+    """Integers are multiples of the input's scale, so that only epsilon depends on it."""
+    source, target = low.affines[node.inputs[0]], low.affines[node.output]
+    n = prod(low.tensors[node.inputs[0]].shape[axis] for axis in node.axes)
+    epsilon = round(node.epsilon * (n if node.total else n * n) / source.scale**2)
+    requant = FixedPoint.of([1 / (target.scale * (sqrt(n) if node.total else 1))])
+    given = {"axes": node.axes, "centred": node.centred, "epsilon": min(epsilon, (1 << 62) - 1)}
+    low.emit(Normalize, node, requant=requant, **given)
+
+
 RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     nodes.MatrixProduct: _matrices,
+    nodes.Normalized: _normalized,
     nodes.Resized: _resized,
     nodes.TransposedConvolution: _transposed,
 }

@@ -17,6 +17,7 @@ from pipeline.importers import (
     onnx_arithmetic,
     onnx_functions,
     onnx_integers,
+    onnx_norms,
     onnx_pooling,
     onnx_quantized,
     onnx_shapes,
@@ -45,6 +46,7 @@ INPUT = "input"
 OPERATORS: Table = {
     **onnx_weighted.OPERATORS,
     **onnx_pooling.OPERATORS,
+    **onnx_norms.OPERATORS,
     **onnx_arithmetic.OPERATORS,
     **onnx_shapes.OPERATORS,
     **onnx_slices.OPERATORS,

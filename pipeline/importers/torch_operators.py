@@ -9,6 +9,7 @@ import torch
 from pipeline.importers import (
     torch_arithmetic,
     torch_functions,
+    torch_norms,
     torch_pooling,
     torch_quantized,
     torch_shapes,
@@ -22,6 +23,7 @@ OPERATORS: Table = {
     **torch_arithmetic.OPERATORS,
     **torch_shapes.OPERATORS,
     **torch_functions.OPERATORS,
+    **torch_norms.OPERATORS,
     **torch_quantized.OPERATORS,
 }
 

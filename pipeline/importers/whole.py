@@ -14,7 +14,7 @@ from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import Shape
 from pipeline.importers.float_nodes import Floats, Pair
 from pipeline.importers.functions import Composed
-from pipeline.importers.layout import Value, ours
+from pipeline.importers.layout import Index, Value, ours, scattered
 
 Weighed = Callable[[int, int, int], Floats]
 """Weights of old indices for new ones along 0, rows, or 1, columns, from so many to so many."""
@@ -127,3 +127,55 @@ def attention(build: Builder, q: Value, k: Value, v: Value, scale: float | None 
     factor = q.shape[-1] ** -0.5 if scale is None else scale
     scaled = build.function(scores, Composed.of("affine", factor, 0.0))
     return product(build, build.softmax(scaled, len(scores.shape) - 1), v)
+
+
+def normalized(
+    build: Builder, x: Value, together: Index, *, centred: bool = True, epsilon: float = 0.0,
+    total: bool = False,
+) -> Value:  # fmt: skip
+    """``x``, normalized where ``together``, of its shape, has the same number; numbers begin at 0.
+
+    Where what is normalized together lies at even distances in memory, nothing is moved.
+    """
+    count, size = int(together.max()) + 1, x.index.size
+    numbers = scattered(together.astype(float), x.index)
+    found = None
+    for outer in (n for n in range(1, size // count + 1) if size // count % n == 0):
+        cube = numbers.reshape(outer, count, -1)
+        if (cube == cube[:1, :, :1]).all():
+            axes = tuple(axis for axis in (0, 2) if cube.shape[axis] > 1) or (2,)
+            found = (build.shaped(x.tensor, cube.shape), axes, x.index)
+            break
+    if found is None:
+        order = np.empty(size, np.int64)
+        order[np.argsort(together.reshape(-1), kind="stable")] = np.arange(size)
+        index, shape = order.reshape(x.shape), (1, count, size // count)
+        found = (build.ordered(x, index, shape), (2,), index)
+    tensor, axes, index = found
+    given: dict[str, Any] = {"centred": centred, "epsilon": epsilon, "total": total}
+    return Value(build.add(float_whole.Normalized, [tensor], axes=axes, **given), index)
+
+
+def over_axes(build: Builder, x: Value, axes: Sequence[int], **given: Any) -> Value:
+    """Normalize over ``axes`` of the source."""
+    kept = [axis for axis in range(len(x.shape)) if axis not in {a % len(x.shape) for a in axes}]
+    extents = [x.shape[axis] if axis in kept else 1 for axis in range(len(x.shape))]
+    numbers = np.arange(prod(extents)).reshape(extents)
+    return normalized(build, x, np.broadcast_to(numbers, x.shape), **given)
+
+
+def in_groups(build: Builder, x: Value, groups: int, epsilon: float) -> Value:
+    """Normalize the channels of each of so many groups, of all places."""
+    if x.shape[1] % groups:
+        raise build.refuse(f"{x.shape[1]} channels are not {groups} groups")
+    numbers = np.arange(x.shape[1]) // (x.shape[1] // groups)
+    each = numbers.reshape(1, -1, *(1 for _ in x.shape[2:]))
+    return normalized(build, x, np.broadcast_to(each, x.shape), epsilon=epsilon)
+
+
+def affine(build: Builder, x: Value, factor: Floats | None, offset: Floats | None) -> Value:
+    """``factor * x + offset``, which broadcast to ``x``; None for none."""
+    if factor is None and offset is None:
+        return x
+    one, zero = np.ones(()), np.zeros(())
+    return build.scale(x, one if factor is None else factor, zero if offset is None else offset)

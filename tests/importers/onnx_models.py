@@ -193,6 +193,14 @@ def models() -> dict[str, onnx.ModelProto]:
         },
         "attention": model("v = Conv(x, w); a = Attention(v, v, v); y = Flatten(a)", IMAGE,
             {"w": weights(4, 4, 1, 1)}, 23),
+        **{
+            f"{kind}Normalization": model(
+                f"n = {kind}Normalization<{more}>(x{''.join(f', w{i}' for i in range(held))})"
+                "; y = Flatten(n)", IMAGE, {f"w{i}": weights(n) for i in range(held)}, 23)
+            for kind, more, held, n in (
+                ("Layer", "axis=-1", 2, 8), ("RMS", "axis=-1", 1, 8), ("Lp", "axis=1", 0, 0),
+                ("Instance", "epsilon=0.1", 2, 4), ("Group", "num_groups=2", 2, 4))
+        },
         "products": model(
             "t = Transpose<perm=[0, 1, 3, 2]>(x); a = MatMul(x, t); b = MatMul(w, a)"
             "; y = Softmax<axis=1>(b)", IMAGE, {"w": weights(3, 9)}),

@@ -85,7 +85,7 @@ MODULES: list[tuple[nn.Module, str | None]] = [
     (nn.LPPool2d(2, 2), "not supported"),
     (nn.MaxPool2d(2, return_indices=True), "only the first result"),
     *((layer, None) for layer in (
-        nn.GroupNorm(2, 8), nn.LayerNorm(6), nn.InstanceNorm2d(8), nn.Threshold(0.1, 0.0),
+        nn.Threshold(0.1, 0.0),
         nn.Hardshrink(), nn.RReLU(), nn.LogSigmoid(), nn.FractionalMaxPool2d(2, 3),
         nn.LocalResponseNorm(2), nn.CircularPad2d(1), nn.Softmax2d(),
         nn.Softshrink(), nn.AdaptiveMaxPool2d(4),

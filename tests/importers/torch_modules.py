@@ -121,6 +121,10 @@ IMAGES: dict[str, nn.Module] = {
         lambda m, x: m.a(*[x.flatten(2)] * 3)[0].bmm(x.flatten(2)[:, :1].transpose(1, 2)),
         a=nn.MultiheadAttention(72, 2, batch_first=True),
     ),
+    "norms": nn.Sequential(
+        nn.InstanceNorm2d(6, affine=True), nn.Conv2d(6, 4, 1), nn.GroupNorm(2, 4), nn.ReLU(),
+        nn.LayerNorm((9, 8)), nn.RMSNorm(8), nn.Flatten(),
+    ),
     "products": Of(lambda m, x: (
         (x @ x.transpose(2, 3)).softmax(2) @ attended(x[:, :1])
     ).flatten(1)),

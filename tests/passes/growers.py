@@ -17,6 +17,7 @@ from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.lookup import Interpolate, Lookup
 from pipeline.graph.operators.mat_mul import MatMul
 from pipeline.graph.operators.multiply import Multiply
+from pipeline.graph.operators.normalize import Normalize
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.operators.prelu import Prelu
@@ -189,6 +190,17 @@ def matrices(net: Net) -> None:
     net.add(MatMul(name, (first, other), name, **given))
 
 
+def normalize(net: Net) -> None:
+    """Over one axis, or the first and the last."""
+    if len(net.here) < 3:
+        net.reshape((1,) * (3 - len(net.here)) + net.here)
+    name, axes = net.fresh("norm"), ((0,), (2,), (0, 2), (1,))[int(net.rng.integers(4))]
+    given: dict[str, Any] = {"axes": axes, "centred": bool(net.rng.integers(2))}
+    given["epsilon"] = int(net.rng.choice((0, 9, 100_000)))
+    scale = FixedPoint.of([float(net.rng.uniform(20, 60))])
+    net.add(Normalize(name, (net.last,), name, requant=scale, **given))
+
+
 def reshape(net: Net) -> None:
     """To one axis, to the same shape, to an image of one row, or without axes of 1."""
     size, here = prod(net.here), net.here
@@ -259,7 +271,7 @@ def concat(net: Net) -> None:
 WAYS: tuple[tuple[type[Operator], Callable[[Net], object]], ...] = (
     (Add, add), (AveragePool2d, average), (Concat, concat), (Conv2d, convolution),
     (Conv2d, convolution), (Conv2d, again), (Dense, dense), (Lookup, lookup), (MaxPool2d, maximum),
-    (MatMul, matrices),
+    (MatMul, matrices), (Normalize, normalize),
     (Multiply, multiply), (Pad, pad), (Pad, pad), (Prelu, prelu), (Rearrange, rearrange),
     (Reshape, reshape), (Resize, resize), (Softmax, Net.softmax),
     (TransposeConv, spread),

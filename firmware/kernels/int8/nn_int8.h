@@ -87,6 +87,25 @@ static inline int32_t nn_reciprocal(int32_t x, int32_t *over) {
     return y > INT32_MAX / 2 ? INT32_MAX : y * 2;
 }
 
+/* 1 / sqrt(x) as m * 2**(k - 62), m below 2**31: the root of x * 4**k, of 32 bits, bit by bit. */
+static inline int32_t nn_inverse_root(uint64_t x, int32_t *k) {
+    x = x ? x : 1;
+    for (*k = 0; x < (uint64_t)1 << 62; (*k)++) {
+        x <<= 2;
+    }
+    uint64_t root = 0, rest = x;
+    for (uint64_t bit = (uint64_t)1 << 62; bit; bit >>= 2) {
+        const uint64_t trial = root + bit;
+        root >>= 1;
+        if (rest >= trial) {
+            rest -= trial;
+            root += bit;
+        }
+    }
+    const uint64_t inverse = ((uint64_t)1 << 62) / root;
+    return inverse > INT32_MAX ? INT32_MAX : (int32_t)inverse;
+}
+
 /* Tap t of a window reads position at + t * dilation. The first tap that reads `low` or above, and
  * the one after the last that reads below `high`. */
 static inline int32_t nn_first_tap(int32_t at, int32_t low, int32_t dilation) {

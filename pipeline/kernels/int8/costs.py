@@ -7,6 +7,7 @@ from math import prod
 
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.mat_mul import MatMul
+from pipeline.graph.operators.normalize import Normalize
 from pipeline.graph.operators.resize import Resize
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.operators.transpose_conv import TransposeConv
@@ -22,6 +23,7 @@ COSTS: dict[str, Counts] = {
     "depthwise": {"product": 10.7, "tap": 71.0, "output": 38.0},
     "lookup": {"element": 4.85},
     "multiply": {"element": 30.1},
+    "normalize": {"element": 40.0, "row": 900.0},
     "pool": {"value": 9.93, "tap": 1.7, "output": 28.3},
     "resize": {"product": 7.0, "pixel": 120.0},
     "softmax": {"element": 65.1, "row": 115.0},
@@ -62,6 +64,8 @@ def counted(form: Form) -> tuple[str, Counts]:
         if isinstance(op, Resize):
             taps, pixels = prod(op.taps), elements // form.out.extents[-1]
             return family, {"product": elements * taps, "pixel": pixels}
+        if isinstance(op, Normalize):
+            return family, {"element": elements, "row": elements / op.count(form.graph.tensors)}
         if isinstance(op, MatMul):
             return "dense", {"product": products(form), "output": elements}
         if isinstance(op, TransposeConv):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pipeline.graph.families import Pairwise
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.normalize import Normalize
 from pipeline.graph.operators.pad import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.graph.operators.rearrange import Rearrange
@@ -39,7 +40,7 @@ def _reasons(form: Form) -> Iterator[str]:
     if form.op.element_wise:
         yield from _of_elements(form)
     rings = any(any(part.around) for part in form.parts.values())
-    if rings and isinstance(form.op, Pad | Rearrange | Reshape | Softmax):
+    if rings and isinstance(form.op, Normalize | Pad | Rearrange | Reshape | Softmax):
         yield "code for this core cannot follow a ring here"
     match form.op:
         case Pad() if form.overlaps:
@@ -50,6 +51,10 @@ def _reasons(form: Form) -> Iterator[str]:
             parts = (part for part in form.parts.values() if part.spread in ("rows", "blocks"))
             if any(part.extents[0] > 1 for part in parts):
                 yield "code for this core rearranges a row at a time, or tensors in one piece"
+        case Normalize() if not all(
+            form.covers(form.op.output, slice(axis, axis + 1)) for axis in form.op.axes
+        ):
+            yield "code for this core normalizes all at once that is normalized together"
         case TransposeConv() if form.out.spread not in ("strides", "rows") or any(form.out.rings):
             yield "code for this core makes an image in one piece, or rows"
         case Reshape() if not (form.covers(form.op.inputs[0]) and form.covers(form.op.output)):
