@@ -195,8 +195,8 @@ def models() -> dict[str, onnx.ModelProto]:
             {"w": weights(4, 4, 1, 1)}, 23),
         **{
             f"{kind}Normalization": model(
-                f"n = {kind}Normalization<{more}>(x{''.join(f', w{i}' for i in range(held))})"
-                "; y = Flatten(n)", IMAGE, {f"w{i}": weights(n) for i in range(held)}, 23)
+                f"v = Conv(x, k); n = {kind}Normalization<{more}>(v{', w' * held})"
+                "; y = Flatten(n)", IMAGE, {"k": weights(4, 4, 1, 1), "w": weights(n)}, 23)
             for kind, more, held, n in (
                 ("Layer", "axis=-1", 2, 8), ("RMS", "axis=-1", 1, 8), ("Lp", "axis=1", 0, 0),
                 ("Instance", "epsilon=0.1", 2, 4), ("Group", "num_groups=2", 2, 4))
