@@ -36,10 +36,7 @@ BROKEN = (
 )
 """Exceptions that damaged and hostile files make zipfile and numpy raise."""
 
-READERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
+READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,7 @@ METRICS = {
     "images_host": ("images run by the native program", "the same C, compiled for this computer"),
     "mismatches_host": ("native images with any other output", "against the integer reference"),
     "pmu_bytes": ("peak of the activations", "with the input, without scratch and weights"),
-    "lower_bound_bytes": (
-        "lower bound of the peak",
-        "proved; nothing computed twice",
-    ),
+    "lower_bound_bytes": ("lower bound of the peak", "proved; nothing computed twice"),
     "above_bound_pct": ("peak above the bound", "0: no plan needs less"),
     "liveness_bytes": ("live at once", "scratch included: no placement needs less"),
     "arena_bytes": ("arena", "as planned, with scratch and alignment"),
@@ -38,10 +35,7 @@ METRICS = {
     "macs_executed": ("multiply–accumulates executed", "recomputation and padding included"),
     "cycles": ("cycles of an inference", "feeding the input included"),
     "instructions": ("instructions of an inference", "feeding the input included"),
-    "instructions_over_ordinary": (
-        "instructions over ordinary execution's",
-        "a ratio",
-    ),
+    "instructions_over_ordinary": ("instructions over ordinary execution's", "a ratio"),
     "pmu_over_ordinary": ("peak over ordinary execution's", "a ratio"),
     "latency_us": ("latency", "from the last input byte to the first output byte"),
     "latency_max_us": ("latency of the slowest image", ""),

@@ -26,10 +26,7 @@ from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.vocabulary import Affine, Buffer, Compute, Index, Move, Slice, Step
 
-STATE = (
-    "nn_fed == NN_INPUT_BYTES",
-    ("nn_fed = 0;", "nn_left = 0;", "nn_place = 0;"),
-)
+STATE = ("nn_fed == NN_INPUT_BYTES", ("nn_fed = 0;", "nn_left = 0;", "nn_place = 0;"))
 """C that says whether all has arrived, and that nothing has."""
 
 BYTE = 2

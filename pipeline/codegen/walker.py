@@ -19,16 +19,7 @@ from pipeline.errors import ThimbleError
 from pipeline.kernels.own_image import own_image
 from pipeline.plan.steps import touched, written
 from pipeline.plan.unrolled import repeated
-from pipeline.plan.vocabulary import (
-    Clear,
-    Compute,
-    Finish,
-    Loop,
-    Move,
-    Signal,
-    Step,
-    Wait,
-)
+from pipeline.plan.vocabulary import Clear, Compute, Finish, Loop, Move, Signal, Step, Wait
 
 MOST_STATEMENTS = 20_000
 

@@ -27,8 +27,7 @@ def operand(tensor: str, tensors: Tensors, rank: int) -> Operand:
     shape = tensors[tensor].shape
     first = rank - len(shape)
     return Operand(
-        tensor,
-        tuple(Window(None if extent == 1 else first + d) for d, extent in enumerate(shape)),
+        tensor, tuple(Window(None if extent == 1 else first + d) for d, extent in enumerate(shape))
     )
 
 

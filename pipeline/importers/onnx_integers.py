@@ -67,8 +67,7 @@ def real(call: Call, x: Stored, number: float) -> float:
 
 OPERATORS: Table = {
     "Pad": either(
-        SHAPES["Pad"],
-        lambda call, x: kept(call, x, padded(call, x.value, partial(real, call, x))),
+        SHAPES["Pad"], lambda call, x: kept(call, x, padded(call, x.value, partial(real, call, x)))
     ),
     "Concat": either(SHAPES["Concat"], concat_integers),
     "Clip": either(

@@ -310,10 +310,7 @@ OPERATORS: Mapping[str, Rule] = {
     "DEQUANTIZE": dequantize,
 }
 
-FIELDS = {
-    "DIV": ("DivOptions", "activation:i8"),
-    "GELU": ("GeluOptions", "approximate:bool"),
-}
+FIELDS = {"DIV": ("DivOptions", "activation:i8"), "GELU": ("GeluOptions", "approximate:bool")}
 """Options of operators that have other ones, or none, where integers are computed."""
 
 

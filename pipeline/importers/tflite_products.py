@@ -217,9 +217,7 @@ OPERATORS = {
         "dilation_w:i32=1 dilation_h:i32=1",
     ),
     "TRANSPOSE_CONV": Entry(
-        transpose_conv,
-        "TransposeConvOptions",
-        "padding:i8 stride_w:i32 stride_h:i32 activation:i8",
+        transpose_conv, "TransposeConvOptions", "padding:i8 stride_w:i32 stride_h:i32 activation:i8"
     ),
     "BATCH_MATMUL": Entry(batch_matmul, "BatchMatMulOptions", "adj_x:bool adj_y:bool"),
     "FULLY_CONNECTED": Entry(

@@ -18,13 +18,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import IntArray, Tensor
-from pipeline.passes._channels import (
-    Node,
-    Values,
-    components,
-    constant_channels,
-    taps,
-)
+from pipeline.passes._channels import Node, Values, components, constant_channels, taps
 from pipeline.passes._edit import consumers, edited
 
 Kept = dict[str, NDArray[np.bool_]]

@@ -119,12 +119,7 @@ def _mended(
 
 
 def _least(
-    most: int,
-    align: int,
-    conflicts: Conflicts,
-    at: IntArray,
-    weights: IntArray,
-    chance: Random,
+    most: int, align: int, conflicts: Conflicts, at: IntArray, weights: IntArray, chance: Random
 ) -> tuple[int, list[int]]:
     """The multiple of ``align`` up to ``most`` at which a profile of these ``conflicts`` meets the
     least weight, one of several, and what it meets."""

@@ -44,11 +44,7 @@ class Quantizer(ABC):
         return []
 
     def float_labels(
-        self,
-        network: Model | FloatGraph,
-        weights: Arrays,
-        images: npt.NDArray[np.uint8],
-        macs: int,
+        self, network: Model | FloatGraph, weights: Arrays, images: npt.NDArray[np.uint8], macs: int
     ) -> npt.NDArray[np.int64]:
         """The float network's labels for the first of ``images`` (n, h, w, c), to compare with.
 

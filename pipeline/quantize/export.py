@@ -189,11 +189,7 @@ def _unit(builder: _Builder, name: str, unit: QuantizedUnit, incoming: int) -> i
 
 
 def _operator(
-    name: str,
-    layer: QuantizedLayer,
-    source: str,
-    parameters: tuple[str, str],
-    requant: PowerOfTwo,
+    name: str, layer: QuantizedLayer, source: str, parameters: tuple[str, str], requant: PowerOfTwo
 ) -> Operator:
     inner, activated = layer.layer, layer.out_log2 is not None
     if isinstance(inner, nn.Linear):

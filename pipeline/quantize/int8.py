@@ -101,11 +101,7 @@ class Int8(Quantizer):
             return errors(plain, graph, (frame[None] for frame in frames))
 
     def float_labels(
-        self,
-        network: Model | FloatGraph,
-        weights: Arrays,
-        images: npt.NDArray[np.uint8],
-        macs: int,
+        self, network: Model | FloatGraph, weights: Arrays, images: npt.NDArray[np.uint8], macs: int
     ) -> npt.NDArray[np.int64]:
         if isinstance(network, FloatGraph):
             images = images if len(network.outputs) == 1 else images[:0]

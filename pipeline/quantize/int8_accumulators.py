@@ -34,9 +34,7 @@ class Int8Accumulators(Int8Qat):
     @property
     def strategy(self) -> Partial:
         return Partial(
-            search=self.search,
-            accumulator_bits=self.accumulator_bits,
-            channels=self.channels,
+            search=self.search, accumulator_bits=self.accumulator_bits, channels=self.channels
         )
 
     def simulated(self, graph: FloatGraph, affines: Mapping[str, Affine]) -> Rounded:

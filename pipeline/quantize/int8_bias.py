@@ -20,9 +20,7 @@ from pipeline.importers.scales import stored_weights
 
 @torch.no_grad()
 def corrected(
-    graph: FloatGraph,
-    affines: Mapping[str, Affine],
-    batches: Callable[[], Iterable[torch.Tensor]],
+    graph: FloatGraph, affines: Mapping[str, Affine], batches: Callable[[], Iterable[torch.Tensor]]
 ) -> FloatGraph:
     """``graph`` with biases that bring the mean of each output channel back.
 

@@ -34,12 +34,7 @@ def fit(values: tuple[int, int], bits: int) -> bool:
 
 
 def check_sums(
-    name: str,
-    weights: IntArray,
-    bias: IntArray,
-    source: DType,
-    requant: PowerOfTwo,
-    bits: int = 16,
+    name: str, weights: IntArray, bias: IntArray, source: DType, requant: PowerOfTwo, bits: int = 16
 ) -> None:
     """Raises ThimbleError when layer ``name`` could overflow its accumulator of ``bits``."""
     low, high = extremes(weights, bias, source, requant)

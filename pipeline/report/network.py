@@ -44,11 +44,7 @@ class Layer:
 
 
 def layers(
-    graph: Graph,
-    plan: Plan,
-    cost: Cost,
-    schedule: Mapping[str, Any],
-    metrics: Mapping[str, Any],
+    graph: Graph, plan: Plan, cost: Cost, schedule: Mapping[str, Any], metrics: Mapping[str, Any]
 ) -> tuple[Layer, ...]:
     """Return the layers in the graph's order; ``schedule``, ``metrics``: content of these files."""
     cycles = {row["layer"]: row["cycles"] for row in metrics.get("layers", ())}

@@ -147,10 +147,7 @@ def _by_job(figure: Figure, points: Sequence[Point]) -> None:
     for row, point in enumerate(ordered):
         axes.plot([0, point.x], [row, row], color=LINE, linewidth=1.0)
         axes.scatter(
-            [point.x],
-            [row],
-            color=INK if point.fits else PEAK,
-            marker="o" if point.fits else "x",
+            [point.x], [row], color=INK if point.fits else PEAK, marker="o" if point.fits else "x"
         )
         said = f"{point.x:,g}" if point.fits else f"{point.x:,g}, does not fit"
         axes.annotate(said, (point.x, row), xytext=(7, -3), textcoords="offset points", fontsize=8)

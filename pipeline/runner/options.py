@@ -18,10 +18,7 @@ from pipeline.runner import early, messages
 from pipeline.runner.fields import fields
 from pipeline.runner.schema import CODE_GROUPS
 
-EXAMPLES = {
-    "model.factory": "package.module:Net",
-    "model.path": "FILE",
-}
+EXAMPLES = {"model.factory": "package.module:Net", "model.path": "FILE"}
 """Examples of keys that have to be given."""
 
 FOR_PEOPLE = ("_target_", "name")

@@ -167,8 +167,7 @@ class Optuna(Sweeps):
         worst = {"minimize": math.inf, "maximize": -math.inf}
         trial.set_user_attr("run_dir", result["run_dir"])
         study.tell(
-            trial,
-            [self.figure(result, k) if fits else worst[way] for k, way in self.goals.items()],
+            trial, [self.figure(result, k) if fits else worst[way] for k, way in self.goals.items()]
         )
 
     def _keep(self, study: Study) -> None:

@@ -158,11 +158,7 @@ def lay(
 
 
 def _laid(
-    draft: Draft,
-    ways: Iterable[Sequence[Region]],
-    keep_input: bool,
-    effort: int,
-    enough: int = 0,
+    draft: Draft, ways: Iterable[Sequence[Region]], keep_input: bool, effort: int, enough: int = 0
 ) -> Laid:
     best: Laid | None = None
     for regions in ways:

@@ -18,11 +18,7 @@ from pipeline.targets.layers import REST, of_functions
 from pipeline.targets.runs import Images, Runs, apart, together
 
 Simulator = Callable[[Path, Mapping[str, Any], Hardware, Images], Runs]
-SIMULATORS: dict[str, Simulator] = {
-    "simavr": simavr.run,
-    "native": native.run,
-    "qemu": qemu.run,
-}
+SIMULATORS: dict[str, Simulator] = {"simavr": simavr.run, "native": native.run, "qemu": qemu.run}
 
 
 def measure(

@@ -208,11 +208,7 @@ class Chip:
 
 
 def run(
-    build: Path,
-    size: Mapping[str, Any],
-    hardware: Hardware,
-    images: Images,
-    first_bytes: int = 0,
+    build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images, first_bytes: int = 0
 ) -> Runs:
     """Inferences of ``images`` on simulated chips, one a core at a time; see Runs.
 

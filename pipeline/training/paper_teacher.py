@@ -24,13 +24,7 @@ from pipeline.training.loop import Phase, finite
 from pipeline.training.paper_progress import Steps
 
 AS_IS = nn.Identity()
-CONVOLUTIONS: tuple[Convolution, ...] = (
-    (32, 5, 2),
-    (48, 3, 1),
-    (64, 3, 2),
-    (96, 3, 1),
-    (96, 3, 1),
-)
+CONVOLUTIONS: tuple[Convolution, ...] = ((32, 5, 2), (48, 3, 1), (64, 3, 2), (96, 3, 1), (96, 3, 1))
 
 
 @dataclass(frozen=True)

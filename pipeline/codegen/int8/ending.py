@@ -44,11 +44,7 @@ class Scaling:
 
 
 def scaling(
-    constants: Constants,
-    op: str,
-    requant: Requant,
-    sums: Range,
-    bias: IntArray | None = None,
+    constants: Constants, op: str, requant: Requant, sums: Range, bias: IntArray | None = None
 ) -> Scaling:
     """
     Args:

@@ -107,9 +107,7 @@ COSTS = {
         "two pixels and channels": (34.8, 24.7, 31.3),
         "output": (8.23, 5.84, 7.4),
     },
-    "ordered_dense": {
-        "word, two channels": (15.4, 10.9, 13.8),
-    },
+    "ordered_dense": {"word, two channels": (15.4, 10.9, 13.8)},
     "pool": {
         "word of a tap, average": (3.71, 2.11, 3.53),
         "output of averages": (15.7, 13.8, 16.2),

@@ -6,12 +6,7 @@ from __future__ import annotations
 from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.fitted import Fitted
-from pipeline.kernels.fast import (
-    convolution,
-    in_groups_of,
-    in_place,
-    in_rows,
-)
+from pipeline.kernels.fast import convolution, in_groups_of, in_place, in_rows
 from pipeline.kernels.form import Form
 from pipeline.kernels.quick import endings, quick_end
 from pipeline.kernels.work import END_BYTES, Counts, positions

@@ -20,15 +20,7 @@ from pipeline.hardware import Hardware
 from pipeline.placement.blocks import WORD
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.patches import Patches, Run
-from pipeline.schedules.rows import (
-    Arrive,
-    RowsStep,
-    RowStep,
-    over_dying,
-    reads,
-    rows_of,
-    saved,
-)
+from pipeline.schedules.rows import Arrive, RowsStep, RowStep, over_dying, reads, rows_of, saved
 from pipeline.search.view.whole import Task, View
 
 
