@@ -116,3 +116,19 @@ class Normalized(Node):
         x = x - x.mean(over, keepdim=True) if self.centred else x
         square = x.square().sum(over, True) if self.total else x.square().mean(over, True)
         return x * torch.rsqrt(square + self.epsilon)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Places(Node):
+    """The index of the first greatest element along ``axis``, or of the first ``least``; the axis
+    is left out."""
+
+    axis: int
+    least: bool = False
+
+    def infer(self, shapes: Sequence[Shape]) -> Shape:
+        return (*shapes[0][: self.axis], *shapes[0][self.axis + 1 :]) or (1,)
+
+    def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
+        found = (torch.argmin if self.least else torch.argmax)(values[0], self.axis + 1)
+        return found.reshape(len(found), *self.infer([values[0].shape[1:]])).to(values[0].dtype)

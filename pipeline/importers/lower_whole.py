@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Any
 
+from pipeline.graph.operators.arg_max import ArgMax
 from pipeline.graph.operators.mat_mul import MatMul
 from pipeline.graph.operators.normalize import Normalize
 from pipeline.graph.operators.resize import Resize
@@ -52,9 +53,14 @@ def _normalized(low: Lowering, node: nodes.Normalized) -> None:
     low.emit(Normalize, node, requant=requant, **given)
 
 
+def _places(low: Lowering, node: nodes.Places) -> None:
+    low.emit(ArgMax, node, axis=node.axis, least=node.least)
+
+
 RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     nodes.MatrixProduct: _matrices,
     nodes.Normalized: _normalized,
+    nodes.Places: _places,
     nodes.Resized: _resized,
     nodes.TransposedConvolution: _transposed,
 }

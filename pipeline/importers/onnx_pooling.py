@@ -100,7 +100,20 @@ def over(call: Call) -> Value:
     return result.reshape(tuple(1 if axis in found else n for axis, n in enumerate(x.shape)))
 
 
+def places(call: Call) -> Value:
+    """ArgMax, ArgMin: the first of several."""
+    x, axis = call.x, call.axis(call.integer("axis", 0), len(call.x.shape))
+    if call.integer("select_last_index", 0) or (axis == 0 and len(x.shape) > 1):
+        raise call.refuse("along the batch's axis, or the last of several, is not supported")
+    found = whole.places(call.builder, x, axis, call.node.operator == "ArgMin")
+    if not call.integer("keepdims", 1):
+        return found
+    return found.reshape((*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+
+
 OPERATORS: Table = {
+    "ArgMax": places,
+    "ArgMin": places,
     "MaxPool": maximum,
     "AveragePool": lambda call: averaged(call, call.x),
     "GlobalAveragePool": lambda call: globally(call, nodes.AveragePool, call.x),

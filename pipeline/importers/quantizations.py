@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeline.errors import ThimbleError
-from pipeline.importers import float_nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
-from pipeline.importers.scales import PROBABILITY
+from pipeline.importers.scales import FIXED
 
 
 def completed(graph: FloatGraph) -> Mapping[str, Affine]:
@@ -32,8 +31,8 @@ def quantizations(graph: FloatGraph) -> dict[str, Affine]:
     probabilities have 1/256."""
     found = dict(graph.given)
     for node in reversed(graph.nodes):
-        if isinstance(node, float_nodes.SoftmaxOver):
-            found.setdefault(node.output, PROBABILITY)
+        if type(node) in FIXED:
+            found.setdefault(node.output, FIXED[type(node)])
         if node.keeps and node.output in found:
             for name in node.inputs:
                 found.setdefault(name, found[node.output])

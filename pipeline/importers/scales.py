@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite, isinf
 
 import numpy as np
@@ -11,6 +12,7 @@ from pipeline.graph.operator import product_sums
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.importers import float_nodes as nodes
+from pipeline.importers import float_whole
 from pipeline.importers.deferred import torch
 from pipeline.importers.float_graph import Affine, Interval, Node
 from pipeline.importers.float_nodes import Floats
@@ -21,6 +23,11 @@ PIXEL = Affine(1.0, -128)
 """Values 0…255, stored as the value less 128."""
 PROBABILITY = Affine(1 / 256, -128)
 """Quantization of the integer softmax's output."""
+FIXED: Mapping[type[Node], Affine] = {
+    nodes.SoftmaxOver: PROBABILITY,
+    float_whole.Places: Affine(1.0, 0, 32),
+}
+"""Quantizations of what operators make, whatever their inputs."""
 WEIGHT_LIMIT = 127
 ABOVE = 1 + 2.0**-20
 """Least ratio of an output's scale to the step of the sums that it is made from."""

@@ -139,7 +139,7 @@ def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
     missing.checked()
     for each in results:
         if each.index not in build.outputs:
-            build.outputs[each.index] = build.source(each, ANY).name
+            build.outputs[each.index] = build.source(each, (*ANY, "INT32")).name
     return build.graph(name)
 
 

@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 
 from pipeline.errors import ThimbleError
+from pipeline.graph.operators.arg_max import ArgMax
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d, Pool2d
 from pipeline.graph.requant import FixedPoint, Mean, UnsignedMean
@@ -20,7 +21,15 @@ from pipeline.graph.tensor import Tensor
 from pipeline.importers.moves import moved, placed
 from pipeline.importers.tflite_builder import Builder, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
-from pipeline.importers.tflite_operator import Entry, Options, fused, image, padding, positive
+from pipeline.importers.tflite_operator import (
+    Entry,
+    Options,
+    axis_of,
+    fused,
+    image,
+    padding,
+    positive,
+)
 
 
 def pool_2d(build: Builder, node: Node, options: Options) -> None:
@@ -91,6 +100,21 @@ def reduce_extreme(build: Builder, node: Node, options: Options) -> None:
     build.operators.append(op)
 
 
+def arg_extreme(build: Builder, node: Node, options: Options) -> None:
+    """Along any axis but the batch's, to int32: the first of several."""
+    given, source = node.input(0), build.source(node.input(0))
+    (axis,) = values_of(node.input(1), ("INT32", "INT64")).reshape(-1)
+    here = axis_of(int(axis), given) - (len(given.dims) - len(source.shape))
+    if here < 0 or node.output.type != "INT32":
+        raise ThimbleError("it is along the batch's axis, or its indices are not int32")
+    op = ArgMax(node.name, (source.name,), "", axis=here, least=node.kind == "ARG_MIN")
+    shape = op.infer({source.name: source})
+    made = build.fresh(node.output.name, shape, "int32", (1.0,), 0)
+    build.made[node.output.index] = made.name
+    build.operators.append(replace(op, output=made.name))
+    build.finish(node.output, made)
+
+
 def reduced_axes(node: Node) -> tuple[int, ...]:
     """Return the reduced axes of the file's shape, in order, axes of one entry left out."""
     dims = node.input(0).dims
@@ -133,6 +157,8 @@ def _reduce(build: Builder, node: Node, source: Tensor, make: Callable[..., Pool
 _POOL = "padding:i8 stride_w:i32 stride_h:i32 filter_width:i32 filter_height:i32 activation:i8"
 
 OPERATORS = {
+    "ARG_MAX": Entry(arg_extreme),
+    "ARG_MIN": Entry(arg_extreme),
     "AVERAGE_POOL_2D": Entry(pool_2d, "Pool2DOptions", _POOL),
     "MAX_POOL_2D": Entry(pool_2d, "Pool2DOptions", _POOL),
     "MEAN": Entry(mean, "ReducerOptions", "keep_dims:bool"),

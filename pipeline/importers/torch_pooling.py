@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers import resampling, whole
@@ -98,7 +99,22 @@ def norm(call: Call) -> Value:
     return whole.reduced(call.builder, kind, call.x, list(axes)).reshape(call.shape)
 
 
+def places(least: bool) -> Callable[[Call], Value]:
+    """aten.argmax, aten.argmin(self, dim, keepdim); without ``dim`` of all elements."""
+
+    def found(call: Call) -> Value:
+        axis, x = call.get(1, "dim"), call.x
+        if axis is None:
+            x, axis = x.reshape((1, prod(x.shape))), 1
+        axis %= len(x.shape)
+        return whole.places(call.builder, x, axis, least).reshape(call.shape or (1,))
+
+    return found
+
+
 OPERATORS: Table = {
+    "aten.argmax.default": places(False),
+    "aten.argmin.default": places(True),
     "aten.max_pool2d.default": max_pool,
     "aten.max_pool2d_with_indices.default": max_pool,
     "aten.avg_pool2d.default": average_pool,

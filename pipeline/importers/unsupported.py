@@ -22,10 +22,9 @@ DYNAMIC = (
 RUN_TIME = (
     "the network has to be the same for every input: export it with what decides or counts fixed"
 )
-ENDS = ("argmax", "topk", "logsoftmax", "customoperator", "nonmaxsuppression")
+ENDS = ("topk", "logsoftmax", "customoperator", "nonmaxsuppression")
 """Begin the names of operators before which a network may as well end."""
 INSTEAD = {
-    "argmax": LABELS,
     "topk": LABELS,
     "logsoftmax": "end the network with its logits: the label is the same",
     **dict.fromkeys(("lstm", "gru", "rnn", "rnntanh", "rnnrelu", "svdf"), RECURRENT),

@@ -179,3 +179,23 @@ def affine(build: Builder, x: Value, factor: Floats | None, offset: Floats | Non
         return x
     one, zero = np.ones(()), np.zeros(())
     return build.scale(x, one if factor is None else factor, zero if offset is None else offset)
+
+
+def places(build: Builder, x: Value, axis: int, least: bool = False) -> Value:
+    """Find where along ``axis`` of the source the greatest element is, or the least; the axis is
+    left out."""
+    rank = len(x.shape)
+    order = (*(d for d in range(rank) if d != axis), axis)
+    moved = x.transpose(order)
+    rows, kept = prod(moved.shape[:-1]), moved.shape[:-1]
+    numbers = np.broadcast_to(np.arange(rows).reshape(*kept, 1), moved.shape)
+    held = scattered(numbers.astype(float), moved.index).reshape(build.shapes[x.tensor])
+    for here in range(held.ndim):  # as it lies, if it is an axis there
+        if held.shape[here] == moved.shape[-1] and (held == held.take([0], here)).all():
+            name = build.add(float_whole.Places, [x.tensor], axis=here, least=least)
+            index = np.argsort(held.take(0, here).reshape(-1), kind="stable")
+            return Value(name, index.reshape(kept or (1,)))
+    plain = np.arange(moved.index.size).reshape(moved.shape)
+    tensor = build.ordered(moved, plain, (rows, moved.shape[-1]))
+    name = build.add(float_whole.Places, [tensor], axis=1, least=least)
+    return Value(name, np.arange(rows).reshape(kept))

@@ -18,7 +18,7 @@ import torch
 from pipeline.errors import ThimbleError
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
-from pipeline.importers.scales import PROBABILITY, range_affine
+from pipeline.importers.scales import FIXED, range_affine
 
 BINS = 2048
 SHRINKS = np.linspace(1.0, 0.2, 81)
@@ -154,7 +154,7 @@ def calibrated(
             logits could make two classes equal.
     """
     fixed = dict(entries) | {
-        node.output: PROBABILITY for node in graph.nodes if isinstance(node, nodes.SoftmaxOver)
+        node.output: FIXED[type(node)] for node in graph.nodes if type(node) in FIXED
     }
     member = groups(graph, fixed)
     seen = {group: Histogram() for group in member.values()}

@@ -201,6 +201,8 @@ def models() -> dict[str, onnx.ModelProto]:
                 ("Layer", "axis=-1", 2, 8), ("RMS", "axis=-1", 1, 8), ("Lp", "axis=1", 0, 0),
                 ("Instance", "epsilon=0.1", 2, 4), ("Group", "num_groups=2", 2, 4))
         },
+        **{f"Arg{kind}": model(f"y = Arg{kind}<{more}>(x)", IMAGE, kinds=(1, TensorProto.INT64))
+            for kind, more in (("Max", "axis=1, keepdims=0"), ("Min", "axis=-1"))},
         "products": model(
             "t = Transpose<perm=[0, 1, 3, 2]>(x); a = MatMul(x, t); b = MatMul(w, a)"
             "; y = Softmax<axis=1>(b)", IMAGE, {"w": weights(3, 9)}),

@@ -17,7 +17,7 @@ from pipeline.importers.float_graph import Affine, FloatGraph, Node
 from pipeline.importers.float_passes import simplified
 from pipeline.importers.lower import lower
 from pipeline.importers.onnx import Onnx
-from pipeline.importers.scales import PROBABILITY, range_affine
+from pipeline.importers.scales import FIXED, range_affine
 from pipeline.importers.torch_export import exported
 
 Floats = npt.NDArray[np.float64]
@@ -90,8 +90,8 @@ def observed(graph: FloatGraph, x: torch.Tensor) -> dict[str, Affine]:
         for name, values in graph.walk(x)
     }
     for node in graph.nodes:
-        if isinstance(node, nodes.SoftmaxOver):
-            found[node.output] = PROBABILITY
+        if type(node) in FIXED:
+            found[node.output] = FIXED[type(node)]
         if node.keeps and len(node.inputs) == 1:
             found[node.output] = found[node.inputs[0]]
     return found

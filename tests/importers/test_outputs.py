@@ -24,15 +24,15 @@ def two_relus_and_a_label() -> bytes:
     x, a, b, label = (net.tensor((1, 4), 0.1, 0, name=f"net/{n}") for n in range(4))
     net.operator("RELU", [x], [a])
     net.operator("RELU6", [a], [b])
-    net.operator("ARG_MAX", [b], [label])
+    net.operator("TOPK_V2", [b], [label])
     return net.content([x], [a, b, label])
 
 
 @pytest.mark.parametrize(
     ("outputs", "said"),
     [
-        ((), "ARG_MAX: not supported; .* model.outputs=.net/2. ends it before that"),
-        (("net/3",), "ARG_MAX: not supported; .* model.outputs=.net/2. ends it before that"),
+        ((), "TOPK_V2: not supported; .* model.outputs=.net/2. ends it before that"),
+        (("net/3",), "TOPK_V2: not supported; .* model.outputs=.net/2. ends it before that"),
         (("net/9",), "there is no such tensor; there are net/"),
     ],
 )
@@ -103,7 +103,7 @@ def test_a_module_ends_at_the_chosen_parts() -> None:
 
 
 def test_an_onnx_file_ends_at_the_chosen_tensor(tmp_path: Path) -> None:
-    made = model("a = Relu(x); b = Neg(a); y = ArgMax(b)", IMAGE)
+    made = model("a = Relu(x); b = Neg(a); y = TopK(b)", IMAGE)
     made.graph.output.add(name="b")
     onnx.save(made, tmp_path / "net.onnx")
     x = torch.tensor(np.random.default_rng(0).integers(0, 256, (2, *IMAGE[2:], IMAGE[1])) / 1.0)
@@ -114,7 +114,5 @@ def test_an_onnx_file_ends_at_the_chosen_tensor(tmp_path: Path) -> None:
     both = Onnx(str(tmp_path / "net.onnx"), outputs=("a", "b")).float_graph()
     assert both is not None
     assert torch.allclose(both.evaluate(x), torch.cat([x.flatten(1), -x.flatten(1)], 1) / 255)
-    with pytest.raises(
-        ThimbleError, match=r"ArgMax is not supp.* model.outputs=.b. ends it before"
-    ):
+    with pytest.raises(ThimbleError, match=r"TopK is not supp.* model.outputs=.b. ends it before"):
         Onnx(str(tmp_path / "net.onnx"), outputs=("y",)).float_graph()

@@ -202,6 +202,14 @@ def reduction(kind: str, rng: Random) -> bytes:
     return net.alone(kind, x, [axis], y, "ReducerOptions", KeepDims=keep)
 
 
+def places(kind: str, rng: Random) -> bytes:
+    shape, axis, net = (1, *sizes(rng)), int(rng.integers(1, 4)), Writer()
+    x = net.tensor(shape, scale(rng), zero(rng))
+    y = net.tensor([n for d, n in enumerate(shape) if d != axis], [], 0, "INT32")
+    held = net.constant(np.array(axis - 4 * int(rng.integers(2)), np.int32))
+    return net.alone(kind, x, [held], y, "ArgMaxOptions" if "X" in kind else "ArgMinOptions")
+
+
 def binary(kind: str, rng: Random) -> bytes:
     shape = (1, *sizes(rng, 5))
     other = [shape, (1, 1, 1, shape[3]), shape[3:], (1,), (1, *shape[1:3], 1), (1, shape[1], 1, 1)]
@@ -364,6 +372,7 @@ CASES: dict[str, Case] = {
     "MAX_POOL_2D": partial(pool, "MAX_POOL_2D"),
     "MEAN": partial(reduction, "MEAN"),
     "SUM": partial(reduction, "SUM"),
+    **{kind: partial(places, kind) for kind in ("ARG_MAX", "ARG_MIN")},
     "REDUCE_MAX": partial(reduction, "REDUCE_MAX"),
     "REDUCE_MIN": partial(reduction, "REDUCE_MIN"),
     "ADD": partial(binary, "ADD"),

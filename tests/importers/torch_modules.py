@@ -125,6 +125,8 @@ IMAGES: dict[str, nn.Module] = {
         nn.InstanceNorm2d(6, affine=True), nn.Conv2d(6, 4, 1), nn.GroupNorm(2, 4), nn.ReLU(),
         nn.LayerNorm((9, 8)), nn.RMSNorm(8), nn.Flatten(),
     ),
+    "greatest of channels": Of(lambda m, x: x.argmax(1)),
+    "least of rows": Of(lambda m, x: x.argmin(2, keepdim=True)),
     "products": Of(lambda m, x: (
         (x @ x.transpose(2, 3)).softmax(2) @ attended(x[:, :1])
     ).flatten(1)),

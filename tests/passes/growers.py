@@ -11,6 +11,7 @@ import numpy as np
 
 from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.arg_max import ArgMax
 from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
@@ -335,5 +336,17 @@ def lines(rng: np.random.Generator) -> Case:
     return op, tensors, {"x": rng.integers(-(1 << 15), 1 << 15, shape)}
 
 
+def argument(rng: np.random.Generator) -> Case:
+    """Draw one, which makes what no operator here takes."""
+    shape = tuple(rng.integers(1, 5, int(rng.integers(1, 4))).tolist())
+    op = ArgMax(
+        "places", ("x",), "y", axis=int(rng.integers(len(shape))), least=bool(rng.integers(2))
+    )
+    source = Tensor("x", shape, DType.parse("int8"))
+    made = Tensor("y", op.infer({"x": source}), DType.parse("int32"))
+    return op, {"x": source, "y": made}, {"x": rng.integers(-128, 128, shape)}
+
+
 MAKERS: dict[type[Operator], Make] = {kind: partial(case, kind) for kind, _ in WAYS}
 MAKERS[Interpolate] = lines
+MAKERS[ArgMax] = argument

@@ -6,6 +6,7 @@ import re
 from math import prod
 
 from pipeline.graph.operator import Operator
+from pipeline.graph.operators.arg_max import ArgMax
 from pipeline.graph.operators.mat_mul import MatMul
 from pipeline.graph.operators.normalize import Normalize
 from pipeline.graph.operators.resize import Resize
@@ -64,6 +65,8 @@ def counted(form: Form) -> tuple[str, Counts]:
         if isinstance(op, Resize):
             taps, pixels = prod(op.taps), elements // form.out.extents[-1]
             return family, {"product": elements * taps, "pixel": pixels}
+        if isinstance(op, ArgMax):
+            return "pool", {"value": elements * form.source.shape[op.axis], "output": elements}
         if isinstance(op, Normalize):
             return family, {"element": elements, "row": elements / op.count(form.graph.tensors)}
         if isinstance(op, MatMul):

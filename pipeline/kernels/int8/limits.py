@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pipeline.graph.families import Pairwise
 from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.arg_max import ArgMax
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.normalize import Normalize
 from pipeline.graph.operators.pad import Pad
@@ -40,7 +41,7 @@ def _reasons(form: Form) -> Iterator[str]:
     if form.op.element_wise:
         yield from _of_elements(form)
     rings = any(any(part.around) for part in form.parts.values())
-    if rings and isinstance(form.op, Normalize | Pad | Rearrange | Reshape | Softmax):
+    if rings and isinstance(form.op, ArgMax | Normalize | Pad | Rearrange | Reshape | Softmax):
         yield "code for this core cannot follow a ring here"
     match form.op:
         case Pad() if form.overlaps:
@@ -51,6 +52,8 @@ def _reasons(form: Form) -> Iterator[str]:
             parts = (part for part in form.parts.values() if part.spread in ("rows", "blocks"))
             if any(part.extents[0] > 1 for part in parts):
                 yield "code for this core rearranges a row at a time, or tensors in one piece"
+        case ArgMax() if form.given.spread != "strides" or any(form.given.around):
+            yield "code for this core compares what lies at even distances"
         case Normalize() if not all(
             form.covers(form.op.output, slice(axis, axis + 1)) for axis in form.op.axes
         ):
