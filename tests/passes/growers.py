@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.graph.exponential import points
 from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.arg_max import ArgMax
@@ -25,7 +26,7 @@ from pipeline.graph.operators.prelu import Prelu
 from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.resize import Resize
-from pipeline.graph.operators.softmax import Softmax
+from pipeline.graph.operators.softmax import Softmax, WideSoftmax
 from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
@@ -327,11 +328,16 @@ def run(op: Operator, tensors: dict[str, Tensor], values: dict[str, IntArray]) -
     return op.finish(tensors, box, op.accumulate(tensors, box, regions), regions)[0]
 
 
-def lines(rng: np.random.Generator) -> Case:
+def lines(rng: np.random.Generator, softmax: bool = False) -> Case:
     """Draw one of 16 bits, which no network drawn here has."""
     shape, dtype = tuple(rng.integers(1, 5, 3).tolist()), DType.parse("int16")
     table = tuple(rng.integers(-(1 << 15), 1 << 15, 513).tolist())
-    op = Interpolate("lines", ("x",), "y", table=table)
+    op: Operator = Interpolate("lines", ("x",), "y", table=table)
+    if softmax:
+        op = WideSoftmax(
+            "softmax", ("x",), "y", exponentials=points(np.exp, -10, 0),
+            reciprocals=points(lambda x: 1 / (1 + x), 0, 1), requant=FixedPoint.of([1.0]),
+        )  # fmt: skip
     tensors = {name: Tensor(name, shape, dtype) for name in ("x", "y")}
     return op, tensors, {"x": rng.integers(-(1 << 15), 1 << 15, shape)}
 
@@ -349,4 +355,5 @@ def argument(rng: np.random.Generator) -> Case:
 
 MAKERS: dict[type[Operator], Make] = {kind: partial(case, kind) for kind, _ in WAYS}
 MAKERS[Interpolate] = lines
+MAKERS[WideSoftmax] = partial(lines, softmax=True)
 MAKERS[ArgMax] = argument
