@@ -1,6 +1,5 @@
-"""A pytest plug-in: says of each failure what the test was about, and the command that runs it
-again: seeds, graphs, plans with their strategy, boards and folders of C, as the test's own frames
-hold them."""
+"""A pytest plug-in: says of each failure what the test was about (seeds, graphs, plans, boards and
+folders of C, as the test's own frames hold them), and the command that runs it again."""
 
 import shlex
 import subprocess

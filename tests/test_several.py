@@ -1,5 +1,4 @@
-"""Networks of several inputs and outputs, from a file to a chip; every strategy plans such ones in
-tests/contracts/test_strategies.py."""
+"""Networks of several inputs and outputs, from a file to a chip."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,5 +1,4 @@
-"""Networks of 4 bits, of 8, and of both, for the host and for chips: what assembly is for, what is
-beyond its instructions, what has none."""
+"""Networks of 4 bits, of 8, and of both: what assembly is for, what is beyond it, what has none."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -55,8 +55,7 @@ BOARDS = {
     "x86-64": "host",
 }
 WHOLE = ("avr", "x86-64")
-"""Cores where the harness is optimized together with the network; the Cortex-M's start-up code
-names variables in assembly, and is not."""
+"""Cores whose harness is optimized with the network; a Cortex-M's start-up code names variables."""
 LLD = any(map(shutil.which, ("ld.lld", "ld.lld-14")))
 CLANG = next((name for name in ("clang", "clang-14") if LLD and shutil.which(name)), "")
 """Its linker goes with it: GNU's knows nothing of what it leaves for link-time optimization."""
@@ -114,8 +113,7 @@ def board_of(case: Case) -> Hardware:
 
 
 def with_compiler(folder: Path, case: Case, found: Hardware) -> Hardware:
-    """``found`` with the compiler of ``case``. Boards' harness and linking are left to GCC, whose
-    C library and start-up code they are."""
+    """``found`` with the compiler of ``case``; harnesses of boards and linking are left to GCC."""
     gcc, core = shutil.which(found.toolchain.compiler), found.core
     target = {"avr": "avr", "cortex_m": "arm-none-eabi"}.get(core)
     there = f"--target={target} -isystem{HEADERS[target[:3]]}" if target else "-fuse-ld=lld"

@@ -31,9 +31,8 @@ def fill(folder: Path, count: int, first: int = 0) -> Path:
 
 
 def refused(folder: Path, said: str, **options: object) -> None:
-    with pytest.raises(ThimbleError, match=said) as caught:
+    with pytest.raises(ThimbleError, match=said):
         FolderDataset(path=str(folder), **options).arrays()  # type: ignore[arg-type]
-    assert "\n" not in str(caught.value)
 
 
 def greens(arrays: Arrays, part: str) -> list[int]:

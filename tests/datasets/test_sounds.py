@@ -66,7 +66,7 @@ def test_the_samples_of_a_file_come_back_unless_silent_or_clipped() -> None:
 def test_a_file_that_is_something_else(content: bytes, said: str) -> None:
     with pytest.raises(ThimbleError) as error:
         sounds.parse(content, "a.wav")
-    assert said in str(error.value) and "\n" not in str(error.value)
+    assert said in str(error.value)
 
 
 def test_classes_and_what_they_need() -> None:
@@ -142,7 +142,6 @@ def test_what_is_missing_is_said(archive: Path, tmp_path: Path) -> None:
     def said(path: Path | str) -> str:
         with pytest.raises(ThimbleError) as error:
             SpeechCommands(path=str(path)).arrays()
-        assert "\n" not in str(error.value)
         return str(error.value)
 
     assert "needs data.path=FILE" in said("")
@@ -237,7 +236,6 @@ def test_others_are_refused(spoken: Path, tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(ThimbleError) as error:
         SpokenKeywords().arrays()
     assert "espeak-ng (not installed: sudo apt-get install espeak-ng)" in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_quiet_ends_are_cut_off_and_complaints_passed_on(

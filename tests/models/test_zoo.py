@@ -157,9 +157,8 @@ PEX = [
 
 @pytest.mark.parametrize(("name", "side", "width", "peak", "size", "macs"), tiers(PEX))
 def test_pex(name: str, side: int, width: float, peak: str, size: str | None, macs: str) -> None:
-    """Liberis & Lane 2023, table 3 and appendix D, ordinary execution. Size: int8 weights and int32
-    biases. Multiply-accumulates: also the elements of averages and sums, but not of
-    squeeze-excitation."""
+    """Liberis & Lane 2023, table 3 and appendix D, ordinary execution: int8 weights and int32
+    biases; multiply-accumulates also of averages and sums, but not of squeeze-excitation."""
     changes = {"input_shape": (side, side, 3), "width": width} if side else {}
     model = member(name, **changes)
     counts, needed = count(model), memory(model)

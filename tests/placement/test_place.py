@@ -1,6 +1,5 @@
-"""Nothing meets that may not, no arena is below the bound, and tiny ones are hardly ever larger
-than the smallest there is.
-"""
+"""Nothing meets that may not, no arena is below the bound, tiny ones are hardly above the
+smallest."""
 
 from collections.abc import Sequence
 from itertools import product

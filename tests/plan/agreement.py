@@ -107,7 +107,6 @@ def refuse(plan: Plan, graph: Graph, said: str) -> None:
     """Both do, the verifier with a word that matches ``said``."""
     with pytest.raises(PlanError, match=said) as refusal:
         verify(plan, graph)
-    assert "\n" not in str(refusal.value)
     assert by_reference(plan, graph)[1] or any(
         re.search(reason, str(refusal.value)) for reason in STRICTER
     )

@@ -228,8 +228,7 @@ WRONG: tuple[Any, ...] = (
     *(2.5, nan, -inf, None, True, LARGEST + 1, [1], ({},)),
     *((each,) for each in (2.5, None, LARGEST + 1, Track("inner", ()), layer()[0])),
 )
-"""Fractions, nothing, a list, or too much, where a number, a name, a slice or a tuple of them
-belongs."""
+"""Fractions, nothing, a list, or too much, where a number, a name, a slice or a tuple belongs."""
 FORM = {
     "Plan.tracks": "its tracks are none|1 to 4000000 steps",
     "Track.steps": "the steps of a track or a loop are no tuple|Track.steps is",

@@ -1,6 +1,5 @@
-"""The maps of ``pages.KINDS`` as pictures that a browser's are compared with; without letters,
-which differ between machines. ``python -m tests.report.golden`` draws them anew, after a change
-that is meant."""
+"""The maps of ``pages.KINDS`` as pictures without letters, which differ between machines. ``python
+-m tests.report.golden`` draws them anew, after a change that is meant."""
 
 import base64
 import io

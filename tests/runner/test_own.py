@@ -1,6 +1,5 @@
-"""The user's own files, part of the cache key, and their own boards; what code imports. The fields
-of a class read from its source are those that Python finds by importing it; a config has them,
-and their types."""
+"""The user's own files and boards, part of the cache key; what code imports. Fields that are read
+from a class' source are those that importing it finds; a config has them, with their types."""
 
 import ast
 import dataclasses

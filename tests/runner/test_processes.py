@@ -185,8 +185,7 @@ def test_while_a_stage_still_imports(project: Project) -> None:
 
 @pytest.mark.parametrize("strikes", [1, 2])
 def test_ctrl_c_while_a_search_is_on(project: Project, strikes: int) -> None:
-    """The first ends the search: the run goes on with the best so far, which the next run does not
-    take for all there is; the second ends the run."""
+    """The first ends the search, whose best so far is no cached result; the second ends the run."""
     project.env["FAKE_ACT"] = "schedule:search" if strikes == 1 else "schedule:stubborn"
     words = ("output=json", "until=generate", "hydra.run.dir=outputs/here")
     process = project.start(*words, start_new_session=True)

@@ -267,8 +267,7 @@ def test_hostile_values_come_through_no_door(
 
 
 def texts(kind: Any, key: str) -> Iterator[str]:
-    """The keys below ``key``, of that type, that may hold text; one that schema or class lets hold
-    anything, too."""
+    """Yield the keys below ``key`` that may hold text, or anything, by schema or class."""
     inner = [each for each in get_args(kind) if each is not type(None) and each is not ...]
     if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)

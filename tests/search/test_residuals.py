@@ -28,8 +28,7 @@ BLOCKS = [
     *((*size, channels, (1, 1), 1) for size, channels in product(SIDES, (3, 16, 64))),
     *((*size, 8, *rest) for size, rest in product(SIDES, BEGINNINGS)),
 ]
-"""Height, width and channels, the stride of the first convolution and of the shortcut, and so many
-times the input's channels that are made."""
+"""Height, width, channels, both strides, and how many times the input's channels are made."""
 FIRST = [(8, 8, 3, (1, 1), 1), (14, 14, 8, (2, 2), 2)]
 MORE = [(14, 14, 3, (1, 1), 1), (14, 14, 8, (1, 2), 2), (7, 40, 8, (1, 1), 2)]
 """The smallest of each kind; of the others 56 x 56 pixels take a minute of processor time."""

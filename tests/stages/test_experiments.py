@@ -1,6 +1,5 @@
-"""Every file in conf/experiment and conf/sweep composes and runs: on random weights, images that
-are made up and two of them on the device. A new file is picked up by itself. Published figures
-come out."""
+"""Every file in conf/experiment and conf/sweep composes and runs, on random weights, made-up images
+and two of them on the device; a new file is found by itself. Published figures come out."""
 
 import json
 import re
@@ -38,8 +37,7 @@ def composed(*overrides: str) -> Any:
 
 
 def text(override: str) -> str:
-    """Join the file and the one of its group that it starts from: composing all of them would delay
-    every start of the tests by ten seconds."""
+    """Join the file and those of its group that it starts from: composing all takes ten seconds."""
     group, name = override.split("=")
     content = (ROOT / "conf" / group / f"{name}.yaml").read_text()
     starts = [str(each) for each in yaml.safe_load(content).get("defaults", ())]

@@ -41,8 +41,7 @@ MOST: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
     "mcunet_s": ((80_100, 79_376), (52_900, 52_864)),
     "mcunet_5fps": ((29_600, 29_200), (15_700, 14_912)),
 }
-"""Bytes with the input held, and streamed; each beside what rows with channels last hold at most:
-no addresses are better."""
+"""Bytes with the input held, and streamed; beside what rows with channels last hold at most."""
 
 ROOM = {
     "kws_ref_model": 1.3, "pretrainedResnet_quant": 1.4, "vww_96_int8": 1.3,

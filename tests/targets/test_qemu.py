@@ -163,7 +163,6 @@ def on_arm(assembly: str) -> str:
     return f'\n#ifdef __ARM_ARCH_PROFILE\n__asm__ volatile("{assembly}" ::: "r0");\n#endif\n'
 
 
-@needs_arm
 @pytest.mark.parametrize("name", quick(1, ONE_A_CORE))
 def test_the_ram_ends_where_the_boards_does(name: str, tmp_path: Path) -> None:
     hardware = board_named(name)
@@ -181,7 +180,6 @@ def test_the_ram_ends_where_the_boards_does(name: str, tmp_path: Path) -> None:
         run(tmp_path / "read", hardware, look(end))
 
 
-@needs_arm
 @pytest.mark.parametrize("name", quick(1, ["nucleo_f446re", "nucleo_u575zi"]))  # PMSAv7 and PMSAv8
 def test_nothing_else_is_within_reach(name: str, tmp_path: Path) -> None:
     hardware = board_named(name)
@@ -199,7 +197,6 @@ def test_nothing_else_is_within_reach(name: str, tmp_path: Path) -> None:
     run(tmp_path / "last", hardware, look(machine.flash_start + hardware.flash_bytes - 1))
 
 
-@needs_arm
 @pytest.mark.parametrize("name", quick(1, ONE_A_CORE, ci=1))
 def test_too_little_ram_does_not_fit_and_traps(name: str, tmp_path: Path) -> None:
     graph, hardware = network(), board_named(name, sram_bytes=384, stack_reserve_bytes=0)
@@ -210,7 +207,6 @@ def test_too_little_ram_does_not_fit_and_traps(name: str, tmp_path: Path) -> Non
         simulated(tmp_path, graph, hardware, size, frames(graph, 2))
 
 
-@needs_arm
 def test_too_little_flash_does_not_fit(tmp_path: Path) -> None:
     hardware = board_named("nucleo_f446re", flash_bytes=4096)
     size = built_stand_in(
@@ -222,7 +218,6 @@ def test_too_little_flash_does_not_fit(tmp_path: Path) -> None:
     assert "hardware.kernels=small" in size.advice
 
 
-@needs_arm
 @pytest.mark.parametrize("sram_bytes", quick(1, [2048, 100_000]))
 def test_any_size_is_kept_to(sram_bytes: int, tmp_path: Path) -> None:
     """The memory protection unit has regions of powers of two, and eighths of them."""
@@ -234,7 +229,6 @@ def test_any_size_is_kept_to(sram_bytes: int, tmp_path: Path) -> None:
         run(tmp_path / "beyond", hardware, touch(start + granted))
 
 
-@needs_arm
 @pytest.mark.parametrize(
     ("flash_bytes", "board"),  # PMSAv8, PMSAv7
     quick(0, [(49_024, "nucleo_u575zi"), (49_000, "nucleo_f446re"), (100_000, "nucleo_u575zi")], 2),
@@ -248,7 +242,6 @@ def test_flash_may_have_any_size(flash_bytes: int, board: str, tmp_path: Path) -
         run(tmp_path / "beyond", hardware, look(start + flash_bytes + 16_384))
 
 
-@needs_arm
 def test_a_cortex_m0_plus_takes_aligned_words_only(tmp_path: Path) -> None:
     code = on_arm("ldr r0, =nn_arena + 1\\nldr r0, [r0]")
     run(tmp_path / "m4", board_named("nucleo_f446re"), code)
@@ -257,7 +250,6 @@ def test_a_cortex_m0_plus_takes_aligned_words_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.ci
-@needs_arm
 def test_other_bad_ends_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hardware = board_named("nucleo_f446re")
     with pytest.raises(ThimbleError, match="ran an undefined instruction, in nn_invoke"):
@@ -269,7 +261,6 @@ def test_other_bad_ends_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
         run(tmp_path / "loop", hardware, 'for (;;) __asm__ volatile("");')
 
 
-@needs_arm
 def test_what_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hardware = board_named("nucleo_f446re")
     size = built_stand_in(tmp_path, hardware)

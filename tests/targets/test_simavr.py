@@ -111,8 +111,7 @@ def test_the_line_runs_at_the_configured_rate(
 
 
 def test_power_on_garbage_is_really_there(tmp_path: Path, arduino: Hardware, shim: Path) -> None:
-    """In memory that no start-up code sets, and in registers that no function sets either; no
-    figure depends on it."""
+    """In memory and registers that no start-up code or function sets; no figure depends on it."""
     source = model(
         'static uint8_t nn_left[4] __attribute__((used, section(".noinit")));\n'
         '#ifdef __AVR__\n__attribute__((naked, used, section(".init0"))) static void keep(void) {'

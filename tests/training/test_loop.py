@@ -117,7 +117,6 @@ def test_the_rate_rises_and_falls_once_and_the_table_has_no_times() -> None:
 def diverging(rate: float, phase: str = "float") -> str:
     with pytest.raises(ThimbleError) as caught:
         train(None, phase=replace(PHASE, name=phase, learning_rate=rate))
-    assert "\n" not in str(caught.value)
     return str(caught.value)
 
 

@@ -1,6 +1,5 @@
-"""Kernels in assembly for bytes, and portable ones: their C gives the graph's outputs natively, and
-they give them on the simulated chip, whose integers have 16 bits and whose constants lie in flash,
-with the stack that was announced."""
+"""Kernels in assembly for bytes, and portable ones: their C gives the graph's outputs natively and
+on the simulated chip (integers of 16 bits, constants in flash), within the announced stack."""
 
 from collections.abc import Callable
 from dataclasses import replace

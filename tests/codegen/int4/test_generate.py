@@ -164,9 +164,8 @@ REFUSED: list[tuple[str, Chain, Change]] = [
 def test_refuses(number: int) -> None:
     message, chain, change = REFUSED[number]
     graph = chain.graph()
-    with pytest.raises(ThimbleError, match=message) as caught:
+    with pytest.raises(ThimbleError, match=message):
         generate(graph, change(Ordinary("slots").plan(graph, uno())), uno(), {})
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -169,9 +169,8 @@ REFUSED: list[tuple[str, Callable[[], Case]]] = [
 @pytest.mark.parametrize(("message", "make"), REFUSED)
 def test_refuses(message: str, make: Callable[[], Case]) -> None:
     graph, plan = make()
-    with pytest.raises(ThimbleError, match=message) as caught:
+    with pytest.raises(ThimbleError, match=message):
         generate(graph, plan, host(), {})
-    assert "\n" not in str(caught.value)
 
 
 def test_an_input_in_pieces_is_fed(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
-"""Operators and networks from .tflite files: import, plan, generate, run; the C equals the graph,
-and the interpreter of TensorFlow Lite. And operators as networks seldom have them; random networks
-(test_plans.py) have the usual ones."""
+"""Operators and networks from .tflite files, planned, generated and run: the C equals the graph and
+the interpreter of TensorFlow Lite. And operators as networks seldom have them."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,6 +1,5 @@
-"""Plans of partial execution as C on this computer, for a host and by the portable twins of the
-kernels of a core with the DSP extension: which of these run, what takes the place of what it is
-made of, and the outputs byte for byte."""
+"""Plans of partial execution as C on this computer, by host kernels and a DSP core's portable
+twins: which run, what takes the place of what it is made of, and the outputs byte for byte."""
 
 from dataclasses import replace
 from itertools import product
