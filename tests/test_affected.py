@@ -1,6 +1,5 @@
 """Tests that a change reaches, and which of them go into a minute."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 from pipeline.home import ROOT
 from tests import affected, reach
 from tests.affected import changed, chosen, naming, noticing
+from tests.programs import said
 from tests.reach import Reach, Recording, function_at, reduced
 
 MODULE = """\
@@ -54,7 +54,7 @@ def root(tmp_path: Path) -> Path:
 
 def git(root: Path, *words: str) -> None:
     identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
-    subprocess.run(["git", *identity, *words], cwd=root, check=True, capture_output=True)
+    said(["git", *identity, *words], root)
 
 
 def test_what_has_changed_since(root: Path) -> None:
@@ -149,18 +149,16 @@ def test_only_what_is_listed_runs(tmp_path: Path) -> None:
     (tmp_path / "test_x.py").write_text("def test_a(): pass\n\ndef test_b(): pass\n")
     (tmp_path / "test_y.py").write_text("def test_c(): pass\n")
     (tmp_path / "only").write_text("test_x.py::test_b\ntest_y.py\ntest_x.py::test_gone\n")
-    command = [sys.executable, "-m", "pytest", f"--rootdir={tmp_path}", "--only=only", "-v"]
-    done = subprocess.run(
-        [*command, "-p", "no:cacheprovider", "--config-file=/dev/null"],
-        cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
-    assert "test_b" in done.stdout and "test_a" not in done.stdout
+    words = (f"--rootdir={tmp_path}", "--only=only", "-v", "-p", "no:cacheprovider")
+    command = [sys.executable, "-m", "pytest", *words, "--config-file=/dev/null"]
+    printed = said(command, tmp_path, env={"PYTHONPATH": str(ROOT)})
+    assert "2 passed" in printed and "test_b" in printed and "test_a" not in printed
 
 
 def test_what_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     nobody_says_it = f"conf/{'xyzzy' * 2}.yaml"
     monkeypatch.setattr(affected, "changed", lambda root, base: {nobody_says_it: []})
     assert affected.main("HEAD") == 0
-    said = capsys.readouterr().out
-    assert said.startswith("1 files changed since HEAD: 0 test files and 0 other tests")
+    assert capsys.readouterr().out.startswith(
+        "1 files changed since HEAD: 0 test files and 0 other tests"
+    )

@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from tests.codegen import support
 from tests.codegen.int8.support import Native, agrees, apart, host
 from tests.comparing import equal
 from tests.graphs import Net
+from tests.programs import ran
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None:
@@ -107,11 +107,8 @@ def test_any_failure_says_its_seed_strategy_and_board(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text("\n".join(lines))
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_x.py").write_text(FAILS)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", f"--rootdir={tmp_path}", "--config-file=/dev/null"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+    command = [sys.executable, "-m", "pytest", f"--rootdir={tmp_path}", "--config-file=/dev/null"]
+    done = ran(command, tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
     said = done.stdout.partition("what this case is about")[2]
     assert "seed 1\n" in said and "strategy ordinary of chain" in said, done.stdout
     assert "board arduino (avr, atmega328p)" in said and "graph chain of 1 operators" in said

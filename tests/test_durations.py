@@ -11,6 +11,7 @@ import pytest
 from pipeline.home import ROOT
 from tests import durations
 from tests.durations import Cost, Record, kept, read, write
+from tests.programs import ran
 from tests.runner.project import clean_environment
 
 HERE = "tests/test_here.py"
@@ -20,20 +21,14 @@ def log(tests: dict[str, tuple[str, float]], work: float = 0.03, **more: Any) ->
     return {"tiers": ["default", "ci"], "work_seconds": [work], "tests": tests, **more}
 
 
-def test_every_area_is_in_the_default_tier() -> None:
+def test_the_record_is_of_files_that_are_there_and_within_its_limits() -> None:
+    """Every area is in the default tier."""
     files = read().files
     areas = {Path(file).parts[1] for file in files if "/" in file.removeprefix("tests/")}
     quick = {Path(file).parts[1] for file, cost in files.items() if "default" in cost.tiers}
     assert areas <= quick and len(areas) >= 15
-
-
-def test_the_record_is_of_files_that_are_there() -> None:
-    files = read().files
     assert all((ROOT / file).is_file() for file in files) and list(files) == sorted(files)
-
-
-def test_the_record_is_within_its_limits() -> None:
-    assert not list(durations.beyond(read().files))
+    assert not list(durations.beyond(files))
 
 
 def test_a_machine_slow_at_everything_passes_and_a_file_that_grew_does_not() -> None:
@@ -121,11 +116,8 @@ def run(
     (project / "tests").mkdir(exist_ok=True)
     (project / "tests" / "test_burns.py").write_text(tests)
     alone = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "xdist", *options],
-        cwd=project, env={**clean_environment(), **alone}, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+    command = [sys.executable, "-m", "pytest", "-p", "xdist", *options]
+    return ran(command, project, env={**clean_environment(), **alone})
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import io
 import re
-import subprocess
 import sys
 import zipfile
 from dataclasses import replace
@@ -21,6 +20,7 @@ from pipeline.graph.tensor import DType, Tensor
 from pipeline.importers.torch_model import state_of
 from tests.codegen.int8.support import network
 from tests.comparing import equal
+from tests.programs import said
 
 ARRAYS = {"b": np.arange(5000, dtype=np.float32), "a": np.array(True), "c.w": np.eye(3)[:, ::-1]}
 
@@ -225,11 +225,9 @@ def test_six_gigabytes_in_a_small_file_cost_nothing(tmp_path: Path) -> None:
         opened.start_dir = stream.tell()
         opened.close()
     for path, expected in ((claimed, "claims 1,000,000,000,000 B"), (sparse, "6.0 GB where 4.3")):
-        done = subprocess.run(
-            [sys.executable, "-c", MEASURED, str(path)], capture_output=True, text=True, check=True
-        )
-        said, _, kilobytes = done.stdout.rstrip().rpartition("\n")
-        assert expected in said and "\n" not in said
+        printed = said([sys.executable, "-c", MEASURED, path])
+        line, kilobytes = printed.splitlines()
+        assert expected in line
         assert int(kilobytes) < 20_000
 
 
@@ -261,8 +259,8 @@ def test_what_fits_is_taken_and_no_other() -> None:
         check(GRAPH, data((8, 8, 3), 0, 3, 1))
     with pytest.raises(ThimbleError, match=r"images of 8x9x3 are not what .* takes \(8x8x3\)"):
         check(GRAPH, data((8, 9, 3), 0))
-    for shape, said in (((3, 8, 8), "channels come first"), ((4, 16, 3), "choose another data")):
-        with pytest.raises(ThimbleError, match=said):
+    for shape, word in (((3, 8, 8), "channels come first"), ((4, 16, 3), "choose another data")):
+        with pytest.raises(ThimbleError, match=word):
             check(GRAPH, data(shape, 0))
         with pytest.raises(ThimbleError, match=said):
             stored(data(shape, 0)["test_images"], GRAPH.tensors[GRAPH.input])

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.home import ROOT
+from tests.programs import ran
 from tests.runner.project import clean_environment
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -52,9 +53,7 @@ def test_the_main_command_where_it_is_installed(tmp_path: Path) -> None:
     env = {**clean_environment(), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
 
     def run(*words: str, code: int = 0) -> str:
-        done = subprocess.run(
-            words, cwd=empty, env=env, capture_output=True, text=True, check=False
-        )
+        done = ran(words, empty, env=env)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 

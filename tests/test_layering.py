@@ -2,7 +2,6 @@
 
 import ast
 import re
-import subprocess
 from collections.abc import Iterable, Iterator
 from graphlib import TopologicalSorter
 
@@ -15,6 +14,7 @@ from pipeline.home import PACKAGE, ROOT, STAGES
 from pipeline.runner import closure
 from pipeline.runner.fields import fields
 from pipeline.runner.schema import CODE_GROUPS
+from tests.programs import said
 
 PLANS = {"graph", "kernels", "placement", "plan", "schedules", "search", "strategies"}
 ALLOWED = {
@@ -59,11 +59,9 @@ def package(name: str) -> str:
 
 
 def sources(*patterns: str) -> list[str]:
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+    options = ("--cached", "--others", "--exclude-standard")
+    listed = said(["git", "ls-files", *options, *patterns], ROOT)
+    return [name for name in listed.splitlines() if (ROOT / name).is_file()]
 
 
 def parsed(words: Iterable[str]) -> Iterator[tuple[str, ast.Module]]:

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -11,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.home import ROOT
+from tests.programs import program, ran, said
 
 BUSY = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (unattended-upgr)"
 APT = """\
-#!/bin/sh
 echo "$@" >> {folder}/asked
 rest=$(cat {folder}/busy)
 [ "$rest" -gt 0 ] || exit {code}
@@ -27,21 +26,17 @@ exit 100
 def make(folder: Path, busy: int, said: str = BUSY, code: int = 0) -> tuple[int, str, list[str]]:
     """Exit code, what is printed, and what apt-get was asked, if it fails ``busy`` times."""
     tools = folder / "tools"
-    tools.mkdir()
     (folder / "busy").write_text(str(busy))
     for name, text in {
         "apt-get": APT.format(folder=folder, said=said, code=code),
-        "dpkg": "#!/bin/sh\nexit 1\n",  # nothing is installed
-        "sudo": '#!/bin/sh\n[ "$1" = -n ] && shift\nexec "$@"\n',
-        "sleep": f"#!/bin/sh\necho $1 >> {folder}/slept\n",
+        "dpkg": "exit 1",  # nothing is installed
+        "sudo": '[ "$1" = -n ] && shift\nexec "$@"',
+        "sleep": f"echo $1 >> {folder}/slept",
     }.items():
-        (tools / name).write_text(text)
-        (tools / name).chmod(0o755)
+        program(tools, name, text)
     command = ["make", "-C", str(ROOT), "--no-print-directory", "packages", "PYTHON=python3"]
     path = f"{tools}:{os.environ['PATH']}"
-    done = subprocess.run(
-        command, env={"PATH": path}, capture_output=True, text=True, timeout=300, check=False
-    )
+    done = ran(command, env={"PATH": path}, timeout=300)
     return done.returncode, done.stdout + done.stderr, (folder / "asked").read_text().splitlines()
 
 
@@ -62,12 +57,8 @@ def test_a_lock_that_another_program_holds_is_waited_for(tmp_path: Path) -> None
 
 
 def test_the_demo_installs_only_what_a_run_for_avr_needs_and_none_imports_more() -> None:
-    def said(goal: str) -> str:
-        flags = ["--no-print-directory", "-n", "-W", "pyproject.toml"]
-        command = ["make", "-C", str(ROOT), *flags, goal]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-    demo, test = said("demo"), said("test")
+    flags = ["--no-print-directory", "-n", "-W", "pyproject.toml"]
+    demo, test = (said(["make", "-C", ROOT, *flags, goal]) for goal in ("demo", "test"))
     for needed in (" gcc-avr ", " libsimavr-dev ", 'p["dependencies"]'):
         assert needed in demo and needed in test
     arm = (" gcc-arm-none-eabi ", " qemu-user ", " espeak-ng ", "arduino-core-avr", '["dev"]')

@@ -24,6 +24,7 @@ from pipeline.targets.toolchain import Size
 from tests.codegen.int8.support import host, network
 from tests.codegen.support import WARNINGS, frames, uno, write
 from tests.comparing import equal
+from tests.programs import ran, said
 from tests.strategies.chains import Chain
 from tests.targets.conftest import load_hardware, needs_avr, shim
 from tests.targets.cortex_m import board_named, needs_arm, outputs, simulated
@@ -121,9 +122,8 @@ def test_two_networks_in_one_program(flags: tuple[str, ...], tmp_path: Path) -> 
 def test_two_networks_with_one_prefix_are_told_apart(tmp_path: Path) -> None:
     write(tmp_path / "a", made(nibbles(), uno(), "kws"))
     write(tmp_path / "b", made(network(), host(), "kws"))
-    command = ["cc", "-fsyntax-only", "-x", "c", "-"]
     text = '#include "a/kws.h"\n#include "b/kws.h"\n'
-    done = subprocess.run(command, cwd=tmp_path, input=text, capture_output=True, text=True)
+    done = ran(["cc", "-fsyntax-only", "-x", "c", "-"], tmp_path, input=text)
     assert done.returncode and "KWS_MODEL_H: two networks have this prefix" in done.stderr
     graph = network()
     given = frames(graph, 3)
@@ -181,10 +181,8 @@ def test_labels_are_strings_of_c(tmp_path: Path) -> None:
     text = ", ".join(labels.labels_in_c([output]))
     program = f"#include <stdio.h>\nint main(void) {{ const char *const l[] = {{{text}}};"
     program += " for (int n = 0; n < 4; n++) puts(l[n]); return 0; }"
-    command = ["cc", "-trigraphs", "-x", "c", "-", "-o", "labels"]
-    subprocess.run(command, input=program, cwd=tmp_path, check=True, text=True)
-    done = subprocess.run([tmp_path / "labels"], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == list(labels.labels)
+    said(["cc", "-trigraphs", "-x", "c", "-", "-o", "labels"], tmp_path, input=program)
+    assert said([tmp_path / "labels"]).splitlines() == list(labels.labels)
     with pytest.raises(ThimbleError, match=r"codegen.labels has 2 names, the network 4 outputs"):
         Options(labels=("yes", "no")).labels_in_c([output])
     with pytest.raises(ThimbleError, match="a label is one line of text"):

@@ -28,6 +28,7 @@ from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import builds, qemu, simavr, stepped
 from pipeline.targets.runs import Runs
 from pipeline.targets.toolchain import Size
+from tests import programs
 from tests.comparing import equal, said
 from tests.strategies.chains import board
 from tests.targets.cortex_m import generated, outputs
@@ -153,10 +154,7 @@ def compiled(folder: Path, flags: Sequence[str], sources: Sequence[str]) -> None
         flags = (*flags, "-Wno-error")  # gcc says that it does not unroll
     linker = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []  # in a third of the time
     command = ["cc", *WARNINGS, *flags, *rest, *linker, "-o", "program", "-x", "c", "-I.", "-"]
-    done = subprocess.run(
-        command, cwd=folder, check=False, capture_output=True, text=True, input=both
-    )
-    assert done.returncode == 0, done.stderr[:3000]
+    programs.said(command, folder, input=both)
 
 
 class Native:

@@ -32,6 +32,7 @@ from tests.codegen.int8.test_operators import CASES as OPERATORS
 from tests.codegen.support import frames, write
 from tests.codegen.test_golden import whole
 from tests.comparing import equal
+from tests.programs import program, ran, said
 from tests.strategies.chains import Chain
 from tests.strategies.swap.nets import random_chain
 from tests.targets.conftest import load_hardware
@@ -121,10 +122,8 @@ def with_compiler(folder: Path, case: Case, found: Hardware) -> Hardware:
     own = f"-std={case.standard} {case.level} {case.lto}"
     chosen = clang if case.compiler == "clang" else gcc
     network = f'case " $* " in *" -c model.c "*) exec {chosen} "$@" {own};; esac'
-    script = folder / "compiler"
     others = f'exec {gcc if target else chosen} {case.lto if case.core in WHOLE else ""} "$@"'
-    script.write_text("\n".join(["#!/bin/sh", network, others, ""]))
-    script.chmod(0o755)
+    script = program(folder, "compiler", f"{network}\n{others}")
     return replace(found, toolchain=replace(found.toolchain, compiler=str(script)))
 
 
@@ -177,8 +176,8 @@ def test_same_outputs_whatever_compiles_it(
     kind = str(graph.tensors[graph.output].dtype)
     expected = graph.evaluate(given).astype(kind).reshape(3, -1)
     assert report["images"] == 3
-    for ran in ("device_outputs", "host_outputs"):
-        equal(arrays[ran].view(kind).reshape(3, -1), expected, ran=ran)
+    for place in ("device_outputs", "host_outputs"):
+        equal(arrays[place].view(kind).reshape(3, -1), expected, ran=place)
 
 
 CXX = {"g++": "gcc", "avr-g++": "avr", "arm-none-eabi-g++": "arm", f"{CLANG}": "clang"}
@@ -222,9 +221,7 @@ def test_header_is_cxx(compiler: str, nibbles: tuple[Graph, Path]) -> None:
     flags = (*part, *WARNINGS, "-Wpedantic", "-Wconversion", "-fsyntax-only", "-I.", "-x", "c++")
     text = '#include "model.h"\nint best() { return nn_best() + nn_quantize(0.5f); }\n'
     for standard in ("c++11", "c++14", *(("gnu++17", "c++20") if compiler != "avr" else ())):
-        command = [name, f"-std={standard}", *flags, "-"]
-        done = subprocess.run(command, cwd=nibbles[1], input=text, capture_output=True, text=True)
-        assert done.returncode == 0, (standard, done.stderr)
+        said([name, f"-std={standard}", *flags, "-"], nibbles[1], input=text)
 
 
 def test_cxx_program_with_the_network_in_c(nibbles: tuple[Graph, Path]) -> None:
@@ -285,9 +282,7 @@ def test_refuses_a_core_with_the_other_order_where_it_matters(
 
     def compiles(source: str, *options: str) -> bool:
         command = ["cc", "-std=gnu99", "-w", *options, "-fsyntax-only", source]
-        return (
-            subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0
-        )
+        return ran(command, tmp_path).returncode == 0
 
     found = {name for name in files if name.endswith(".c")}
     assert all(map(compiles, found))

@@ -28,6 +28,7 @@ from tests.codegen.support import SANITIZERS, WARNINGS, host, on_board, uno, wri
 from tests.comparing import equal
 from tests.frontends.test_square_wave import SMALL as SHORT
 from tests.graphs import Net
+from tests.programs import said
 from tests.public_models import needs_models
 from tests.targets.conftest import load_hardware, needs_avr
 from tests.targets.cortex_m import board_named, built, needs_arm
@@ -98,8 +99,7 @@ def test_the_same_bits_natively(
     board = host()
     files = generate(graph, Ordinary().plan(graph, board), board, {}, frontend=ear)
     write(tmp_path, {**files, "main.c": MAIN})
-    command = ["cc", *WARNINGS, *SANITIZERS, "model.c", "main.c", "-o", "program"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    said(["cc", *WARNINGS, *SANITIZERS, "model.c", "main.c", "-o", "program"], tmp_path)
     heard = sounds(ear)
     words = [str(tmp_path / "program"), *([str(piece)] if piece else [])]
     done = subprocess.run(words, input=heard.astype("<i2").tobytes(), capture_output=True)

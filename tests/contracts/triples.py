@@ -36,6 +36,7 @@ from pipeline.strategies.sliding import Sliding
 from pipeline.strategies.swap import Swap
 from tests.codegen import support
 from tests.graphs import BLOCKS, Net, classifier
+from tests.programs import ran
 from tests.strategies.chains import SIZES, drawn
 from tests.strategies.proving import as_c
 from tests.targets.cortex_m import board_named
@@ -299,4 +300,4 @@ def _compiled(folder: Path, files: dict[str, str], hardware: Hardware) -> str:
     flags = [flag for flag in tool.flags if not flag.startswith("-Wl")]
     flags.append(f"-DSTORAGE_LINE_BYTES={hardware.card.line_bytes}")
     command = [tool.compiler, *flags, "-c", *sources]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True).stderr[:1500]
+    return ran(command, folder).stderr[:1500]

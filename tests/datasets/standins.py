@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import stat
 import struct
 import tarfile
 from pathlib import Path
@@ -58,14 +57,6 @@ def archive(contents: dict[str, bytes]) -> bytes:
             entry.size = len(content)
             tar.addfile(entry, io.BytesIO(content))
     return buffer.getvalue()
-
-
-def program(folder: Path, name: str, script: str) -> None:
-    """An executable shell script, found first when ``folder`` leads PATH."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
 class Given:

@@ -21,7 +21,8 @@ from pipeline.datasets.sources import NpmPackage
 from pipeline.datasets.store import File, Source
 from pipeline.errors import ThimbleError
 from tests.datasets import standins
-from tests.datasets.standins import Given, archive, idx_set, pinned, program, write_all
+from tests.datasets.standins import Given, archive, idx_set, pinned, write_all
+from tests.programs import program
 
 
 @pytest.mark.parametrize("shape", [(0,), (5,), (3, 2), (2, 3, 4)])

@@ -19,7 +19,7 @@ from pipeline.datasets.speech_commands import SpeechCommands, part_of
 from pipeline.datasets.spoken_keywords import SpokenKeywords, split
 from pipeline.datasets.store import File, SourceError
 from pipeline.errors import ThimbleError
-from tests.datasets.standins import program
+from tests.programs import program
 
 
 def wav(samples: np.ndarray, rate: int = 16_000, channels: int = 1, width: int = 2) -> bytes:

@@ -17,7 +17,8 @@ from pipeline.datasets import sources, store
 from pipeline.datasets.sources import DebianPackage, Folder, Mirror, NpmPackage
 from pipeline.datasets.store import SourceError, ensure, home, is_good
 from pipeline.errors import ThimbleError
-from tests.datasets.standins import Failing, Given, archive, pinned, program, write_all
+from tests.datasets.standins import Failing, Given, archive, pinned, write_all
+from tests.programs import program
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):

@@ -31,21 +31,13 @@ def test_members_need_no_data_set(name: str) -> None:
         checked(group, OmegaConf.to_container(config[group], resolve=True))
 
 
-def test_there_are_members() -> None:
+def test_what_is_typed_comes_first_then_an_experiment_then_the_model() -> None:
+    """The default model is trained."""
     assert len(MEMBERS) >= 26
-
-
-def test_the_default_model_is_trained() -> None:
     assert chosen() == ["mnist", "paper_quick", "none", "int4", "herringbone"]
-
-
-def test_what_is_typed_comes_first() -> None:
     typed = chosen("model=resnet8", "data=cifar10", "train=float", "prune=magnitude")
     assert typed == ["cifar10", "float", "magnitude", "int8", "ordinary"]
     assert chosen("strategy=naive", "model=res15")[-1] == "naive"
-
-
-def test_an_experiment_comes_before_the_model() -> None:
     assert chosen("experiment=gural_mnist", "model=resnet8")[1] == "released"
 
 

@@ -17,6 +17,7 @@ from pipeline.packages.library import Library, library
 from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import simavr
+from tests.programs import said
 from tests.strategies.chains import mnist
 from tests.targets.conftest import load_hardware
 
@@ -123,7 +124,7 @@ def compile_core(folder: Path) -> Path:
         if source.suffix in (".c", ".cpp", ".S"):
             made = folder / f"{source.name}.o"
             _compile(source, made, warnings=False)
-            _run(recipe("ar", archive_file_path=str(folder / "core.a"), object_file=str(made)))
+            said(recipe("ar", archive_file_path=str(folder / "core.a"), object_file=str(made)))
     return folder / "core.a"
 
 
@@ -142,7 +143,7 @@ def sketch(library: Path, name: str, core: Path, folder: Path) -> Path:
         object_files=" ".join(map(str, objects)), archive_file=str(core),
     )  # fmt: skip
     command = [part.replace(f"{folder}/{core}", str(core)) for part in command]
-    _run(command)
+    said(command)
     return folder / f"{name}.elf"
 
 
@@ -156,9 +157,4 @@ def _compile(source: Path, made: Path, *includes: Path, warnings: bool = True) -
     kind = {".c": "c", ".cpp": "cpp", ".S": "S"}[source.suffix]
     command = recipe(f"{kind}.o", **given)
     own = [FOR_OLD_GCC[source.name]] if source.name in FOR_OLD_GCC else []
-    _run([*command, *own, *(["-Werror"] if warnings else [])])
-
-
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{shlex.join(command)}\n{done.stderr}"
+    said([*command, *own, *(["-Werror"] if warnings else [])])

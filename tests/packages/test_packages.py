@@ -7,7 +7,6 @@ import configparser
 import json
 import re
 import shutil
-import subprocess
 import zipfile
 from dataclasses import replace
 from io import BytesIO
@@ -35,6 +34,7 @@ from pipeline.training.environment import Run
 from tests.codegen.int8.support import host, network
 from tests.codegen.support import WARNINGS, frames, uno, write
 from tests.packages.conftest import LABELS, Uno, made, needs_core, sketch
+from tests.programs import ran, said
 from tests.pruning.networks import DATA, MODEL, weights
 from tests.several import several
 from tests.strategies.chains import mnist
@@ -53,8 +53,7 @@ def built(found: Library, folder: Path, *options: str) -> Path:
         ["cmake", "-S", "digits", "-B", "build", *options],
         ["cmake", "--build", "build"],
     ):
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        said(command, folder)
     assert (folder / "build" / "libdigits.a").is_file()
     return folder / "build" / "example"
 
@@ -79,8 +78,7 @@ def test_native_example(kind: str, tmp_path: Path) -> None:
     graphs = {"bytes": network, "nibbles": lambda: mnist().graph(), "pruned": pruned}
     graph = graphs[kind]()
     program = built(made(board_named("host"), "-O2", graph, prefix="kws"), tmp_path)
-    said = subprocess.run([program], capture_output=True, text=True, check=True).stdout
-    assert [int(line) for line in said.split()] == expected(graph)
+    assert [int(line) for line in said([program]).split()] == expected(graph)
 
 
 @needs_cmake
@@ -91,9 +89,7 @@ def test_example_in_qemu(board: str, tmp_path: Path) -> None:
     toolchain = "-DCMAKE_TOOLCHAIN_FILE=cmake/toolchain.cmake"
     program = built(made(hardware, "-O2", graph), tmp_path, toolchain)
     command = ["qemu-system-arm", "-M", machine(hardware).name, "-nographic", "-semihosting"]
-    done = subprocess.run(
-        [*command, "-kernel", program], capture_output=True, text=True, check=False
-    )
+    done = ran([*command, "-kernel", program])
     assert done.returncode == 0, done
     assert [int(line) for line in (done.stdout + done.stderr).split()] == expected(graph)
 
@@ -295,10 +291,7 @@ def sources(folder: Path, name: str) -> Path:
 
 def compiled(folder: Path, text: str) -> None:
     command = ["cc", *WARNINGS, "-Wno-unused-parameter", "-I.", "-x", "c", "-fsyntax-only", "-"]
-    done = subprocess.run(
-        command, cwd=folder, input=text, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    said(command, folder, input=text)
 
 
 def test_the_manuals_program_runs(tmp_path: Path) -> None:
@@ -308,12 +301,10 @@ def test_the_manuals_program_runs(tmp_path: Path) -> None:
     graph = replace(graph, tensors=scale)
     files = generate(graph, Ordinary("slots").plan(graph, uno()), uno(), {})
     write(tmp_path, {**files, "main.c": program})
-    command = ["cc", *WARNINGS, "model.c", "main.c", "-o", "program"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    said = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True).stdout
+    said(["cc", *WARNINGS, "model.c", "main.c", "-o", "program"], tmp_path)
     image = np.clip(np.floor(np.arange(784) / 784 * 256 + 0.5), 0, 255).astype(np.int64)
     outputs = graph.evaluate(image.reshape(1, 28, 28, 1)).reshape(-1)
-    label, real = said.strip().split(", ")
+    label, real = said([tmp_path / "program"]).strip().split(", ")
     assert int(label) == outputs.argmax()
     assert float(real) == outputs.max() * graph.tensors[graph.output].scale[0]
 

@@ -26,17 +26,10 @@ from pipeline.plan.vocabulary import (
 from tests.comparing import equal
 from tests.plan.small import buffer, layer, moved, plan_with, scratch, step
 from tests.strategies.chains import board, mnist
-from tests.strategies.nets import Net, mobilenet_v2, vgg16
+from tests.strategies.nets import Net, vgg16
 from tests.strategies.test_ordinary import BOARD, Ordinary
 
 HUGE: Hardware = replace(BOARD, flash_bytes=1 << 28)
-
-
-def test_mobilenet_v2_is_verified_and_costed() -> None:
-    graph = mobilenet_v2(224, weights=False)
-    plan = Ordinary().plan(graph, BOARD)
-    found = cost(plan, graph, BOARD)
-    assert found.macs_executed == graph.macs == 300_774_272
 
 
 def test_weights_in_flash_take_no_tokens() -> None:

@@ -25,6 +25,7 @@ import pytest
 import yaml
 
 from pipeline.home import ROOT, STAGES
+from tests.programs import said
 from tests.runner.parent import Forked
 from tests.waiting import until
 
@@ -227,10 +228,7 @@ def mounted(place: Path, size: str) -> Iterator[Path]:
 
 def git(project: Project, *words: str) -> str:
     identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
-    return subprocess.run(
-        ["git", *identity, *words], cwd=project.root, env=clean_environment(),
-        capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
+    return said(["git", *identity, *words], project.root, env=clean_environment()).strip()
 
 
 def nothing_outlives(project: Project) -> None:

@@ -4,7 +4,6 @@ also what is not installed; versions, and what the doctor finds."""
 import functools
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from pipeline.runner.allowed import typed
 from pipeline.runner.job import resolved
 from pipeline.runner.messages import explain
 from pipeline.runner.quoted import quoted
+from tests import programs
 from tests.runner.project import Project
 from tests.runner.test_mistakes import one_line
 
@@ -297,6 +297,5 @@ def test_the_doctor_says_what_is_missing_and_what_mends_it(
     )
     assert "           sudo apt-get install gcc-avr avr-libc binutils-avr\n" in said
     assert said.count("qemu-system-arm is not installed") == 1, "boards that are alike, together"
-    command = [sys.executable, str(ROOT / "run.py"), "--version"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert said == f"Thimble {versions.own()}\n" != "Thimble \n"
+    found = programs.said([sys.executable, ROOT / "run.py", "--version"])
+    assert found == f"Thimble {versions.own()}\n" != "Thimble \n"

@@ -4,7 +4,6 @@ from a class' source are those that importing it finds; a config has them, with 
 import ast
 import dataclasses
 import importlib
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from pipeline.home import ROOT
 from pipeline.runner import closure, code, own, schema, workspace
 from pipeline.runner.fields import fields, structured
 from pipeline.runner.schema import CODE_GROUPS
+from tests.programs import ran
 from tests.runner.project import HARDWARE, Project, clean_environment
 
 MINE = '''\
@@ -224,11 +224,8 @@ def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
 def test_ones_own_board(tmp_path: Path, board: str, said: str) -> None:
     (tmp_path / "conf" / "hardware").mkdir(parents=True)
     (tmp_path / "conf" / "hardware" / "mine.yaml").write_text(board)
-    command = [sys.executable, ROOT / "run.py", "hardware=mine", "--cfg", "job"]
-    done = subprocess.run(
-        [*command, "-p", "hardware.toolchain"],
-        cwd=tmp_path, env=clean_environment(), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    words = ("hardware=mine", "--cfg", "job", "-p", "hardware.toolchain")
+    done = ran([sys.executable, ROOT / "run.py", *words], tmp_path, env=clean_environment())
     assert said in (done.stderr or done.stdout) and len(done.stderr.splitlines()) < 2, done
     assert done.returncode == said.startswith("unknown")
 

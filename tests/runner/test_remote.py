@@ -15,6 +15,7 @@ import pytest
 from pipeline.home import STAGES
 from pipeline.runner.progress import KILLED
 from pipeline.runner.sweep import NOT_STARTED
+from tests.programs import program
 from tests.runner.project import Project
 from tests.runner.test_kills import outputs
 from tests.tiers import quick
@@ -223,12 +224,10 @@ def test_no_cluster_or_a_wrong_option_is_one_line(
 @pytest.mark.ci
 def test_what_slurm_is_asked_for(project: Project, tmp_path: Path) -> None:
     """A stand-in for SLURM's command keeps the script and refuses it."""
-    tools = tmp_path / "tools"
     refuses = f"cp $1 {tmp_path}; echo no such part >&2; exit 1"
     for name, text in (("srun", "exit 0"), ("sbatch", refuses)):
-        project.write(str(tools / name), f"#!/bin/sh\n{text}\n")
-        (tools / name).chmod(0o755)
-    project.env["PATH"] = f"{tools}:{os.environ['PATH']}"
+        program(tmp_path / "tools", name, text)
+    project.env["PATH"] = f"{tmp_path}/tools:{os.environ['PATH']}"
     run = project.run(
         *SWEEP, "hydra/launcher=slurm", "hydra.launcher.slurm_partition=cpu", "threads=3"
     )

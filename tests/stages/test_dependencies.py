@@ -15,6 +15,7 @@ from pipeline.home import PACKAGE, ROOT, STAGES
 from pipeline.runner import code, deps
 from pipeline.runner.schema import CODE_GROUPS
 from pipeline.tracking.checkout import recorded as origin
+from tests.programs import said
 from tests.runner import parent
 from tests.runner.project import clean_environment
 from tests.runner.test_kills import outputs
@@ -45,12 +46,7 @@ def cloned(folder: Path, small: Project | None = None) -> Path:
 
 def dvc(clone: Path, *words: str) -> str:
     """Return what ``dvc`` says on standard output."""
-    command = [sys.executable, "-m", "dvc", *words]
-    done = subprocess.run(
-        command, cwd=clone, env=clean(), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return said([sys.executable, "-m", "dvc", *words], clone, env=clean())
 
 
 def clean() -> dict[str, str]:
@@ -118,8 +114,7 @@ def recorded(small: Project, folder: Path) -> dict[str, dict[str, list[str]]]:
     words = [f"{copy}={stage}" for stage, copy in copies.items()]
     env = {**small.env, "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
     recorder = [sys.executable, str(ROOT / "tests" / "stages" / "recorder.py"), *words]
-    done = subprocess.run(recorder, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    said(recorder, env=env)
     found = {s: json.loads((copy / "recorded.json").read_text()) for s, copy in copies.items()}
     for copy in copies.values():
         shutil.rmtree(copy)
@@ -135,11 +130,9 @@ def test_dvc_repro_in_the_project_is_a_pure_hit(small: Project, tmp_path: Path) 
     assert run.returncode == 0, run.stderr
     folder = Path(json.loads(run.stdout)["run_dir"])
     shutil.copy(folder / "params.yaml", clone / "params.yaml")
-    dvc = [sys.executable, "-m", "dvc", "repro"]
-    done = subprocess.run(dvc, cwd=clone, env=clean(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    stages = [line.split("'")[1] for line in done.stdout.splitlines() if "skipping" in line]
-    assert [name for name in stages if name != "code"] == list(STAGES), done.stdout
+    lines = dvc(clone, "repro").splitlines()
+    stages = [line.split("'")[1] for line in lines if "skipping" in line]
+    assert [name for name in stages if name != "code"] == list(STAGES), lines
     assert (clone / "metrics.json").read_bytes() == (folder / "metrics.json").read_bytes()
 
 
@@ -186,12 +179,8 @@ def test_two_fresh_clones_give_the_same_bytes(tmp_path: Path, recipe: str) -> No
     words = [sys.executable, "run.py", *SMALL, f"train={recipe}", *RECIPES[recipe]]
     runs = []
     for place, umask, env in (("one", 0o022, here), ("at another place", 0o077, there)):
-        done = subprocess.run(
-            words, cwd=cloned(tmp_path / place), env={**clean_environment(), **env}, umask=umask,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        result = json.loads(done.stdout)
+        clone, env = cloned(tmp_path / place), {**clean_environment(), **env}
+        result = json.loads(said(words, clone, env=env, umask=umask))
         assert not any(stage["cached"] for stage in result["stages"].values())
         runs.append(Path(result["run_dir"]))
     one, two = runs

@@ -2,7 +2,6 @@
 on an int8 network; what stages build and simulate find and say; figures of all CPU work of an
 inference, on every board. Damaged frames are in tests/codegen/int4/test_robust.py."""
 
-import subprocess
 from contextlib import chdir, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -35,6 +34,7 @@ from tests.boards import NAMES
 from tests.codegen.int8.support import network
 from tests.comparing import equal
 from tests.graphs import Net
+from tests.programs import program, ran
 from tests.targets import cortex_m
 from tests.targets.conftest import expected, load_hardware, needs_avr
 from tests.targets.cortex_m import ONE_A_CORE, board_named, built_stand_in, needs_arm
@@ -83,14 +83,12 @@ def test_images_of_another_size_are_one_line(host_program: Path) -> None:
     ],
 )
 def test_a_program_that_misbehaves_is_one_line(tmp_path: Path, script: str, said: str) -> None:
-    program = tmp_path / "host"
-    program.write_text(f"#!/bin/sh\ncat > /dev/null\n{script}\n")
-    program.chmod(0o755)
+    found = program(tmp_path, "host", f"cat > /dev/null\n{script}")
     with pytest.raises(ThimbleError, match=said):
-        host.infer(program, np.zeros((2, 16), np.uint8))
-    program.unlink()
+        host.infer(found, np.zeros((2, 16), np.uint8))
+    found.unlink()
     with pytest.raises(ThimbleError, match="does not start"):
-        host.identify(program)
+        host.identify(found)
 
 
 def computer() -> Hardware:
@@ -178,7 +176,7 @@ def test_the_firmware_itself_refuses_what_it_cannot_count(tmp_path: Path) -> Non
     """For who compiles it without Thimble."""
     generated = sources(tmp_path, picture(256, 256))
     command = ["cc", "-std=gnu99", "-fsyntax-only", f"-I{generated}", generated / "main.c"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = ran(command)
     assert done.returncode and "a reply counts its outputs' bytes in 16 bits" in done.stderr
 
 
@@ -319,6 +317,5 @@ def test_feeding_counts_as_much_as_invoking(name: str, tmp_path: Path) -> None:
         assert ("energy_uj" in found) == bool(found["power"].active_ma)
 
 
-@pytest.mark.usefixtures("compiled_once")
 def test_what_nobody_times_has_no_figures() -> None:
     assert timing({"images": 3}, board_named("host")) == {}

@@ -20,6 +20,7 @@ from pipeline.targets import qemu, qemu_cycles
 from pipeline.targets.harness import FIRMWARE
 from pipeline.targets.layers import of_functions
 from tests.codegen.int8.support import frames, network
+from tests.programs import said
 from tests.targets.cortex_m import (
     ONE_A_CORE,
     board_named,
@@ -240,8 +241,7 @@ def compiled(header: str, folder: Path) -> Path:
 
 def listed_cycles(program: Path, code: tuple[Code, ...]) -> list[int]:
     given = "".join(f"{op:x} {after:x}\n" for op, after in code)
-    done = subprocess.run([program], input=given, capture_output=True, text=True, check=True)
-    return [int(line) for line in done.stdout.split()]
+    return [int(line) for line in said([program], input=given).split()]
 
 
 def table() -> list[str]:

@@ -20,6 +20,7 @@ from pipeline.targets.protocol import Command, FrameError, Status
 from pipeline.targets.serial_line import SILENCES, Board, Line
 from pipeline.targets.toolchain import Size
 from tests.codegen.int8.support import frames, network
+from tests.programs import program
 from tests.targets.conftest import expected, needs_avr
 from tests.targets.cortex_m import board_named, built, needs_arm
 from tests.targets.line import Noise, Qemu, Receiver, Terminal
@@ -254,11 +255,8 @@ def test_an_uno_behind_the_line(
 
 def fake_openocd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A flasher that notes how it was called."""
-    program = folder / "bin" / "openocd"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\necho "$@" > {folder}/said\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    program(folder / "bin", "openocd", f'echo "$@" > {folder}/said')
+    monkeypatch.setenv("PATH", f"{folder}/bin{os.pathsep}{os.environ['PATH']}")
     return folder / "said"
 
 

@@ -21,6 +21,7 @@ from pipeline.targets.simavr import Chip, Exchange
 from pipeline.targets.toolchain import Size
 from pipeline.targets.zeros import BYTE, IF_ZERO, TEST, UNLESS_ZERO, no_skips
 from tests.comparing import equal
+from tests.programs import program
 from tests.strategies.chains import Chain
 from tests.targets.conftest import (
     MODEL,
@@ -207,13 +208,11 @@ def test_a_firmware_that_is_waited_for_is_not_late(tmp_path: Path, shim: Path) -
 def test_a_missing_simulator_names_its_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compiler = tmp_path / "cc"
     for said in (
         "simavr_shim.c:25:10: fatal error: simavr/sim_avr.h: No such file or directory",
         "/usr/bin/ld: cannot find -lelf: No such file or directory",
     ):
-        compiler.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
-        compiler.chmod(0o755)
+        compiler = program(tmp_path, "cc", f"echo '{said}' >&2\nexit 1")
         monkeypatch.setenv("PATH", str(tmp_path))
         with pytest.raises(ThimbleError, match=r"simavr is not installed .*libsimavr-dev"):
             simavr.compile_shim(tmp_path)
@@ -240,15 +239,9 @@ def test_steps_add_up_by_layer_and_to_the_whole() -> None:
     layers = Layers.of(STEPS)
     assert layers.names == ("pooled", "a", "moves", "b", REST)
     assert layers.add_up(7, 200, (10, 1, 20, 2, 30)).tolist() == [7, 30, 3, 30, 137]
-
-
-def test_a_layer_may_begin_while_the_input_arrives() -> None:
-    layers = Layers.of({"feed": "a", "invoke": ["a", "b"]})
+    layers = Layers.of({"feed": "a", "invoke": ["a", "b"]})  # begun while the input arrives
     assert layers.names == ("a", "b", REST)
     assert layers.add_up(7, 100, (10, 20)).tolist() == [17, 20, 70]
-
-
-def test_other_steps_than_the_sources_said_are_one_line() -> None:
     with pytest.raises(ThimbleError, match=r"nn_invoke made 2 steps, size\.json knows 5: run"):
         Layers.of(STEPS).add_up(7, 100, (10, 20))
     assert Layers.of({}).add_up(7, 100, (10, 20)).shape == (0,)

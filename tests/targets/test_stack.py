@@ -82,6 +82,7 @@ END = rjmp(-1)
 )
 def test_bytes_of_small_programs(words: tuple[int, ...], expected: int) -> None:
     assert of(*words).bytes == expected
+    assert of(PUSH, rcall(2), END, NOP, PUSH, RET) == Bound(4, ("start", "leaf"))
 
 
 def test_return_addresses_of_more_flash_than_16_bits_reach() -> None:
@@ -90,11 +91,6 @@ def test_return_addresses_of_more_flash_than_16_bits_reach() -> None:
     uno, mega = (return_bytes(load_hardware(b).flash_bytes) for b in ("arduino", "arduino_mega"))
     assert (uno, mega) == (2, 3)
     assert [bound(program, {}, return_bytes=n).bytes for n in (uno, mega)] == [5, 7]
-
-
-def test_the_path_names_the_calls() -> None:
-    found = of(PUSH, rcall(2), END, NOP, PUSH, RET)
-    assert found == Bound(4, ("start", "leaf"))
 
 
 @pytest.mark.parametrize(
@@ -219,20 +215,11 @@ def test_calls_add_up_along_the_deepest_path() -> None:
     text = "start:\n10 push {lr}\n12 bl 20\n14 sub sp, #4\n16 bl 40\n18 b.n 18\n"
     text += "other:\n20 sub sp, #8\n22 add sp, #8\n24 bx lr" + LEAF
     assert deepest(text) == (4 + 4 + 12, ("start", "leaf"))
-
-
-def test_a_tail_jump_goes_on_at_the_same_depth() -> None:
+    # a tail jump goes on at the same depth
     assert deepest("start:\n10 push {r4}\n12 pop {r4}\n14 b.w 40" + LEAF)[0] == 12
-
-
-def test_a_far_jump_is_no_call() -> None:
-    text = (
-        "start:\n10 push {r4, lr}\n12 bl 18\n14 .word 0x0\n18 bl 40\n1c cbz r0, 12\n1e pop {r4, pc}"
-    )
-    assert deepest(text + LEAF) == (8 + 12, ("start", "leaf"))
-
-
-def test_what_does_not_return_has_nothing_after_it() -> None:
+    far = "10 push {r4, lr}\n12 bl 18\n14 .word 0x0\n18 bl 40\n1c cbz r0, 12\n1e pop {r4, pc}"
+    assert deepest(f"start:\n{far}{LEAF}") == (8 + 12, ("start", "leaf")), "a far jump is no call"
+    # what does not return has nothing after it
     text = "start:\n10 bl 20\n14 .word 0x6f6d656d\nforever:\n20 push {r0, r1}\n22 b.n 22"
     assert deepest(text) == (8, ("start", "forever"))
 
@@ -263,9 +250,6 @@ def test_what_does_not_return_has_nothing_after_it() -> None:
 def test_no_bound_is_said(body: str, said: str) -> None:
     with pytest.raises(ThimbleError, match=f"the stack has no bound: .*{said}"):
         deepest(f"start:\n{body}")
-
-
-def test_a_missing_function_is_said() -> None:
     with pytest.raises(ThimbleError, match="no function port_reset"):
         thumb_bound(listing("start:\n10 bx lr"), "port_reset")
 

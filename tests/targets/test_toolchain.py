@@ -2,7 +2,6 @@
 a board: the exact command, and what is checked before it."""
 
 import hashlib
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,8 @@ from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import elf, flash, parameters, toolchain
 from pipeline.targets.toolchain import Size
+from tests import programs
+from tests.programs import program
 from tests.targets.conftest import MODEL, generate, load_hardware, model, needs_avr
 from tests.targets.cortex_m import board_named
 
@@ -32,9 +33,8 @@ def test_the_harness_has_no_variable_of_its_own(built: tuple[Path, Size]) -> Non
 @needs_avr
 def test_sizes_are_those_of_avr_size(built: tuple[Path, Size]) -> None:
     folder, size = built
-    command = ["avr-size", "firmware.elf"]
-    out = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
-    text, data, bss = (int(word) for word in out.splitlines()[1].split()[:3])
+    lines = programs.said(["avr-size", "firmware.elf"], folder).splitlines()
+    text, data, bss = (int(word) for word in lines[1].split()[:3])
     assert (size.flash_bytes, size.statics_bytes) == (text + data, data + bss)
     assert len(ihex.flash_image(folder / "firmware.hex")) == size.flash_bytes
 
@@ -219,10 +219,7 @@ def test_a_folders_name_is_no_tcl_for_openocd(
     folder = tmp_path / "my runs} [exec touch pwned] {:"
     folder.mkdir()
     (folder / "firmware.hex").write_text(":020000040800F2\n" + HEX)
-    (tmp_path / "openocd").write_text(
-        f'#!/bin/sh\ntest -f firmware.hex && echo "$@" > {tmp_path}/s'
-    )
-    (tmp_path / "openocd").chmod(0o755)
+    program(tmp_path, "openocd", f'test -f firmware.hex && echo "$@" > {tmp_path}/s')
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     text = flash.write(folder, board_named("nucleo_f446re"), "/dev/null")
     assert text.startswith(f"cd '{folder}' && openocd -f ")
@@ -256,16 +253,13 @@ def test_the_flasher_runs_and_its_failure_is_one_line(
     build: Path, arduino: Hardware, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = build / "bin"
-    folder.mkdir()
+    program(folder, "avrdude", f'echo "$@" > {build}/said')
     monkeypatch.setenv("PATH", f"{folder}:/bin:/usr/bin")
-    avrdude = folder / "avrdude"
-    avrdude.write_text(f'#!/bin/sh\necho "$@" > {build}/said\n')
-    avrdude.chmod(0o755)
     text = flash.write(build, arduino, "/dev/null")
     said = "-p atmega328p -c arduino -P /dev/null -b 115200 -D -U flash:w:firmware.hex:i"
     assert (build / "said").read_text().strip() == said and text == f"cd {build} && avrdude {said}"
-    avrdude.write_text(
-        "#!/bin/sh\necho 'avrdude: error: programmer is not responding' >&2; exit 1\n"
+    avrdude = program(
+        folder, "avrdude", "echo 'avrdude: error: programmer is not responding' >&2; exit 1"
     )
     with pytest.raises(ThimbleError, match=r"flashing failed: avrdude: .*not responding"):
         flash.write(build, arduino, "/dev/null")

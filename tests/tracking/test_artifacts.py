@@ -4,7 +4,6 @@ run's network as a model, which needs no more of the project than its files."""
 import csv
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from pipeline.tracking.files import LEFT_OUT, WRITTEN, kept
 from tests.codegen.int8.support import host, network
 from tests.codegen.support import write
 from tests.comparing import equal
+from tests.programs import said
 from tests.runner.project import Project, clean_environment
 from tests.several import several
 from tests.tracking.database import runs
@@ -222,12 +222,7 @@ def graph(tmp_path: Path) -> Graph:
 def called(source: str, folder: Path, *words: str) -> str:
     """Return what ``source`` prints, run in ``folder``; the project is found only from ROOT."""
     env = clean_environment() | ({"PYTHONPATH": str(ROOT)} if source == LOG else {})
-    command = [sys.executable, "-W", "ignore", "-c", source, *words]
-    done = subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, check=False
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return said([sys.executable, "-W", "ignore", "-c", source, *words], folder, env=env).strip()
 
 
 def check(graph: Graph, folder: Path) -> None:

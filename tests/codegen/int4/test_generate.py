@@ -2,7 +2,6 @@
 plans that are right, or look right, but that generated code would get wrong: one clear line."""
 
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +30,7 @@ from pipeline.plan.vocabulary import (
 from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.support import WARNINGS, Native, agrees, uno
+from tests.programs import said
 from tests.strategies.chains import Chain, mnist
 from tests.tiers import quick
 
@@ -184,8 +184,7 @@ def test_refuses_a_stream_beyond_its_counters(
 def for_avr(folder: Path, *flags: str) -> None:
     if shutil.which("avr-gcc") is not None:
         command = ["avr-gcc", "-mmcu=atmega328p", *WARNINGS, *flags, "-c", "model.c", "-o", "avr.o"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[:2000]
+        said(command, folder)
 
 
 def test_the_narrowest_type() -> None:

@@ -29,6 +29,7 @@ from pipeline.plan.maps import Rows
 from pipeline.plan.vocabulary import Affine, Buffer, Table
 from tests.codegen.support import SANITIZERS, WARNINGS, uno, write
 from tests.comparing import equal
+from tests.programs import said
 from tests.strategies.chains import Chain
 
 positions = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=40)
@@ -300,8 +301,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     known = {"permutes": permutes.code(), "cases": cases, "bytes": size}
     headers = {name: static_source(HEADERS[name]) for name in ("nn_cells.h", "nn_memory.h")}
     write(folder, {"main.c": PROGRAM % known, **headers})
-    command = ["cc", *WARNINGS, *SANITIZERS, "main.c", "-o", "program"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    said(["cc", *WARNINGS, *SANITIZERS, "main.c", "-o", "program"], folder)
     return folder / "program"
 
 

@@ -1,6 +1,5 @@
 """Code that is generated, always the same, and plans that are refused."""
 
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8.support import Hand, Native, agrees, apart, at, host, net, network
 from tests.codegen.support import write
 from tests.graphs import Net
+from tests.programs import ran
 from tests.strategies.chains import board, mnist
 
 
@@ -50,8 +50,7 @@ def test_a_board_that_is_too_small_is_said_by_the_compiler(tmp_path: Path) -> No
     graph = network()
     plan = Ordinary().plan(graph, host())
     write(tmp_path, generate(graph, plan, host(255), {}))
-    command = ["cc", "-std=gnu99", "-c", "model.c"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = ran(["cc", "-std=gnu99", "-c", "model.c"], tmp_path)
     assert done.returncode and "the arena does not fit the RAM" in done.stderr
 
 

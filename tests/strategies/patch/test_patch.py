@@ -1,27 +1,22 @@
 """Patches: MobileNetV2's published figures, and random networks run exactly, halo and all."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.hardware import Hardware
 from pipeline.plan.cost import cost
-from pipeline.plan.vocabulary import Compute
 from pipeline.schedules.channels import ChannelByChannel
 from pipeline.schedules.lower import load_of, needed
 from pipeline.schedules.patches import Run
 from pipeline.search.moves.patches import ending, least
 from pipeline.strategies.patch import Patch
-from tests.codegen.cortex_m.support import core
-from tests.codegen.int8.support import host
 from tests.graphs import Net as RandomNet
 from tests.strategies import nets
 from tests.strategies.nets import Net
-from tests.strategies.proving import as_c, exact
+from tests.strategies.proving import exact
 from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
 
@@ -37,12 +32,6 @@ def test_mobilenet_as_published() -> None:
     found = cost(plan, graph, BOARD)
     assert found.pmu_bytes == found.arena_bytes == 320_960
     assert (found.macs, found.macs_executed) == (300_774_272, 328_693_616)
-
-
-@pytest.mark.slow
-def test_mobilenet_runs_exactly() -> None:
-    graph = nets.mobilenet_v2(224)
-    exact(Patch().plan(graph, BOARD), graph)
 
 
 def test_halo_is_clipped_to_the_image() -> None:
@@ -98,22 +87,6 @@ def test_random_networks_run_exactly(seed: int) -> None:
     stage, regions = least(graph, BOARD, grid)
     assert report.macs_executed == graph.macs + stage.again
     assert cost(plan, graph, BOARD).pmu_bytes <= load_of(regions, graph, BOARD) / 2
-
-
-@pytest.mark.parametrize("board", [host(), core()], ids=lambda board: board.core)
-@pytest.mark.parametrize("seed", quick(1, range(40), ci=1))
-def test_random_networks_as_c(tmp_path: Path, seed: int, board: Hardware) -> None:
-    """On a core with kernels of its own some tiles have those."""
-    graph = random_images(seed)
-    plan = Patch(rows=2, columns=3).plan(graph, board)
-    as_c(tmp_path, graph, plan, board)
-    tiles = {
-        step.kernel
-        for step in plan.tracks[0].steps
-        if isinstance(step, Compute)
-        and step.out.size[1:2] < plan.buffer[step.out.buffer].shape[1:2]
-    }
-    assert any(name.startswith("cortex_m.") for name in tiles) == (board.core == "cortex_m")
 
 
 def test_depthwise_in_its_inputs_place() -> None:
