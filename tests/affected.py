@@ -104,8 +104,7 @@ def _by_turns(lists: list[list[str]]) -> Iterator[str]:
 
 
 def naming(root: Path, file: str) -> list[str]:
-    """The test files that say the name of ``file``: with its ending, or as a word together with its
-    folder's; of a module, by importing it."""
+    """List test files that say the name of ``file``, or its stem and folder, or import it."""
     path = Path(file)
     if path.suffix == ".py":
         words = [rf"\b{re.escape('.'.join(path.with_suffix('').parts))}\b"]

@@ -32,8 +32,7 @@ from pipeline.graph.tensor import DType, IntArray, Tensor
 
 @dataclass
 class Net:
-    """Collects operators; each method adds one and returns its output's name. ``zeros``: the share
-    of zero points that are 0."""
+    """Collects operators; each method adds one. ``zeros``: the share of zero points that are 0."""
 
     shape: tuple[int, ...]
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))

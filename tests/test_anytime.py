@@ -1,5 +1,4 @@
-"""A search that ends early: the best plan so far, proved, and marked; with other effort the same
-plan each time."""
+"""A search that ends early: the best so far, proved, marked; the same for equal effort."""
 
 import os
 import re

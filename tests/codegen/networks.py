@@ -106,8 +106,7 @@ def windows(seed: int = 0) -> Chain:
 
 
 class EvenRowsFirst(Ordinary):
-    """Every tensor between the first and the last layer with its even rows before the odd ones, a
-    few nibbles between them; nothing shares a cell."""
+    """Put even rows before odd ones in tensors between, nibbles apart; nothing shares a cell."""
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
         plan, buffers, begin = super().plan(graph, hardware), [], 0

@@ -233,8 +233,7 @@ def begins(graph: Graph, plan: Plan, hardware: Hardware, frame: IntArray) -> str
 
 
 def by_tier(kinds: Collection[Any], *seeds: range) -> list[Any]:
-    """Pairs of a kind and seeds for ``parametrize``: the first seeds are ``make test``'s, the
-    second CI's, and others those of each night."""
+    """Pair kinds and seeds: the first are ``make test``'s, the second CI's, others nightly."""
     return quick(len(kinds), [(kind, each) for each in seeds for kind in kinds], ci=len(kinds))
 
 

@@ -83,8 +83,7 @@ class Case:
 
 
 def drawn() -> Iterator[Case]:
-    """Greedily: the case with most pairs that no other has had, until none is left; of several
-    the one whose values have been used least."""
+    """Take the case with most new pairs, and of several the one with the least used values."""
     every = [case for values in product(*AXES.values()) if (case := Case(*values)).links]
     left, used = {pair for case in every for pair in _pairs(case)}, Counter[str]()
     while left:

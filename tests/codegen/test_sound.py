@@ -146,8 +146,7 @@ EAR = SquareWave(bins=20, frames=80, chunk=192)
 @needs_avr
 @pytest.mark.ci
 def test_residual_units_keep_up_with_the_sound(tmp_path: Path) -> None:
-    """Google-12 of Gural and Murmann 2019, table 2, as ``experiment=keywords_uno`` has it in 2 KB,
-    with weights that have learnt nothing."""
+    """Google-12 of Gural and Murmann 2019, table 2, as ``experiment=keywords_uno``, untrained."""
     graph = in_four_bits(Google12())
     board = replace(load_hardware(), weights_in="flash", streams_input=True)
     heard, plan = sounds(EAR, 4), Replace().plan(graph, board)

@@ -109,8 +109,7 @@ def test_of_quantization(name: str) -> None:
 
 
 class Judged(Told):
-    """A search whose weights bring the accuracy on the test set, as trainings' do: the better, the
-    worse they are on validation images."""
+    """A search whose accuracy on the test set is the better, the worse it is on validation's."""
 
     def _round(self, jobs: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         results = super()._round(jobs)

@@ -168,8 +168,7 @@ def test_what_is_missing_is_said(archive: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def spoken(tmp_path: Path, store_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store in which every voice has said every word: a tone whose height is the word's and whose
-    length the voice's."""
+    """A store of every voice's words: tones as high as the word's, as long as the voice's."""
     pieces, voice, word = [], [], []
     for speaker in range(len(VOICES)):
         for said in range(len(WORDS) + len(OTHERS)):

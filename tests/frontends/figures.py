@@ -49,8 +49,7 @@ def spectrograms() -> Figure:
 
 
 def leakage() -> tuple[np.ndarray, np.ndarray]:
-    """Tones in multiples of a bin's frequency, and the power that each leaves there, in dB of what
-    one at that frequency leaves."""
+    """Return the power, in dB of a tone's at the bin, that tones at its multiples leave there."""
     ear, times = SquareWave(), np.linspace(0.5, 7.5, 281)
     turns = np.arange(ear.samples) * times[:, None] * ear.frequencies_hz[BIN] / 16_000
     tones = np.rint(12_000 * np.sin(2 * np.pi * turns)).astype(np.int16)

@@ -45,8 +45,7 @@ def heard() -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("name", heard())
 def test_within_a_fortieth_of_a_step_of_the_reference(name: str) -> None:
-    """A step of the network's input is 0.585: rounded to it at most one value in a hundred is
-    another, by one."""
+    """A step is 0.585: rounded to it at most one value in a hundred is another, by one."""
     sound = heard()[name]
     wanted = reference(sound.astype(float), EAR.level)
     windows = sound.astype(np.int64)[np.arange(49)[:, None] * 320 + np.arange(640)]

@@ -49,8 +49,7 @@ def exported(model: Model) -> torch.export.ExportedProgram:
 
 @dataclass
 class Counts:
-    """``macs`` of convolutions and dense layers; ``weight_bytes``: int8 weights and an int32 bias a
-    channel, as left when normalization is folded."""
+    """``macs`` of convolutions and dense layers; ``weight_bytes``: int8 weights, int32 biases."""
 
     macs: int = 0
     weight_bytes: int = 0

@@ -1,5 +1,4 @@
-"""Properties that the published counts do not show: other sizes, layers, blocks, pools of pixels,
-and weights that bring their sizes."""
+"""What published counts do not show: other sizes, blocks, pools of pixels, weights' sizes."""
 
 from pathlib import Path
 from typing import Any

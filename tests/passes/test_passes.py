@@ -200,8 +200,7 @@ def test_dense_layers_lose_units_too_and_something_is_left_of_zeros() -> None:
 
 
 class BlazeBlock(nn.Module):
-    """BlazeFace's block: the shortcut has fewer channels and is padded with zeros (Bazarevsky et
-    al. 2019)."""
+    """BlazeFace's block (Bazarevsky et al. 2019): a shortcut of fewer channels, with zeros."""
 
     def __init__(self, channels: int, outputs: int, stride: int) -> None:
         super().__init__()

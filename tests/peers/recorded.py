@@ -10,8 +10,7 @@ CORES = {"M4": "nucleo_l4r5zi", "M7": "nucleo_f767zi", "M0+": "nucleo_g0b1re"}
 
 
 def recorded() -> dict[str, Any]:
-    """``commit``, ``compiler``, ``options``, …, and of each of ``networks`` and cores what
-    ``cmsis_nn`` and ``thimble`` take."""
+    """``commit``, ``compiler``, …; of networks and cores what ``cmsis_nn`` and ``thimble`` take."""
     found: dict[str, Any] = json.loads(FILE.read_text())
     return found
 

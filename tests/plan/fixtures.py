@@ -41,8 +41,7 @@ def of_bytes(
     rng: np.random.Generator, shape: tuple[int, ...], *convolutions: tuple[str, int, int, int],
     source: str = "x", outputs: int = 0,
 ) -> Graph:  # fmt: skip
-    """A chain of 8 bits: of each convolution the name, channels, kernel and shift; then ``outputs``
-    of a dense layer, in 16 bits."""
+    """A chain of 8 bits: convolutions (name, channels, kernel, shift), a dense layer in 16 bits."""
     chain = Chain(shape, "uint8", source=source)
     chain.rng = rng
     for name, channels, kernel, shift in convolutions:
@@ -138,8 +137,7 @@ def double_buffer(rng: np.random.Generator, tiles: int = 4) -> tuple[Plan, Graph
 
 
 def row_ring(rng: np.random.Generator) -> tuple[Plan, Graph]:
-    """Rows stream into a ring of three; each output row overwrites the input row it kills, and is
-    summed into the classifier at once."""
+    """Rows stream into a ring of three; output rows lie over those they kill, and are summed up."""
     graph = of_bytes(rng, (7, 6, 2), ("h", 2, 3, 7), source="image", outputs=3)
     image = Buffer("image", "image", "stream", (7, 6, 2), 8, packed((7, 6, 2), 8))
     ring = Buffer("ring", "image", "sram", (7, 6, 2), 8, Affine(0, (24, 4, 2), (3, 0, 0)))

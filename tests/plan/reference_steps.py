@@ -76,8 +76,7 @@ class Unit:
 
 @dataclass
 class Deed:
-    """A step, worked out: its units in order, the cells of scratch that it destroys, and how many
-    elements of an operator's output it computes."""
+    """A step's units in order, the scratch cells it destroys, and how many elements it makes."""
 
     op: str
     units: list[Unit] = field(default_factory=list)

@@ -74,8 +74,7 @@ def subjects() -> dict[str, Subject]:
 
 
 def plans(option: dict[str, Any]) -> Iterator[tuple[str, Plan, Graph, Hardware]]:
-    """Yield plans of one option, for all ``SETTINGS`` that it has: of the plans that it makes of
-    the ``NETWORKS`` the one that says most."""
+    """Yield plans of an option: for each of its ``SETTINGS`` the one that says most."""
     keys = [key for key in SETTINGS if key in option]
     for values in product(*(SETTINGS[key] for key in keys)):
         chosen = dict(zip(keys, values, strict=True))

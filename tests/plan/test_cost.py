@@ -1,5 +1,4 @@
-"""Reports on plans: peak memory, traffic, fit and text, where numbers are known by hand; and how a
-plan runs each layer: order, overlap, steps."""
+"""Reports on plans whose numbers are known by hand, and how a plan runs each layer."""
 
 from dataclasses import replace
 

@@ -1,5 +1,4 @@
-"""Every reader of a plan answers one that nobody has proved, or what is left of a damaged file: a
-result, or one line."""
+"""Every reader answers unproved plans, and what is left of damaged files, or says a line."""
 
 from collections import Counter
 from collections.abc import Callable

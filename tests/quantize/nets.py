@@ -1,5 +1,4 @@
-"""Networks with random parameters and thresholds, as training might leave them, and a trained
-one."""
+"""Networks with random parameters and thresholds, as of training, and a trained one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

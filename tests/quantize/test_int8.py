@@ -61,8 +61,7 @@ def test_without_data_ranges_come_from_seeded_pictures(residual: nn.Module, data
 
 
 def test_normalization_is_no_operator() -> None:
-    """Padding asks for the real 0: it goes into the input's scale and zero point; a factor alone
-    goes into the weights."""
+    """Padding asks for the real 0: it goes into the zero point; a factor alone into the weights."""
     x, conv = torch.zeros(1, 1, 4, 4), nn.Conv2d(1, 2, 3, padding=1)
     shifted = Of(lambda m, x: m.conv((x - 128) / 64), conv=conv)
     graph = simplified(exported("net", shifted, x))

@@ -46,8 +46,7 @@ def browser() -> Iterator[Any]:
 @contextmanager
 def opened(browser: Any, path: Path, size: tuple[int, int] = DESKTOP, dark: bool = False,
            touch: bool = False, before: str = "") -> Iterator[Any]:  # fmt: skip
-    """The page at ``path``, with ``before`` run in it first. It must say nothing on the console,
-    fail nowhere and fetch nothing."""
+    """Open ``path``, after ``before`` ran in it; it says, fails and fetches nothing."""
     said: list[str] = []
     context = browser.new_context(
         viewport={"width": size[0], "height": size[1]},

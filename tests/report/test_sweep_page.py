@@ -153,8 +153,7 @@ def test_it_sorts_filters_and_draws(browser: Any, folder: Path, jobs: list[dict[
 
 @pytest.mark.ci
 def test_the_front_is_the_pictures(browser: Any, folder: Path, jobs: list[dict[str, Any]]) -> None:
-    """Its names cover neither names nor dots: of four near each other those that have room are
-    named."""
+    """Its names cover neither names nor dots: of four that are near those with room are named."""
     with opened(browser, written(folder, jobs)) as page:
         for x, y, more in (
             ("sram_bytes", "latency_us", False),

@@ -1,5 +1,4 @@
-"""Config files by people who mean harm: whole commands, each with a file that would run or write
-something, and the list itself."""
+"""Configs by people who mean harm: whole commands that would run or write, and the list."""
 
 from typing import Any
 

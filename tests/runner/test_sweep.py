@@ -1,5 +1,4 @@
-"""Sweeps: one trained network, a row for each job, one JSON object; a study's values, rows of
-published tables, their files."""
+"""Sweeps: one trained network, a row a job, one JSON object; studies, published tables."""
 
 import json
 import signal

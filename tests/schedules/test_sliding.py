@@ -26,8 +26,7 @@ RESIDENT = replace(STREAMED, streams_input=False)
 
 
 def places(plan: Plan, graph: Graph, output_row: int) -> list[tuple[str, int]]:
-    """List each step behind output row ``output_row``, up to the next one: what it is, and where
-    the row that it makes begins."""
+    """List the steps between output row ``output_row`` and the next, and where rows begin."""
     found, row = list[tuple[str, int]](), -1
     for step in plan.tracks[0].steps:
         piece = step.dst if isinstance(step, Move) else step.out  # type: ignore[union-attr]

@@ -79,8 +79,7 @@ def test_tiles_at_the_end_are_as_large_as_the_others() -> None:
 
 
 def pointwise(hardware: Hardware, kept: int = 0) -> tuple[Plan, Graph]:
-    """Rows of a convolution of pixels one after the other, which is one loop; weights stay in
-    flash. ``kept``: see ``laid_at``."""
+    """A convolution's rows, pixel by pixel, one loop; weights in flash. ``kept``: ``laid_at``'s."""
     graph = Chain("net", (ROWS, 4, 2)).conv(3, 1).graph(np.random.default_rng(0))
     source, target = graph.tensors["input"], graph.tensors["conv2d0"]
     base = -(-prod(source.shape) // 32) * 32
@@ -105,8 +104,7 @@ def convolutions(steps: Sequence[Step]) -> Iterator[Compute]:
 
 @pytest.mark.parametrize("kept_bytes", [0, 64])
 def test_a_loop_gets_on_without_the_scratch_that_there_is_no_room_for(kept_bytes: int) -> None:
-    """Leave room for what a driver keeps. Planning did not end once, since it looked for scratch
-    outside of loops alone."""
+    """Leave room for what a driver keeps; looking for scratch outside of loops did not end."""
     wide = replace(core(), card=Card(bytes=1 << 33))
     fast, graph = pointwise(wide)
     assert not any(isinstance(step, Compute) for step in fast.tracks[0].steps)

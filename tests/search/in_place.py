@@ -166,8 +166,7 @@ def judged(kind: str, number: int) -> Judged:
 def compare(
     judge: Callable[[str, int], Judged], kinds: Iterable[str], cases: int, sure: Collection[str]
 ) -> None:
-    """Print a line for each kind; end with 1 where a layer of ``sure`` is above the best, or one is
-    above rows."""
+    """Print a line a kind; end with 1 where a ``sure`` one is above the best, or one above rows."""
     parser = argparse.ArgumentParser()
     parser.add_argument("kinds", nargs="*", default=list(kinds))
     parser.add_argument("--cases", type=int, default=cases)

@@ -137,8 +137,7 @@ def test_larger_layers_are_as_good_as_staircases(
 # --- tiny blocks of several operators: the best of all orders of their pixels
 
 BLOCK = (2, 2, 6)
-"""Shape in which, if the sum's first pixel is made before the last one of the first convolution,
-the input's first pixel dies with the latter."""
+"""Shape whose input's first pixel dies with the first convolution's last, if sums begin before."""
 
 
 def block() -> Graph:

@@ -1,5 +1,4 @@
-"""Rows lie in blocks where kernels are faster so: portable code finds each of their elements by a
-table in flash."""
+"""Rows lie in blocks where kernels are faster so; portable code finds them by a table."""
 
 import re
 

@@ -206,8 +206,7 @@ def test_a_derived_key_is_the_begin_of_a_block(built: Built) -> None:
 
 @pytest.mark.parametrize("what", [What.SEAL, What.OPEN, What.DERIVE])
 def test_no_secret_is_left_on_the_stack(built: Built, what: What, tmp_path: Path) -> None:
-    """Not a word of the key, of the key stream, or of the rounds' result, which with the key stream
-    says the key; of the sums' key neither."""
+    """Not a word of the key, of the key stream or of the rounds' result, which gives it away."""
     if str(built[1][0]).endswith("program"):  # the sanitizers' frames are several times as large
         built = tmp_path, native(tmp_path, ["-O2"])
     rng = np.random.default_rng(3)

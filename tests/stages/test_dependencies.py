@@ -1,5 +1,4 @@
-"""Dependencies of a stage are what dvc.yaml says, no more and no less; fresh clones: DVC in them,
-and the same bytes in two."""
+"""Dependencies of stages are what dvc.yaml says; fresh clones: DVC in them, equal bytes."""
 
 import csv
 import json

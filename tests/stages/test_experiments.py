@@ -190,8 +190,7 @@ def test_the_papers_figure_1(small: Project) -> None:
 
 @pytest.mark.slow
 def test_a_network_pruned_for_its_plan(small: Project) -> None:
-    """Docs/pruning.md's figures; another line to the board prunes nothing anew; a limit that cannot
-    be met is a result."""
+    """Docs/pruning.md's figures; other lines prune nothing anew; an unmet limit is a result."""
     words = (
         "model=mobilenet_v2_cifar10", "data=none", "train=random", "quantize=int8", "prune=pex",
         "prune.epochs=0", "hardware=nucleo_f446re", "strategy=partial",

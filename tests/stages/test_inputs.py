@@ -1,5 +1,4 @@
-"""A network or a data set that cannot be read is told apart from a failure: it made no run. What
-rounded accumulators are calibrated on."""
+"""What cannot be read is no failure: it made no run. What sums are calibrated on."""
 
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,4 @@
-"""Nothing fits: a bound that holds for all, advice that makes sense for network and board, and what
-other strategies would need."""
+"""Nothing fits: a bound for all, advice that suits, and what other strategies would need."""
 
 from dataclasses import replace
 

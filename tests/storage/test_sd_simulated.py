@@ -66,8 +66,7 @@ def simulated(elf: Path, core: str, card: Path | None) -> None:
 def exchanged(
     elf: Path, core: str, card: Path | None, transfers: list[tuple[int, int, bytes]]
 ) -> bytes:
-    """Return what ``main.c`` says of ``transfers``: direction, first byte, and what is written or
-    as much to be read."""
+    """Return what ``main.c`` says of ``transfers``: direction, first byte, content or length."""
     asked = b"".join(
         struct.pack("<3I", direction, at, len(content)) + (content if direction == WRITE else b"")
         for direction, at, content in transfers

@@ -1,5 +1,4 @@
-"""int8 graphs of any topology with random weights, and networks whose peak memory is published or
-that are drawn at random."""
+"""int8 graphs of any topology, random weights; networks of published peaks, or random ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

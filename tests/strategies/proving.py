@@ -43,8 +43,7 @@ def as_c(
     files: Mapping[str, str] | None = None,
     sanitize: bool = True,
 ) -> Native:
-    """The plan as C for ``board``, or for a host: it gives what the graph does, where sums are
-    rounded what the interpreter does."""
+    """Check the plan's C for ``board``, or a host, against the graph, or the interpreter."""
     native = Native(folder, graph, plan, board, files=files, sanitize=sanitize)
     given = frames(graph, 3, seed)
     if rounds(plan):

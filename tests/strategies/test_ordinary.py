@@ -50,8 +50,7 @@ KINDS = (*["conv"] * 2, "depthwise", "add", "multiply", "lookup", "gate", "conca
 
 
 def random_graph(seed: int) -> Graph:
-    """Two to ten operators of any kind over tensors of one to six bytes; all loose ends are joined,
-    or, sometimes, left loose."""
+    """Draw up to ten operators over tensors of one to six bytes; loose ends are mostly joined."""
     rng = np.random.default_rng(seed)
     net = Net((1, 1, int(rng.integers(1, 7))), seed)
     ends = grown(net, rng, KINDS, range(1, 7), wanted=int(rng.integers(2, 8)))

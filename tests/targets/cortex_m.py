@@ -41,8 +41,7 @@ def built(
     plan: Plan | None = None,
     frontend: Frontend | None = None,
 ) -> Size:
-    """``graph``, planned the ordinary way if no plan is given, as stages generate and build leave
-    it in ``folder``."""
+    """``graph``, by ``plan`` or the ordinary one, as generate and build leave it in ``folder``."""
     plan = plan or Ordinary().plan(graph, hardware)
     sources = generated(folder, graph, hardware, plan, frontend)
     return builds.build(sources, folder / "build", hardware)

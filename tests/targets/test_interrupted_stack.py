@@ -1,5 +1,4 @@
-"""The stack of a program whose card interrupts it at its deepest point, on simulated cores: the
-bound against what painted memory says."""
+"""Stacks of programs that cards interrupt at their deepest: bounds against painted memory."""
 
 from pathlib import Path
 

@@ -130,8 +130,7 @@ def test_only_what_is_known_is_modelled() -> None:
 
 
 def test_each_core_adds_its_own() -> None:
-    """Two waits a read hidden by the prefetch, or not; half of the pairs given back; reads of
-    memories outside of the chip."""
+    """Two waits a read, hidden or not; half of the pairs given back; reads beyond the chip."""
     text = " ".join(["100 120 8 10 3 1 7 1 2 4"] * 2)
 
     def band(name: str, **changes: object) -> tuple[int, ...]:

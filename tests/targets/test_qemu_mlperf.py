@@ -156,8 +156,7 @@ def test_a_hundred_inputs_on_a_mega(tmp_path: Path) -> None:
 
 
 INSIDE = 1_500_000
-"""Parameters that are constants of less than 3 MiB as kernels want them, were all of them there
-twice, for two kernels."""
+"""Parameters whose constants take less than 3 MiB, if all were there for two kernels."""
 
 SEPARATE = MemoryRegion("quadspi", 0x90000000, machines.OUTSIDE_BYTES, "rom", external=True)
 

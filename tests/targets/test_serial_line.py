@@ -1,5 +1,4 @@
-"""Frames, with damage that must be noticed, and the protocol over a line that drops, doubles and
-changes bytes: every answer is the right one."""
+"""Damaged frames; a line that drops, doubles and changes bytes: every answer is right."""
 
 import os
 import shutil
@@ -263,8 +262,7 @@ def fake_openocd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @needs_arm
 @pytest.mark.ci
 def test_a_flashed_stm32_behind_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The very firmware that the board gets, on QEMU's STM32F405, whose UART and memory are the
-    F446's."""
+    """The board's very firmware on QEMU's STM32F405: UART and memory are the F446's."""
     graph, hardware = network(), board_named("nucleo_f446re")
     size = built(tmp_path, graph, hardware)
     given = frames(graph, 6)

@@ -1,5 +1,4 @@
-"""Stack bounds of AVRs and Cortex-Ms: opcodes and listings small enough to count by hand, and
-compiled programs against the simulated chip."""
+"""Stack bounds of opcodes and listings, counted by hand, and of programs, simulated."""
 
 import struct
 from pathlib import Path

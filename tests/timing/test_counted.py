@@ -95,8 +95,7 @@ def branches() -> Graph:
 def run(
     folder: Path, graph: Graph, hardware: Hardware, together: int = 1
 ) -> tuple[Plan, Runs, float]:
-    """The plan, its run on the simulated core, whose answers are the graph's, and by how much the
-    plan is longer, in percent."""
+    """The plan, its run with the graph's answers, and by how many percent it is longer."""
     plan, names = Swap(frames=together).plan(graph, hardware), [op.name for op in graph.operators]
     size, given = built(folder, graph, hardware, plan), frames(graph, 2 + together)[2:]
     runs = simulated(folder, graph, hardware, size, given[None])
@@ -170,8 +169,7 @@ def test_wear_by_hand() -> None:
 
 
 def by_hand(*places: tuple[int, int]) -> Timeline:
-    """Writes of whole ranges of the card's bytes, a microsecond each, in another order than that of
-    their steps."""
+    """Writes of ranges of the card's bytes, a microsecond each, out of their steps' order."""
     ends = np.array(places[::-1]).reshape(-1, 2)
     sizes = ends[:, 1] - ends[:, 0]
     task = TimedStep("write", "x", np.ones(len(ends)), bytes=sizes, stored=512 * -(-sizes // 512),

@@ -106,8 +106,7 @@ def test_a_deadlock_is_said() -> None:
 
 
 def shuffled(plan: Plan, rng: np.random.Generator) -> Plan:
-    """The plan's steps in one random order that is possible, dealt to random tracks; each waits for
-    some that come before it. So it never deadlocks."""
+    """Deal steps in a random possible order to tracks, waiting for earlier ones: no deadlock."""
     found = [step for track in plan.tracks for step in track.steps]
     every = [step for step in found if isinstance(step, Compute | Move)]
     every = [every[n] for n in rng.integers(0, len(every), int(rng.integers(3, 25)))]

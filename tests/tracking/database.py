@@ -82,8 +82,7 @@ def track(project: Project) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def nothing_logged(project: Project) -> Iterator[None]:
-    """Runs with ``tracking=background`` meanwhile are spooled; their tracking waits, and is killed
-    at the end."""
+    """Spool runs with ``tracking=background`` meanwhile; their tracking is killed at the end."""
     locks = project.root / ".thimble" / "locks"
     locks.mkdir(parents=True, exist_ok=True)
     with FileLock(str(locks / "tracking.lock")):

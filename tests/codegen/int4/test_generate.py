@@ -251,8 +251,7 @@ CASES: list[tuple[Chain, Callable[[Plan], Plan] | None, tuple[str, ...], str]] =
 
 @pytest.mark.parametrize("number", quick(8, range(len(CASES))))
 def test_types(number: int, tmp_path: Path) -> None:
-    """The code agrees with the graph on the host, and avr-gcc takes it without a warning, with its
-    assembly and without."""
+    """The host's code agrees with the graph; avr-gcc takes it, with assembly or not, unwarned."""
     chain, change, says, never = CASES[number]
     graph = chain.graph()
     plan = (Herringbone("slots") if "lines" in says[-1] else Ordinary("slots")).plan(graph, uno())

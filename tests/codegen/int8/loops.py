@@ -146,8 +146,7 @@ KINDS: tuple[Kind, ...] = ("rows", "blocks", "pixels", "scattered", "elements")
 
 
 def scattered(plan: Plan, graph: Graph, kind: Kind, seed: int) -> Plan:
-    """``plan`` has packed buffers apart from each other. Input and output stay as they are: who
-    calls fills and reads them in one piece."""
+    """Pack ``plan``'s buffers apart, but for input and output, which callers fill and read."""
     rng = np.random.default_rng(seed)
     kept = (graph.input, graph.output)
 

@@ -77,8 +77,7 @@ def test_overlapping_pointers_are_not_declared_apart() -> None:
 
 
 def test_tiles_share_one_function() -> None:
-    """Steps that differ in addresses and ranges only do not multiply the code: a sum alone has two
-    functions, for strides of the last columns."""
+    """Steps that differ in addresses and ranges share code: a sum has two functions, by stride."""
     graph = fig1_block()
     plan = Patch(rows=2, columns=2).plan(graph, host())
     text = generate(graph, plan, host(), {})["model.c"]

@@ -64,8 +64,7 @@ def test_random_blocks(tmp_path: Path, channels: int, seed: int) -> None:
 
 @pytest.mark.parametrize(("portable", "channels"), quick(2, [(False, 32), (True, 50), (True, 0)]))
 def test_figure_1(tmp_path: Path, portable: bool, channels: int) -> None:
-    """32 of its 144 channels at a time and 16 at last: kernels of passes are fast, and scratch is
-    in the arena, not in the peak."""
+    """32 of 144 channels at a time, 16 at last: passes are fast; scratch is not in the peak."""
     board = host() if portable else core()
     plan = Partial(channels=channels).plan(FIGURE_1, board)
     native = as_c(tmp_path, FIGURE_1, plan, board)

@@ -51,26 +51,13 @@ def view_of(graph: Graph) -> View:
 
 @pytest.mark.parametrize("seed", quick(9, range(120), ci=21))
 def test_random_networks_are_exact(seed: int) -> None:
-    """32 bits are ordinary execution byte for byte; the arena is the peak that was searched for,
-    and what alignment costs."""
+    """32 bits are ordinary execution; the arena is the peak that was sought, and alignment."""
     graph, channels = nets.loopable(seed, 8), (0, 1, 3)[seed % 3]
     best = search(Rules(view_of(graph), 32, channels or 1), "exact", 10**6)
     assert best
     peak, arena = proved(graph, Partial(channels=channels))
     aligned = 3 * best.accumulated  # what addresses of 32-bit accumulators may cost
     assert peak <= best.peak / 2 <= arena <= best.peak / 2 + aligned
-
-
-FIGURES = [
-    ("figure 1", nets.fig1_block, 20_618),
-    ("MicroNets", nets.micronet_kws_l, 69_000),
-    pytest.param("MobileNetV2", lambda: nets.mobilenet_v2(160), 307_200, marks=pytest.mark.slow),
-]
-
-
-@pytest.mark.parametrize(("name", "network", "peak"), FIGURES)
-def test_published_networks_are_exact(name: str, network: Any, peak: int) -> None:
-    assert proved(network(), Partial()) == (peak, peak), name
 
 
 def test_loops_are_as_wide_as_the_peak_allows() -> None:
@@ -84,8 +71,7 @@ def test_loops_are_as_wide_as_the_peak_allows() -> None:
 
 
 def test_set_channels_count() -> None:
-    """Figure 1's block with 12 of its 144 channels at once: 12 times two rings; the last pass may
-    be smaller."""
+    """Figure 1's block, 12 of 144 channels at once: 12 times two rings; a last pass is smaller."""
     assert proved(FIGURE_1, Partial(channels=12))[0] == 13 * 13 * (24 + 4 * 24 + 2 * 12)
     plan = Partial(channels=50).plan(FIGURE_1, BOARD)
     (loop,) = (step for step in plan.tracks[0].steps if isinstance(step, Loop))

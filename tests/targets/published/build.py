@@ -49,8 +49,7 @@ def joined(
     hardware: Hardware,
     cpp_flags: Sequence[str] = (),
 ) -> Path:
-    """``sources``, C and C++, compiled into one object file in ``output``; an option of ``flags``
-    overrules the board's."""
+    """Compile ``sources`` into one object in ``output``; ``flags`` overrule the board's."""
     wanted = ("-m", "-O", "-f")
     kept = [flag for flag in hardware.toolchain.flags if flag.startswith(wanted)]
     compiler = hardware.toolchain.compiler
@@ -151,8 +150,7 @@ extern "C" int published(void *input, void *output) {
 
 
 def onnc(code: Path, clones: Path, name: str, output: Path, hardware: Hardware) -> Path:
-    """Tiny ONNC's, as Skymizer's and Nuvoton's entries have them: calls of CMSIS-NN's older
-    functions, one of which the entries correct."""
+    """Tiny ONNC's of two entries: CMSIS-NN's older functions, one of them corrected."""
     folder = code / name / f"{name}01_code"
     (output / "platform.cc").write_text(ONNC)
     (output / "onnc_runtime.h").write_text("")  # made empty by the entries' own scripts
