@@ -58,13 +58,10 @@ def test_rectangles_and_other_sizes(model: Model) -> None:
     assert count(model).output == (1, model.classes)
 
 
-def test_res15_reaches_further_every_three_convolutions() -> None:
+def test_res15_reaches_further_and_ds_cnn_pads_as_tensorflow() -> None:
+    """(left, right, top, bottom): 49 frames to 25, 10 coefficients to 5; or all kept."""
     layers = [m for m in member("res15").build().modules() if isinstance(m, nn.Conv2d)]
     assert [m.dilation[0] for m in layers] == [1, 1, 1, 1, 2, 2, 2, 4, 4, 4, 8, 8, 8, 16]
-
-
-def test_ds_cnn_pads_as_tensorflow() -> None:
-    """(left, right, top, bottom): 49 frames to 25, 10 coefficients to 5; or all kept."""
     assert member("ds_cnn_s").padding == (1, 1, 4, 5)  # type: ignore[attr-defined]
     assert member("micronet_kws_l").padding == (1, 2, 4, 5)  # type: ignore[attr-defined]
 
@@ -115,14 +112,11 @@ def test_options_for_all_layers_of_a_block_and_for_each() -> None:
     assert [layer.adds for layer in layers] == [False, True, True]
 
 
-def test_squeezed_channels_are_a_share_of_the_blocks_input() -> None:
+def test_squeezed_channels_are_a_share_and_pools_take_whole_windows() -> None:
     squeezed = {"kind": "mbconv", "channels": 8, "squeeze": 0.25}
     made = blocks({"kind": "conv", "channels": 12}, squeezed)
     found = [m for m in made.modules() if isinstance(m, SqueezeExcite)]
     assert [m.squeeze.out_channels for m in found] == [3]
-
-
-def test_pools_keep_channels_and_take_whole_windows() -> None:
     pool = {"kind": "maxpool", "kernel": 3, "stride": 2}
     made = blocks({"kind": "conv", "channels": 4}, pool, {"kind": "avgpool"})
     assert made[:3](torch.zeros(1, 3, 32, 24)).shape == (1, 4, 7, 5)

@@ -71,11 +71,13 @@ def test_finer_steps_are_nearer_until_they_saturate() -> None:
     assert far(right) < far(8 * right) and far(right) < far(max(2, right // 8))
 
 
-def test_an_open_step_needs_images() -> None:
+def test_an_open_step_needs_images_and_other_plans_stay_as_they_are() -> None:
     plan = two_at_once(16, 0)
     assert needs_calibration(plan)
     with pytest.raises(ThimbleError, match="there are none"):
         calibrated(plan, GRAPH, [])
+    plan = two_at_once(32, 1)
+    assert calibrated(plan, GRAPH, []) is plan and not rounds(plan)
 
 
 def test_a_plan_that_does_not_fit_is_calibrated() -> None:
@@ -84,8 +86,3 @@ def test_a_plan_that_does_not_fit_is_calibrated() -> None:
     small = replace(plan, memories=tuple(replace(m, bytes=16) for m in plan.memories))
     found = calibrated(small, GRAPH, [frame()])
     assert found == replace(calibrated(plan, GRAPH, [frame()]), memories=small.memories)
-
-
-def test_plans_without_open_steps_stay_as_they_are() -> None:
-    plan = two_at_once(32, 1)
-    assert calibrated(plan, GRAPH, []) is plan and not rounds(plan)

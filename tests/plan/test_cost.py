@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware, Memory, Power, Toolchain
 from pipeline.kernels import formed
 from pipeline.plan.cost import cost
@@ -40,14 +39,12 @@ def test_in_place_cells_count_once() -> None:
     assert result.arena_bytes == -(-(max(x | y) + 1) // 2)
 
 
-def test_partial_loop_holds_two_channels_and_its_sums() -> None:
+def test_peak_work_and_traffic() -> None:
+    """Of a partial loop two channels and its sums."""
     plan, graph = channel_partial(np.random.default_rng(0))
     result = cost(plan, graph, BOARD)
     assert result.pmu_bytes == 50 + 9 * 2 + 27 * 4
     assert result.peak.label == "h"
-
-
-def test_work_and_traffic() -> None:
     plan, graph = double_buffer(np.random.default_rng(0))
     result = cost(plan, graph, BOARD)
     assert result.macs == result.macs_executed == 64
@@ -156,17 +153,11 @@ def test_by_columns_where_maps_are_wide() -> None:
     assert said(plan) == ["at once, by columns, over its input"]
 
 
-def test_whole_tensors_apart() -> None:
+def test_whole_tensors_blocks_in_turns_and_channels_one_by_one() -> None:
     assert set(said(Ordinary().plan(mnist().graph(), board(streams=False)))) == {"at once"}
-
-
-def test_a_block_in_turns() -> None:
     plan = Herringbone().plan(residual(5, 4, 2), board(streams=False))
     assert all("steps, in turns with others" in each for each in said(plan))
     assert [form.layer for form in forms(plan).values() if "over its input" in form.said]
-
-
-def test_channels_one_after_the_other() -> None:
     plan = Partial(accumulator_bits=8, channels=1).plan(nets.fig1_block(), LARGE)
     assert any("channel by channel" in each for each in said(plan))
 
@@ -185,12 +176,8 @@ def test_orders(order: Order, name: str) -> None:
     assert traversal(order) == name
 
 
-def wide() -> Graph:
-    return residual(3, 6, 8)
-
-
 def test_with_cycles_where_kernels_declare_the_cores() -> None:
-    graph = wide()
+    graph = residual(3, 6, 8)
     for hardware, known in ((core(), True), (replace(core(), core="host", cpu=""), False)):
         rows = formed(Herringbone().plan(graph, hardware), graph, hardware)
         assert [row["layer"] for row in rows] == [op.name for op in graph.operators]

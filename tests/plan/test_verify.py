@@ -58,14 +58,11 @@ def test_frames_are_counted_together_and_multiplied_each() -> None:
     equal(interpret(plan, graph, images).output, graph.evaluate(images))
 
 
-def test_recomputation_is_counted() -> None:
+def test_recomputation_and_parts_of_sums_are_counted() -> None:
     plan, graph = layer()
     report = verify(before(step_of(plan))(plan), graph)
     assert report.recomputed == {"y": 3} and report.macs_executed == 2 * graph.macs
-
-
-def test_parts_of_sums_count_for_what_they_multiply() -> None:
-    plan, graph = halves()
+    plan, graph = halves()  # whose parts count for what they multiply
     report = verify(plan, graph)
     assert report.macs_executed == graph.macs and report.computed == {"y": 3}
 

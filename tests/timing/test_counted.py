@@ -160,12 +160,15 @@ def test_a_plan_says_what_its_run_takes_within_3_percent(
 
 
 def test_wear_by_hand() -> None:
-    """1 MB in 864 s is 100 MB a day; 1 GB of 1,000 and 10 cycles."""
+    """1 MB in 864 s is 100 MB a day; 1 GB of 1,000 and 10 cycles. Nothing written lasts."""
     card = Card(bytes=10**9, endurance_cycles=1000, first_failure_cycles=10)
     found = wear(1e6, 864e6, card)
     assert found.bytes_a_day == pytest.approx(1e8)
     assert found.years_half == pytest.approx(5e11 / 1e8 / 365)
     assert found.years_first_failure == pytest.approx(1e10 / 1e8 / 365)
+    found = wear(0, 1e6, Card(bytes=10**9, first_failure_cycles=1))
+    assert found.years_half is None and found.years_first_failure is None
+    assert wear(1e6, 1e6, Card(bytes=10**9)).years_first_failure is None
 
 
 def by_hand(*places: tuple[int, int]) -> Timeline:
@@ -205,12 +208,6 @@ def test_a_card_with_one_open_unit_copies_it_when_another_is_written(
     assert found.erase_amplification == found.erased / asked >= found.block_amplification
 
 
-def test_nothing_written_lasts() -> None:
-    found = wear(0, 1e6, Card(bytes=10**9, first_failure_cycles=1))
-    assert found.years_half is None and found.years_first_failure is None
-    assert wear(1e6, 1e6, Card(bytes=10**9)).years_first_failure is None
-
-
 def test_energy_by_state() -> None:
     card = Card(bytes=1, read_ma=10.0, write_ma=30.0, idle_ma=1.0)
     board = replace(slow(), power=Power(2.0, 100.0, 20.0, "test"), card=card)
@@ -223,9 +220,7 @@ def test_energy_by_state() -> None:
     assert found.idle_uj == pytest.approx(2.0 * 21 * 4)
     assert found.total_uj == pytest.approx(202 + 160 + 720 + 168)
 
-
-def test_unknown_currents_give_no_energy() -> None:
-    unknown = replace(slow(), power=Power(3.3, 0, 0, "none"))
+    unknown = replace(slow(), power=Power(3.3, 0, 0, "none"))  # gives no energy
     assert energy(States(1, 1, 1, 1, 1, 1, 1), unknown).total_uj == 0
 
 
@@ -278,6 +273,7 @@ def test_a_plan_is_first_and_the_others_are_not_worse_in_all() -> None:
 
 @pytest.mark.parametrize("tried", [FAST, SPARING, Tried(5000, 500, 100, 0)])
 def test_energy_is_that_of_each_engine_busy_and_waiting(tried: Tried) -> None:
+    assert Tried.of(str(tried)) == tried
     (row,) = trade(str(tried), 800, 0, HARDWARE)
     waits_us = tried.latency_us - tried.read_us - tried.write_us
     core = 50 * 800 + 20 * (tried.latency_us - 800)
@@ -290,7 +286,3 @@ def test_a_core_without_dma_is_busy_while_the_card_is() -> None:
     (row,) = trade(str(Tried(2000, 500, 100, 0)), 800, 0, hardware)
     core = 50 * (800 + 600) + 20 * 600
     assert row["energy_uj"] == pytest.approx(2e-3 * (core + 100 * 500 + 40 * 100 + 10 * 1400))
-
-
-def test_it_is_read_as_it_was_written() -> None:
-    assert Tried.of(str(FAST)) == FAST
