@@ -20,6 +20,7 @@ from pipeline.sliding import Windows
 from pipeline.strategies import coded
 from pipeline.strategies.lacking import lacking
 from pipeline.strategies.others import others
+from pipeline.timing.repair import with_places
 from stages._main import LOG, Config, stage
 
 DATA = Path("data/dataset.npz")
@@ -36,6 +37,7 @@ def main(cfg: Config) -> None:
     pieces.check(plan, hardware)
     coded.check(plan, graph, hardware)
     plan = calibrated(plan, graph, calibration_frames(graph, DATA, windows))
+    plan = with_places(plan, graph, hardware)
     found = proof.prove(plan, graph)
     report = verdict.check(plan, graph, hardware, found)
     if CUT_SHORT in plan.notes:

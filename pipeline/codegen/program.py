@@ -28,7 +28,8 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import LPM_BYTES, Hardware
-from pipeline.plan.vocabulary import Buffer, Plan, Slice
+from pipeline.plan.repair import Repair
+from pipeline.plan.vocabulary import Buffer, Plan, Slice, Step
 
 ARENA = "nn_arena"
 
@@ -74,6 +75,7 @@ class Program:
         takes: where it waits for a piece of the input: places of the arena, see ``streamed``.
         resting: C names of loop variables that outlive such a wait.
         counters: their numbers by name, where another track runs beside this one.
+        repair: the places from which an inference goes on, for a card that is checked.
         stepped: ``nn_stepped`` is called after each step.
     """
 
@@ -99,6 +101,7 @@ class Program:
         self.takes: list[Take] = []
         self.resting: dict[str, str] = {}
         self.counters: dict[str, int] = {}
+        self.repair = Repair(self.plan, self.graph)
         self.places = Places()
         self.orders = Lines()
         self._apart: dict[tuple[object, ...], bool] = {}
@@ -184,6 +187,18 @@ class Program:
         yield found
         del self.loops[name]
         self.line("}")
+
+    @contextmanager
+    def unless_there(self, step: Step) -> Iterator[None]:
+        """Statements inside are left out where the inference goes on behind what ``step`` is for;
+        what the last part makes never is."""
+        places = self.repair.places
+        part = self.repair.part(self.repair.operator(step)) if places else 0
+        if part < len(places):
+            self.line(f"if (nn_card.from <= {part}) {{")
+        yield
+        if part < len(places):
+            self.line("}")
 
     def call(
         self,

@@ -43,7 +43,8 @@ def emit(program: Program, steps: Iterable[Step]) -> None:
             case Signal() | Wait():
                 _in_step(program, step)
             case _:
-                _unless_empty(program, step)
+                with program.unless_there(step):
+                    _unless_empty(program, step)
                 if program.stepped and not streamed.waits(step, program):
                     program.line(Call("nn_stepped", (Argument(ARENA),)))
         if len(program.lines) > MOST_STATEMENTS:

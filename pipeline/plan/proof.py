@@ -14,17 +14,31 @@ from pipeline.artifacts import read_json, write_json
 from pipeline.errors import PlanError
 from pipeline.graph.graph import Graph
 from pipeline.plan.fit import roomy
+from pipeline.plan.repair import REPAIR, Repair
 from pipeline.plan.serialize import plan_hash
 from pipeline.plan.verify import Report, verify
 from pipeline.plan.vocabulary import Plan
 
 
 def prove(plan: Plan, graph: Graph) -> Report:
-    """
+    """Prove it, and what runs from each place of repair on.
+
     Raises:
         PlanError: the plan is wrong, even if every memory were large enough for it.
     """
-    return verify(roomy(plan), graph)
+    whole = roomy(plan)
+    repair, report = Repair.noted(whole, graph), verify(whole, graph)
+    if repair.places and not repair.stores_in_order:
+        raise PlanError(
+            f"the plan's note {REPAIR}: results are stored in another order than the graph's"
+        )
+    for place in repair.places:
+        try:
+            verify(*repair.onward(place))
+        except PlanError as error:
+            name = graph.operators[place].name
+            raise PlanError(f"an inference cannot go on from {name}: {error}") from error
+    return report
 
 
 def save(path: Path, report: Report, plan: Plan, graph: Graph) -> None:

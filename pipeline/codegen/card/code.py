@@ -13,6 +13,7 @@ from pipeline.codegen.checks import arena_bytes, arena_memory
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
+from pipeline.plan.repair import Repair
 from pipeline.plan.unrolled import repeated
 from pipeline.plan.vocabulary import Buffer, Signal, Step, Track, Wait
 from pipeline.sealing import driven
@@ -44,6 +45,8 @@ class Card:
             if isinstance(step, Signal | Wait)
         )
         self.program.counters |= {name: number for number, name in enumerate(names)}
+        if self.sealed:
+            program.repair = Repair.noted(program.plan, program.graph)
 
     def begin(self, computing: Track) -> tuple[Arrival, Sequence[Step]]:
         """Return how the input gets to the card, and the steps of the program.
@@ -87,6 +90,11 @@ class Card:
     def checked(self) -> bool:
         """Check whether what comes from the card is checked."""
         return self.sealed is not None or self.summed
+
+    @property
+    def repaired(self) -> bool:
+        """Check whether an inference that loses something on the card goes on from a layer."""
+        return bool(self.program.repair.places)
 
     @property
     def keyed(self) -> bool:
@@ -141,11 +149,13 @@ class Card:
         Raises:
             ThimbleError: for transfers that it cannot express.
         """
-        transfers = Transfers(self.image, self.program.counters)
+        transfers = Transfers(self.image, self.program.counters, self.program.repair)
         return render(
             "frame/card.c.j2",
             card=self,
-            sealed=self.sealed.context(self.program.input_buffer) if self.sealed else None,
+            sealed=self.sealed.context(self.program.input_buffer, self.program.repair)
+            if self.sealed
+            else None,
             summed=self.image.sums(self.program.input_buffer) if self.summed else None,
             via="nn_sealed" if self.sealed else "storage",
             fault="nn_sealed.fault"

@@ -84,7 +84,10 @@ class Image:
 
     @cached_property
     def maps(self) -> list[Buffer]:
-        return [b for b in self.plan.on_card.values() if b.role != "constant"]
+        """The input, and others in the order in which they are made."""
+        made = {op.output: number for number, op in enumerate(self.graph.operators)}
+        maps = (b for b in self.plan.on_card.values() if b.role != "constant")
+        return sorted(maps, key=lambda buffer: made.get(buffer.tensor, -1))
 
     @cached_property
     def at(self) -> dict[str, int]:

@@ -10,6 +10,7 @@ from math import prod
 
 from pipeline.codegen.card.image import Image
 from pipeline.errors import ThimbleError
+from pipeline.plan.repair import Repair
 from pipeline.plan.vocabulary import (
     Affine,
     Buffer,
@@ -64,12 +65,14 @@ class Transfers:
     """
     Attributes:
         counters: their numbers by name.
+        repair: whose parts the transfers are of, where there are several.
         loops: the variables of the loops around what is being written.
         depth: the most loops in each other.
     """
 
     image: Image
     counters: dict[str, int]
+    repair: Repair
     windows: list[Held] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
     depth: int = 1
@@ -100,6 +103,8 @@ class Transfers:
                     near, far = (dst, src) if loads else (src, dst)
                     yield Code.LOAD if loads else Code.STORE
                     yield from self._move(near, far)
+                    if self.repair.places:
+                        yield self.repair.part(self.repair.operator(step))
 
     def _move(self, near: Slice, far: Slice) -> Iterator[int]:
         if (near.lo, near.size) != (far.lo, far.size):

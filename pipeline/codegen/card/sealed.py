@@ -19,6 +19,7 @@ from pipeline.codegen.card.image import LAST_MAGIC, MAGIC, NAME, Image
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.plan.pieces import Pieces
+from pipeline.plan.repair import Repair
 from pipeline.plan.vocabulary import Buffer, Plan
 from pipeline.sealed_image import MANIFEST, SALT_BYTES, checked, identity
 from pipeline.sealed_image import write as write_pieces
@@ -113,10 +114,12 @@ class Sealed:
             return
         write_text(folder / MANIFEST, json.dumps(self.manifest, sort_keys=True) + "\n")
 
-    def context(self, fed: Buffer) -> dict[str, Any]:
+    def context(self, fed: Buffer, repair: Repair) -> dict[str, Any]:
         """For the templates; ``fed``: the input."""
         first, stop = self._numbers(fed)
+        makes = [(repair.maker.get(b.tensor, -1), self._numbers(b)[0]) for b in self.image.maps]
         return {
+            "parts": [next(n for maker, n in makes if maker >= place) for place in repair.places],
             "pieces": self.pieces,
             "end": self.pieces[-1].at + self.pieces[-1].bytes,
             "weights": self.weights,

@@ -23,6 +23,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
 from pipeline.plan.pieces import transferred
+from pipeline.plan.repair import REPAIR, Repair
 from pipeline.plan.vocabulary import Plan
 from pipeline.sealed_image import MANIFEST, seal
 from pipeline.sealing import Security
@@ -331,6 +332,8 @@ def faulty(
     hardware = board(security, 3008 - RESERVE if taken else elements(graph))
     swap = Swap() if taken else Swap(scheduler="swapnn", buffer_bytes=buffer_bytes)
     plan = swap.plan(graph, hardware)
+    places = " ".join(map(str, Repair(plan, graph).possible()))  # all of them, whatever they save
+    plan = replace(plan, notes=(*plan.notes, (REPAIR, places)))
     flags = [*hardware.toolchain.flags, *(f"-Wl,--wrap={name}" for name in (*WRAPPED, *besides))]
     tool = replace(hardware.toolchain, flags=tuple(flags))
     more = 2 * MOST_BLOCKS * BLOCK + 512  # what faults.c keeps
@@ -346,7 +349,7 @@ def faulty(
     input_buffer = next(
         b for b in map(plan.buffer.__getitem__, plan.resident) if b.tensor == graph.input
     )
-    context = sealed.context(input_buffer)
+    context = sealed.context(input_buffer, Repair.noted(plan, graph))
 
     def places(pieces: Sequence[Piece]) -> list[tuple[int, int]]:
         return [(piece.block, sealed.cut.blocks(piece.bytes)) for piece in pieces if piece.block]

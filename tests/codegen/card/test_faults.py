@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.codegen.card.sealed import Sealed
 from pipeline.graph.graph import Graph
+from pipeline.plan.repair import Repair
 from pipeline.sealed_image import seal
 from pipeline.sealing import Security
 from pipeline.strategies.swap import Swap
@@ -172,13 +174,6 @@ def test_on_an_uno_frames_after_it_are_right(uno: FaultyUno, tmp_path: Path) -> 
         assert uno.program.right(first, frames[0]) and uno.program.right(last, frames[3])
 
 
-@needs_avr
-@pytest.mark.slow
-def test_on_an_uno_without_checks(tmp_path: Path) -> None:
-    found = campaign.tried(faulty_uno(tmp_path, "unchecked"), ON_UNO, 1, tmp_path)
-    assert all_repaired(found, ON_UNO // 3)
-
-
 def test_a_fault_that_is_not_caught_would_be_seen(made: Faulty, tmp_path: Path) -> None:
     """The campaign's own judgement: of an answer to another frame, and of another status."""
     frames = given(made.program.graph, 2)
@@ -189,6 +184,32 @@ def test_a_fault_that_is_not_caught_would_be_seen(made: Faulty, tmp_path: Path) 
     case = Case("", Fault(Kind.FAIL, 3, 40), frozenset({Status.OK}))
     (failed,) = made.replies(frames[:1], [case.fault], tmp_path)
     assert end(made.program, case.expected, frames[0], failed) == f"{LOST}, card_failed"
+
+
+def lost_writes(made: Faulty) -> list[Fault]:
+    """Each piece of each map, one a frame: a loss at every place of repair."""
+    return [Fault(Kind.LOST_WRITE, command) for command in range(made.writes)]
+
+
+def test_a_lost_map_is_made_again_from_its_layer(made: Faulty, tmp_path: Path) -> None:
+    """At every place: what is before it is neither computed nor written again."""
+    graph, plan = made.program.graph, made.program.plan
+    sealed, repair = Sealed.of(graph, plan, made.program.hardware), Repair.noted(plan, graph)
+    assert sealed is not None and len(repair.places) > 2
+    numbers = {piece.block: n for n, piece in enumerate(sealed.pieces) if piece.block}
+    parts = [0, *sealed.context(plan.buffer[plan.inputs[0]], repair)["parts"]]
+    frames, faults = images(graph, made.writes), lost_writes(made)
+    replies = made.replies(frames, faults, tmp_path)
+    assert all(map(made.program.right, replies, frames))
+    every, begun = made.ran(tmp_path), set[int]()
+    for frame in range(made.writes):
+        ran = [r for r in every if (r.frame, r.where) == (frame, Where.INVOKE)]
+        written = [numbers[r.block] for r in ran if r.direction == 1]
+        begin = next(n for n, piece in enumerate(written) if piece in written[:n])
+        first = max(part for part in parts if part <= written[frame])
+        assert sorted(written[begin:]) == [n for n in sorted({*written}) if n >= first]
+        begun.add(first)
+    assert begun == set(parts)
 
 
 NONCES = FAULTS.with_name("nonces.c")
@@ -209,9 +230,10 @@ TRIES = [
 def test_no_nonce_meets_two_messages(tmp_path: Path, security: Security, native: bool) -> None:
     made = faulty(tmp_path / "made", security, besides={"aead_seal": NONCES})
     made = made.natively() if native else made
-    frames, found = images(made.program.graph, len(TRIES) + 1), list[tuple[bytes, ...]]()
+    lost = lost_writes(made)
+    frames, found = images(made.program.graph, len(lost) + 1), list[tuple[bytes, ...]]()
     cut = Fault(Kind.CUT, made.commands(True, 1) + made.fed + 2, 100, 1)
-    starts = ([NONE, AGAIN, FAILS, NONE], [cut], TRIES, [AGAIN, NONE], [])
+    starts = ([NONE, AGAIN, FAILS, NONE], [cut], TRIES, [AGAIN, NONE], lost, [])
     for number, faults in enumerate(starts):
         replies = made.replies(frames, faults, tmp_path / "run", begins=number == 0)
         assert (len(replies) == len(frames)) == (faults != [cut])
@@ -221,7 +243,7 @@ def test_no_nonce_meets_two_messages(tmp_path: Path, security: Security, native:
             found.append((record[:32], record[32:44], record[44:]))
     assert len(found) > 3 * len(frames) * (made.writes + made.fed)
     assert len({(key, nonce) for key, nonce, _ in found}) == len(found)  # sealed once, too
-    assert {int.from_bytes(nonce[4:8], "little") for _, nonce, _ in found} == {1, 2, 3, 4, 5}
+    assert {int.from_bytes(nonce[4:8], "little") for _, nonce, _ in found} == {1, 2, 3, 4, 5, 6}
     pieces = len(frames) * (made.writes + made.fed)  # the same ones at each start
     assert pieces // 2 < len({content for *_, content in found}) <= pieces
     assert {key for key, *_ in found}.isdisjoint({KEY})
