@@ -83,6 +83,12 @@ def batch_matmul(to: Translation, node: Node, options: Options) -> None:
     to.shaped(to.add("MatMul", *sides), node.output)
 
 
+def places(to: Translation, node: Node, options: Options) -> None:
+    source, operator = node.input(0), "ArgMax" if node.kind == "ARG_MAX" else "ArgMin"
+    axis = axis_in_onnx(numbers(node.input(1), 1)[0], source)
+    to.fitted(to.add(operator, named(source), axis=axis, keepdims=1), source, node.output)
+
+
 def fully_connected(to: Translation, node: Node, options: Options) -> None:
     source, weights = node.input(0), node.input(1)
     count = weights.dims[-1] if weights.dims else 0
@@ -260,6 +266,8 @@ OPERATORS: Mapping[str, Rule] = {
     "SUM": reduction("ReduceMean", total=True),
     "REDUCE_MAX": reduction("ReduceMax"),
     "REDUCE_MIN": reduction("ReduceMin"),
+    "ARG_MAX": places,
+    "ARG_MIN": places,
     "ADD": binary("Add"),
     "SUB": binary("Sub"),
     "MUL": binary("Mul"),

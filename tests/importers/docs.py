@@ -9,6 +9,7 @@ from pipeline.home import ROOT
 from pipeline.importers import (
     onnx_arithmetic,
     onnx_functions,
+    onnx_norms,
     onnx_pooling,
     onnx_quantized,
     onnx_shapes,
@@ -18,6 +19,7 @@ from pipeline.importers import (
     tflite_float,
     torch_arithmetic,
     torch_functions,
+    torch_norms,
     torch_pooling,
     torch_shapes,
     torch_weighted,
@@ -25,12 +27,13 @@ from pipeline.importers import (
 
 PAGE = ROOT / "docs" / "importing.md"
 KINDS = ("convolutions, products, norms", "pools", "arithmetic", "shapes", "functions", "quantized")
-TORCH = tuple(
-    module.OPERATORS
-    for module in (torch_weighted, torch_pooling, torch_arithmetic, torch_shapes, torch_functions)
-)
+TORCH = (
+    {**torch_weighted.OPERATORS, **torch_norms.OPERATORS}, torch_pooling.OPERATORS,
+    torch_arithmetic.OPERATORS, torch_shapes.OPERATORS, torch_functions.OPERATORS,
+)  # fmt: skip
 ONNX = (
-    onnx_weighted.OPERATORS, onnx_pooling.OPERATORS, onnx_arithmetic.OPERATORS,
+    {**onnx_weighted.OPERATORS, **onnx_norms.OPERATORS}, onnx_pooling.OPERATORS,
+    onnx_arithmetic.OPERATORS,
     {**onnx_shapes.OPERATORS, **onnx_slices.OPERATORS}, onnx_functions.OPERATORS,
     onnx_quantized.OPERATORS,
 )  # fmt: skip

@@ -125,14 +125,15 @@ def transpose_conv(rng: Random) -> bytes:
 
 
 def batch_matmul(rng: Random) -> bytes:
-    (count, rows, inner), columns = sizes(rng, 6), int(rng.integers(1, 9))
-    net, turned = Writer(), rng.integers(0, 2, 2).tolist()
-    sides, s = [(rows, inner), (inner, columns)], [scale(rng), scale(rng)]
-    dims = [(1, count, *(side[::-1] if t else side)) for side, t in zip(sides, turned, strict=True)]
-    x, y = (net.tensor(d, each, zero(rng)) for d, each in zip(dims, s, strict=True))
-    z = net.tensor((1, count, rows, columns), s[0] * s[1] * 74 * np.sqrt(inner), zero(rng))
-    net.operator("BATCH_MATMUL", [x, y], [z], "BatchMatMulOptions", AdjX=turned[0], AdjY=turned[1])
-    return net.content([x, y], [z])
+    (count, rows, inner), net, turned = sizes(rng, 6), Writer(), rng.integers(0, 2, 2).tolist()
+    x = net.tensor((1, count, rows, inner), s := scale(rng), z := zero(rng))
+    other = (1, count, *((inner, rows) if turned[0] == turned[1] else (rows, inner)))
+    net.operator("RESHAPE", [x, net.constant(np.array(other))], [y := net.tensor(other, s, z)])
+    size, common = (inner, rows) if turned[0] else (rows, inner)
+    made = net.tensor((1, count, size, size), s * s * 74 * np.sqrt(common), zero(rng))
+    given = {"AdjX": turned[0], "AdjY": turned[1]}
+    net.operator("BATCH_MATMUL", [x, y], [made], "BatchMatMulOptions", **given)
+    return net.content([x], [made])
 
 
 def nibbles(values: np.ndarray) -> np.ndarray:
