@@ -262,7 +262,7 @@ def test_what_fits_is_taken_and_no_other() -> None:
     for shape, word in (((3, 8, 8), "channels come first"), ((4, 16, 3), "choose another data")):
         with pytest.raises(ThimbleError, match=word):
             check(GRAPH, data(shape, 0))
-        with pytest.raises(ThimbleError, match=said):
+        with pytest.raises(ThimbleError, match=word):
             stored(data(shape, 0)["test_images"], GRAPH.tensors[GRAPH.input])
     signal = Tensor("x", (1, 40, 1), INT8, (1.0,), 0)
     for shape in ((40, 1, 1), (1, 1, 40), (8, 5, 1)):
