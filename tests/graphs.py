@@ -192,13 +192,14 @@ class Net:
         return self.add(op)
 
     def times(self, left: str, right: str) -> str:
-        name = self.fresh("multiply")
-        inputs, parameters = self.roles(left, right)
-        op = Multiply(
-            name, inputs, name, parameters, operands=(left, right),
-            requant=FixedPoint.of([float(self.rng.uniform(0.005, 0.05))]), clip=self.clip(),
-        )  # fmt: skip
-        return self.add(op)
+        requant = FixedPoint.of([float(self.rng.uniform(0.005, 0.05))])
+        return self.pairs(Multiply, left, right, requant=requant)
+
+    def pairs(self, kind: type[Any], left: str, right: str, **more: Any) -> str:
+        """Another function of two tensors, such as the greater one."""
+        name, both = self.fresh(kind.__name__.lower()), (left, right)
+        (given, held), clip = self.roles(*both), self.clip()
+        return self.add(kind(name, given, name, held, operands=both, clip=clip, **more))
 
     def slopes(self, shape: tuple[int, ...], source: str | None = None) -> str:
         """A rectifier with slopes that broadcast."""

@@ -1,8 +1,9 @@
-"""Sums, differences, products and quotients of activations and constants."""
+"""Sums, differences, products, quotients, extremes and comparisons of activations and constants."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from pipeline.importers import float_nodes as nodes
 from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import Affine
 from pipeline.importers.float_nodes import Floats
+from pipeline.importers.float_pairs import Maximum, Minimum, Quotient
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
 
@@ -22,7 +24,7 @@ def arithmetic(
     one, zero, sign = np.ones(()), np.zeros(()), -alpha if name == "sub" else alpha
     if isinstance(a, Value) and isinstance(b, Value):
         if name == "div":
-            raise build.refuse("a division by an activation is not supported")
+            return build.binary(Quotient, a, b)
         if name == "mul":
             return build.binary(nodes.Product, a, b)
         known = build.given.get(b.tensor)
@@ -45,3 +47,59 @@ def arithmetic(
         return build.scale(b, sign * one, a, given)
     x = build.function(b, Composed.of("reciprocal")) if name == "div" else b
     return build.scale(x, a, zero, given)
+
+
+def extreme(build: Builder, greatest: bool, a: Value | Floats, b: Value | Floats) -> Value:
+    """The greater of two elements, or the smaller."""
+    kind = Maximum if greatest else Minimum
+    if isinstance(a, Value) and isinstance(b, Value):
+        return build.binary(kind, a, b)
+    x, constant = (a, b) if isinstance(a, Value) else (b, a)
+    if not isinstance(x, Value) or isinstance(constant, Value):
+        raise build.refuse("an activation is expected")
+    if alike(constant):
+        number = float(constant.flat[0])
+        ends = (number, inf) if greatest else (-inf, number)
+        return build.function(x, Composed.of("clip", *ends))
+    held = build.stored(constant, x)
+    return Value(build.add(kind, [x.tensor], constant=held), x.index)
+
+
+def alike(constant: Floats) -> bool:
+    """Check whether all are one number."""
+    return bool((constant == constant.flat[0]).all())
+
+
+TURNED = {"less": "greater", "greater": "less", "less_equal": "greater_equal",
+          "greater_equal": "less_equal"}  # fmt: skip
+
+
+def compared(build: Builder, name: str, a: Value | Floats, b: Value | Floats) -> Value:
+    """1 where a is ``less`` than b, and so forth, else 0."""
+    if not isinstance(a, Value):
+        a, b, name = b, a, TURNED.get(name, name)
+    if isinstance(b, Value) or not alike(b):
+        a, b = arithmetic(build, "sub", a, b), np.zeros(1)
+    if not isinstance(a, Value):
+        raise build.refuse("an activation is expected")
+    return build.function(a, Composed.of(name, float(b.flat[0])))
+
+
+def chosen(
+    build: Builder, condition: Value | Floats, a: Value | Floats, b: Value | Floats
+) -> Value:
+    """a where the condition, which is 0 or 1, holds, else b."""
+    if not all(isinstance(each, Value) or np.isfinite(each).all() for each in (a, b)):
+        raise build.refuse("it chooses infinite numbers")
+    if isinstance(condition, Value):
+        other: Value | Floats = build.function(condition, Composed.of("affine", -1.0, 1.0))
+    else:
+        holds = np.asarray(condition, bool)
+        condition, other = holds.astype(float), (~holds).astype(float)
+    return arithmetic(build, "add", _times(build, condition, a), _times(build, other, b))
+
+
+def _times(build: Builder, a: Value | Floats, b: Value | Floats) -> Value | Floats:
+    if isinstance(a, Value) or isinstance(b, Value):
+        return arithmetic(build, "mul", a, b)
+    return a * b

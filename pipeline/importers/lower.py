@@ -19,6 +19,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.exponential import exponentials
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
+from pipeline.graph.operators import extreme
 from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.conv2d import Conv2d
@@ -36,7 +37,8 @@ from pipeline.graph.tensor import DType, IntArray, Tensor, within_int8
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers import lower_whole
 from pipeline.importers.float_graph import Affine, FloatGraph, Node
-from pipeline.importers.float_nodes import Floats
+from pipeline.importers.float_nodes import Floats, node_fields
+from pipeline.importers.float_pairs import Maximum, Minimum, Quotient
 from pipeline.importers.functions import Composed
 from pipeline.importers.scales import (
     INT8,
@@ -262,6 +264,28 @@ def _slopes(low: Lowering, node: nodes.Slopes) -> None:
     )  # fmt: skip
 
 
+def _extreme(low: Lowering, node: Maximum | Minimum) -> None:
+    kept = replace(node, inputs=low.kept(node), constant_given=low.affines[node.output])
+    operands, parameters = _operands(low, kept)
+    kind = extreme.Maximum if isinstance(node, Maximum) else extreme.Minimum
+    given = {"operands": operands, "parameters": parameters, "clip": low.clip(node)}
+    low.emit(kind, kept, **given)
+
+
+def _quotient(low: Lowering, node: Quotient) -> None:
+    """A product with what is 1 by the second, in 16 bits."""
+    first, second = node.inputs
+    source, name = low.affines[second], f"{node.name}.reciprocal"
+    if source.bits != 8:
+        raise node.refuse("a division by an activation of 16 bits is not supported")
+    low.affines[name] = Affine(1 / (source.scale * 32767), 0, 16)
+    low.declare(name, low.tensors[second].shape)
+    table = lookup_table(Composed.of("reciprocal"), source, low.affines[name])
+    low.operators.append(Lookup(name, (second,), name, table=table))
+    fields = {**node_fields(node), "inputs": (first, name), "clip": node.clip}
+    _product(low, nodes.Product(**fields))
+
+
 def _concatenation(low: Lowering, node: nodes.Concatenation) -> None:
     low.emit(Concat, node, inputs=low.kept(node), axis=node.axis)
 
@@ -306,6 +330,9 @@ RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     nodes.Sum: _sum,
     nodes.Product: _product,
     nodes.Slopes: _slopes,
+    Maximum: _extreme,
+    Minimum: _extreme,
+    Quotient: _quotient,
     nodes.Concatenation: _concatenation,
     nodes.Padded: _padded,
     nodes.Rearranged: _rearranged,

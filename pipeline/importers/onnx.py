@@ -97,23 +97,21 @@ def supported() -> list[str]:
     return sorted(OPERATORS)
 
 
-def entered(
-    name: str, file: OnnxFile, limits: tuple[float, float] | None
-) -> tuple[FloatGraph, bool]:
+def entered(name: str, file: OnnxFile, limits: tuple[float, float]) -> tuple[FloatGraph, bool]:
     """The simplified graph, with the file's quantizations if it has any, and whether its input has
     real units: of integers, and of pixels that the network scales before it quantizes them, there
     are none. Images are (1, c, h, w) in the file, or (1, h, w, c) where it transposes them first.
     """
     units = all(each.kind == "float32" for each in file.inputs)
     graph = _simplified(name, file, limits)
-    if limits and units and graph.given and not quantizations(graph).keys() >= set(graph.inputs):
+    if units and graph.given and not quantizations(graph).keys() >= set(graph.inputs):
         scaled = _simplified(name, file, limits, pixels=True)
         return without_idle(replace(checked(scaled, limits), limits=limits)), False
     return without_idle(graph if graph.given else replace(graph, limits=limits)), units
 
 
 def _simplified(
-    name: str, file: OnnxFile, limits: tuple[float, float] | None, pixels: bool = False
+    name: str, file: OnnxFile, limits: tuple[float, float], pixels: bool = False
 ) -> FloatGraph:
     try:
         graph = _walked(name, file, limits, pixels)
@@ -130,7 +128,7 @@ def _simplified(
 def _walked(
     name: str,
     file: OnnxFile,
-    input_range: tuple[float, float] | None,
+    input_range: tuple[float, float],
     pixels: bool,
     last: bool = False,
     moving: bool = False,
@@ -138,14 +136,14 @@ def _walked(
     """``pixels``: a quantized network, too, takes the data's values, which mean ``input_range``."""
     builder = Builder(name, moving)
     items: dict[str, Item] = {key: Constant(value) for key, value in file.constants.items()}
-    quantized, (low, high) = _is_quantized(file), input_range or (0, 0)
+    quantized, (low, high) = _is_quantized(file), input_range
     sources = [INPUT] if len(file.inputs) == 1 else [shown(each.name) for each in file.inputs]
     for given_name, each in zip(sources, file.inputs, strict=True):
         builder.here, builder.label = "the input", given_name
         source = builder.source(given_name, each.shape, last)
         if each.kind != "float32":
             items[each.name] = Stored(source, None, each.kind == "uint8")
-        elif input_range is None or (quantized and not pixels):
+        elif quantized and not pixels:
             items[each.name] = source
         else:
             if quantized:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import inf
 
 import numpy as np
 
-from pipeline.importers.arithmetic import arithmetic
+from pipeline.importers.arithmetic import arithmetic, chosen, compared, extreme
 from pipeline.importers.float_graph import Affine
+from pipeline.importers.float_nodes import Floats
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
-from pipeline.importers.onnx_call import Call, Constant, Item, Table
+from pipeline.importers.onnx_call import Call, Constant, Item, Table, scalar
 
 
 def given(constant: Constant) -> Affine | None:
@@ -47,8 +47,7 @@ def operands(call: Call) -> tuple[Value | Constant, Value | Constant]:
 
 def total(call: Call) -> Value:
     """Sum: of any number of inputs."""
-    found = [each.floats if isinstance(each, Constant) else call.value(n)
-             for n, each in enumerate(call.items)]  # fmt: skip
+    found = reals(call)
     result, *others = sorted(found, key=lambda each: not isinstance(each, Value)) or [np.zeros(())]
     for other in others:
         result = arithmetic(call.builder, "add", result, other)
@@ -57,26 +56,57 @@ def total(call: Call) -> Value:
     return result
 
 
-def limit(low: bool) -> Callable[[Call], Item]:
-    """Max, Min with one number."""
+def reals(call: Call) -> list[Value | Floats]:
+    """All inputs."""
+    return [each.floats if isinstance(each, Constant) else call.value(n)
+            for n, each in enumerate(call.items)]  # fmt: skip
+
+
+def limit(greatest: bool) -> Callable[[Call], Item]:
+    """Max, Min: of any number of inputs."""
 
     def limited(call: Call) -> Item:
-        a, b = operands(call)
-        x, constant = (a, b) if isinstance(b, Constant) else (b, a)
-        if isinstance(x, Constant) or isinstance(constant, Value):
-            raise call.refuse("an activation is expected")
-        if constant.values.size != 1:
-            raise call.refuse("only with one number")
-        number = float(constant.floats.reshape(-1)[0])
-        ends = (number, inf) if low else (-inf, number)
-        return call.builder.function(x, Composed.of("clip", *ends))
+        first, *others = sorted(reals(call), key=lambda each: not isinstance(each, Value))
+        for other in others:
+            first = extreme(call.builder, greatest, first, other)
+        if not isinstance(first, Value):
+            raise call.refuse("has no inputs")
+        return first
 
     return limited
+
+
+def comparison(name: str) -> Callable[[Call], Item]:
+    def made(call: Call) -> Item:
+        first, second = reals(call)
+        return compared(call.builder, name, first, second)
+
+    return made
+
+
+def where(call: Call) -> Item:
+    condition, a, b = reals(call)
+    return chosen(call.builder, condition, a, b)
+
+
+def power(call: Call) -> Value:
+    found = call.item(1)
+    if not isinstance(found, Constant) or found.values.size != 1:
+        raise call.refuse("a power with a constant exponent, one number, is supported")
+    return call.builder.function(call.x, Composed.of("power", scalar(call, 1, 1.0)))
 
 
 OPERATORS: Table = {
     **{name.capitalize(): partial(combined, name=name) for name in ("add", "sub", "mul", "div")},
     "Sum": total,
-    "Max": limit(low=True),
-    "Min": limit(low=False),
+    "Max": limit(greatest=True),
+    "Min": limit(greatest=False),
+    "Less": comparison("less"),
+    "LessOrEqual": comparison("less_equal"),
+    "Greater": comparison("greater"),
+    "GreaterOrEqual": comparison("greater_equal"),
+    "Equal": comparison("equal"),
+    "Where": where,
+    "And": partial(combined, name="mul"),
+    "Pow": power,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -12,7 +13,7 @@ from pipeline.importers.float_graph import checked_size
 from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import Call, Constant
 from pipeline.importers.onnx_file import Array
-from pipeline.importers.onnx_shapes import RENAMES
+from pipeline.importers.onnx_shapes import RENAMES, axes_of
 
 TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 9: np.bool_,
          10: np.float16, 11: np.float64}  # fmt: skip
@@ -83,6 +84,16 @@ def expand(call: Call, data: Array, shape: Array) -> Array:
     return np.broadcast_to(data, checked_size(call.node.where, sizes))
 
 
+def ranged(call: Call, start: Array, stop: Array, step: Array) -> Array:
+    checked_size(call.node.where, (max(1, int((stop.item() - start.item()) / step.item())),))
+    return np.arange(start.item(), stop.item(), step.item(), dtype=start.dtype)
+
+
+def tiled(call: Call, data: Array, counts: Array) -> Array:
+    checked_size(call.node.where, (max(1, data.size * prod(counts.reshape(-1).tolist())),))
+    return np.tile(data, counts)
+
+
 def cast(call: Call, data: Array) -> Array:
     to = call.integer("to", 1)
     if to not in TYPES:
@@ -121,14 +132,28 @@ FOLDS: Mapping[str, Callable[..., Array]] = {
     "Concat": concat,
     "ConstantOfShape": filled,
     "Div": divide,
+    "Abs": lambda call, x: np.abs(x),
+    "Ceil": lambda call, x: np.ceil(x),
+    "Equal": arithmetic(np.equal),
     "Exp": lambda call, x: np.exp(x),
     "Expand": expand,
     "Floor": lambda call, x: np.floor(x),
+    "Greater": arithmetic(np.greater),
+    "Less": arithmetic(np.less),
+    "Max": lambda call, *parts: reduce(np.maximum, parts),
+    "Min": lambda call, *parts: reduce(np.minimum, parts),
+    "Mod": arithmetic(np.mod),
+    "Pow": arithmetic(np.power),
+    "Range": ranged,
+    "ReduceProd": lambda call, x, *_: np.atleast_1d(np.prod(x)),
+    "Size": lambda call, x: np.array(x.size, dtype=np.int64),
+    "Tile": tiled,
+    "Where": lambda call, condition, a, b: np.asarray(np.where(condition, a, b)),
     "Gather": gather,
     "Mul": arithmetic(np.multiply),
     "Neg": lambda call, x: -x,
     "Reciprocal": lambda call, x: divide(call, np.ones((), x.dtype), x),
-    "Shape": lambda call, x: np.array(x.shape, dtype=np.int64),
+    "Shape": lambda call, x: axes_of(call, x.shape),
     "Slice": cut,
     "Sqrt": lambda call, x: np.sqrt(x),
     "Sub": arithmetic(np.subtract),

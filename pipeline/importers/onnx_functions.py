@@ -36,6 +36,11 @@ def gelu(call: Call) -> Value:
     return call.builder.function(call.x, Composed.of("gelu_tanh" if tanh else "gelu"))
 
 
+def celu(call: Call) -> Value:
+    alpha = call.number("alpha", 1.0)
+    return call.builder.function(call.x, Composed.of("elu", alpha, 1.0, 1 / alpha))
+
+
 def prelu(call: Call) -> Value:
     """One slope; or some that broadcast, such as one for each channel."""
     slopes = call.constant(1).floats
@@ -69,5 +74,14 @@ OPERATORS: Table = {
     "Reciprocal": function("reciprocal"),
     "Floor": function("floor"),
     "Round": function("round"),
-    "Pow": lambda call: call.builder.function(call.x, Composed.of("power", scalar(call, 1, 1.0))),
+    "Ceil": function("ceil"),
+    "Sign": function("sign"),
+    "Sin": function("sin"),
+    "Cos": function("cos"),
+    "Not": function("equal", 0.0),
+    "ThresholdedRelu": function("threshold", ("alpha", 1.0), 0.0),
+    "Shrink": function("shrink", ("lambd", 0.5), ("bias", 0.0)),
+    "Celu": celu,
+    "Swish": function("swish", ("alpha", 1.0)),
+    "QuickGelu": function("swish", ("alpha", 1.702)),
 }

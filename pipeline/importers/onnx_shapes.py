@@ -10,9 +10,11 @@ from math import isfinite, prod
 from typing import get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.importers import moving
 from pipeline.importers.float_graph import Affine, Shape
+from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.moving import Mode
 from pipeline.importers.onnx_call import SHIFT, Call, Constant, Item, Stored, Table, scalar
@@ -178,10 +180,12 @@ def expand(call: Call, x: Value) -> Value:
 
 
 def cast(call: Call) -> Value:
-    """Between float types; of an input of integers, which are real numbers then."""
-    if call.integer("to", 1) not in (1, 10, 11):  # float, float16, double
-        raise call.refuse("casting an activation to integers is not supported")
-    found = call.item(0)
+    """Between float types; of an input of integers, which are real numbers then. To integers by
+    leaving out what is behind the point."""
+    to, found = call.integer("to", 1), call.item(0)
+    if to not in (1, 10, 11, 16):  # float, float16, double, bfloat16
+        body = Composed.of("not_equal", 0.0) if to == 9 else Composed.of("trunc")
+        return call.builder.function(call.x, body)
     if not isinstance(found, Stored):
         return call.x
     if found.affine is not None:
@@ -195,7 +199,19 @@ def shape_of(call: Call) -> Item:
     """Shape: it is known here."""
     found = call.item(0)
     value = found.value if isinstance(found, Stored) else call.x
-    return Constant(np.array(value.shape, dtype=np.int64))
+    return Constant(axes_of(call, value.shape))
+
+
+def axes_of(call: Call, shape: Shape) -> npt.NDArray[np.int64]:
+    """The extents that Shape asks for; newer opsets may ask for some."""
+    end = call.node.attributes.get("end")
+    return np.array(shape, dtype=np.int64)[call.integer("start", 0) : end]
+
+
+def size_of(call: Call) -> Item:
+    shape = shape_of(call)
+    assert isinstance(shape, Constant)
+    return Constant(np.array(prod(shape.values.tolist()), dtype=np.int64))
 
 
 RENAMES: Mapping[str, Callable[[Call, Value], Value]] = {
@@ -218,4 +234,5 @@ OPERATORS: Table = {
     "Softmax": lambda call: softmax_of(call, call.x, call.opset),
     "Cast": cast,
     "Shape": shape_of,
+    "Size": size_of,
 }

@@ -20,6 +20,7 @@ from pipeline.importers import (
     tflite_moves,
     tflite_pooling,
     tflite_products,
+    tflite_reals,
     tflite_shapes,
     tflite_slices,
     tflite_softmax,
@@ -27,7 +28,6 @@ from pipeline.importers import (
 )
 from pipeline.importers.base import Imported, increasing
 from pipeline.importers.tflite_builder import ANY, Builder
-from pipeline.importers.tflite_islands import Island, islands, tabled
 from pipeline.importers.tflite_model import FileModel, FileTensor, printable
 from pipeline.importers.tflite_operator import Entry
 from pipeline.importers.unsupported import Missing, unsupported
@@ -44,6 +44,7 @@ ENTRIES: Mapping[str, Entry] = {
     **tflite_moves.OPERATORS,
     **tflite_softmax.OPERATORS,
     **tflite_tables.OPERATORS,
+    **tflite_reals.OPERATORS,
 }
 
 
@@ -55,7 +56,7 @@ WIDE = (
     *("LOGISTIC", "TANH", "LEAKY_RELU", "RELU", "RELU6", "SOFTMAX", "SUB", "SUM"),
 )
 """Operators on int16, too."""
-SIGNED = ("HARD_SWISH", "LEAKY_RELU", "PRELU", "MEAN", "SUM")
+SIGNED = ("ABS", "RSQRT", "SQUARED_DIFFERENCE", "HARD_SWISH", "LEAKY_RELU", "PRELU", "MEAN", "SUM")
 """Operators whose arithmetic is known of int8 alone."""
 
 
@@ -88,7 +89,7 @@ class TFLite(Imported):
                 return None
             from pipeline.importers import onnx, tflite_float  # with them comes onnx
 
-            file = tflite_float.translated(model, model.inputs(needed), results, needed, ENTRIES)
+            file = tflite_float.translated(model, results, needed, ENTRIES)
             name, limits = printable(Path(self.path).stem), increasing(self.input_range or (0, 1))
             return onnx.entered(name, file, limits)[0]
         except ThimbleError as error:
@@ -119,17 +120,12 @@ def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
                 build.inputs[each.index] = build.target(each, ANY).name
             except ThimbleError as error:
                 raise ThimbleError(f"the model's input: {error}") from None
-    missing, between = Missing(), islands(model, needed)
-    skipped = {n for each in between.values() for n in (each.first, *each.operators)}
+    missing = Missing()
     for index in needed:
         kind, reads, makes = model.operator(index)
-        judged = missing.lost.isdisjoint(reads)
-        if index in skipped:
-            missing.lost.update(() if judged else makes)
-            continue
         try:
-            if kind not in ENTRIES or judged:
-                _add(build, model, index, between.get(index))
+            if kind not in ENTRIES or missing.lost.isdisjoint(reads):
+                _add(build, model, index)
         except ThimbleError as error:
             known = (each for each in reads if each in build.made and each not in missing.made)
             before = [model.tensor(each).name for each in known]
@@ -148,7 +144,7 @@ def _assumed(build: Builder, model: FileModel, reads: Sequence[int], index: int)
     with suppress(ThimbleError):
         if any(each in build.made for each in reads) and index not in build.made:
             build.target(model.tensor(index), ("INT8", "INT16"))
-    return index in build.made
+    return index in build.made or index in build.reals
 
 
 def _needed(model: FileModel, results: Iterable[FileTensor]) -> Iterator[int]:
@@ -166,7 +162,7 @@ def _needed(model: FileModel, results: Iterable[FileTensor]) -> Iterator[int]:
     return reversed(found)
 
 
-def _add(build: Builder, model: FileModel, index: int, island: Island | None) -> None:
+def _add(build: Builder, model: FileModel, index: int) -> None:
     """Read operator ``index``; any complaint says which one it is."""
     kind = model.operator(index)[0]
     where = f"operator {index}, {kind}"
@@ -179,9 +175,13 @@ def _add(build: Builder, model: FileModel, index: int, island: Island | None) ->
             raise ThimbleError("of uint8 it is not supported: convert the model again, to int8")
         build.kinds = ("INT8", "INT16") if kind in WIDE else ("INT8",)
         where += f" (makes {', '.join(tensor.name for tensor in node.outputs[:2])})"
-        if island:
-            tabled(build, node, island, ENTRIES)
+        if kind == "DEQUANTIZE" and node.output.index not in build.results:
+            tflite_reals.dequantized(build, node)
+        elif kind == "QUANTIZE" and node.input(0).index in build.reals:
+            tflite_reals.quantized(build, node)
         else:
-            ENTRIES[kind].build(build, node, ENTRIES[kind].values(node))
+            real = tflite_reals.computes(build, node)
+            rule = tflite_reals.rule if real else ENTRIES[kind].build
+            rule(build, node, ENTRIES[kind].values(node))
     except ThimbleError as error:
         raise ThimbleError(f"{where}: {error}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +30,20 @@ ANY = ("INT8", "UINT8", "INT16")
 """Types of the model's own ends."""
 
 
+@dataclass(frozen=True)
+class Real:
+    """A number, or a truth value, for each of the 256 integers of the activation ``source``."""
+
+    source: str
+    values: NDArray[Any]
+
+
 @dataclass
 class Builder:
     """``made`` maps a file's tensor to the graph's tensor that holds it, as ``inputs`` and
     ``outputs`` do; ``sources`` and ``results`` are all inputs and outputs in the file;
-    ``kinds``: types that the operator in hand may have, ``label``: its name."""
+    ``kinds``: types that the operator in hand may have, ``label``: its name;
+    ``reals``: what isn't quantized."""
 
     file_bytes: int
     sources: Sequence[int]
@@ -42,6 +52,7 @@ class Builder:
     outputs: dict[int, str] = field(default_factory=dict)
     kinds: Sequence[str] = ("INT8",)
     label: str = ""
+    reals: dict[int, Real] = field(default_factory=dict)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, IntArray] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)

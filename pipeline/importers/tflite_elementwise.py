@@ -1,5 +1,5 @@
 """ADD, SUB and MUL of two int8 tensors, one of which may be a constant; the larger or smaller one;
-PRELU with constant slopes.
+squared differences; PRELU with constant slopes.
 
 Source of the arithmetic: tflite-micro's integer_ops/add.h and mul.h, sub.h,
 maximum_minimum.h, prelu.cc. With a constant of one
@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import limits
 from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.extreme import Maximum, Minimum
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.prelu import Prelu
+from pipeline.graph.operators.squared_difference import SquaredDifference
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import IntArray
 from pipeline.importers.tflite_builder import Builder, require_type, values_of
@@ -90,15 +92,33 @@ def prelu(build: Builder, node: Node, options: Options) -> None:
     )
 
 
-def extreme(choose: Rule) -> Callable[[Builder, Node, Options], None]:
+def extreme(choose: Rule, kind: type[Maximum]) -> Callable[[Builder, Node, Options], None]:
     def build_extreme(build: Builder, node: Node, options: Options) -> None:
-        """An activation and a constant of one value, in one quantization."""
-        for tensor in (node.input(0), node.input(1)):
+        """In one quantization; broadcast as numpy does, an operand may be constant."""
+        given = node.input(0), node.input(1)
+        for tensor in given:
             same_quantization(tensor, node.output)
         if not _tabled(build, node, {"activation": 0}, choose):
-            raise ThimbleError("it compares two tensors; one with a constant of one value works")
+            first, second = (_operand(build, each) for each in given)
+            _combined(kind, build, node, {"activation": 0}, (first, second))
 
     return build_extreme
+
+
+def squared_difference(build: Builder, node: Node, options: Options) -> None:
+    """Of int8; broadcast as numpy does, an operand may be constant."""
+    a, b, out = (tensor.scale for tensor in (node.input(0), node.input(1), node.output))
+    twice = 2 * max(a, b)
+    requants = FixedPoint.of([a / twice]), FixedPoint.of([b / twice])
+    requant = FixedPoint.of([twice * twice / ((1 << 14) * out)])
+
+    def rule(x: IntArray, y: IntArray) -> IntArray:
+        return requant.apply((requants[0].apply(x << 7) - requants[1].apply(y << 7)) ** 2)
+
+    if not _tabled(build, node, {"activation": 0}, rule):
+        operands = _operand(build, node.input(0)), _operand(build, node.input(1))
+        arithmetic = {"operand_requants": requants, "requant": requant}
+        _combined(SquaredDifference, build, node, {"activation": 0}, operands, **arithmetic)
 
 
 def _factors(node: Node) -> tuple[tuple[FixedPoint, FixedPoint], FixedPoint]:
@@ -135,8 +155,8 @@ def _sum(
 
 
 def _combined(
-    kind: type[Add | Multiply], build: Builder, node: Node, options: Options,
-    operands: tuple[str, str], **arithmetic: Any,
+    kind: type[Add | Multiply | Maximum | SquaredDifference], build: Builder, node: Node,
+    options: Options, operands: tuple[str, str], **arithmetic: Any,
 ) -> None:  # fmt: skip
     target, clip = build.target(node.output), fused(options, node.output)
     held = tuple(name for name in operands if name in build.constants)
@@ -211,6 +231,7 @@ OPERATORS = {
     "SUB": Entry(sub, "SubOptions", "activation:i8"),
     "MUL": Entry(mul, "MulOptions", "activation:i8"),
     "PRELU": Entry(prelu),
-    "MAXIMUM": Entry(extreme(np.maximum)),
-    "MINIMUM": Entry(extreme(np.minimum)),
+    "MAXIMUM": Entry(extreme(np.maximum, Maximum)),
+    "MINIMUM": Entry(extreme(np.minimum, Minimum)),
+    "SQUARED_DIFFERENCE": Entry(squared_difference),
 }

@@ -7,7 +7,7 @@ rename elements. Weights of 8 bits and of float16 keep their values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -129,13 +129,24 @@ def reduction(operator: str, total: bool = False) -> Rule:
     return reduced
 
 
-def binary(operator: str) -> Rule:
+def binary(operator: str, count: int = 2) -> Rule:
     def combined(to: Translation, node: Node, options: Options) -> None:
         rank = len(node.output.dims)
-        made = to.add(operator, *(to.operand(node.input(n), rank) for n in (0, 1)))
+        made = to.add(operator, *(to.operand(node.input(n), rank) for n in range(count)))
         to.activated(made, options, node.output)
 
     return combined
+
+
+def squared_difference(to: Translation, node: Node, options: Options) -> None:
+    rank = len(node.output.dims)
+    made = to.add("Sub", *(to.operand(node.input(n), rank) for n in (0, 1)))
+    to.add("Mul", made, made, output=named(node.output))
+
+
+def cast(to: Translation, node: Node, options: Options) -> None:
+    kind = {"FLOAT32": 1, "BOOL": 9}.get(node.output.type, 7)
+    to.add("Cast", named(node.input(0)), to=kind, output=named(node.output))
 
 
 def unary(operator: str, *limits: float, **attributes: str) -> Rule:
@@ -292,6 +303,23 @@ OPERATORS: Mapping[str, Rule] = {
     "RSQRT": unary("Pow", -0.5),
     "SQUARE": unary("Pow", 2.0),
     "FLOOR": unary("Floor"),
+    "CEIL": unary("Ceil"),
+    "ROUND": unary("Round"),
+    "SIGN": unary("Sign"),
+    "SIN": unary("Sin"),
+    "COS": unary("Cos"),
+    "LOGICAL_NOT": unary("Not"),
+    "LOGICAL_AND": binary("And"),
+    "POW": binary("Pow"),
+    "LESS": binary("Less"),
+    "LESS_EQUAL": binary("LessOrEqual"),
+    "GREATER": binary("Greater"),
+    "GREATER_EQUAL": binary("GreaterOrEqual"),
+    "EQUAL": binary("Equal"),
+    "SELECT": binary("Where", 3),
+    "SELECT_V2": binary("Where", 3),
+    "SQUARED_DIFFERENCE": squared_difference,
+    "CAST": cast,
     "SOFTMAX": softmax,
     "RESHAPE": reshape,
     "SQUEEZE": reshape,
@@ -323,17 +351,15 @@ FIELDS = {"DIV": ("DivOptions", "activation:i8"), "GELU": ("GeluOptions", "appro
 
 
 def translated(
-    model: FileModel, given: Sequence[FileTensor], ends: Sequence[FileTensor],
-    needed: Sequence[int], entries: Mapping[str, Entry],
-) -> OnnxFile:  # fmt: skip
-    """Tell the operators ``needed`` for ``ends``, of what is ``given``, in ONNX's; ``entries`` know
-    their options.
+    model: FileModel, ends: list[FileTensor], needed: list[int], entries: Mapping[str, Entry]
+) -> OnnxFile:
+    """Tell the operators ``needed`` for ``ends`` in ONNX's; ``entries`` know their options.
 
     Raises:
         ThimbleError: what is not supported, and where it is.
     """
     inputs, to = list[FileInput](), Translation()
-    for source in given:
+    for source in model.inputs(needed):
         shape, batches = source.dims, source.dims[:1] if len(source.dims) > 1 else (1,)
         if source.type != "FLOAT32" or batches != (1,) or not 1 <= len(shape) <= 4:
             raise ThimbleError(
@@ -346,13 +372,13 @@ def translated(
         kind = model.operator(index)[0]
         to.where = f"operator {index}, {kind}"
         try:
-            read = model.node(index)
-            to.label = read.outputs[0].name
-            tensors += (*filter(None, read.inputs), *read.outputs)
+            given = model.node(index)
+            to.label = given.outputs[0].name
+            tensors += (*filter(None, given.inputs), *given.outputs)
             if kind not in OPERATORS:
                 raise ThimbleError(unsupported(kind))
             entry = Entry(lambda *_: None, *FIELDS[kind]) if kind in FIELDS else entries.get(kind)
-            OPERATORS[kind](to, read, entry.values(read) if entry else {})
+            OPERATORS[kind](to, given, entry.values(given) if entry else {})
         except ThimbleError as error:
             reads, makes = ([f"tensor {n}" for n in each] for each in model.operator(index)[1:])
             refused = ThimbleError(f"{to.where}: {error}")

@@ -18,7 +18,7 @@ from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d, Pool2d
 from pipeline.graph.requant import FixedPoint, Mean, UnsignedMean
 from pipeline.graph.tensor import Tensor
-from pipeline.importers.moves import moved, placed
+from pipeline.importers.moves import Move, moved, placed
 from pipeline.importers.tflite_builder import Builder, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import (
@@ -132,21 +132,23 @@ def _reduced(node: Node) -> int:
 def _reduce(build: Builder, node: Node, source: Tensor, make: Callable[..., Pool2d]) -> None:
     """A pooling over the whole of some axes, which are brought to height and width if need be."""
     given, axes = node.input(0), reduced_axes(node)
-    offset = len(given.dims) - len(source.shape)
-    spatial = tuple(axis - offset for axis in axes)
-    if len(source.shape) == 3 and set(spatial) <= {0, 1}:
+    dims = source.shape if len(given.dims) < 5 else given.dims
+    spatial = tuple(axis - (len(given.dims) - len(dims)) for axis in axes)
+    if len(dims) == 3 and set(spatial) <= {0, 1}:
         kernel = tuple(source.shape[d] if d in spatial else 1 for d in (0, 1))
     else:
-        dims, order = source.shape, range(len(source.shape))
+        order, moves = range(len(dims)), list[Move]()
         first, last = (spatial[0], spatial[-1] + 1) if spatial else (0, 0)
         if any(dims[axis] > 1 for axis in range(first, last) if axis not in spatial):
             order = sorted(order, key=lambda axis: axis in spatial)  # type: ignore[assignment]
             turned = np.arange(source.size).reshape(dims).transpose(order)
-            moves = moved(turned.reshape(-1), source.size) or ()
-            source = build.tensors[placed(build, source.name, moves, turned.shape)]
-            dims, first, last = source.shape, len(dims) - len(spatial), len(dims)
+            moves = moved(turned.reshape(-1), source.size) or []
+            dims, first, last = turned.shape, len(dims) - len(spatial), len(dims)
         shape = tuple(prod(dims[a:b]) for a, b in ((0, first), (first, last), (last, None)))
-        source = build.reshaped(source, shape)
+        if moves:
+            source = build.tensors[placed(build, source.name, moves, shape)]
+        else:
+            source = build.reshaped(source, shape)
         kernel = 1, source.shape[1]
     shape = (source.shape[0] // kernel[0], source.shape[1] // kernel[1], source.shape[2])
     target, size = build.target(node.output, shape=shape), (kernel[0], kernel[1])

@@ -92,7 +92,7 @@ def logistic(build: Builder, node: Node, options: Options) -> None:
     if node.input(0).type == "INT16":
         return _lines(build, node, tanh=False)
     if node.output.unsigned:
-        return _rounded(build, node, lambda x: np.float32(1) / (np.float32(1) + np.exp(-x)))
+        return rounded_table(build, node, lambda x: np.float32(1) / (np.float32(1) + np.exp(-x)))
     prescribed(node.output, 1 / 256, -128)
 
     def sigmoid(x: IntArray) -> IntArray:
@@ -112,7 +112,7 @@ def tanh(build: Builder, node: Node, options: Options) -> None:
     if node.input(0).type == "INT16":
         return _lines(build, node, tanh=True)
     if node.output.unsigned:
-        return _rounded(build, node, np.tanh)
+        return rounded_table(build, node, np.tanh)
     prescribed(node.output, 1 / 128, 0)
 
     def hyperbolic(x: IntArray) -> IntArray:
@@ -126,14 +126,29 @@ def tanh(build: Builder, node: Node, options: Options) -> None:
     _lookup(build, node, hyperbolic)
 
 
-def _rounded(build: Builder, node: Node, function: Callable[[Floats], Floats]) -> None:
+def by_table(build: Builder, node: Node, source: str, values: IntArray) -> None:
+    """``values``: stored integers, not limited, for each of the integers of ``source``."""
+    target = build.target(node.output)
+    table = tuple(int(value) for value in target.dtype.clip(values))
+    name = build.shaped(source, target.shape)
+    build.operators.append(Lookup(node.name, (name,), target.name, table=table))
+
+
+def nearest(steps: Floats) -> IntArray:
+    """Round halves away from zero; what is no number becomes the least, as x86 casts it."""
+    far = np.nan_to_num(steps, nan=-np.inf).clip(-(2.0**30), 2.0**30)
+    found: IntArray = np.trunc(far + np.copysign(np.float32(0.5), far)).astype(np.int64)
+    return found
+
+
+def rounded_table(build: Builder, node: Node, function: Callable[[Floats], Floats]) -> None:
     """``function`` of real values, in float32: TFLite's PopulateLookupTable."""
     scale, inverse = np.float32(node.input(0).scale), 1 / np.float32(node.output.scale)
+    out = node.output.zero_point
 
     def table(x: IntArray) -> IntArray:
-        steps = function(scale * x.astype(np.float32)) * inverse
-        found: IntArray = np.trunc(steps + np.copysign(np.float32(0.5), steps)).astype(np.int64)
-        return found + node.output.zero_point
+        with np.errstate(all="ignore"):
+            return nearest(function(scale * x.astype(np.float32)) * inverse) + out
 
     _lookup(build, node, table)
 
@@ -232,12 +247,13 @@ def relu_n1_to_1(build: Builder, node: Node, options: Options) -> None:
 
 
 def relu6(build: Builder, node: Node, options: Options) -> None:
-    """On its own, input and output of one quantization; fused ones are part of the one before."""
-    same_quantization(node.input(0), node.output)
-    low, high = node.output.zero_point, stored(6.0, node.output)
+    """On its own, as tflite-micro does it: the input's integers, whatever the output's scale; of
+    int16 in one quantization. Fused ones are part of the operator before."""
+    zero, high = node.input(0).zero_point, stored(6.0, node.input(0))
     if node.input(0).type == "INT16":
+        same_quantization(node.input(0), node.output)
         return _wide(build, node, FixedPoint((0,), (0,)), clip=(0, min(high, 32767)))
-    _lookup(build, node, lambda x: np.clip(x + node.output.zero_point, low, high))
+    _lookup(build, node, lambda x: np.clip(x + zero, zero, high))
 
 
 def quantize(build: Builder, node: Node, options: Options) -> None:

@@ -54,6 +54,11 @@ def celu(call: Call) -> Value:
     return call.builder.function(call.x, Composed.of("elu", alpha, 1.0, 1 / alpha))
 
 
+def softshrink(call: Call) -> Value:
+    limit = float(call.get(1, "lambd", 0.5))
+    return call.builder.function(call.x, Composed.of("shrink", limit, limit))
+
+
 def power(call: Call) -> Value:
     exponent = call.get(1, "exponent")
     if isinstance(exponent, (Value, torch.Tensor)):
@@ -104,4 +109,15 @@ OPERATORS: Table = {
     "aten.floor.default": function("floor"),
     "aten.round.default": function("round"),
     "aten.pow.Tensor_Scalar": power,
+    "aten.square.default": function("power", 2.0),
+    "aten.ceil.default": function("ceil"),
+    "aten.trunc.default": function("trunc"),
+    "aten.sign.default": function("sign"),
+    "aten.sin.default": function("sin"),
+    "aten.cos.default": function("cos"),
+    "aten.threshold.default": function("threshold", ("threshold", 0.0), ("value", 0.0)),
+    "aten.hardshrink.default": function("shrink", ("lambd", 0.5), 0.0),
+    "aten.softshrink.default": softshrink,
+    "aten.log_sigmoid.default": function("logsigmoid"),
+    "aten.logical_not.default": function("equal", 0.0),
 }

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipeline.graph.families import Pairwise
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import BoxValues, Operator
-from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.tensor import IntArray
 from pipeline.passes._edit import consumers, edited
 
 
 def apply(graph: Graph) -> Graph:
-    """Fold operators on constants. Results that remain become parameters of additions and
-    multiplications: no other operator takes a constant in place of an activation."""
+    """Fold operators on constants. Results that remain become parameters of functions of
+    two tensors: no other operator takes a constant in place of an activation."""
     values = _known(graph)
     going, readers = set[str](), consumers(graph)
     for op in reversed(graph.operators):
         taken = all(
-            reader.output in going or isinstance(reader, (Add, Multiply))
-            for reader in readers[op.output]
+            reader.output in going or isinstance(reader, Pairwise) for reader in readers[op.output]
         )
         if op.output in values and op.output not in graph.outputs and taken:
             going.add(op.output)
@@ -43,7 +41,7 @@ def _known(graph: Graph) -> dict[str, IntArray]:
 
 def _reading(op: Operator, constants: set[str]) -> Operator:
     """``op``, to which ``constants`` are parameters."""
-    if not isinstance(op, (Add, Multiply)) or constants.isdisjoint(op.inputs):
+    if not isinstance(op, Pairwise) or constants.isdisjoint(op.inputs):
         return op
     held = {*op.parameters, *constants}
     inputs = tuple(name for name in op.inputs if name not in constants)

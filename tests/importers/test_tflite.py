@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
-from math import floor
+from math import erf, floor
 from pathlib import Path
 
 import numpy as np
@@ -37,8 +37,11 @@ MLPERF_TINY = {
 
 
 def test_every_supported_operator_has_a_case() -> None:
-    # DEQUANTIZE ends some of the networks; tflite-micro has no RELU_N1_TO_1 that stands alone
-    assert {*CASES, "DEQUANTIZE", "RELU_N1_TO_1", "TILE"} == set(supported())
+    # DEQUANTIZE ends some of the networks, SELECT_V2 compares, others stand alone below
+    other = {"DEQUANTIZE", "TILE", "RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "CAST", "SELECT",
+             "SELECT_V2", "SIGN", "POW", "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT",
+             "EMBEDDING_LOOKUP"}  # fmt: skip
+    assert {*CASES} | other == set(supported())
     assert all(supported().values())
 
 
@@ -73,18 +76,43 @@ def test_operator_or_network_equals_tflite_micro(kind: str, seeds: range, tmp_pa
         assert len(set(names)) == len(names) and all(name.isidentifier() for name in names)
 
 
-def test_relu_n1_to_1(tmp_path: Path) -> None:
-    """As RELU on both sides of 0."""
-    for seed in range(20):
+ALONE = {
+    "RELU_N1_TO_1": lambda x: np.clip(x, -1, 1),
+    "GELU": lambda x: x * (1 + np.vectorize(erf)(x / 2**0.5)) / 2,
+    "EXP": np.exp,
+    "SIN": np.sin,
+    "SQUARE": np.square,
+}
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_functions_of_int8_that_tflite_micro_lacks(kind: str, tmp_path: Path) -> None:
+    """Rounded once."""
+    for seed in range(10):
         rng = np.random.default_rng(seed)
-        content = unary("RELU_N1_TO_1", rng)
+        content = unary(kind, rng)
         graph = imported(content, tmp_path)
         source, target = graph.tensors[graph.input], graph.tensors[graph.output]
         each = np.arange(-128, 128).repeat(2)[: source.size * 2].reshape(-1)
         frame = np.resize(each, source.shape)[None]
-        real = np.clip((frame - source.zero_point) * source.scale[0], -1, 1)
+        real = ALONE[kind]((frame - source.zero_point) * source.scale[0])
         wanted = np.clip(real / target.scale[0] + target.zero_point, -128, 127)
         assert abs(graph.evaluate(frame).reshape(wanted.shape) - wanted).max() < 0.502
+
+
+def test_rows_of_a_constant(tmp_path: Path) -> None:
+    """An embedding: the whole numbers below 7 choose, others do as the last one does."""
+    net = Writer()
+    x, real, chosen = (net.tensor((1, 5), s, 0, t) for s, t in ((1.0, "INT8"), ((), "FLOAT32"),
+                                                                ((), "INT32")))  # fmt: skip
+    table = np.random.default_rng(0).integers(-128, 128, (7, 3)).astype(np.int8)
+    y = net.tensor((1, 5, 3), 0.1, 4)
+    net.operator("DEQUANTIZE", [x], [real])
+    net.operator("CAST", [real], [chosen])
+    net.operator("GATHER", [net.constant(table, 0.1, 4), chosen], [y], "GatherOptions")
+    graph = imported(net.content([x], [y]), tmp_path)
+    frame = np.array([[6, 0, 3, 3, 1]])
+    assert (graph.evaluate(frame)[0] == table[frame[0]]).all()
 
 
 def mlperf_tiny(name: str) -> tuple[bytes, Graph]:

@@ -15,6 +15,7 @@ from pipeline.importers.float_nodes import Weighted
 from pipeline.importers.tflite import TFLite
 from tests.importers.tflite_cases import CASES
 from tests.importers.tflite_networks import network
+from tests.importers.tflite_reals import COMPARED, NUMBERS, REAL
 from tests.importers.tflite_reference import imported as integers
 from tests.importers.tflite_reference import reference as exact
 from tests.importers.tflite_writer import Writer
@@ -60,7 +61,7 @@ def reference(content: bytes, frames: np.ndarray) -> np.ndarray:
     return np.array(outputs)
 
 
-KINDS = sorted({*CASES, "network"} - {"QUANTIZE", "UNPACK"})
+KINDS = sorted({*CASES, "network"} - {"QUANTIZE", "UNPACK", *REAL, *NUMBERS, *COMPARED})
 
 
 @pytest.mark.parametrize("seeds", quick(1, [range(6), range(1000, 1100)], ci=0), ids=len)

@@ -168,7 +168,7 @@ def signals():
         torch.nn.MaxPool1d(2), torch.nn.Flatten(), torch.nn.Linear(20, 3))
 
 def unsupported():
-    return torch.nn.Sequential(torch.nn.ReLU(), torch.nn.LPPool2d(2, 2))
+    return torch.nn.Sequential(torch.nn.ReLU(), torch.nn.FractionalMaxPool2d(2, 3))
 
 def broken():
     raise RuntimeError("no weights\\nhere")
@@ -260,7 +260,7 @@ def test_weights_of_other_kinds(folder: Path) -> None:
 
 def test_places_are_the_users(folder: Path) -> None:
     """Not the module that is put around the network here, and not its file."""
-    for factory, said in (("Sums", "own_net.py:16"), ("unsupported", "1 (nn.LPPool2d)")):
+    for factory, said in (("Sums", "own_net.py:16"), ("unsupported", "1 (nn.FractionalMaxPool2d)")):
         with pytest.raises(ThimbleError) as caught:
             model(factory=f"own_net:{factory}").probe()
         assert str(caught.value).startswith(f"{said}: the operator ")

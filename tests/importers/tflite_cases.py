@@ -10,6 +10,7 @@ import numpy as np
 from tflite.ActivationFunctionType import ActivationFunctionType
 from tflite.Padding import Padding
 
+from tests.importers.tflite_reals import COMPARED, NUMBERS, REAL, extreme, real
 from tests.importers.tflite_slices import SLICES
 from tests.importers.tflite_writer import Case, Random, Writer, scale, sizes, zero
 
@@ -319,11 +320,13 @@ def unary(
     kind: str, rng: Random, in_high: float = 0.2, out: tuple[float, int] | None = None
 ) -> bytes:
     """A function of one value; ``out`` is the scale and zero point that TFLite prescribes."""
-    net, s, z = Writer(), scale(rng, 0.001, in_high), zero(rng)
+    net, s, z = Writer(), scale(rng, 0.001, in_high), -128 if kind == "RSQRT" else zero(rng)
     dims = (1, 300) if rng.random() < 0.5 else (1, 10, 5, 6)
     x = net.tensor(dims, s, z)
     same = kind in ("RELU6",) or rng.random() < 0.2
     y_scale, y_zero = out or ((s, z) if same else (s * rng.uniform(0.5, 2), zero(rng)))
+    if kind == "RSQRT":
+        y_scale = s**-0.5 * rng.uniform(0.0005, 0.01)
     if kind == "HARD_SWISH":  # TFLite demands a factor of at most 1
         y_scale = s * rng.uniform(0.3, 2)
     y = net.tensor(dims, y_scale, y_zero)
@@ -343,17 +346,6 @@ def prelu(rng: Random) -> bytes:
     shape = ((1, 1, 6), (6,), (10, 5, 6), (1, 1, 1))[int(rng.integers(4))]
     slopes = rng.integers(-128, 128, shape).astype(np.int8)
     return net.alone("PRELU", x, [net.constant(slopes, rng.uniform(0.001, 0.01), zero(rng))], y)
-
-
-def extreme(kind: str, rng: Random) -> bytes:
-    net, s, z = Writer(), scale(rng), zero(rng)
-    dims = (1, 300) if rng.random() < 0.5 else (1, 10, 5, 6)
-    x, y = net.tensor(dims, s, z), net.tensor(dims, s, z)
-    shape = ((), (1,), (1,) * len(dims))[int(rng.integers(3))]
-    held = net.constant(np.asarray(rng.integers(-128, 128, shape), np.int8), s, z)
-    pair = [x, held] if rng.random() < 0.5 else [held, x]
-    net.operator(kind, pair, [y], "MaximumMinimumOptions")
-    return net.content([x], [y])
 
 
 def quantize(rng: Random) -> bytes:
@@ -382,6 +374,9 @@ CASES: dict[str, Case] = {
     "PRELU": prelu,
     "MAXIMUM": partial(extreme, "MAXIMUM"),
     "MINIMUM": partial(extreme, "MINIMUM"),
+    "SQUARED_DIFFERENCE": partial(extreme, "SQUARED_DIFFERENCE"),
+    **{kind: partial(real, kind) for kind in (*REAL, *NUMBERS, *COMPARED)},
+    **{kind: partial(unary, kind) for kind in ("ABS", "ELU", "RSQRT", "HARD_SWISH", "LEAKY_RELU")},
     "CONCATENATION": concatenation,
     "PAD": partial(pad, "PAD"),
     "PADV2": partial(pad, "PADV2"),
@@ -391,8 +386,6 @@ CASES: dict[str, Case] = {
     "SOFTMAX": partial(unary, "SOFTMAX", in_high=2.0, out=(1 / 256, -128)),
     "LOGISTIC": partial(unary, "LOGISTIC", in_high=0.5, out=(1 / 256, -128)),
     "TANH": partial(unary, "TANH", in_high=0.5, out=(1 / 128, 0)),
-    "HARD_SWISH": partial(unary, "HARD_SWISH"),
-    "LEAKY_RELU": partial(unary, "LEAKY_RELU"),
     "RELU": partial(unary, "RELU"),
     "RELU6": partial(unary, "RELU6"),
     "QUANTIZE": quantize,

@@ -16,6 +16,7 @@ from pipeline.graph.operators.arg_max import ArgMax
 from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.extreme import Maximum, Minimum
 from pipeline.graph.operators.lookup import Interpolate, Lookup
 from pipeline.graph.operators.mat_mul import MatMul
 from pipeline.graph.operators.multiply import Multiply
@@ -27,6 +28,7 @@ from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.resize import Resize
 from pipeline.graph.operators.softmax import Softmax, WideSoftmax
+from pipeline.graph.operators.squared_difference import SquaredDifference
 from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
@@ -244,6 +246,13 @@ def multiply(net: Net) -> None:
     net.times(*operands(net))
 
 
+def pairs(kind: type[Operator], net: Net) -> None:
+    """Of values that shifts alone bring to one scale."""
+    halves = {"operand_requants": (FixedPoint.of([0.5]), FixedPoint.of([0.3]))}
+    more = halves | {"requant": FixedPoint.of([2.0**-22])} if kind is SquaredDifference else {}
+    net.pairs(kind, *operands(net), **more)
+
+
 def prelu(net: Net) -> None:
     """Slopes that broadcast; some are 0."""
     shapes = (net.here[-1:], net.here[-1:], (1,) * len(net.here), net.here)
@@ -272,8 +281,9 @@ def concat(net: Net) -> None:
 
 WAYS: tuple[tuple[type[Operator], Callable[[Net], object]], ...] = (
     (Add, add), (AveragePool2d, average), (Concat, concat), (Conv2d, convolution),
-    (Conv2d, convolution), (Conv2d, again), (Dense, dense), (Lookup, lookup), (MaxPool2d, maximum),
-    (MatMul, matrices), (Normalize, normalize),
+    (Conv2d, convolution), (Conv2d, again), (Dense, dense), (Lookup, lookup), (Lookup, lookup),
+    (MaxPool2d, maximum), (MatMul, matrices), (Normalize, normalize),
+    *((kind, partial(pairs, kind)) for kind in (Maximum, Minimum, SquaredDifference)),
     (Multiply, multiply), (Pad, pad), (Pad, pad), (Prelu, prelu), (Rearrange, rearrange),
     (Reshape, reshape), (Resize, resize), (Softmax, Net.softmax),
     (TransposeConv, spread),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pipeline.graph.families import Pairwise
 from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.squared_difference import SquaredDifference
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.fitted import Fitted
@@ -110,6 +111,8 @@ def vector(form: Form) -> str:
 def scales(form: Form) -> bool:
     """Check whether 32 bits are enough to bring operands to one scale, if they aren't."""
     op, tensors = form.op, form.graph.tensors
+    if isinstance(op, SquaredDifference):
+        return False
     return not isinstance(op, Add) or all(
         has_side(tensors[name], requant, op.left_shift)
         for name, requant in zip(op.operands, op.operand_requants, strict=True)

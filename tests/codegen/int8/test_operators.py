@@ -9,6 +9,8 @@ import pytest
 
 from pipeline import passes
 from pipeline.graph.graph import Graph
+from pipeline.graph.operators.extreme import Maximum
+from pipeline.graph.operators.squared_difference import SquaredDifference
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets.predictor import Predictor
@@ -89,6 +91,20 @@ CASES: dict[str, Build] = {
     ),
     "multiply by a constant": net(
         (5, 6, 4), lambda n: n.times("image", n.constant("c", np.array([-9, 7, 1, 0]), "int8"))
+    ),
+    "greater": net(
+        (5, 6, 4), lambda n: n.rescaled_mean(), lambda n: n.pairs(Maximum, "image", n.last)
+    ),
+    "squared difference": net(
+        (5, 6, 4),
+        lambda n: n.rescaled_mean(),
+        lambda n: n.pairs(
+            SquaredDifference,
+            n.last,
+            "image",
+            requant=FixedPoint.of([2.0**-22]),
+            operand_requants=(FixedPoint.of([0.5]), FixedPoint.of([0.3])),
+        ),
     ),
     "concat of rows": net(
         (5, 6, 4), lambda n: n.concat(("image", n.maximum((1, 1), stride=(2, 1))), axis=0)

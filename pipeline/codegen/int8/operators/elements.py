@@ -20,8 +20,10 @@ from pipeline.graph import broadcast
 from pipeline.graph.families import Pairwise
 from pipeline.graph.operator import limits
 from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.extreme import Maximum, Minimum
 from pipeline.graph.operators.lookup import Interpolate, Lookup
 from pipeline.graph.operators.multiply import Multiply
+from pipeline.graph.operators.squared_difference import SquaredDifference
 from pipeline.kernels.int8.costs import word
 from pipeline.kernels.int8.looked_up import FRACTION_BITS, tables
 
@@ -98,7 +100,7 @@ def _pairwise(
         name = op.operands[KINDS.index(kind)]
         byte = views[kind].load(loops.at(number))
         texts.append(expressions.centred(byte, job.tensor(name).zero_point))
-        if isinstance(op, Add):
+        if isinstance(op, Add | SquaredDifference):
             requant = op.operand_requants[KINDS.index(kind)]
             ends = (broadcast.extremes(name, graph.tensors) << op.left_shift).tolist()
             scale = scaling(job.program.constants, op.name, requant, (min(ends), max(ends)))
@@ -129,6 +131,9 @@ KINDS = ("left", "right")
 FORMULAS: dict[type[Pairwise], tuple[str, str]] = {
     Add: ("sum", "{} + {}"),
     Multiply: ("product", "(int32_t){} * {}"),
+    Maximum: ("greater one", "({0} > {1} ? {0} : {1})"),
+    Minimum: ("smaller one", "({0} < {1} ? {0} : {1})"),
+    SquaredDifference: ("squared difference", "({0} - {1}) * ({0} - {1})"),
 }
 """Name of the function, and its C by that of its operands, each without its zero point."""
 
