@@ -19,7 +19,6 @@ from pipeline.models.ds_cnn import DsCnn
 from pipeline.models.layers import (
     InvertedResidual,
     SqueezeExcite,
-    convolution,
     divisible,
     same_padding,
 )
@@ -172,12 +171,6 @@ def test_same_padding_gives_ceil(kernel: int, stride: int) -> None:
         assert outputs == -(-size // stride)
         if before + after:  # no more than is needed
             assert (size + before + after - 1 - kernel) // stride + 1 < outputs
-
-
-@pytest.mark.parametrize(("size", "kernel", "stride"), [(7, 3, 2), (8, 3, 2), (9, 5, 2), (5, 7, 1)])
-def test_odd_kernels_give_the_sizes_of_same_padding(size: int, kernel: int, stride: int) -> None:
-    shape = convolution(2, 4, kernel, stride)(torch.zeros(2, 2, size, size)).shape
-    assert shape == (2, 4, -(-size // stride), -(-size // stride))
 
 
 def test_divisible_never_loses_more_than_a_tenth() -> None:

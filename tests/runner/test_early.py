@@ -292,9 +292,8 @@ def test_the_doctor_says_what_is_missing_and_what_mends_it(
     monkeypatch.setenv("PATH", "")
     assert doctor.run() == 1
     said = capsys.readouterr().out
-    assert (
-        "arduino, arduino_mega, arduino_sd\n  found    nothing\n  missing  avr-gcc is not" in said
-    )
+    boards = "arduino, arduino_mega, arduino_sd, atmega2560, atmega328p, uno"
+    assert f"{boards}\n  found    nothing\n  missing  avr-gcc is not" in said
     assert "           sudo apt-get install gcc-avr avr-libc binutils-avr\n" in said
     assert said.count("qemu-system-arm is not installed") == 1, "boards that are alike, together"
     found = programs.said([sys.executable, ROOT / "run.py", "--version"])

@@ -271,14 +271,6 @@ def test_work_buys_memory(depth: int, side: int, shares: tuple[float, ...]) -> N
         before = found
 
 
-@pytest.mark.parametrize("board", quick(0, [L4R5, host()], ci=1), ids=lambda board: board.name)
-def test_inverted_residuals_run_exactly_as_c(board: Hardware, tmp_path: Path) -> None:
-    graph = nets.narrow(2, 12)
-    plan, _ = proved(graph, streaming(board), Joint(extra_macs=1.0))
-    assert "repeated_macs_pct" in dict(plan.notes)
-    as_c(tmp_path, graph, plan, streaming(board), 1)
-
-
 # --- where it is to be fast
 
 
