@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from pipeline.graph.graph import Graph
+from pipeline.graph.operators.normalize import Normalize
+from pipeline.graph.operators.resize import Resize
 from pipeline.graph.requant import FixedPoint
 from pipeline.hardware import FlashTiming, Hardware
 from pipeline.kernels import Form, named
@@ -138,6 +140,14 @@ class Layer:
             case "rearrange":
                 rows, columns, channels = self.shape
                 net.rearrange((columns, rows, channels), (1, 0, 2))
+            case "resize":
+                sides = [_bilinear(extent) for extent in self.shape[:2]]
+                (top, down), (left, along) = sides
+                weighed = {"firsts": (top, left), "weights": (down, along)}
+                net.add(Resize("r", (net.last,), "r", **weighed), like=net.last)
+            case "normalize":
+                scale = FixedPoint.of(np.array([16.0]))
+                net.add(Normalize("n", (net.last,), "n", epsilon=1, requant=scale))
             case _:
                 getattr(net, self.kind)()
         if self.by_row:
@@ -164,6 +174,14 @@ class Layer:
         if self.adding:
             return self.shape[-1] // self.adding
         return -(-(self.channels or self.shape[-1]) // self.at_once) if self.at_once else 1
+
+
+def _bilinear(extent: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The first neighbours of twice as many pixels, and the weights of two each."""
+    places = np.clip((np.arange(2 * extent) - 0.5) / 2, 0, extent - 1)
+    firsts = np.minimum(places.astype(int), extent - 2)
+    second = np.rint((places - firsts) * 1024).astype(int)
+    return tuple(firsts.tolist()), tuple(np.stack([1024 - second, second], 1).reshape(-1).tolist())
 
 
 def recorded() -> list[tuple[Layer, Taken]]:
