@@ -27,7 +27,7 @@ from pipeline.importers import (
     tflite_tables,
 )
 from pipeline.importers.base import Imported, increasing
-from pipeline.importers.tflite_builder import ANY, Builder
+from pipeline.importers.tflite_builder import ANY, Builder, require_type
 from pipeline.importers.tflite_model import FileModel, FileTensor, printable
 from pipeline.importers.tflite_operator import Entry
 from pipeline.importers.unsupported import Missing, unsupported
@@ -135,6 +135,8 @@ def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
     missing.checked()
     for each in results:
         if each.index not in build.outputs:
+            if each.index in build.reals:
+                require_type(each, ANY)
             build.outputs[each.index] = build.source(each, (*ANY, "INT32")).name
     return build.graph(name)
 

@@ -198,7 +198,13 @@ def test_a_pool_counts_only_what_is_inside(kind: type[Operator], seed: int) -> N
     for row, column, channel in np.ndindex(*found.shape):
         top = row * op.stride[0] - op.padding[0]
         left = column * op.stride[1] - op.padding[2]
-        window = x[max(top, 0) : top + op.kernel[0], max(left, 0) : left + op.kernel[1], channel]
+        down, across = op.dilation if isinstance(op, MaxPool2d) else (1, 1)
+        rows = np.arange(top, top + op.kernel[0] * down, down)
+        columns = np.arange(left, left + op.kernel[1] * across, across)
+        rows, columns = (
+            a[(a >= 0) & (a < n)] for a, n in zip((rows, columns), x.shape[:2], strict=True)
+        )
+        window = x[np.ix_(rows, columns)][..., channel]
         mean = Fraction(int(window.sum()), window.size)
         away = floor(abs(mean) + Fraction(1, 2))
         # C's division of (sum ± count // 2): halves away from zero

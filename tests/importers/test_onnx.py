@@ -125,8 +125,8 @@ def test_an_unknown_operator_says_where_it_is_and_what_there_is() -> None:
     assert text.endswith(
         "sums (CumSum): the operator CumSum is not supported; docs/importing.md lists what is"
     )
-    made.graph.node[1].op_type = "ArgMax"
-    assert "ArgMax is not supported; end the network with what it is taken of" in refused(made)
+    made.graph.node[1].op_type = "TopK"
+    assert "TopK is not supported; end the network with what it is taken of" in refused(made)
 
 
 @pytest.mark.parametrize(

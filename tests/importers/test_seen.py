@@ -35,7 +35,7 @@ def files(folder: Path) -> None:
     held = net.constant(np.ones((4, 8), np.int8), 0.1)
     net.operator("FULLY_CONNECTED", [x, held], [y], "FullyConnectedOptions")
     (folder / "whole.tflite").write_bytes(net.content([x], [y]))
-    net.operator("GELU", [y], [z := net.tensor((1, 4), 0.1, 0)])
+    net.operator("CUMSUM", [y], [z := net.tensor((1, 4), 0.1, 0)])
     (folder / "odd.tflite").write_bytes(net.content([x], [z]))
     made = model(TEXT, (1, 2, 8, 8), {"w": weights(4, 2, 3, 3)})
     (folder / "float.onnx").write_bytes(made.SerializeToString())
@@ -96,7 +96,7 @@ def test_a_file_is_refused_before_any_stage_and_read_once(
 ) -> None:
     job = Job.__new__(Job)
     job.config = config("model=tflite", "model.path=odd.tflite", "quantize=int8")
-    with pytest.raises(Unreadable, match="GELU: not supported"):
+    with pytest.raises(Unreadable, match="CUMSUM: not supported"):
         job._refuse(Code(job.config))
     job.config["model"]["path"] = str(here / "whole.tflite")
     job._refuse(Code(job.config))
