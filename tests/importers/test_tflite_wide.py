@@ -22,12 +22,33 @@ from pipeline.strategies.partial import Partial
 from pipeline.targets.predictor import Predictor
 from tests.boards import load_hardware
 from tests.codegen.support import checked, frames, host, on_board
-from tests.importers.onnx_models import IMAGE, model, quantized, weights
+from tests.importers.onnx_models import IMAGE, model, quantized
 from tests.importers.support import first, real, units_off
+from tests.importers.test_tflite_unsigned import PRODUCTS, turned
 from tests.importers.tflite_reference import imported, reference
-from tests.importers.tflite_wide import case
 from tests.importers.tflite_writer import Writer
 from tests.tiers import quick
+
+
+def case(kind: str, seed: int) -> bytes:
+    """The int8 case of ``seed`` with activations 256 times as fine, zero points of 0, and biases of
+    64 bits."""
+
+    def content(net: Writer, *ends: Any) -> bytes:
+        weights = {op["in"][1] for op in net.operators if op["kind"] in PRODUCTS}
+        for number, each in enumerate(net.tensors):
+            if each["scales"].size and each["dtype"] == "INT8" and number not in weights:
+                each |= {"dtype": "INT16", "zeros": 0 * each["zeros"]}
+                each["scales"] = each["scales"] / np.float32(256)
+        for op in net.operators:
+            if op["kind"] in PRODUCTS and len(op["in"]) > 2:
+                bias = net.tensors[op["in"][2]]
+                bias |= {"dtype": "INT64", "data": bias["data"].astype(np.int64) * 256}
+        return write(net, *ends)
+
+    write = Writer.content
+    return turned(content, kind, seed)
+
 
 PARTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "AVERAGE_POOL_2D", "MEAN", "SUM")
 KINDS = (*PARTED, "MAX_POOL_2D", "CONCATENATION", "PAD", "SLICE", "SPLIT", "TRANSPOSE", "RESHAPE")
@@ -137,8 +158,9 @@ def test_equals_onnxruntime(kind: QuantType, tmp_path: Path) -> None:
         "e = GlobalAveragePool(c); d = Concat<axis=1>(z, e); f = Flatten(d); "
         "y = Gemm<transB=1>(f, g)"
     )
-    held = {"w": weights(5, 4, 3, 3), "v": weights(5, 5, 1, 1), "g": weights(3, 20)}
-    x = np.random.default_rng(1).uniform(-1, 1, (40, *IMAGE[1:])).astype(np.float32)
+    rng, sizes = np.random.default_rng(2), {"w": (5, 4, 3, 3), "v": (5, 5, 1, 1), "g": (3, 20)}
+    held = {name: rng.normal(0, 0.5, size).astype(np.float32) for name, size in sizes.items()}
+    x = rng.uniform(-1, 1, (40, *IMAGE[1:])).astype(np.float32)
     signs = {"ActivationSymmetric": kind is QuantType.QInt16}
     made = model(net, IMAGE, held, 21)
     for node in made.graph.node:
