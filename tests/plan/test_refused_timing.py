@@ -5,17 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.plan.vocabulary import (
-    Lin,
-    Loop,
-    Move,
-    Signal,
-    Slice,
-    Step,
-    Wait,
-    packed,
-    whole,
-)
+from pipeline.plan.vocabulary import Lin, Loop, Move, Signal, Slice, Step, Wait, packed, whole
 from tests.plan.agreement import refuse
 from tests.plan.small import (
     Change,

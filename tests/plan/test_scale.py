@@ -13,16 +13,7 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import Interpreter, interpret
 from pipeline.plan.memory_state import kept
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import (
-    Affine,
-    Buffer,
-    Plan,
-    PlanError,
-    Signal,
-    Table,
-    Track,
-    packed,
-)
+from pipeline.plan.vocabulary import Affine, Buffer, Plan, PlanError, Signal, Table, Track, packed
 from tests.comparing import equal
 from tests.plan.small import buffer, layer, moved, plan_with, scratch, step
 from tests.strategies.chains import board, mnist

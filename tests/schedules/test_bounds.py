@@ -12,17 +12,7 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.plan.vocabulary import Lin, value
-from pipeline.schedules.bounds import (
-    Needs,
-    Range,
-    added,
-    all_of,
-    hull,
-    ranges,
-    reach,
-    read,
-    taps,
-)
+from pipeline.schedules.bounds import Needs, Range, added, all_of, hull, ranges, reach, read, taps
 from tests.graphs import random_graph
 from tests.passes.growers import MAKERS
 from tests.plan.reference_places import atoms, window

@@ -33,9 +33,63 @@ from pipeline.search.view.whole import View
 from tests import graphs
 from tests.search.joint.exact import Row, network_of, peak
 from tests.search.joint.exact import least_peak as least_of_rows
-from tests.search.joint.tiny import tiny
 from tests.strategies import test_ordinary
+from tests.strategies.nets import Net
 from tests.strategies.test_ordinary import BOARD
+
+
+def tiny(seed: int) -> Graph:
+    """One to three blocks on an image of at most 8 x 6 x 4, with a classifier sometimes."""
+    rng = np.random.default_rng(seed)
+    shape = int(rng.integers(4, 9)), int(rng.choice([4, 6])), int(rng.integers(1, 5))
+    net, last = Net(shape, weights=False), "input"
+    for _ in range(int(rng.integers(1, 4))):
+        last = _BLOCKS[int(rng.integers(len(_BLOCKS)))](net, last, rng)
+    if rng.random() < 0.3:
+        last = net.average(last)
+    if rng.random() < 0.4:
+        last = net.dense(last, int(rng.integers(2, 6)))
+    return net.graph(last)
+
+
+def _chain(net: Net, x: str, rng: np.random.Generator) -> str:
+    kernel, stride = int(rng.choice([1, 2, 3])), int(rng.integers(1, 3))
+    return net.conv(x, int(rng.choice([1, 2, 4, 6])), kernel, stride)
+
+
+def _separable(net: Net, x: str, rng: np.random.Generator) -> str:
+    return net.separable(x, int(rng.choice([2, 4, 6])), int(rng.integers(1, 3)))
+
+
+def _residual(net: Net, x: str, rng: np.random.Generator) -> str:
+    y = net.conv(x, int(rng.choice([2, 4, 6])), 3)
+    return net.add(net.conv(y, net.tensors[x].shape[2], int(rng.choice([1, 3]))), x)
+
+
+def _inverted(net: Net, x: str, rng: np.random.Generator) -> str:
+    return net.inverted(x, net.tensors[x].shape[2], int(rng.choice([2, 3])), 3, 1)
+
+
+def _excited(net: Net, x: str, rng: np.random.Generator) -> str:
+    gate = net.conv(net.average(x), net.tensors[x].shape[2])
+    return net.multiply(x, gate)
+
+
+def _branches(net: Net, x: str, rng: np.random.Generator) -> str:
+    stride = int(rng.integers(1, 3))
+    y = net.conv(x, int(rng.integers(1, 4)), 3, stride)
+    return net.concat(y, net.conv(x, int(rng.integers(1, 4)), 1, stride))
+
+
+def _pooled(net: Net, x: str, rng: np.random.Generator) -> str:
+    height, width, _ = net.tensors[x].shape
+    if min(height, width) < 3:
+        return net.lookup(x)
+    return net.maximum(x, int(rng.integers(2, 4)), int(rng.integers(1, 3)))
+
+
+_BLOCKS = _chain, _separable, _residual, _inverted, _excited, _branches, _pooled
+
 
 SECONDS, STATES = 10.0, 50_000
 """Most work of the solver for one network, as it counts it; most sets of rows looked at."""

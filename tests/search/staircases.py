@@ -19,8 +19,8 @@ from pipeline.search.chains.traversals import rows
 from pipeline.search.view.pixels import Layer
 from tests.search.every_order import units_of
 from tests.search.in_place import Judged, compare, several
-from tests.search.liveness import peak_nibbles
 from tests.strategies.chains import Chain
+from tests.strategies.peaks import peak_nibbles
 
 SURE = ("square", "non-square kernels", "unequal strides", "1x1")
 KINDS = (*SURE, "same padding", "same padding, strides", "dilation", "anything")

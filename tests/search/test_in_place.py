@@ -22,9 +22,8 @@ from pipeline.strategies.in_place import Herringbone
 from tests.graphs import Net
 from tests.search import in_place, staircases
 from tests.search.in_place import KINDS
-from tests.search.liveness import peak_nibbles
 from tests.strategies.chains import Chain, board
-from tests.strategies.peaks import arena_nibbles
+from tests.strategies.peaks import arena_nibbles, peak_nibbles
 from tests.strategies.proving import exact
 from tests.tiers import quick
 

@@ -1,4 +1,5 @@
-"""Peak memory counted in ways that share no code with the strategies."""
+"""Peak memory counted in ways that share no code with the strategies, of plans, and of a layer in
+any order of its pixels."""
 
 from itertools import product
 
@@ -8,6 +9,8 @@ from pipeline.graph.tensor import IntArray
 from pipeline.plan.steps import touched
 from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.plan.well_formed import statements
+from pipeline.search.chains.traversals import Peels, ranks
+from pipeline.search.view.pixels import Layer, read_at
 
 Pixel = tuple[int, int]
 
@@ -56,3 +59,23 @@ def orders_of(plan: Plan, op: str) -> list[Pixel]:
 def runs(elements: IntArray, nibbles: int) -> int:
     """Pieces in which the elements of a pixel lie."""
     return int((np.diff(elements) != nibbles).sum()) + 1
+
+
+def freed(layer: Layer, peels: Peels) -> IntArray:
+    """Input pixels that die with each output unit, and, as the first entry, those never read.
+
+    Shape (outputs + 1,): entry n + 1 belongs to unit n.
+    """
+    last = read_at(layer.op, layer.operand, layer.tensors, ranks(*layer.outputs[:2], peels))
+    return np.bincount(last.reshape(-1) + 1, minlength=layer.outputs.number + 1)
+
+
+def peak_nibbles(layer: Layer, peels: Peels) -> int:
+    """The most nibbles live at once when any output may lie in any free nibble, of any width.
+
+    A unit reads all its inputs before it writes, so the inputs that die with unit n are free
+    already when its outputs are stored: after unit n there are In - freed(0…n) + (n + 1) fout.
+    """
+    dead = np.cumsum(freed(layer, peels))[1:] * layer.inputs.each
+    written = np.arange(1, layer.outputs.number + 1) * layer.outputs.each
+    return layer.inputs.total + max(0, int((written - dead).max()))

@@ -1,7 +1,7 @@
 """Promises of strategies in place to one another, and what they refuse; the paper's network, its
 published figures and the better ones of the slots layout; and networks with branches: layer by
 layer where that is small enough, else blocks pixel by pixel. That plans are proved and compute the
-reference is in tests/contracts; how little residual blocks take, in tests/search."""
+reference is in tests/contracts."""
 
 from collections import Counter
 from dataclasses import replace
@@ -15,6 +15,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.plan.cost import cost
+from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.serialize import load, save
 from pipeline.plan.verify import verify
@@ -153,14 +154,6 @@ def test_slots_keep_pixels_together() -> None:
         assert all(runs(pixel, 1) == 1 for pixel in pixels.reshape(-1, pixels.shape[-1])), name
 
 
-def residual(height: int, width: int, channels: int) -> Graph:
-    net = Net((height, width, channels), np.random.default_rng(height + width))
-    image = net.image
-    net.conv(channels)
-    net.plus(image, net.conv(channels))
-    return net.graph()
-
-
 def mobile(side: int = 6) -> Graph:
     """As in MobileNetV2: with a branch, without one and half as large, with one."""
     net = Net((side, side, 8), np.random.default_rng(side))
@@ -209,3 +202,57 @@ def test_inverted_blocks_never_hold_what_they_expand(tmp_path: Path) -> None:
     as_c(tmp_path, graph, plan, core())
     kernels = Counter(s.kernel for s in plan.tracks[0].steps if isinstance(s, Compute))
     assert kernels["cortex_m.gathered_conv2d"] > 8 < kernels["cortex_m.gathered_depthwise"]
+
+
+SIDES = ((8, 8), (14, 14), (28, 28), (56, 56), (7, 40), (40, 7), (49, 10))
+BEGINNINGS = (((2, 2), 2), ((2, 2), 1), ((2, 1), 2), ((1, 2), 2), ((1, 1), 2))
+BLOCKS = [
+    *((*size, channels, (1, 1), 1) for size, channels in product(SIDES, (3, 16, 64))),
+    *((*size, 8, *rest) for size, rest in product(SIDES, BEGINNINGS)),
+]
+"""Height, width, channels, both strides, and how many times the input's channels are made."""
+FIRST = [(8, 8, 3, (1, 1), 1), (14, 14, 8, (2, 2), 2)]
+MORE = [(14, 14, 3, (1, 1), 1), (14, 14, 8, (1, 2), 2), (7, 40, 8, (1, 1), 2)]
+"""The smallest of each kind; of the others 56 x 56 pixels take a minute of processor time."""
+
+
+def residual(
+    height: int, width: int, channels: int, stride: tuple[int, int] = (1, 1), wider: int = 1
+) -> Graph:
+    """Two 3 x 3 convolutions, whose sum is with the input; or as at the start of a ResNet's stage:
+    the first one has a stride or makes more channels, and the sum is with a 1 x 1 convolution of
+    the input."""
+    net = Net((height, width, channels), np.random.default_rng(height + width))
+    image, made = net.image, channels * wider
+    net.conv(made, stride=stride, padding=(1, 1, 1, 1))
+    last = net.conv(made)
+    if stride != (1, 1) or wider > 1:
+        image = net.conv(made, (1, 1), image, stride=stride, padding=(0, 0, 0, 0))
+    net.plus(image, last)
+    return net.graph()
+
+
+def beside(strategy: Strategy, graph: Graph) -> float:
+    """Pixels of the sum, beside the larger of input and sum."""
+    plan = strategy.plan(graph, board(streams=False, sram_bytes=1))
+    verify(roomy(plan), graph)
+    sizes = [graph.tensors[name].size for name in (graph.input, graph.output)]
+    return (arena_nibbles(plan) / 2 - max(sizes)) / graph.tensors[graph.output].shape[2]
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "channels", "stride", "wider"),
+    quick(FIRST, sorted(BLOCKS, key=lambda each: each not in MORE), ci=len(MORE)),
+)
+def test_pixels_beside_a_block(
+    height: int, width: int, channels: int, stride: tuple[int, int], wider: int
+) -> None:
+    """With a sum w wide the paper's appendix C.4 says 3w + 2 pixels; here it is 2w + 4 at most, and
+    no more than whole tensors take."""
+    graph = residual(height, width, channels, stride, wider)
+    whole = beside(Ordinary(), graph)
+    if (channels, stride, wider) == (3, (1, 1), 1):
+        assert whole == height * width * 2  # the input, the first convolution and the second one
+    most = min(2 * graph.tensors[graph.output].shape[1] + 4, whole)
+    for strategy in IN_PLACE:
+        assert beside(strategy(), graph) <= most, strategy.name

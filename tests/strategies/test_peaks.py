@@ -16,10 +16,9 @@ from pipeline.search.view.pixels import Layer
 from pipeline.strategies.in_place import Herringbone, InPlace, Replace
 from tests.search.every_order import Unit, given_to, least_and_stored_first, units_of
 from tests.search.every_order import peak as peak_of
-from tests.search.liveness import freed, peak_nibbles
 from tests.strategies import closed_forms as forms
 from tests.strategies.chains import IN_PLACE, Chain, board
-from tests.strategies.peaks import Pixel, arena_nibbles, orders_of, pmu_nibbles
+from tests.strategies.peaks import Pixel, arena_nibbles, freed, orders_of, peak_nibbles, pmu_nibbles
 from tests.strategies.proving import exact
 from tests.tiers import quick
 

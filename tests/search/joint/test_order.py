@@ -1,4 +1,5 @@
-"""The order's peak against the least over all orders of rows."""
+"""The order's peak against the least over all orders of rows; orders and places of small networks
+are within 1 % of the best on average, and none 5 % above."""
 
 import pytest
 
@@ -9,8 +10,8 @@ from pipeline.search.joint.segment import peak as peak_of
 from pipeline.search.order import Order, least_peak
 from pipeline.search.view.rows import Units
 from tests.graphs import Net
-from tests.search.joint.tiny import tiny
-from tests.search.optimality import row_order
+from tests.search import optimality
+from tests.search.optimality import PROBLEMS, row_order, tiny
 from tests.strategies.test_ordinary import BOARD
 from tests.tiers import quick
 
@@ -76,3 +77,14 @@ def test_what_is_found_is_an_order_with_that_peak(seed: int) -> None:
     found, units = others(cuts)
     least, _ = peak_of(cuts.units, units, cuts.whole[:2], *cuts.ends(cuts.whole), 1 << 60)
     assert least == found.peak <= cuts.least()[0] and found.proved
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_few_networks_get_the_least(problem: str) -> None:
+    found = [PROBLEMS[problem](number) for number in range(6)]
+    assert all(gap is None or gap.share == 0 for gap in found) and any(found)
+
+
+@pytest.mark.slow
+def test_two_hundred_networks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert optimality.main([]) == 0, capsys.readouterr().out
