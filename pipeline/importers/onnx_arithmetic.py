@@ -36,13 +36,17 @@ def combined(call: Call, name: str) -> Value:
 
 
 def operands(call: Call) -> tuple[Value | Constant, Value | Constant]:
-    if len(call.items) != 2:
-        raise call.refuse(f"{len(call.items)} inputs, two are expected")
+    _expect(call, 2)
     first, second = (
         item if isinstance(item, Constant) else call.value(index)
         for index, item in enumerate(call.items)
     )
     return first, second
+
+
+def _expect(call: Call, count: int) -> None:
+    if len(call.items) != count:
+        raise call.refuse(f"{len(call.items)} inputs, {count} are expected")
 
 
 def total(call: Call) -> Value:
@@ -66,7 +70,8 @@ def limit(greatest: bool) -> Callable[[Call], Item]:
     """Max, Min: of any number of inputs."""
 
     def limited(call: Call) -> Item:
-        first, *others = sorted(reals(call), key=lambda each: not isinstance(each, Value))
+        found = sorted(reals(call), key=lambda each: not isinstance(each, Value))
+        first, *others = found or [np.zeros(())]
         for other in others:
             first = extreme(call.builder, greatest, first, other)
         if not isinstance(first, Value):
@@ -78,6 +83,7 @@ def limit(greatest: bool) -> Callable[[Call], Item]:
 
 def comparison(name: str) -> Callable[[Call], Item]:
     def made(call: Call) -> Item:
+        _expect(call, 2)
         first, second = reals(call)
         return compared(call.builder, name, first, second)
 
@@ -85,6 +91,7 @@ def comparison(name: str) -> Callable[[Call], Item]:
 
 
 def where(call: Call) -> Item:
+    _expect(call, 3)
     condition, a, b = reals(call)
     return chosen(call.builder, condition, a, b)
 

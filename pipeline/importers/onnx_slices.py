@@ -96,6 +96,8 @@ def _resized(
         raise call.refuse(f"mode {mode}: nearest, linear and cubic are supported")
     if sizes is None and (len(scales) != rank or not all(0 < s < 1 << 16 for s in scales)):
         raise call.refuse(f"scales {list(scales)[:8]} of {list(x.shape)}")
+    if sizes is not None and (len(sizes) != rank or min(sizes, default=0) < 1):
+        raise call.refuse(f"sizes {list(sizes)[:8]} of {list(x.shape)}")
     shape = sizes or tuple(int(n * s) for n, s in zip(x.shape, scales, strict=True))
     rounding = call.text("nearest_mode", "round_prefer_floor" if call.opset >= 11 else "floor")
     even = all(b % a == 0 for a, b in zip(x.shape, shape, strict=False))

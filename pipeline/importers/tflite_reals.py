@@ -123,10 +123,17 @@ def rule(build: Builder, node: Node, options: Options) -> None:
     (source,) = sources
     assert source is not None
     values = [_values(build, each) for each in given]
-    with np.errstate(all="ignore"):
-        made = np.asarray({**functions, **SEVERAL}[node.kind](*values))
-        if options.get("activation"):
-            made = made.clip(*LIMITS[options["activation"]])
+    wanted = 1 if node.kind in functions else 3 if node.kind.startswith("SELECT") else 2
+    if len(values) != wanted:
+        raise ThimbleError(f"it has {len(values)} inputs, {wanted} are expected")
+    try:
+        with np.errstate(all="ignore"):
+            made = np.asarray({**functions, **SEVERAL}[node.kind](*values))
+            if options.get("activation"):
+                made = made.clip(*LIMITS[options["activation"]])
+    except (ArithmeticError, TypeError, ValueError):
+        kinds = ", ".join(each.type.lower() for each in given)
+        raise ThimbleError(f"of {kinds} it is not supported") from None
     name = build.shaped(source, node.output.shape)
     if node.output.type in STORED:  # SELECT of stored integers
         table = tuple(int(value) for value in np.broadcast_to(made, (256,)))
