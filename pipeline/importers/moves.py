@@ -46,7 +46,7 @@ class Move:
 
     @property
     def places(self) -> Index:
-        """Of each element of the output, in order, the place in the input."""
+        """Find the place in the input of each element of the output, in order."""
         fields = zip(self.axes, self.starts, self.steps, self.repeats, strict=True)
         chosen = [np.arange(self.shape[a]) // by * step + low for a, low, step, by in fields]
         index = np.arange(prod(self.seen)).reshape(self.seen)[np.ix_(*chosen)]
@@ -64,7 +64,7 @@ class Run:
 
 
 class Mover(Protocol):
-    """What adds operators; tensors go by their names."""
+    """Add operators; tensors go by their names."""
 
     def shaped(self, tensor: str, shape: Shape) -> str: ...
     def rearranged(self, tensor: str, move: Move) -> str: ...
@@ -108,7 +108,7 @@ def taken(to: Mover, tensor: str, shape: Shape, lists: Sequence[Sequence[int]]) 
 
 
 def flanked(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
-    """What is before an axis, its extent, and what is after it."""
+    """Count what is before an axis, its extent, and what is after it."""
     return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
 
 

@@ -56,7 +56,7 @@ def gathered(build: Builder, tensor: str, index: Index) -> Value:
 
 
 def tiled(build: Builder, x: Value, counts: Sequence[int]) -> Value:
-    """As often along each axis; there may be more counts than axes."""
+    """Repeat it so often along each axis; there may be more counts than axes."""
     rank = max(len(counts), len(x.shape))
     counts = (1,) * (rank - len(counts)) + tuple(counts)
     x = x.reshape((1,) * (rank - len(x.shape)) + x.shape)

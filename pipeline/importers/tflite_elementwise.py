@@ -106,7 +106,7 @@ def extreme(choose: Rule, kind: type[Maximum]) -> Callable[[Builder, Node, Optio
 
 
 def squared_difference(build: Builder, node: Node, options: Options) -> None:
-    """Of int8; broadcast as numpy does, an operand may be constant."""
+    """Compute int8 of int8, broadcast as numpy does; an operand may be constant."""
     a, b, out = (tensor.scale for tensor in (node.input(0), node.input(1), node.output))
     twice = 2 * max(a, b)
     requants = FixedPoint.of([a / twice]), FixedPoint.of([b / twice])

@@ -226,7 +226,7 @@ def unpack(to: Translation, node: Node, options: Options) -> None:
 
 
 def repeated(operator: str) -> Rule:
-    """As often along each axis, or to a shape, as the second input says."""
+    """Repeat as often along each axis, or to a shape, as the second input says."""
 
     def applied(to: Translation, node: Node, options: Options) -> None:
         counts = numbers(node.input(1))

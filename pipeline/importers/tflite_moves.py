@@ -20,7 +20,7 @@ from pipeline.importers.tflite_slices import INDICES, numbers, places, put, take
 
 
 def tile(build: Builder, node: Node, options: Options) -> None:
-    """As often along each axis as constants say."""
+    """Repeat as often along each axis as constants say."""
     given = node.input(0)
     counts = numbers(node.input(1), len(given.dims))
     if min(counts) < 1:
@@ -93,7 +93,7 @@ def gathered(node: Node, options: Options) -> tuple[FileTensor, list[Sequence[in
 
 
 def mirror_pad(build: Builder, node: Node, options: Options) -> None:
-    """By a reflection, with the border or without it, on any axis but the batch's."""
+    """Pad by a reflection, with the border or without it, on any axis but the batch's."""
     take(build, node.input(0), node.output, mirrored(node, options))
 
 

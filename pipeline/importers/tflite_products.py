@@ -103,7 +103,7 @@ def transpose_conv(build: Builder, node: Node, options: Options) -> None:
 
 
 def batch_matmul(build: Builder, node: Node, options: Options) -> None:
-    """Of two activations, each as it is or transposed."""
+    """Multiply two activations, each as it is or transposed."""
     sources, operands = [build.source(node.input(n)) for n in (0, 1)], list[str]()
     for n, source in enumerate(sources):
         *lead, rows, columns = node.input(n).dims
@@ -153,7 +153,7 @@ def fully_connected(build: Builder, node: Node, options: Options) -> None:
 def _weights(
     tensor: FileTensor, rank: int, channel_axis: int = 0
 ) -> tuple[IntArray, tuple[float, ...]]:
-    """What is multiplied, integers less their zero points; one scale, or one a channel."""
+    """Return what is multiplied, integers less their zero points; one scale, or one a channel."""
     values, count = values_of(tensor, ("INT8", "INT4")), len(tensor.scales)
     if values.ndim != rank:
         raise ThimbleError(f"{tensor.name} has {values.ndim} axes, expected {rank}")

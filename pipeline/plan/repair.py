@@ -77,12 +77,12 @@ class Repair:
         return bisect_right(self.places, number)
 
     def crossing(self, place: int) -> list[str]:
-        """What is made before a place, or arrives, and is read from there on."""
+        """Find what is made before a place, or arrives, and is read from there on."""
         read = dict.fromkeys(n for op in self.graph.operators[place:] for n in op.inputs)
         return [name for name in read if self.maker.get(name, -1) < place]
 
     def onward(self, place: int) -> tuple[Plan, Graph]:
-        """What runs from a place on, as a plan of a graph that begins there."""
+        """Make a plan of what runs from a place on, of a graph that begins there."""
         plan, graph = self.plan, self.graph
         operators, inputs = graph.operators[place:], tuple(self.crossing(place))
         used = {name for op in operators for name in (*op.inputs, *op.parameters)}

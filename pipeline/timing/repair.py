@@ -24,7 +24,7 @@ ENOUGH = 0.9
 
 @dataclass(frozen=True)
 class Saving:
-    """What places save of an inference.
+    """Compute what places save of an inference.
 
     Attributes:
         read: bytes of maps that the card reads, without the input, by the operator that makes them.

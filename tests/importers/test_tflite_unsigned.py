@@ -132,7 +132,7 @@ def test_dense_layers_equal_the_source(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("zeros", [0, (9, -7, 3), 100])
 def test_zero_points_of_int8_weights_count(zeros: int | tuple[int, ...], tmp_path: Path) -> None:
-    """Of each channel, or beyond int8, which C computes, too."""
+    """Take one of each channel, or beyond int8, which C computes, too."""
     most = 128 if zeros == 100 else 100
     weights = np.random.default_rng(0).integers(-most, most, (3, 1, 1, 2)).astype(np.int8)
     graph = imported(

@@ -34,7 +34,7 @@ from tests.tiers import quick
 
 @dataclass(frozen=True)
 class Row:
-    """What docs/zoo.md says of a member."""
+    """Read what docs/zoo.md says of a member."""
 
     name: str
     shape: str

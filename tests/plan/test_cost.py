@@ -40,7 +40,7 @@ def test_in_place_cells_count_once() -> None:
 
 
 def test_peak_work_and_traffic() -> None:
-    """Of a partial loop two channels and its sums."""
+    """Count two channels of a partial loop, and its sums."""
     plan, graph = channel_partial(np.random.default_rng(0))
     result = cost(plan, graph, BOARD)
     assert result.pmu_bytes == 50 + 9 * 2 + 27 * 4

@@ -21,7 +21,7 @@ MOST = 1 << 16
 
 @dataclass(frozen=True)
 class Normalize(Operator):
-    """What lies along ``axes`` of an input of three, less its mean where ``centred``.
+    """Normalize what lies along ``axes`` of an input of three, less its mean where ``centred``.
 
     With n elements, their sum S (0 where not centred) and their squares' sum Q, less zero points,
     the output is (n x - S) / sqrt(n Q - S^2 + ``epsilon``) times ``requant``: layer, instance,

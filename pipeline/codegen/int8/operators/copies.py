@@ -123,9 +123,10 @@ def rearrange(job: Job) -> None:
         return _one_by_one(job, op)
     source, read = job.source, []
     for axis, start, step, repeat in zip(op.axes, op.starts, op.steps, op.repeats, strict=True):
-        ends = (job.box[axis].start, job.box[axis].stop - 1)
-        first, last = (end // repeat * step + start for end in ends)
-        read.append(Span(first, (last if step > 0 else first) + 1))
+        part = job.box[axis]
+        first, last = (n // repeat * step + start for n in (part.start, part.stop - 1))
+        most = (part.most - 1) * step + 1 if repeat == 1 and step > 0 else None
+        read.append(Span(first, (last if step > 0 else first) + 1, largest=most))
     view, out = job.view("in", job.given(source.name), read), job.out()
     steps: list[tuple[Value, int, int]] = []  # how many, and bytes of each in out and in
     for axis, (part, repeat, place) in enumerate(zip(job.box, times, places, strict=True)):
