@@ -123,7 +123,7 @@ KNOWN = 1 << 18
 """Conflicts of profiles of one part that are kept, of 12 bytes each; others are worked out each
 time."""
 
-LONG = 384
+LONG = 512
 """Count a look through so many conflicts as another lookup."""
 
 WORKED_OUT = 8
@@ -178,7 +178,7 @@ class Interference:
 
     def __getitem__(self, n: int) -> Conflicts:
         if (known := self.known.get(n)) is not None:
-            self.work += 1 + len(known.others) // LONG
+            self.work += max(1, len(known.others) // LONG)
             return known
         self.work += WORKED_OUT
         several = self.several[n]

@@ -125,12 +125,13 @@ def _least(
     least weight, one of several, and what it meets."""
     others, (lows, highs) = conflicts.others, conflicts.beside(at)
     ups, downs, highest = lows // align, -(-highs // align), most // align
-    ends = np.append(downs, ups)
-    places = np.append(ends[(ends > 0) & (ends < highest)], [0, highest])
-    steps = np.append(downs, ups + 1)  # from there on there is less, or more, in its way
-    order = steps.argsort(kind="stable")
+    ends, steps = np.append(downs, ups), np.append(downs, ups + 1)
+    order = steps.argsort(kind="stable")  # from each on there is less, or more, in its way
+    steps, inside, rank = steps[order], (ends > 0) & (ends < highest), np.empty_like(order)
     total = np.append(0, np.cumsum(np.append(-weights[others], weights[others])[order]))
-    weight = total[steps[order].searchsorted(places, "right")]
+    rank[order] = steps.searchsorted(ends[order], "right")  # fast where these are in order, too
+    places = np.append(ends[inside], [0, highest])
+    weight = total[np.append(rank[inside], steps.searchsorted([0, highest], "right"))]
     least = chance.choice(np.flatnonzero(weight == weight.min()).tolist())
     place = int(places[least]) * align
     return place, np.unique(others[(lows < place) & (place < highs)]).tolist()

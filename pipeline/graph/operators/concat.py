@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -39,8 +40,7 @@ class Concat(Placing):
         terms, base = [], 0
         for name in self.inputs:
             shape = tensors[name].shape
-            windows = (Window(d, offset=-base * (d == self.axis)) for d in range(len(shape)))
-            terms.append(Term((Operand(name, tuple(windows)),)))
+            terms.append(Term((Operand(name, _from(base, self.axis, len(shape))),)))
             base += shape[self.axis]
         return tuple(terms)
 
@@ -51,3 +51,9 @@ class Concat(Placing):
             operand = term.operands[0]
             total = total + windowed(regions[operand.tensor], operand.region(out), zero) - zero
         return total
+
+
+@lru_cache(1 << 10)
+def _from(base: int, axis: int, rank: int) -> tuple[Window, ...]:
+    """Return the windows of a tensor that begins at ``base`` of the ``axis``."""
+    return tuple(Window(each, offset=-base * (each == axis)) for each in range(rank))
