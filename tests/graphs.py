@@ -14,17 +14,12 @@ import numpy as np
 from pipeline.graph.exponential import exponentials
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.lookup import Lookup
-from pipeline.graph.operators.multiply import Multiply
-from pipeline.graph.operators.pad import Pad
+from pipeline.graph.operators.pairwise import Add, Multiply, Prelu
+from pipeline.graph.operators.placing import Concat, Pad, Rearrange, Reshape
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
-from pipeline.graph.operators.prelu import Prelu
-from pipeline.graph.operators.rearrange import Rearrange
-from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
@@ -206,7 +201,7 @@ class Net:
         name, source = self.fresh("prelu"), source or self.last
         slopes = self.constant(f"{name}.slopes", self.rng.integers(-128, 128, shape))
         op = Prelu(
-            name, (source,), name, (slopes,), clip=self.clip(),
+            name, (source,), name, (slopes,), operands=(source, slopes), clip=self.clip(),
             requant=FixedPoint.of([float(self.rng.uniform(0.3, 2))]),
             below=FixedPoint.of([float(self.rng.uniform(0.002, 0.02))]),
         )  # fmt: skip

@@ -12,7 +12,7 @@ from pipeline.frontends.none import NoFrontend
 from pipeline.frontends.square_wave import SquareWave
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.rearrange import Rearrange
+from pipeline.graph.operators.placing import Rearrange
 from pipeline.plan.interpret import interpret
 from pipeline.plan.verify import verify
 from pipeline.sliding import Windows

@@ -31,16 +31,24 @@ def operand(tensor: str, tensors: Tensors, rank: int) -> Operand:
     )
 
 
+def centred(
+    operand: Operand, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]
+) -> IntArray:
+    """Stored integers less the zero point, 0 where absent: (n, extents of what ``out`` reads)."""
+    zero = tensors[operand.tensor].zero_point
+    return windowed(regions[operand.tensor], operand.region(out), zero) - zero
+
+
 def values(
     operand: Operand, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]
 ) -> IntArray:
     """Stored integers less the zero point, 0 where absent: (n, …), to broadcast against ``out``."""
-    zero = tensors[operand.tensor].zero_point
-    x = windowed(regions[operand.tensor], operand.region(out), zero) - zero
+    x = centred(operand, tensors, out, regions)
     return x.reshape(len(x), *([1] * (len(out) + 1 - x.ndim)), *x.shape[1:])
 
 
 def extremes(tensor: str, tensors: Tensors) -> IntArray:
-    """The least and greatest stored integer of ``tensor``, less its zero point."""
-    found = tensors[tensor]
-    return np.array([found.dtype.minimum, found.dtype.maximum]) - found.zero_point
+    """The least and greatest of the stored integers of ``tensor``, less its zero point, and of 0:
+    what is absent."""
+    dtype, zero = tensors[tensor].dtype, tensors[tensor].zero_point
+    return np.array([min(0, dtype.minimum - zero), max(0, dtype.maximum - zero)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +14,7 @@ from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.operator import (
     BoxValues,
     Clip,
+    Combine,
     Constants,
     Operator,
     Tensors,
@@ -19,21 +22,66 @@ from pipeline.graph.operator import (
     product_sums,
     windowed,
 )
-from pipeline.graph.requant import Requant, overflow
+from pipeline.graph.requant import FixedPoint, Requant, overflow
 from pipeline.graph.tensor import Box, IntArray
 
 
-class Weighted(Operator):
+class OfOne(Operator):
+    """Each output element is made of elements of one input, ``windows`` of it."""
+
+    @abstractmethod
+    def windows(self, tensors: Tensors) -> tuple[Window, ...]:
+        """What of the input an output element is made of."""
+
+    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+        return (Term((Operand(self.inputs[0], self.windows(tensors)),)),)
+
+    def region(self, tensors: Tensors, out: Box) -> Box:
+        """The unclipped box of the input that ``out`` is made of."""
+        return Operand(self.inputs[0], self.windows(tensors)).region(out)
+
+    def given(
+        self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues], fill: int | None = None
+    ) -> IntArray:
+        """Its values, (n, extents); ``fill``, if not the zero point, where there are none."""
+        zero = tensors[self.inputs[0]].zero_point
+        region = self.region(tensors, out)
+        return windowed(regions[self.inputs[0]], region, zero if fill is None else fill)
+
+
+class Requantized(Operator):
+    """Sums that end by a requantization and a fused activation."""
+
+    clip: Clip
+    requant: Requant
+
+    def overflow(self, tensors: Tensors, constants: Constants) -> str:
+        return overflow(self.requant, self.partial_sums(tensors, constants))
+
+    def finish(
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
+    ) -> IntArray:
+        value = self.requant.part(*out[-1]).apply(acc)
+        return clipped_to(tensors[self.output], self.clip, value)
+
+
+class Weighted(Requantized):
     """Sums of products of one input with weights, ``parameters`` being (weights, bias). Weights
     count less their zero point."""
 
+    combine: ClassVar[Combine] = "add"
     accumulates: ClassVar[bool] = True
     weighted: ClassVar[bool] = True
     slides: ClassVar[bool] = True
     channel_axis: ClassVar[int]
 
-    clip: Clip
-    requant: Requant
+    def centred(
+        self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]
+    ) -> tuple[IntArray, IntArray]:
+        """What ``out`` reads of the input, (n, extents), and of weights, less their zero points."""
+        image, weights = (term for each in self.terms(tensors) for term in each.operands)
+        x, w = (broadcast.centred(each, tensors, out, regions) for each in (image, weights))
+        return x, w[0]
 
     def completion(self, tensors: Tensors) -> tuple[Operand, ...]:
         return (Operand(self.parameters[1], (Window(self.channel_axis),)),)
@@ -55,7 +103,23 @@ class Weighted(Operator):
         return clipped_to(tensors[self.output], self.clip, value)
 
 
-class Pairwise(Operator):
+def products(x: IntArray, weights: IntArray, outs: tuple[int, int], count: int) -> IntArray:
+    """(…, channels) * (outs, depth) -> (…, outs): those from ``outs[0]`` on, ``count`` a group, of
+    the input channels of their groups.
+
+    Computed in float64, which is exact below 2**53 and much faster than a product of integers.
+    """
+    (first, last), depth = outs, weights.shape[1]
+    result = np.zeros((*x.shape[:-1], last - first), np.int64)
+    for number, group in enumerate(range(first // count, -(-last // count))):
+        part = slice(max(0, group * count - first), (group + 1) * count - first)
+        taken = x[..., number * depth : (number + 1) * depth].astype(np.float64)
+        result[..., part] = taken @ weights[part].T.astype(np.float64)
+    return result
+
+
+@dataclass(frozen=True)
+class Pairwise(Requantized):
     """Elements of two ``operands`` (activations or constants), broadcast: ``join`` of both, which
     rises or falls with either, then requantized."""
 
@@ -63,42 +127,56 @@ class Pairwise(Operator):
     reading: ClassVar[tuple[str, ...]] = ("inputs", "parameters", "operands")
     join: ClassVar[np.ufunc]
 
-    operands: tuple[str, str]
-    requant: Requant
-    clip: Clip
+    operands: tuple[str, str] = ("", "")
+    requant: Requant = FixedPoint((0,), (0,))
+    clip: Clip = None
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
         return broadcast.shape_of(self.name, self.operands, tensors)
 
-    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+    def read(self, tensors: Tensors) -> tuple[Operand, ...]:
+        """Return what is read of both operands."""
         rank = len(self.infer(tensors))
-        return (Term(tuple(broadcast.operand(name, tensors, rank) for name in self.operands)),)
+        return tuple(broadcast.operand(name, tensors, rank) for name in self.operands)
+
+    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+        return (Term(self.read(tensors)),)
 
     def macs(self, tensors: Tensors) -> int:
         """Counted as no work, as published figures do."""
         return 0
 
+    def joined(self, left: IntArray, right: IntArray) -> IntArray:
+        """The function itself, of stored integers less their zero points, which broadcast."""
+        return np.asarray(self.join(left, right))
+
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
         first, second = (broadcast.extremes(name, tensors) for name in self.operands)
-        ends = self.join.outer(first, second)
+        ends = self.joined(first[:, None], second)
         return min(0, int(ends.min())), max(0, int(ends.max()))
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
-        operands = self.terms(tensors)[0].operands
-        x, y = (broadcast.values(each, tensors, out, regions) for each in operands)
-        return np.asarray(self.join(x, y))
+        operands = self.read(tensors)
+        return self.joined(*(broadcast.values(each, tensors, out, regions) for each in operands))
 
-    def overflow(self, tensors: Tensors, constants: Constants) -> str:
-        return overflow(self.requant, self.partial_sums(tensors, constants))
 
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
-        return clipped_to(tensors[self.output], self.clip, self.requant.apply(acc))
+@dataclass(frozen=True)
+class Scaled(Pairwise):
+    """Operands with scales of their own: each is shifted left by ``left_shift`` and multiplied by
+    its own of ``operand_requants`` first."""
+
+    left_shift: int = 0
+    operand_requants: tuple[Requant, Requant] = (FixedPoint((0,), (0,)),) * 2
+
+    def joined(self, left: IntArray, right: IntArray) -> IntArray:
+        pairs = zip(self.operand_requants, (left, right), strict=True)
+        return super().joined(*(requant.apply(x << self.left_shift) for requant, x in pairs))
 
 
 class Placing(Operator):
     """Each output element is an input element as it is, or padding of the real value 0."""
+
+    combine: ClassVar[Combine] = "add"
 
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
         target = tensors[self.output]

@@ -1,4 +1,4 @@
-"""The interface of every operator. One operator is one file in ``operators/``."""
+"""The interface of every operator. A family of operators is one file in ``operators/``."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pipeline.graph.tensor import Box, IntArray, Tensor
 AT_ONCE = 1 << 16
 """Weights that are looked at together, so that what is made of them stays in a cache."""
 
+Combine = Literal["add", "maximum", "whole"]
 Tensors = Mapping[str, Tensor]
 Constants = Mapping[str, IntArray]
 
@@ -37,10 +38,9 @@ class BoxValues:
 class Operator(ABC):
     """A node of the graph: ``inputs`` are activations, ``parameters`` are constants.
 
-    ``combine`` says how contributions to one accumulator meet: by sum or by maximum; ``whole``
-    operators have no partial result.
-
     Attributes:
+        combine: how contributions to one accumulator meet: by sum or by maximum; ``whole``
+            operators have no partial result.
         element_wise: an output element is made of the inputs' elements at its place, or of those
             that are broadcast to it; kernels compute one after the other.
         accumulates: what an output element is made of may be added (or compared) part by part, in
@@ -52,6 +52,7 @@ class Operator(ABC):
         reading: the fields that name what it reads.
     """
 
+    combine: ClassVar[Combine] = "whole"
     element_wise: ClassVar[bool] = False
     accumulates: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
@@ -63,8 +64,6 @@ class Operator(ABC):
     inputs: tuple[str, ...]
     output: str
     parameters: tuple[str, ...] = ()
-
-    combine: Literal["add", "maximum", "whole"] = "add"
 
     def renamed(self, names: Mapping[str, str]) -> Self:
         """The same operator, reading ``names[x]`` wherever it read ``x``."""

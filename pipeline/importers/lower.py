@@ -19,18 +19,13 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.exponential import exponentials
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators import extreme
-from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.concat import Concat
+from pipeline.graph.operators import pairwise
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.lookup import Interpolate, Lookup
-from pipeline.graph.operators.multiply import Multiply
-from pipeline.graph.operators.pad import Pad
+from pipeline.graph.operators.pairwise import Add, Multiply, Prelu
+from pipeline.graph.operators.placing import Concat, Pad, Rearrange, Reshape
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
-from pipeline.graph.operators.prelu import Prelu
-from pipeline.graph.operators.rearrange import Rearrange
-from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import Mean
 from pipeline.graph.tensor import DType, IntArray, Tensor, within_int8
@@ -259,15 +254,16 @@ def _slopes(low: Lowering, node: nodes.Slopes) -> None:
     source, slope = (low.affines[name] for name in operands)
     ratio = source.scale / low.affines[node.output].scale
     low.emit(
-        Prelu, node, parameters=parameters, requant=fixed_point(node, [ratio], source.reach),
-        below=fixed_point(node, [ratio * slope.scale], source.reach * 255.0), clip=low.clip(node),
+        Prelu, node, operands=operands, parameters=parameters, clip=low.clip(node),
+        requant=fixed_point(node, [ratio], source.reach),
+        below=fixed_point(node, [ratio * slope.scale], source.reach * 255.0),
     )  # fmt: skip
 
 
 def _extreme(low: Lowering, node: Maximum | Minimum) -> None:
     kept = replace(node, inputs=low.kept(node), constant_given=low.affines[node.output])
     operands, parameters = _operands(low, kept)
-    kind = extreme.Maximum if isinstance(node, Maximum) else extreme.Minimum
+    kind = pairwise.Maximum if isinstance(node, Maximum) else pairwise.Minimum
     given = {"operands": operands, "parameters": parameters, "clip": low.clip(node)}
     low.emit(kind, kept, **given)
 

@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.lookup import Lookup
-from pipeline.graph.operators.rearrange import Rearrange
-from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.operators.placing import Concat, Rearrange, Reshape
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.importers.moves import Move
 from pipeline.importers.tflite_model import FileTensor

@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import limits
-from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.extreme import Maximum, Minimum
 from pipeline.graph.operators.lookup import Lookup
-from pipeline.graph.operators.multiply import Multiply
-from pipeline.graph.operators.prelu import Prelu
-from pipeline.graph.operators.squared_difference import SquaredDifference
+from pipeline.graph.operators.pairwise import (
+    Add,
+    Maximum,
+    Minimum,
+    Multiply,
+    Prelu,
+    SquaredDifference,
+)
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import IntArray
 from pipeline.importers.tflite_builder import Builder, require_type, values_of
@@ -86,6 +89,7 @@ def prelu(build: Builder, node: Node, options: Options) -> None:
             (source,),
             build.target(node.output).name,
             (slopes,),
+            operands=(source, slopes),
             requant=FixedPoint.of([scale / out]),
             below=FixedPoint.of([scale * slope / out]),
         )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.operators.pad import Pad
-from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.operators.placing import Pad, Reshape
 from pipeline.graph.tensor import Tensor
 from pipeline.importers.moves import flanked
 from pipeline.importers.tflite_builder import Builder, values_of

@@ -16,7 +16,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph import exponential
 from pipeline.graph.operator import Clip
 from pipeline.graph.operators.lookup import Interpolate, Lookup
-from pipeline.graph.operators.prelu import Prelu
+from pipeline.graph.operators.pairwise import Prelu
 from pipeline.graph.requant import FixedPoint, rounded_shift
 from pipeline.graph.tensor import IntArray
 from pipeline.importers.tflite_builder import ANY, Builder
@@ -52,6 +52,7 @@ def _wide(build: Builder, node: Node, below: FixedPoint, sign: int = 1, clip: Cl
         (source.name,),
         target.name,
         (held,),
+        operands=(source.name, held),
         requant=_ratio(node),
         below=below,
         clip=clip,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.rearrange import Rearrange
+from pipeline.graph.operators.pairwise import Add
+from pipeline.graph.operators.placing import Rearrange
 from pipeline.hardware import Hardware
 from pipeline.kernels import avr, cortex_m, thumb
 from pipeline.kernels.avr.window import AvrWindow

@@ -12,9 +12,9 @@ import numpy as np
 from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, Tensors
-from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.pairwise import Add
+from pipeline.graph.operators.placing import Rearrange
 from pipeline.graph.operators.pool2d import AveragePool2d
-from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.kernels.form import Form
 from pipeline.kernels.kernel import Kernel

@@ -11,7 +11,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.lookup import Lookup
-from pipeline.graph.operators.pad import Pad
+from pipeline.graph.operators.placing import Pad
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.requant import Mean
 from pipeline.graph.tensor import IntArray

@@ -11,8 +11,7 @@ from dataclasses import replace
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.pad import Pad
-from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.operators.placing import Pad, Reshape
 from pipeline.graph.tensor import Tensor
 from pipeline.passes import fold_reshape
 from pipeline.passes._edit import consumers, edited

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.concat import Concat
+from pipeline.graph.operators.placing import Concat
 from pipeline.plan.vocabulary import Buffer, Step
 from pipeline.schedules.arriving import Arriving
 from pipeline.schedules.bounds import Needs, Range, all_of

@@ -11,24 +11,24 @@ import numpy as np
 
 from pipeline.graph.exponential import points
 from pipeline.graph.operator import BoxValues, Operator
-from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.arg_max import ArgMax
-from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.extreme import Maximum, Minimum
 from pipeline.graph.operators.lookup import Interpolate, Lookup
 from pipeline.graph.operators.mat_mul import MatMul
-from pipeline.graph.operators.multiply import Multiply
 from pipeline.graph.operators.normalize import Normalize
-from pipeline.graph.operators.pad import Pad
+from pipeline.graph.operators.pairwise import (
+    Add,
+    Maximum,
+    Minimum,
+    Multiply,
+    Prelu,
+    SquaredDifference,
+)
+from pipeline.graph.operators.placing import Concat, Pad, Rearrange, Reshape
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
-from pipeline.graph.operators.prelu import Prelu
-from pipeline.graph.operators.rearrange import Rearrange
-from pipeline.graph.operators.reshape import Reshape
 from pipeline.graph.operators.resize import Resize
 from pipeline.graph.operators.softmax import Softmax, WideSoftmax
-from pipeline.graph.operators.squared_difference import SquaredDifference
 from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor

@@ -15,7 +15,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operators.arg_max import ArgMax
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.lookup import Interpolate
-from pipeline.graph.operators.pad import Pad
+from pipeline.graph.operators.placing import Pad
 from pipeline.graph.operators.softmax import WideSoftmax
 from pipeline.importers.torch_export import exported
 from pipeline.passes._channels import constant_channels

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.graph.operator import Operator, Tensors
-from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.pairwise import Add
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import Tensor
 

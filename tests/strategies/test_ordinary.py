@@ -13,10 +13,9 @@ from ortools.sat.python import cp_model
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.lookup import Lookup
-from pipeline.graph.operators.multiply import Multiply
-from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.operators.pairwise import Add, Multiply
+from pipeline.graph.operators.placing import Reshape
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
 from pipeline.placement.blocks import Block, Profile, Profiles, load

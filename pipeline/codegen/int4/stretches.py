@@ -19,9 +19,9 @@ from pipeline.codegen.render import render
 from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Tensors, clipped_to
-from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.pairwise import Add
+from pipeline.graph.operators.placing import Rearrange
 from pipeline.graph.operators.pool2d import AveragePool2d
-from pipeline.graph.operators.rearrange import Rearrange
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.vocabulary import Finish, Slice
 

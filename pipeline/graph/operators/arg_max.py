@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import BoxValues, Operator, Tensors, windowed
+from pipeline.graph.access import Window
+from pipeline.graph.families import OfOne
+from pipeline.graph.operator import BoxValues, Tensors
 from pipeline.graph.tensor import Box, IntArray
 
 
 @dataclass(frozen=True)
-class ArgMax(Operator):
+class ArgMax(OfOne):
     """The index along ``axis`` of the first greatest element, or of the first ``least``; the axis
     is left out."""
 
-    combine: Literal["add", "maximum", "whole"] = "whole"
     axis: int = 0
     least: bool = False
 
@@ -29,15 +28,14 @@ class ArgMax(Operator):
             raise ThimbleError(f"{self.name}: axis {self.axis} of {shape}")
         return (*shape[: self.axis], *shape[self.axis + 1 :]) or (1,)
 
-    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+    def windows(self, tensors: Tensors) -> tuple[Window, ...]:
         shape = tensors[self.inputs[0]].shape
         windows = [Window(d - (d > self.axis)) for d in range(len(shape))]
         windows[self.axis] = Window(None, shape[self.axis])
-        return (Term((Operand(self.inputs[0], tuple(windows)),)),)
+        return tuple(windows)
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
-        source, region = tensors[self.inputs[0]], self.terms(tensors)[0].operands[0].region(out)
-        worst = source.dtype.maximum if self.least else source.dtype.minimum
-        x = windowed(regions[source.name], region, worst)
+        dtype = tensors[self.inputs[0]].dtype
+        x = self.given(tensors, out, regions, dtype.maximum if self.least else dtype.minimum)
         found = (np.argmin if self.least else np.argmax)(x, axis=self.axis + 1)
         return np.asarray(found.reshape(len(x), *(stop - start for start, stop in out)), np.int64)

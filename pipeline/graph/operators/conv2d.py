@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.families import Weighted
-from pipeline.graph.operator import BoxValues, Clip, Tensors, windowed
+from pipeline.graph.families import Weighted, products
+from pipeline.graph.operator import BoxValues, Clip, Tensors
 from pipeline.graph.requant import PowerOfTwo, Requant
 from pipeline.graph.tensor import Box, IntArray
 
@@ -68,42 +67,18 @@ class Conv2d(Weighted):
         return (Term((image, weights)),)
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
-        image, weights = self.terms(tensors)[0].operands
-        zero = tensors[image.tensor].zero_point
-        x = windowed(regions[image.tensor], image.region(out), zero) - zero
-        none = tensors[weights.tensor].zero_point
-        w = (
-            windowed(regions[weights.tensor], weights.region(out), none)[0].astype(np.float64)
-            - none
-        )
-        per_group = tensors[weights.tensor].shape[0] // self.groups
+        x, w = self.centred(tensors, out, regions)
+        count = tensors[self.parameters[0]].shape[0] // self.groups
         rows, columns, (first, last) = *(stop - start for start, stop in out[:2]), out[2]
         result = np.zeros((len(x), rows, columns, last - first), dtype=np.int64)
-        depth = w.shape[3]
-        if depth == 1:
-            return self._depthwise(x, w, result, np.arange(first, last) // per_group)
-        for group in range(first // per_group, (last - 1) // per_group + 1):
-            low, high = max(first, group * per_group), min(last, (group + 1) * per_group)
-            base = (group - first // per_group) * depth
-            for i in range(w.shape[1]):
-                for j in range(w.shape[2]):
-                    # (n, rows, columns, depth) x (outs, depth) -> (n, rows, columns, outs);
-                    # exact in float64 below 2**53, and much faster than an integer product
-                    patch = self._pixels(x, i, j, rows, columns)[..., base : base + depth]
-                    product = patch.astype(np.float64) @ w[low - first : high - first, i, j].T
-                    result[..., low - first : high - first] += product.astype(np.int64)
-        return result
-
-    def _depthwise(
-        self, x: IntArray, w: NDArray[np.float64], result: IntArray, groups: IntArray
-    ) -> IntArray:
-        """One input channel a group: all channels of a tap at once."""
-        rows, columns = result.shape[1:3]
-        x = x[..., groups - groups[0]] if len(groups) else x
+        own = np.arange(first, last) // count - first // count  # the one channel of a group of one
         for i in range(w.shape[1]):
             for j in range(w.shape[2]):
-                taps = w[:, i, j, 0].astype(np.int64)
-                result += self._pixels(x, i, j, rows, columns) * taps
+                taps, pixels = w[:, i, j], self._pixels(x, i, j, rows, columns)
+                if w.shape[3] == 1:
+                    result += pixels[..., own] * taps[:, 0]
+                else:
+                    result += products(pixels, taps, out[2], count)
         return result
 
     def _pixels(self, x: IntArray, i: int, j: int, rows: int, columns: int) -> IntArray:

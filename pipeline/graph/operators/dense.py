@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.families import Weighted
-from pipeline.graph.operator import BoxValues, Clip, Tensors, windowed
+from pipeline.graph.families import Weighted, products
+from pipeline.graph.operator import BoxValues, Clip, Tensors
 from pipeline.graph.requant import PowerOfTwo, Requant
 from pipeline.graph.tensor import Box, IntArray
 
@@ -40,13 +38,6 @@ class Dense(Weighted):
         )
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
-        source, weights = self.terms(tensors)[0].operands
-        zero = tensors[source.tensor].zero_point
-        x = windowed(regions[source.tensor], source.region(out), zero) - zero
-        none = tensors[weights.tensor].zero_point
-        w = windowed(regions[weights.tensor], weights.region(out), none)[0] - none
-        # (n, inputs) x (outs, inputs) -> (n, outs); exact in float64 below 2**53
-        product = x.reshape(len(x), -1).astype(np.float64) @ w.reshape(len(w), -1).T.astype(
-            np.float64
-        )
-        return np.asarray(product, dtype=np.int64)
+        x, w = self.centred(tensors, out, regions)
+        count = tensors[self.output].size
+        return products(x.reshape(len(x), -1), w.reshape(len(w), -1), out[0], count)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import BoxValues, Constants, Operator, Tensors, windowed
+from pipeline.graph.access import Window
+from pipeline.graph.families import OfOne
+from pipeline.graph.operator import BoxValues, Constants, Tensors
 from pipeline.graph.tensor import Box, IntArray
 
 
 @dataclass(frozen=True)
-class Lookup(Operator):
+class Lookup(OfOne):
     """``table[q - minimum]`` for every stored integer q: sigmoid, tanh, hard-swish, leaky ReLU,
     a change of quantization. Entry 0 is for the input type's least integer."""
 
     element_wise: ClassVar[bool] = True
 
-    combine: Literal["add", "maximum", "whole"] = "whole"
     table: tuple[int, ...] = ()
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
@@ -37,17 +37,15 @@ class Lookup(Operator):
             raise ThimbleError(f"{self.name}: its table has values outside {target.dtype}")
         return source.shape
 
-    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
-        windows = tuple(Window(d) for d in range(len(tensors[self.inputs[0]].shape)))
-        return (Term((Operand(self.inputs[0], windows),)),)
+    def windows(self, tensors: Tensors) -> tuple[Window, ...]:
+        return tuple(Window(d) for d in range(len(tensors[self.inputs[0]].shape)))
 
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
         return min(self.table), max(self.table)
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
-        source = tensors[self.inputs[0]]
-        x = windowed(regions[source.name], out, source.zero_point)
-        return np.array(self.table, dtype=np.int64)[x - source.dtype.minimum]
+        place = self.given(tensors, out, regions) - tensors[self.inputs[0]].dtype.minimum
+        return np.array(self.table, dtype=np.int64)[place]
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ class Interpolate(Lookup):
         return tensors[self.inputs[0]].shape
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
-        x = windowed(regions[self.inputs[0]], out, 0)
+        x = self.given(tensors, out, regions)
         u = (x * self.multiplier + (1 << self.shift >> 1) >> self.shift) + self.middle
         last, ends = 2 * self.middle, self.end << self.interval
         u = np.where(u <= ends, 0, np.where(u >= last - ends, last, u))

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph import broadcast
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import (
-    BoxValues,
-    Clip,
-    Constants,
-    Operator,
-    Tensors,
-    clipped_to,
-    windowed,
-)
-from pipeline.graph.requant import FixedPoint, overflow
+from pipeline.graph.families import Requantized
+from pipeline.graph.operator import BoxValues, Clip, Constants, Tensors
+from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Box, IntArray
 
 
 @dataclass(frozen=True)
-class MatMul(Operator):
+class MatMul(Requantized):
     """(r, n, k) * (r, k, m) -> (r, n, m): TFLite's int8 BATCH_MATMUL of two activations.
 
     Where ``turned``, an operand's last two axes are the other way round; r of one may be 1.
@@ -33,7 +26,6 @@ class MatMul(Operator):
 
     reading: ClassVar[tuple[str, ...]] = ("inputs", "parameters", "operands")
 
-    combine: Literal["add", "maximum", "whole"] = "whole"
     operands: tuple[str, str] = ("", "")
     turned: tuple[bool, bool] = (False, False)
     requant: FixedPoint = FixedPoint((0,), (0,))
@@ -64,20 +56,11 @@ class MatMul(Operator):
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
         products = np.outer(*(broadcast.extremes(name, tensors) for name in self.operands))
         count = self.atoms(tensors)
-        return min(0, int(products.min())) * count, max(0, int(products.max())) * count
-
-    def overflow(self, tensors: Tensors, constants: Constants) -> str:
-        return overflow(self.requant, self.partial_sums(tensors, constants))
+        return int(products.min()) * count, int(products.max()) * count
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
         sides = list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]]()
         for operand, turned in zip(self.terms(tensors)[0].operands, self.turned, strict=True):
-            zero = tensors[operand.tensor].zero_point
-            x = windowed(regions[operand.tensor], operand.region(out), zero) - zero
+            x = broadcast.centred(operand, tensors, out, regions)
             sides.append((x.swapaxes(-1, -2) if turned else x).astype(np.float64))
         return np.asarray(sides[0] @ sides[1], np.int64)  # exact below 2**53
-
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
-        return clipped_to(tensors[self.output], self.clip, self.requant.apply(acc))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isqrt, prod
-from typing import Literal
 
 import numpy as np
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import BoxValues, Operator, Tensors, windowed
+from pipeline.graph.access import Window
+from pipeline.graph.families import OfOne
+from pipeline.graph.operator import BoxValues, Tensors
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Box, IntArray
 
@@ -20,7 +20,7 @@ MOST = 1 << 16
 
 
 @dataclass(frozen=True)
-class Normalize(Operator):
+class Normalize(OfOne):
     """Normalize what lies along ``axes`` of an input of three, less its mean where ``centred``.
 
     With n elements, their sum S (0 where not centred) and their squares' sum Q, less zero points,
@@ -28,7 +28,6 @@ class Normalize(Operator):
     group and RMS normalization, of sums of integers that are exact, and rounded once.
     """
 
-    combine: Literal["add", "maximum", "whole"] = "whole"
     axes: tuple[int, ...] = (2,)
     centred: bool = True
     epsilon: int = 0
@@ -48,15 +47,13 @@ class Normalize(Operator):
         """Elements that are normalized together."""
         return prod(tensors[self.inputs[0]].shape[axis] for axis in self.axes)
 
-    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+    def windows(self, tensors: Tensors) -> tuple[Window, ...]:
         shape = tensors[self.inputs[0]].shape
-        windows = (Window(None, n) if d in self.axes else Window(d) for d, n in enumerate(shape))
-        return (Term((Operand(self.inputs[0], tuple(windows)),)),)
+        return tuple(Window(None, n) if d in self.axes else Window(d) for d, n in enumerate(shape))
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
-        source, target = tensors[self.inputs[0]], tensors[self.output]
-        region = self.terms(tensors)[0].operands[0].region(out)
-        x = windowed(regions[source.name], region, source.zero_point) - source.zero_point
+        target = tensors[self.output]
+        x = self.given(tensors, out, regions) - tensors[self.inputs[0]].zero_point
         over, n = tuple(axis + 1 for axis in self.axes), self.count(tensors)
         total = x.sum(over, keepdims=True) * self.centred
         spread = np.maximum(n * (x * x).sum(over, keepdims=True) - total**2 + self.epsilon, 1)

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import (
-    BoxValues,
-    Clip,
-    Constants,
-    Operator,
-    Tensors,
-    clipped_to,
-    windowed,
-)
+from pipeline.graph.access import Window
+from pipeline.graph.families import OfOne
+from pipeline.graph.operator import BoxValues, Clip, Combine, Constants, Tensors, clipped_to
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo, overflow
 from pipeline.graph.tensor import Box, IntArray
 
 
 @dataclass(frozen=True)
-class Pool2d(Operator):
+class Pool2d(OfOne):
     """(h, w, c) -> (h', w', c), a reduction over ``kernel`` by ``combine``.
 
     ``padding`` is (top, bottom, left, right); padded pixels take no part.
     """
 
+    combine: ClassVar[Combine] = "add"
     accumulates: ClassVar[bool] = True
     slides: ClassVar[bool] = True
 
@@ -52,20 +46,18 @@ class Pool2d(Operator):
             )
         return rows // self.stride[0] + 1, columns // self.stride[1] + 1, channels
 
-    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
-        windows = (
+    def windows(self, tensors: Tensors) -> tuple[Window, ...]:
+        return (
             Window(0, self.kernel[0], self.stride[0], -self.padding[0], self.dilation[0]),
             Window(1, self.kernel[1], self.stride[1], -self.padding[2], self.dilation[1]),
             Window(2),
         )
-        return (Term((Operand(self.inputs[0], windows),)),)
 
     def reduce(
         self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues], fill: int
     ) -> IntArray:
         """(n, h, w, c) values of the windows, reduced; absent ones count as ``fill``."""
-        operand = self.terms(tensors)[0].operands[0]
-        x = windowed(regions[operand.tensor], operand.region(out), fill)
+        x = self.given(tensors, out, regions, fill)
         if self.combine == "add":
             x = x - fill
         rows, columns, channels = (stop - start for start, stop in out)
@@ -152,9 +144,7 @@ class AveragePool2d(Pool2d):
         """Count the pixels of each window inside the image: shape (rows, columns, 1)."""
         inside = []
         for window, extent in zip(
-            self.terms(tensors)[0].operands[0].windows[:2],
-            tensors[self.inputs[0]].shape[:2],
-            strict=True,
+            self.windows(tensors), tensors[self.inputs[0]].shape[:2], strict=False
         ):
             assert window.axis is not None
             first = np.arange(*out[window.axis]) * window.stride + window.offset
@@ -166,7 +156,7 @@ class AveragePool2d(Pool2d):
 class MaxPool2d(Pool2d):
     """Maximum of the window; input and output share one quantization."""
 
-    combine: Literal["add", "maximum", "whole"] = "maximum"
+    combine: ClassVar[Combine] = "maximum"
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
         self.same_quantization(tensors)

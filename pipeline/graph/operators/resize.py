@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.operator import BoxValues, Operator, Tensors, windowed
+from pipeline.graph.access import Window
+from pipeline.graph.families import OfOne
+from pipeline.graph.operator import BoxValues, Tensors
 from pipeline.graph.tensor import Box, IntArray
 
 ONE_BITS = 10
@@ -20,7 +21,7 @@ WIDEST_DIVIDE = 32
 
 
 @dataclass(frozen=True)
-class Resize(Operator):
+class Resize(OfOne):
     """(h, w, c) -> (h', w', c), in one quantization: TFLite's int8 RESIZE_BILINEAR, and other ways
     to weigh neighbours.
 
@@ -30,7 +31,6 @@ class Resize(Operator):
 
     fixed_shape: ClassVar[bool] = True
 
-    combine: Literal["add", "maximum", "whole"] = "whole"
     firsts: tuple[tuple[int, ...], tuple[int, ...]] = ((0,), (0,))
     weights: tuple[tuple[int, ...], tuple[int, ...]] = ((1 << ONE_BITS,), (1 << ONE_BITS,))
 
@@ -56,17 +56,13 @@ class Resize(Operator):
         self.same_quantization(tensors)
         return len(self.firsts[0]), len(self.firsts[1]), shape[2]
 
-    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+    def windows(self, tensors: Tensors) -> tuple[Window, ...]:
         shape = tensors[self.inputs[0]].shape
-        rows, columns = (
-            _covering(d, self.firsts[d], self.taps[d], shape[d]) for d in range(2)
-        )  # fmt: skip
-        return (Term((Operand(self.inputs[0], (rows, columns, Window(2))),)),)
+        read = (_covering(d, self.firsts[d], self.taps[d], shape[d]) for d in range(2))
+        return *read, Window(2)
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
-        operand = self.terms(tensors)[0].operands[0]
-        region = operand.region(out)
-        x = windowed(regions[operand.tensor], region, tensors[operand.tensor].zero_point)
+        region, x = self.region(tensors, out), self.given(tensors, out, regions)
         for axis, (taps, (start, stop)) in enumerate(zip(self.taps, out, strict=False)):
             firsts = np.array(self.firsts[axis][start:stop]) - region[axis][0]
             weights = np.array(self.weights[axis]).reshape(-1, taps)[start:stop]

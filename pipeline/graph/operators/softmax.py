@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.access import Operand, Term, Window
+from pipeline.graph.access import Window
 from pipeline.graph.exponential import SUM_BITS, between, reciprocal
-from pipeline.graph.operator import BoxValues, Operator, Tensors, windowed
+from pipeline.graph.families import OfOne
+from pipeline.graph.operator import BoxValues, Tensors
 from pipeline.graph.requant import FixedPoint, doubled_high, rounded_shift
 from pipeline.graph.tensor import Box, IntArray
 
 
 @dataclass(frozen=True)
-class Softmax(Operator):
+class Softmax(OfOne):
     """TFLite's int8 SOFTMAX: probabilities of scale 1/256 and zero point -128.
 
     ``exponentials[d]`` is the exponential of an input ``d`` below its row's maximum, in Q0.31
     (``pipeline.graph.exponential.exponentials``).
     """
 
-    combine: Literal["add", "maximum", "whole"] = "whole"
     exponentials: tuple[int, ...] = ()
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
@@ -37,15 +36,12 @@ class Softmax(Operator):
             raise ThimbleError(f"{self.name}: an exponential of softmax is not of 0 to 2^31 - 1")
         return tensors[self.inputs[0]].shape
 
-    def terms(self, tensors: Tensors) -> tuple[Term, ...]:
+    def windows(self, tensors: Tensors) -> tuple[Window, ...]:
         *rows, extent = tensors[self.inputs[0]].shape
-        windows = (*(Window(d) for d in range(len(rows))), Window(None, extent))
-        return (Term((Operand(self.inputs[0], windows),)),)
+        return *(Window(d) for d in range(len(rows))), Window(None, extent)
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
-        source, target = tensors[self.inputs[0]], tensors[self.output]
-        rows = (*out[:-1], (0, source.shape[-1]))
-        x = windowed(regions[source.name], rows, source.zero_point)
+        target, x = tensors[self.output], self.given(tensors, out, regions)
         below = x.max(axis=-1, keepdims=True) - x
         powers = np.array(self.exponentials, dtype=np.int64)[below]
         total = rounded_shift(powers, SUM_BITS).sum(axis=-1, keepdims=True)
@@ -74,8 +70,7 @@ class WideSoftmax(Softmax):
         return tensors[self.inputs[0]].shape
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
-        source = tensors[self.inputs[0]]
-        x = windowed(regions[source.name], (*out[:-1], (0, source.shape[-1])), 0)
+        x = self.given(tensors, out, regions)
         below = self.requant.apply(x - x.max(axis=-1, keepdims=True))
         powers = between(self.exponentials, below + 32767)
         total = powers.sum(axis=-1, keepdims=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
-from pipeline.graph.families import Weighted
-from pipeline.graph.operator import BoxValues, Clip, Tensors, windowed
+from pipeline.graph.families import Weighted, products
+from pipeline.graph.operator import BoxValues, Clip, Combine, Tensors
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Box, IntArray
 
@@ -53,12 +53,12 @@ class TransposeConv(Weighted):
     """
 
     channel_axis: ClassVar[int] = 2
+    combine: ClassVar[Combine] = "whole"
     accumulates: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
     slides: ClassVar[bool] = False
     fixed_shape: ClassVar[bool] = True
 
-    combine: Literal["add", "maximum", "whole"] = "whole"
     size: tuple[int, int] = (1, 1)
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
@@ -98,23 +98,14 @@ class TransposeConv(Weighted):
         return int(np.prod(size)) * tensors[self.parameters[0]].size
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
-        image, weights = (term.operands[0] for term in self.terms(tensors))
-        region = image.region(out)
-        zeros = [tensors[each.tensor].zero_point for each in (image, weights)]
-        x = windowed(regions[image.tensor], region, zeros[0]) - zeros[0]
-        w = windowed(regions[weights.tensor], weights.region(out), zeros[1])[0] - zeros[1]
-        extents = [stop - start for start, stop in out]
-        result = np.zeros((len(x), *extents), np.int64)
-        count, depth = tensors[weights.tensor].shape[0] // self.groups, w.shape[3]
+        (top, *_), (left, *_), _ = self.terms(tensors)[0].operands[0].region(out)
+        x, w = self.centred(tensors, out, regions)
+        result = np.zeros((len(x), *(stop - start for start, stop in out)), np.int64)
+        count = tensors[self.parameters[0]].shape[0] // self.groups
         for i, rows, down in self._reached(0, out[0], w.shape[1]):
             for j, columns, along in self._reached(1, out[1], w.shape[2]):
-                pixels = x[:, down - region[0][0]][:, :, along - region[1][0]].astype(np.float64)
-                for group in range(out[2][0] // count, (out[2][1] - 1) // count + 1):
-                    low, high = max(out[2][0], group * count), min(out[2][1], (group + 1) * count)
-                    base = (group - out[2][0] // count) * depth
-                    part = slice(low - out[2][0], high - out[2][0])
-                    taken = pixels[..., base : base + depth] @ w[part, i, j].T.astype(np.float64)
-                    result[:, rows[:, None], columns, part] += taken.astype(np.int64)
+                pixels = x[:, down - top][:, :, along - left]
+                result[:, rows[:, None], columns] += products(pixels, w[:, i, j], out[2], count)
         return result
 
     def _reached(

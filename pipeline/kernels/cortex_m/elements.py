@@ -4,8 +4,7 @@ one of them a vector that has an element for each channel."""
 from __future__ import annotations
 
 from pipeline.graph.families import Pairwise
-from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.squared_difference import SquaredDifference
+from pipeline.graph.operators.pairwise import Add, SquaredDifference
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.fitted import Fitted

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import clipped_to, limits
-from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.pairwise import Add
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.kernels.form import Form

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pipeline.graph.families import Pairwise
-from pipeline.graph.operators.concat import Concat
 from pipeline.graph.operators.lookup import Lookup
+from pipeline.graph.operators.placing import Concat
 from pipeline.kernels.form import Form
 from pipeline.kernels.int8 import limits
 from pipeline.kernels.int8.costs import COSTS, PRODUCT_CYCLES, counted

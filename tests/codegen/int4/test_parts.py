@@ -21,7 +21,7 @@ from pipeline.codegen.int4.views import ROW, SCATTERED, PixelTables, as_pixels
 from pipeline.codegen.permutations import Permutations, decompose, successor
 from pipeline.codegen.render import WIDTH, asm, rows, static_source
 from pipeline.errors import ThimbleError
-from pipeline.graph.operators.add import Add
+from pipeline.graph.operators.pairwise import Add
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import DType, Tensor
 from pipeline.kernels import Form, choose

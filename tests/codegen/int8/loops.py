@@ -13,12 +13,11 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.add import Add
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.lookup import Lookup
-from pipeline.graph.operators.multiply import Multiply
-from pipeline.graph.operators.pad import Pad
+from pipeline.graph.operators.pairwise import Add, Multiply
+from pipeline.graph.operators.placing import Pad
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.plan.maps import Map
 from pipeline.plan.vocabulary import (

@@ -9,8 +9,7 @@ import pytest
 
 from pipeline import passes
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.extreme import Maximum
-from pipeline.graph.operators.squared_difference import SquaredDifference
+from pipeline.graph.operators.pairwise import Maximum, SquaredDifference
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets.predictor import Predictor

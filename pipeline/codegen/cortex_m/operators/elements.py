@@ -11,8 +11,7 @@ from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.elements import FORMULAS, KINDS, called, operands, ways
 from pipeline.graph.families import Pairwise
-from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.multiply import Multiply
+from pipeline.graph.operators.pairwise import Add, Multiply
 from pipeline.graph.requant import FixedPoint, Requant
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.elements import vector

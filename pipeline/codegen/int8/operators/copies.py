@@ -15,10 +15,7 @@ from pipeline.codegen.int8.rows import made_row, row_view, stretches
 from pipeline.codegen.program import Program
 from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.errors import ThimbleError
-from pipeline.graph.operators.concat import Concat
-from pipeline.graph.operators.pad import Pad
-from pipeline.graph.operators.rearrange import Rearrange
-from pipeline.graph.operators.reshape import Reshape
+from pipeline.graph.operators.placing import Concat, Pad, Rearrange, Reshape
 from pipeline.plan.vocabulary import Move, Slice, Table
 
 

@@ -12,18 +12,22 @@ from pipeline.codegen.c.nest import Nest
 from pipeline.codegen.c.values import Span, Value
 from pipeline.codegen.c.views import View
 from pipeline.codegen.constants import narrowest
-from pipeline.codegen.int8.ending import ending, scaling
+from pipeline.codegen.int8.ending import Scaling, ending, scaling
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.codegen.int8.rows import Stretch, made_row, row_view, stretches
 from pipeline.errors import ThimbleError
 from pipeline.graph import broadcast
-from pipeline.graph.families import Pairwise
+from pipeline.graph.families import Pairwise, Scaled
 from pipeline.graph.operator import limits
-from pipeline.graph.operators.add import Add
-from pipeline.graph.operators.extreme import Maximum, Minimum
 from pipeline.graph.operators.lookup import Interpolate, Lookup
-from pipeline.graph.operators.multiply import Multiply
-from pipeline.graph.operators.squared_difference import SquaredDifference
+from pipeline.graph.operators.pairwise import (
+    Add,
+    Maximum,
+    Minimum,
+    Multiply,
+    Prelu,
+    SquaredDifference,
+)
 from pipeline.kernels.int8.costs import word
 from pipeline.kernels.int8.looked_up import FRACTION_BITS, tables
 
@@ -100,7 +104,7 @@ def _pairwise(
         name = op.operands[KINDS.index(kind)]
         byte = views[kind].load(loops.at(number))
         texts.append(expressions.centred(byte, job.tensor(name).zero_point))
-        if isinstance(op, Add | SquaredDifference):
+        if isinstance(op, Scaled):
             requant = op.operand_requants[KINDS.index(kind)]
             ends = (broadcast.extremes(name, graph.tensors) << op.left_shift).tolist()
             scale = scaling(job.program.constants, op.name, requant, (min(ends), max(ends)))
@@ -113,10 +117,20 @@ def _pairwise(
         result = out.added(loops.at(0), total)
     else:
         end = ending(job.program, op)
-        lines.append(f"const int32_t value = {end.scaled(total)};")
+        value = end.scaled(total)
+        if isinstance(op, Prelu):
+            value = f"{texts[0]} >= 0 ? {end.scaled(texts[0])} : {_below(job, op).scaled(total)}"
+        lines.append(f"const int32_t value = {value};")
         result = end.stored("value")
     about = f"{called(job)}{', partial' if job.partial else ''}"
     call(job, about, views, loops, counts, lines, result=result, part=part)
+
+
+def _below(job: Job, op: Prelu) -> Scaling:
+    """Return what becomes of products with slopes."""
+    ends = np.outer(*(broadcast.extremes(name, job.program.graph.tensors) for name in op.operands))
+    sums = int(ends.min()), int(ends.max())
+    return scaling(job.program.constants, op.name, op.below, sums)
 
 
 def called(job: Job) -> str:
@@ -133,6 +147,7 @@ FORMULAS: dict[type[Pairwise], tuple[str, str]] = {
     Multiply: ("product", "(int32_t){} * {}"),
     Maximum: ("greater one", "({0} > {1} ? {0} : {1})"),
     Minimum: ("smaller one", "({0} < {1} ? {0} : {1})"),
+    Prelu: ("rectifier by slopes", "(int32_t){} * {}"),
     SquaredDifference: ("squared difference", "({0} - {1}) * ({0} - {1})"),
 }
 """Name of the function, and its C by that of its operands, each without its zero point."""
