@@ -231,13 +231,13 @@ def _sorted(both: NDArray[np.int32]) -> NDArray[np.int32]:
 
 def _merged(conflicts: IntArray) -> IntArray:
     """With each other profile in as few intervals as possible, (conflicts, 3)."""
-    others, lows, _ = conflicts.T
-    others, lows, highs = conflicts[np.lexsort((lows, others))].T
-    apart = others * APART  # no interval reaches into those of the next profile
-    tops = np.maximum.accumulate(highs + apart)
-    begins = np.flatnonzero(np.append(True, lows[1:] + apart[1:] >= tops[:-1])[: len(lows)])
+    apart = conflicts[:, 0] * APART  # no interval reaches into those of the next profile
+    order = (lows := conflicts[:, 1] + apart).argsort(kind="stable")
+    lows, tops = lows[order], np.maximum.accumulate((conflicts[:, 2] + apart)[order])
+    begins = np.flatnonzero(np.append(True, lows[1:] >= tops[:-1])[: len(lows)])
     ends = np.append(begins[1:], len(lows))[: len(begins)] - 1
-    return np.column_stack([others[begins], lows[begins], (tops - apart)[ends]])
+    first = conflicts[order[begins]]
+    return np.column_stack([first[:, :2], tops[ends] - first[:, 0] * APART])
 
 
 def round_up(number: int, multiple: int) -> int:

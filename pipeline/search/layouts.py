@@ -10,6 +10,7 @@ element lies as what it is made of, and is turned over with that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from pipeline.graph.graph import Graph
@@ -46,11 +47,13 @@ def in_blocks(
         for name in set(names):
             users[name].append(number)
 
+    plain = cache(lambda number: form_of_a_row(operators[number], graph, {}))
+
     @cache
     def taken(number: int, blocked: frozenset[str]) -> float:
-        op = operators[number]
-        layout = {n: able[n] for n in (*op.inputs, op.output) if alike.get(n) in blocked}
-        return cycles_of_rows(op, graph, hardware, layout)
+        form = plain(number)
+        layout = {n: able[n] for n in form.parts if alike.get(n) in blocked}
+        return cycles_of_rows(laid(form, layout), hardware)
 
     def cycles(number: int, chosen: Mapping[str, bool]) -> float:
         return taken(number, frozenset(name for name in lie[number] if chosen[name]))
@@ -97,11 +100,10 @@ def lying_alike(operators: Sequence[Operator], tensors: Iterable[str]) -> dict[s
     return found
 
 
-def cycles_of_rows(op: Operator, graph: Graph, hardware: Hardware, layout: Layout) -> float:
-    """Add up all rows of ``op``'s output, or all that are added to it."""
-    form = form_of_a_row(op, graph, layout)
+def cycles_of_rows(form: Form, hardware: Hardware) -> float:
+    """Add up all rows of an output, or all that are added to it, each in this form."""
     able = [each for each in offers(form, hardware) if not each.looks_up(form)]
-    rows = rows_of(graph, op.inputs[0] if form.partial else op.output)
+    rows = rows_of(form.graph, form.op.inputs[0] if form.partial else form.op.output)
     return rows * cycles_of_step(able[0], form, hardware) if able else NONE
 
 
@@ -112,15 +114,23 @@ def form_of_a_row(op: Operator, graph: Graph, layout: Layout) -> Form:
         shape, bits = graph.tensors[tensor].shape, graph.tensors[tensor].dtype.bits
         if len(shape) < 3:
             return Part.packed(shape, bits)
-        if pixels := layout.get(tensor, 0):
-            return Part((rows, *shape[1:]), (), bits, "blocks", pixels=min(pixels, shape[1]))
         return Part((rows, *shape[1:]), packed(shape, bits).strides[1:], bits, "rows")
 
     out = graph.tensors[op.output].shape
     if adds_rows(op, graph):
         parts = {op.inputs[0]: part(op.inputs[0], 1), op.output: Part.packed(out, 32)}
-        return Form(op, graph, parts, partial=True)
+        return laid(Form(op, graph, parts, partial=True), layout)
     box = (Range(out[0] // 2, 1), *all_of(out[1:])) if len(out) == 3 else all_of(out)
     read = Needs(op, graph.tensors)(box)
     parts = {name: part(name, read[name][0].size) for name in op.inputs}
-    return Form(op, graph, {**parts, op.output: part(op.output, 1)})
+    return laid(Form(op, graph, {**parts, op.output: part(op.output, 1)}), layout)
+
+
+def laid(form: Form, layout: Layout) -> Form:
+    """Return it with rows in blocks, of as many pixels as ``layout`` says."""
+    blocks = {
+        name: replace(part, strides=(), spread="blocks", pixels=min(pixels, part.extents[1]))
+        for name, part in form.parts.items()
+        if (pixels := layout.get(name)) and part.spread == "rows"
+    }
+    return replace(form, parts={**form.parts, **blocks})

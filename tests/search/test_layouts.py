@@ -10,7 +10,7 @@ from pipeline.graph.graph import Graph
 from pipeline.plan.vocabulary import Compute
 from pipeline.plan.well_formed import statements
 from pipeline.schedules.lower import needed
-from pipeline.search.layouts import cycles_of_rows, in_blocks
+from pipeline.search.layouts import cycles_of_rows, form_of_a_row, in_blocks
 from pipeline.strategies.joint import Joint
 from tests.codegen.cortex_m.support import core
 from tests.graphs import Net
@@ -108,7 +108,8 @@ def separable() -> Graph:
 
 
 def total(graph: Graph, layout: dict[str, int]) -> float:
-    return sum(cycles_of_rows(op, graph, core(), layout) for op in graph.operators)
+    forms = (form_of_a_row(op, graph, layout) for op in graph.operators)
+    return sum(cycles_of_rows(form, core()) for form in forms)
 
 
 def test_what_is_chosen_is_faster_than_what_is_near() -> None:
