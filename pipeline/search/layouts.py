@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -47,7 +47,7 @@ def in_blocks(
         for name in set(names):
             users[name].append(number)
 
-    plain = cache(lambda number: form_of_a_row(operators[number], graph, {}))
+    plain = lru_cache(64)(lambda number: form_of_a_row(operators[number], graph, {}))
 
     @cache
     def taken(number: int, blocked: frozenset[str]) -> float:
