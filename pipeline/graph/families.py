@@ -14,7 +14,6 @@ from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.operator import (
     BoxValues,
     Clip,
-    Combine,
     Constants,
     Operator,
     Tensors,
@@ -22,6 +21,7 @@ from pipeline.graph.operator import (
     product_sums,
     windowed,
 )
+from pipeline.graph.reductions import Combine
 from pipeline.graph.requant import FixedPoint, Requant, overflow
 from pipeline.graph.tensor import Box, IntArray
 

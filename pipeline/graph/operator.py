@@ -6,19 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
+from pipeline.graph.reductions import REDUCTIONS, Combine, Reduction
 from pipeline.graph.requant import PowerOfTwo, overflow
 from pipeline.graph.tensor import Box, IntArray, Tensor
 
 AT_ONCE = 1 << 16
 """Weights that are looked at together, so that what is made of them stays in a cache."""
 
-Combine = Literal["add", "maximum", "whole"]
 Tensors = Mapping[str, Tensor]
 Constants = Mapping[str, IntArray]
 
@@ -39,8 +39,8 @@ class Operator(ABC):
     """A node of the graph: ``inputs`` are activations, ``parameters`` are constants.
 
     Attributes:
-        combine: how contributions to one accumulator meet: by sum or by maximum; ``whole``
-            operators have no partial result.
+        combine: how contributions to one accumulator meet; ``whole`` operators have no partial
+            result.
         element_wise: an output element is made of the inputs' elements at its place, or of those
             that are broadcast to it; kernels compute one after the other.
         accumulates: what an output element is made of may be added (or compared) part by part, in
@@ -64,6 +64,10 @@ class Operator(ABC):
     inputs: tuple[str, ...]
     output: str
     parameters: tuple[str, ...] = ()
+
+    @property
+    def reduction(self) -> Reduction:
+        return REDUCTIONS[self.combine]
 
     def renamed(self, names: Mapping[str, str]) -> Self:
         """The same operator, reading ``names[x]`` wherever it read ``x``."""

@@ -11,13 +11,13 @@ from weakref import ref
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import Box
 from pipeline.kernels.taps import Tile, reached
 from pipeline.plan.maps import Affine, Rows
 from pipeline.plan.vocabulary import Buffer, Compute, Slice
 
-Windowed = Conv2d | AveragePool2d | MaxPool2d
+Windowed = Conv2d | Pool2d
 
 
 class Own(NamedTuple):

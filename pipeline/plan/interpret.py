@@ -114,7 +114,7 @@ class Interpreter:
                 buffer = self.place(acc, event.env)
                 op = self.operators[event.step.op]
                 box = acc.box(buffer.shape, event.env)
-                opened = 0 if op.combine == "add" else self.graph.tensors[op.output].dtype.minimum
+                opened = op.reduction.start(self.graph.tensors[op.output].dtype)
                 shape = [stop - start for start, stop in box]
                 self.write(buffer, box, np.full(shape, opened, dtype=np.int64))
             case Finish():
@@ -149,10 +149,8 @@ class Interpreter:
 
     def added(self, op: Operator, out: Buffer, held: IntArray, more: IntArray) -> IntArray:
         """Return accumulators that hold ``held`` after adding ``more`` (see ``Buffer.step``)."""
-        if op.combine != "add":
-            return np.maximum(held, more)
-        if out.step == 1:
-            return held + more
+        if op.combine != "add" or out.step == 1:
+            return np.asarray(op.reduction.join(held, more))
         rounded = Mean().apply(more, np.full_like(more, out.step))
         return self.dtype(out).clip(held + rounded)
 

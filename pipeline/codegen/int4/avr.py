@@ -82,7 +82,7 @@ class Assembly:
 
     @property
     def mac(self) -> bool:
-        return self.kernel.window.combine == "mac"
+        return self.kernel.window.mac
 
     @property
     def lanes(self) -> int:
@@ -285,7 +285,7 @@ class Assembly:
 
 def window(kernel: WindowKernel) -> Assembly | None:
     """The assembly for ``kernel``, or None where it knows none and the portable C is compiled."""
-    spec, mac = kernel.window, kernel.window.combine == "mac"
+    spec, mac = kernel.window, kernel.window.mac
     most = MOST_SUMS if mac else MAX_REDUCED_LANES
     odd = kernel.wide and (kernel.out_scattered or kernel.out_parities > {0})
     if not kernel.suits or odd or len(kernel.lanes.channels) > most:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Literal
 
 from pipeline.codegen.c.values import Value
 from pipeline.codegen.constants import Names
@@ -14,7 +13,7 @@ from pipeline.codegen.statements import PLACE, Argument, Call
 from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, limits
-from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
+from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import IntArray, Tensor
 
@@ -53,11 +52,14 @@ class Window:
         return cls(op, source, target, (rows, columns), weights, bits, bias)
 
     @property
-    def combine(self) -> Literal["mac", "max", "sum"]:
-        """``mac`` multiplies by weights (c_out, taps); others reduce a channel."""
-        if isinstance(self.op, Weighted):
-            return "mac"
-        return "sum" if isinstance(self.op, AveragePool2d) else "max"
+    def mac(self) -> bool:
+        """It multiplies by weights (c_out, taps); others reduce a channel."""
+        return isinstance(self.op, Weighted)
+
+    @property
+    def empty(self) -> int:
+        """Return what reducing begins with, as stored."""
+        return self.op.reduction.start(self.source.dtype)
 
     @property
     def requant(self) -> PowerOfTwo:

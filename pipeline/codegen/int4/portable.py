@@ -24,12 +24,13 @@ class Portable:
         self.name, self.varies = kernel.name, kernel.varies
         self.lines_type = f"uint{c_bits(call.lines for call in kernel.calls)}_t"
         self.pixel_steps = windows.pixel_steps
-        self.combine, self.padded = window.combine, any(window.padding)
+        self.mac, self.padded = window.mac, any(window.padding)
         self.dilation = window.dilation
         self.grid, self.taps, self.extent = window.kernel, window.depth, source.shape[:2]
         self.lanes = len(kernel.lanes.channels)
         self.acc = kernel.accumulator
-        self.initial = source.dtype.minimum - source.zero_point if window.combine == "max" else 0
+        self.sign = window.op.reduction.sign
+        self.initial = window.empty - source.zero_point * bool(self.sign)
         self.depthwise = window.depthwise
         self.rotates = window.weight_bits == 4 and self.lanes % 2 == 1 and not self.depthwise
         self._strides(kernel)

@@ -113,7 +113,7 @@ def taps_of(
         code: weights are instructions.
         apart: pixels, weights and the cursor have a pointer each.
     """
-    mac, lanes = kernel.window.combine == "mac", len(kernel.lanes.channels)
+    mac, lanes = kernel.window.mac, len(kernel.lanes.channels)
     copy = _copy(kernel, code, lanes) if mac else 0
     if code:
         assert kernel.window.weights is not None
@@ -144,13 +144,14 @@ def taps_of(
         return _in_pairs(found, APART_COPY, False, APART)
     words = 8 * kernel.lanes.pairs + 3 * len(kernel.lanes.exact) + 6 * (lanes % 2)
     tests = not (mac and (copy or kernel.constants_in_flash or words > MOST_SKIPPED))
+    tests &= mac or not kernel.window.empty  # so that 0 changes nothing
     return _in_pairs(found, copy, tests)
 
 
 def rows_in_one_piece(kernel: WindowKernel) -> bool:
     """Pixels of a window's row lie side by side, and a row is short."""
     spec = kernel.window
-    return spec.combine == "mac" and spec.depth * spec.kernel[1] <= 8 and side_by_side(kernel)
+    return spec.mac and spec.depth * spec.kernel[1] <= 8 and side_by_side(kernel)
 
 
 def divided(kernel: WindowKernel) -> int:
@@ -158,7 +159,7 @@ def divided(kernel: WindowKernel) -> int:
     0 where pixels do not lie side by side."""
     spec = kernel.window
     row = spec.depth * spec.kernel[1]
-    if spec.combine != "mac" or spec.depth % 2 or kernel.in_kind != "affine":
+    if not spec.mac or spec.depth % 2 or kernel.in_kind != "affine":
         return 0
     if not side_by_side(kernel):
         return 0
@@ -171,7 +172,7 @@ def pieces(kernel: WindowKernel) -> int:
     depth = kernel.window.depth
     if kernel.in_kind == "affine" or kernel.scattered or not kernel.constants_in_flash:
         return 1
-    if kernel.window.combine != "mac" or depth <= kernel.most_taps:
+    if not kernel.window.mac or depth <= kernel.most_taps:
         return 1
     return depth // (run_taps(depth, kernel.most_taps) or depth)
 

@@ -134,7 +134,7 @@ def _alone(kernel: WindowKernel, windows: Windows) -> avr.Assembly | None:
 def _parts(kernel: WindowKernel, windows: Windows) -> list[WindowKernel]:
     """Kernels in assembly for some channels each, where registers do not hold the sums of all, or
     not besides a count of runs."""
-    reduces = kernel.window.combine != "mac"
+    reduces = not kernel.window.mac
     most, scattered = avr.MAX_REDUCED_LANES if reduces else MOST_SUMS, reduces and kernel.scattered
     if not (windows.has_assembly and kernel.suits) or scattered or _alone(kernel, windows):
         return []

@@ -18,15 +18,12 @@ def call(
     zero: int,
     weights: Weights | None = None,
     weight_row: tuple[int, int] = (0, 0),
-    maximum: bool = False,
-    opened: int = 0,
 ) -> None:
     """
     Args:
         divide: output channel o reads input channel o // divide; 0: there is one input channel.
         weights: a table of (1, kh, kw, c_out), or None to take the inputs as they are.
         weight_row: the table's strides along kh and kw.
-        opened: what sums (or maxima) begin with.
     """
     job, outs = windows.job, windows.outs
     unit = windows.unit()
@@ -48,8 +45,8 @@ def call(
         zero=zero,
         weight_zero=job.tensor(job.op.parameters[0]).zero_point if weights else 0,
         weight_row=weight_row,
-        maximum=maximum,
-        opened=opened,
+        reduction=job.op.reduction,
+        opened=job.op.reduction.start(job.source.dtype),
         ending=job.ending,
         even=even,
         **({"most": block} if outs.covers(whole(job.target.shape[2])) else block),

@@ -19,7 +19,6 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.kernels.form import Form
 from pipeline.plan.vocabulary import Affine, Buffer, Compute, Slice
@@ -27,9 +26,7 @@ from pipeline.plan.vocabulary import Affine, Buffer, Compute, Slice
 Kind = TypeVar("Kind", bound=Operator)
 
 
-KINDS = {
-    AveragePool2d: "average", Conv2d: "convolution", Dense: "dense", MaxPool2d: "maximum",
-}  # fmt: skip
+KINDS = {Conv2d: "convolution", Dense: "dense"}
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,8 @@ class Job:
     def about(self) -> str:
         """Say what a window that slides, or a dense layer, makes of what."""
         op, source = self.op, self.source
-        words = [f"{KINDS[type(op)]} {shape_text(source.shape)} -> {shape_text(self.target.shape)}"]
+        kind = KINDS.get(type(op), op.reduction.pooling)
+        words = [f"{kind} {shape_text(source.shape)} -> {shape_text(self.target.shape)}"]
         if not isinstance(op, Dense):
             size = getattr(op, "kernel", None) or self.tensor(op.parameters[0]).shape[1:3]
             words.append(f"kernel {size[0]}x{size[1]}")

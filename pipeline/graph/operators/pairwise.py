@@ -10,7 +10,8 @@ import numpy as np
 
 from pipeline.graph.access import Term
 from pipeline.graph.families import Pairwise, Scaled
-from pipeline.graph.operator import BoxValues, Combine, Constants, Tensors, clipped_to
+from pipeline.graph.operator import BoxValues, Constants, Tensors, clipped_to
+from pipeline.graph.reductions import Combine
 from pipeline.graph.requant import FixedPoint, PowerOfTwo, overflow
 from pipeline.graph.tensor import Box, IntArray
 

@@ -1,7 +1,8 @@
-"""Average and maximum pooling."""
+"""Pooling: windows reduced, by sums or by picking one of their values."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +12,8 @@ import numpy as np
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Window
 from pipeline.graph.families import OfOne
-from pipeline.graph.operator import BoxValues, Clip, Combine, Constants, Tensors, clipped_to
+from pipeline.graph.operator import BoxValues, Clip, Constants, Tensors, clipped_to
+from pipeline.graph.reductions import Combine
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo, overflow
 from pipeline.graph.tensor import Box, IntArray
 
@@ -53,21 +55,18 @@ class Pool2d(OfOne):
             Window(2),
         )
 
-    def reduce(
-        self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues], fill: int
-    ) -> IntArray:
-        """(n, h, w, c) values of the windows, reduced; absent ones count as ``fill``."""
-        x = self.given(tensors, out, regions, fill)
-        if self.combine == "add":
-            x = x - fill
+    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+        """(n, h, w, c) values of the windows, reduced; sums are of values less their zero point."""
+        source = tensors[self.inputs[0]]
+        start = self.reduction.start(source.dtype)
+        zero = source.zero_point if self.combine == "add" else 0
+        x = self.given(tensors, out, regions, start + zero) - zero
         rows, columns, channels = (stop - start for start, stop in out)
-        start = 0 if self.combine == "add" else fill
         result = np.full((len(x), rows, columns, channels), start, dtype=np.int64)
-        join = np.add if self.combine == "add" else np.maximum
         down, right = self.dilation
         for i in range(0, self.kernel[0] * down, down):
             for j in range(0, self.kernel[1] * right, right):
-                result = join(
+                result = self.reduction.join(
                     result,
                     x[
                         :,
@@ -76,6 +75,11 @@ class Pool2d(OfOne):
                     ],
                 )
         return result
+
+    @abstractmethod
+    def finish(
+        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
+    ) -> IntArray: ...
 
 
 @dataclass(frozen=True)
@@ -125,9 +129,6 @@ class AveragePool2d(Pool2d):
         low, high = (e - source.zero_point for e in (source.dtype.minimum, source.dtype.maximum))
         return min(0, low) * atoms, max(0, high) * atoms
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
-        return self.reduce(tensors, out, regions, tensors[self.inputs[0]].zero_point)
-
     def finish(
         self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
@@ -154,7 +155,7 @@ class AveragePool2d(Pool2d):
 
 @dataclass(frozen=True)
 class MaxPool2d(Pool2d):
-    """Maximum of the window; input and output share one quantization."""
+    """The greatest of the window's values; input and output share one quantization."""
 
     combine: ClassVar[Combine] = "maximum"
 
@@ -162,11 +163,11 @@ class MaxPool2d(Pool2d):
         self.same_quantization(tensors)
         return super().infer(tensors)
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
-        return self.reduce(tensors, out, regions, tensors[self.output].dtype.minimum)
-
     def finish(
         self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
     ) -> IntArray:
         target = tensors[self.output]
         return clipped_to(target, self.clip, acc - target.zero_point)
+
+
+POOLINGS = (AveragePool2d, MaxPool2d)

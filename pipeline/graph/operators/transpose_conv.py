@@ -11,7 +11,8 @@ import numpy as np
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.families import Weighted, products
-from pipeline.graph.operator import BoxValues, Clip, Combine, Tensors
+from pipeline.graph.operator import BoxValues, Clip, Tensors
+from pipeline.graph.reductions import Combine
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Box, IntArray
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, limits
-from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.kernels.form import Form
 from pipeline.kernels.int4 import Window, values
@@ -68,7 +68,7 @@ def suits(op: Operator, graph: Graph) -> bool:
     if str(source.dtype) != "uint4" or source.zero_point or any(getattr(op, "padding", ())):
         return False
     if not isinstance(op, Weighted):
-        return isinstance(op, MaxPool2d) and nibbles and whole and not target.zero_point
+        return op.combine != "add" and nibbles and whole and not target.zero_point
     (low, high), requant = values(op, graph), op.requant
     weights, bias = (graph.tensors[op.parameters[0]], graph.constants[op.parameters[1]])
     if not isinstance(requant, PowerOfTwo) or getattr(op, "groups", 1) > 1:

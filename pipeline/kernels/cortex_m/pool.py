@@ -1,4 +1,4 @@
-"""Average and maximum pooling, four channels at a time: a word of each pixel."""
+"""Pooling, four channels at a time: a word of each pixel."""
 
 from __future__ import annotations
 

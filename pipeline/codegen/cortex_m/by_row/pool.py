@@ -47,7 +47,7 @@ def compute(job: Job) -> None:
         count=f"{len(rows)} * {inside}",
         made=made,
         partial=job.partial,
-        vacant=repeated(tensor.dtype.minimum, left),
+        vacant=repeated(op.reduction.start(tensor.dtype), left),
         **pooled(job, op),
     )
 

@@ -1,4 +1,4 @@
-"""Average and maximum pooling, four channels at a time: a word of each pixel."""
+"""Pooling, four channels at a time: a word of each pixel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operator import limits
-from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
+from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.kernels.cortex_m.gathered import in_any_order
 from pipeline.kernels.cortex_m.pool import Pool
 
@@ -43,8 +43,8 @@ def pooled(job: Job, op: Pool2d) -> dict[str, Any]:
     source, end = job.source, ending(job.program, op)
     low, high = limits(job.target, op.clip)
     return {
-        "maximum": not isinstance(op, AveragePool2d),
-        "lowest": repeated(source.dtype.minimum),
+        "pick": op.reduction.pick,
+        "empty": repeated(op.reduction.start(source.dtype)),
         "low": repeated(low) if low > source.dtype.minimum else "",
         "high": repeated(high) if high < source.dtype.maximum else "",
         "halves": {n: f"nn_{n}{'' if source.dtype.signed else '_u16'}" for n in ("low", "high")},

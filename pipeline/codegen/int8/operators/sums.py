@@ -22,7 +22,7 @@ MOST_RINGS = 3
 
 def clear(program: Program, step: Clear) -> None:
     op = program.operators[step.op]
-    opened = 0 if op.combine == "add" else program.graph.tensors[op.output].dtype.minimum
+    opened = op.reduction.start(program.graph.tensors[op.output].dtype)
     out = arena_view(program, "out", step.acc, program.box(step.acc), MOST_RINGS)
     fill(program, op.name, f"{op.name}: nothing added yet", out, opened, "clear")
 
