@@ -144,6 +144,41 @@ static inline void take(uint8_t command, frame_count_t at, uint8_t byte) {
     }
 }
 
+#if defined(NN_AHEAD) && defined(PORT_AHEAD) && !defined(NN_STEPPED)
+#define AHEAD
+typedef struct {
+    frame_count_t count;
+    uint16_t crc;
+    uint8_t command, whole;
+} frame_t;
+
+/* The next frame, as far as it has come while one is computed; a report of that may be asked for before it. */
+static const frame_t none = {.crc = FRAME_CRC_INITIAL};
+static frame_t ahead = {.crc = FRAME_CRC_INITIAL};
+static uint8_t asked;
+
+void nn_meanwhile(void) {
+    while (!ahead.whole && nn_room()) {
+        int16_t byte = port_read_ahead();
+        if (byte < 0 || byte == FRAME_FLAG) {
+            ahead.whole = byte < 0 || ahead.count > 0;
+            if (!asked && ahead.whole && ahead.command == FRAME_REPORT && ahead.crc == FRAME_CRC_GOOD) {
+                asked = 1;
+                ahead = none;
+            }
+            continue;
+        }
+        if (byte == FRAME_ESCAPE) {
+            byte = port_read_ahead() ^ FRAME_ESCAPE_XOR;
+        }
+        ahead.crc = frame_crc(ahead.crc, (uint8_t)byte);
+        ahead.command = ahead.count ? ahead.command : (uint8_t)byte;
+        take(ahead.command, (frame_count_t)(ahead.count - 1), (uint8_t)byte); /* a command is at no place of an input */
+        ahead.count += ahead.count <= MOST_BYTES + FRAME_FCS_BYTES + 1;
+    }
+}
+#endif
+
 static uint8_t infer(void) {
     port_timer_start();
     port_phase(PORT_INVOKE);
@@ -214,7 +249,17 @@ PORT_MAIN int main(void) {
         frame_count_t count = 0; /* unescaped bytes since the last flag, stops above the most */
         uint8_t command = 0;
         uint8_t byte;
+#ifdef AHEAD
+        const frame_t came = asked ? (frame_t){FRAME_FCS_BYTES + 1, FRAME_CRC_GOOD, FRAME_REPORT, 1} : ahead;
+        ahead = asked ? ahead : none;
+        asked = 0;
+        crc = came.crc;
+        count = came.count;
+        command = came.command;
+        while (!came.whole && (byte = port_read()) != FRAME_FLAG) {
+#else
         while ((byte = port_read()) != FRAME_FLAG) {
+#endif
             if (byte == FRAME_ESCAPE) {
                 byte = port_read();
                 if (byte == FRAME_FLAG) { /* RFC 1662, 4.3: the sender aborts its frame */

@@ -3,6 +3,7 @@
  *     PORT_MAIN                  attributes of main
  *     port_init()                line, timer
  *     port_read()                waits for one byte; the wait is phase PORT_WAIT
+ *     port_read_ahead()          the next byte, below 0 at the end: of a port with PORT_AHEAD, in nn_invoke
  *     port_write(byte)           waits until the line takes it
  *     port_phase(phase)          says what the processor is doing from here on
  *     port_timer_start(), port_timer_stop(), port_timer_cycles()

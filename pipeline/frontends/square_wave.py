@@ -100,10 +100,6 @@ class SquareWave(Frontend):
         return self.frames, self.bins, 1
 
     @property
-    def frequencies_hz(self) -> npt.NDArray[np.float64]:
-        return np.array(self.steps) * RATE_HZ / TURN
-
-    @property
     def steps(self) -> list[int]:
         """Return the step of the phase a sample, for each bin: 2^16 is a period."""
         wanted = np.geomspace(self.low_hz, self.high_hz, self.bins)

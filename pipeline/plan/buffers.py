@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -18,9 +18,10 @@ from pipeline.graph.tensor import Box, IntArray
 from pipeline.plan.maps import Affine, Map
 from pipeline.typed import misfit
 
-Role = Literal["activation", "accumulator", "constant", "scratch", "aside"]
+Role = Literal["activation", "accumulator", "constant", "scratch", "aside", "ahead"]
 
-PASSING = ("scratch", "aside")
+AHEAD: Final = "ahead"
+PASSING = ("scratch", "aside", AHEAD)
 """Roles of what holds no tensor, and nothing from one step to the next."""
 
 MOST_COPIES = 1 << 16
@@ -37,7 +38,7 @@ class Buffer:
         bits: of an element here; accumulators are wider than their tensor.
         role: ``accumulator`` holds incomplete sums of ``tensor``; ``scratch`` holds what a kernel
             needs while it runs, ``aside`` what it keeps of an output that lies over an input;
-            ``constant`` is never written.
+            ``constant`` is never written; ``ahead`` is for no step (``pipeline/plan/ahead.py``).
         copies: how many such places there are, ``copy_stride`` nibbles apart: the buffers of a
             pool, or one for each frame in flight. A slice says in which it lies.
         step: what one unit of an accumulator stands for. 1: sums are exact. Larger: what a

@@ -92,12 +92,9 @@ def _memory(plan: Plan, cost: Cost, hardware: Hardware, memory: Memory) -> Fit:
     driver = hardware.card.kept_bytes + hardware.card.sums_bytes(stored) if plan.on_card else 0
     if memory.name == hardware.stack_memory and driver:
         needed += driver
-        parts.append(
-            f"{_bytes(driver)} B for what the card's driver keeps (hardware.card.driver_bytes, and "
-            "what security takes)"
-            if hardware.card.sealed or hardware.card.summed
-            else f"{_bytes(driver)} B for what the card's driver keeps (hardware.card.driver_bytes)"
-        )
+        secured = hardware.card.sealed or hardware.card.summed
+        keys = f"hardware.card.driver_bytes{', and what security takes' * secured}"
+        parts.append(f"{_bytes(driver)} B for what the card's driver keeps ({keys})")
     name = memory.name.upper() if memory.kind == "ram" else memory.name
     *ways, last = _ways(plan, hardware, memory, held, weights)
     if memory.name in LIMITS:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from math import prod
 
 from pipeline.errors import PlanError
-from pipeline.plan.buffers import MOST_COPIES, PASSING, Buffer
+from pipeline.plan.buffers import AHEAD, MOST_COPIES, PASSING, Buffer
 from pipeline.plan.maps import Affine
 from pipeline.plan.parts import Parts
 from pipeline.plan.steps import (
@@ -130,6 +130,10 @@ def _buffers(plan: Parts) -> None:
                 raise PlanError(f"scratch {buffer.name} is in {buffer.memory}, which is no RAM")
             if buffer.run(buffer.box) is None or buffer.held != buffer.box:
                 raise PlanError(f"scratch {buffer.name} is not in one piece")
+        line = 2 * plan.memory[buffer.memory].granule_bytes
+        for other in plan.buffers if buffer.role == AHEAD else ():
+            if other is not buffer and other.meets(buffer, line):
+                raise PlanError(f"{other.name} lies where inputs are fed ahead, in {buffer.name}")
         reach[buffer.memory] = max(reach[buffer.memory], high, high - low, -low)
     if sum(reach.values()) > 2 * MOST_BYTES:
         raise PlanError(f"buffers reach more than {MOST_BYTES} B: addresses are wrong")
@@ -216,7 +220,7 @@ def _in_part(buffer: Buffer, piece: Slice) -> None:
 
 def _scratch(plan: Parts, step: Compute, name: str) -> None:
     buffer = _buffer(plan, name)
-    if buffer.role not in PASSING:
+    if buffer.role not in PASSING or buffer.role == AHEAD:
         raise PlanError(f"{step.op} takes {buffer.role} buffer {name} for scratch")
 
 

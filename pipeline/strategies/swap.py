@@ -1,12 +1,13 @@
 """Strategy ``swap``: tiles move between memory and a card while others are computed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import alone
+from pipeline.plan import ahead
 from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan
 from pipeline.search.moves.swap import card_share, laid, left, searched
@@ -25,6 +26,7 @@ class Swap(Strategy):
             ``frames``, or the ``energy`` of core and card. Less memory than there is is never the
             aim: ``hardware.sram_bytes`` says it.
         frames: in flight together; 0: 1 for latency, 10 for throughput.
+        ahead_bytes: of SRAM to feed the next inputs while others are computed; 0: before.
         buffer_bytes: ``swapnn``'s; all its buffers are of this size.
         pools: ``swapnn``'s shares of the buffers for input, weight and output tiles.
     """
@@ -33,6 +35,7 @@ class Swap(Strategy):
     scheduler: Literal["best", "swapnn"] = "best"
     objective: Objective = "latency"
     frames: int = 0
+    ahead_bytes: int = 0
     buffer_bytes: int = 131072
     pools: tuple[int, int, int] = (1, 2, 1)
 
@@ -43,6 +46,9 @@ class Swap(Strategy):
                 that the scheduler does not take.
         """
         self.check(hardware)
+        if size := self.ahead_bytes:
+            plain = replace(self, ahead_bytes=0)
+            return ahead.beside(lambda less: plain.plan(graph, less), hardware, size)
         rates = Rates.of(hardware)
         frames = self.frames or (10 if self.objective == "throughput" else 1)
         if self.scheduler == "best":

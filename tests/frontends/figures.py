@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from pipeline.datasets.espeak import VOICES, Utterance, speak
 from pipeline.datasets.sounds import SAMPLES, WORDS
 from pipeline.frontends.mfcc import STRIDE, WINDOW, Mfcc
-from pipeline.frontends.square_wave import SquareWave
+from pipeline.frontends.square_wave import TURN, SquareWave
 
 BIN = 8
 """Whose leakage is drawn."""
@@ -51,7 +51,7 @@ def spectrograms() -> Figure:
 def leakage() -> tuple[np.ndarray, np.ndarray]:
     """Return the power, in dB of a tone's at the bin, that tones at its multiples leave there."""
     ear, times = SquareWave(), np.linspace(0.5, 7.5, 281)
-    turns = np.arange(ear.samples) * times[:, None] * ear.frequencies_hz[BIN] / 16_000
+    turns = np.arange(ear.samples) * times[:, None] * ear.steps[BIN] / TURN
     tones = np.rint(12_000 * np.sin(2 * np.pi * turns)).astype(np.int16)
     power = ear.power(tones)[:, 20:, BIN].mean(axis=1)
     return times, 10 * np.log10((power + 1) / power[np.argmin(np.abs(times - 1))])

@@ -8,7 +8,7 @@ from pipeline.errors import ThimbleError
 from pipeline.frontends.mfcc import Mfcc
 from pipeline.frontends.none import NoFrontend
 from pipeline.frontends.realtime import realtime
-from pipeline.frontends.square_wave import SquareWave, log2_steps
+from pipeline.frontends.square_wave import RATE_HZ, TURN, SquareWave, log2_steps
 
 SMALL = SquareWave(bins=6, frames=9, chunk=64, history=3, low_hz=150.0, high_hz=3_000.0)
 NOISE = np.random.default_rng(1).integers(-32_768, 32_768, (3, 9 * 64 + 32)).astype(np.int16)
@@ -62,7 +62,7 @@ def test_leakage_is_that_of_eq_31() -> None:
     for m in (3, 9, 13):
         found = {}
         for harmonic in HARMONICS:
-            if (hertz := harmonic * ear.frequencies_hz[m]) < 7_900:
+            if (hertz := harmonic * ear.steps[m] * RATE_HZ / TURN) < 7_900:
                 powers = ear.power(tone(hertz, 12_000, ear.samples))
                 found[harmonic] = 10 * np.log10(powers[0, 20:, m].mean() + 1)
         for harmonic, level in found.items():
@@ -78,7 +78,7 @@ def test_cross_terms_are_those_of_eq_31(together: float) -> None:
     """Expect P_m + 2/3 P_m,3m + 1/9 P_3m of a tone and its third harmonic in its bin: in phase
     amplitudes add up, in opposite phase they take from each other, within 1 dB."""
     ear = SquareWave()
-    hertz = ear.frequencies_hz[8]
+    hertz = ear.steps[8] * RATE_HZ / TURN
     first, third = (
         tone(hertz * times, 6_000, ear.samples, at) for times, at in ((1, 0.0), (3, together))
     )

@@ -160,6 +160,8 @@ REFUSED: tuple[tuple[str, Change], ...] = (
         "lies on another scratch",
         step(scratch(64), scratch(66, "more"), scratch=("scratch", "more")),
     ),
+    ("takes ahead buffer scratch for", step(scratch(64, role="ahead"), scratch=("scratch",))),
+    ("more lies where inputs are fed", step(scratch(64, role="ahead"), scratch(67, "more"))),
     ("of role scratch has 3 copies", lambda plan: step(scratch(64, copies=3))(plan)),
     ("of role scratch is of tensor 'x'", lambda plan: step(scratch(64, tensor="x"))(plan)),
     ("of role activation is of tensor ''", buffer("x", tensor="")),

@@ -76,6 +76,19 @@ static inline uint8_t port_read(void) {
     return port.in[port.next++];
 }
 
+#define PORT_AHEAD
+/* The next byte, while something is computed; below 0 at the end. */
+static inline int16_t port_read_ahead(void) {
+    port_open_desk();
+    if (port.next == port.read) {
+        port.next = 0;
+        port.read = PORT_LINE_BYTES - semihosting_read(port.requests, port.in, PORT_LINE_BYTES);
+    }
+    const int16_t byte = port.next < port.read ? port.in[port.next++] : -1;
+    port_close_desk();
+    return byte;
+}
+
 static inline void port_write(uint8_t byte) {
     if (port.written == PORT_LINE_BYTES) {
         port_flush();

@@ -13,6 +13,7 @@ from pipeline.codegen.checks import arena_bytes, arena_memory
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
+from pipeline.plan import ahead
 from pipeline.plan.repair import Repair
 from pipeline.plan.unrolled import repeated
 from pipeline.plan.vocabulary import Buffer, Signal, Step, Track, Wait
@@ -32,6 +33,9 @@ class Card:
         self.sealed = Sealed.of(program.graph, program.plan, program.hardware)
         self.summed = program.hardware.card.summed
         self.image = Image(program.graph, program.plan, self.sealed is not None or self.summed)
+        if (passing := ahead.place(program.plan)) is not None:
+            ahead.check(passing.shape[0], program.hardware.card)
+        self.ahead = self.image.ahead
         if self.sealed and self.taken:
             raise ThimbleError(
                 f"security={self.sealed.security}: the result of {self.output_bytes:,} B has to "
@@ -57,12 +61,14 @@ class Card:
         program, graph = self.program, self.program.graph
         buffer = self.program.input_buffer
         self._check(buffer)
-        size, room = input_bytes(graph.tensors[graph.input]), self._room()
+        size = input_bytes(graph.tensors[graph.input])
+        room = self.ahead["room"] if self.ahead else self._room()
         if program.hardware.card.streamed:  # the line waits while it is written: a block at a time
             room = min(room, self.image.block_bytes)
         source = render(
             "frame/feed_card.c.j2",
             sealed=self.sealed is not None,
+            ahead=self.ahead,
             at=self.image.at[buffer.name],
             room=min(room, size),
             frames=self.frames,
@@ -113,9 +119,10 @@ class Card:
 
     @property
     def taken(self) -> bool:
-        """The output is larger than the arena, or one for each of several frames: it stays on the
-        card, and the caller takes it."""
-        return self.frames > 1 or self.output_bytes > arena_bytes(self.program.plan)
+        """The output is larger than the arena, one for each of several frames, or may be taken
+        later: it stays on the card, and the caller takes it."""
+        large = self.output_bytes > arena_bytes(self.program.plan)
+        return self.frames > 1 or bool(self.ahead) or large
 
     @property
     def _output(self) -> Buffer:
@@ -129,7 +136,8 @@ class Card:
 
     def _room(self) -> int:
         """Bytes of the arena that pass together where nothing else is in it: whole blocks."""
-        room, block = arena_bytes(self.program.plan), self.image.block_bytes
+        room = self.ahead.get("at") or arena_bytes(self.program.plan)
+        block = self.image.block_bytes
         return room // block * block or room
 
     @property
@@ -171,6 +179,7 @@ class Card:
             last_magic=list(LAST_MAGIC),
             block_bytes=self.image.block_bytes,
             room=self._room(),
+            take_room=self.image.block_bytes if self.ahead else self._room(),
             output_at=self.image.at[self._output.name],
             output_stride=self._output.copy_stride // 2,
             header_check=self.image.block_bytes - CHECK.size,

@@ -20,6 +20,7 @@ from pipeline.artifacts import whole
 from pipeline.codegen.card import tracks
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.plan import ahead
 from pipeline.plan.serialize import plan_hash
 from pipeline.plan.unrolled import repeated
 from pipeline.plan.vocabulary import Buffer, Move, Plan
@@ -107,6 +108,7 @@ class Image:
         shift = top - lowest // self.block_bytes * self.block_bytes
         found |= {buffer.name: buffer.extent[0] // 2 + shift for buffer in self.maps}
         highest = max((b.extent[1] // 2 + shift for b in self.maps), default=top)
+        highest += (highest - top) * (ahead.place(self.plan) is not None)
         if highest + 2 * self.block_bytes > MOST_BYTES:
             raise ThimbleError(
                 f"generated code counts a card's bytes in 32 bits, the image has {highest:,}"
@@ -114,11 +116,24 @@ class Image:
         return found
 
     @cached_property
+    def ahead(self) -> dict[str, int]:
+        """Describe what passes while an inference computes: from ``at`` on in the arena ``room``
+        bytes of the next input, from ``take_at`` on a block of the last output. Maps, from byte
+        ``first`` of the card on, have a second place, ``apart``, for every other inference."""
+        if (place := ahead.place(self.plan)) is None:
+            return {}
+        (low, high), (weights, maps), block = place.extent, self.extents, self.block_bytes
+        take_at, apart = high // 2 - block, maps.blocks // 2 * block
+        found = {"at": low // 2, "room": take_at - low // 2, "take_at": take_at}
+        return found | {"first": (1 + weights.blocks) * block, "apart": apart}
+
+    @cached_property
     def extents(self) -> tuple[Extent, ...]:
         ends = {b.name: self.at[b.name] + _bytes(b) for b in (*self.weights, *self.maps)}
         first = self._blocks(max((ends[b.name] for b in self.weights), default=self.block_bytes))
         last = self._blocks(max((ends[b.name] for b in self.maps), default=first))
-        return Extent(WEIGHTS, 1, first - 1), Extent(MAPS, first, last - first)
+        maps = (last - first) * (2 if ahead.place(self.plan) else 1)
+        return Extent(WEIGHTS, 1, first - 1), Extent(MAPS, first, maps)
 
     @cached_property
     def blocks(self) -> int:

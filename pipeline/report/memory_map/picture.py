@@ -94,6 +94,8 @@ def why(buffer: Buffer, graph: Graph) -> str:
         return "working memory of a kernel, of no use after its step"
     if buffer.role == "aside":
         return "what a kernel keeps of an output that lies over its input, until that has been read"
+    if buffer.role == "ahead":
+        return "inputs of the next inference on their way to the card, and outputs of the last one"
     name = buffer.tensor
     readers = [op.name for op in graph.operators if name in (*op.inputs, *op.parameters)]
     ends = ["the network's output"] * (name in graph.outputs or not readers)

@@ -185,23 +185,6 @@ def wrong(whole: bytes) -> list[bytes | None]:
     ]
 
 
-def test_cards_that_do_not_hold_the_image_are_refused(tmp_path: Path) -> None:
-    graph = network(np.random.default_rng(0))
-    program, given = swapped(tmp_path, graph, row_by_row(graph)), frames(graph, 2)
-    whole = program.card.read_bytes()
-    assert program.run(given)[0] == 0
-    for damaged in wrong(whole):
-        program.card.unlink() if damaged is None else program.card.write_bytes(damaged)
-        assert program.run(given)[0] == 2  # nn_init does not return NN_OK
-
-
-def test_weights_are_on_the_card_alone() -> None:
-    graph, plan = in_parts()
-    text = sources(graph, plan)["model.c"]
-    assert "int8_t nn_conv2d0_weights" not in text
-    assert not [line for line in text.splitlines() if "static const int8_t" in line]
-
-
 @pytest.mark.parametrize("network_of", quick(0, (alexnet, mobilenet, vgg16), ci=0))
 def test_hundreds_of_thousands_of_tiles_are_a_short_program(network_of: object) -> None:
     graph: Graph = network_of()  # type: ignore[operator]

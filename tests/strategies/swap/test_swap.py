@@ -61,6 +61,8 @@ def with_card(sram_bytes: int = 8192) -> Hardware:
         ({"frames": -1}, r"strategy.frames=-1"),
         ({"buffer_bytes": 1}, r"strategy.buffer_bytes=1: at least 16"),
         ({"scheduler": "swapnn", "buffer_bytes": 16}, r"strategy\.buffer_bytes=16 is too small"),
+        ({"ahead_bytes": 512}, r"strategy.ahead_bytes=512: 0, or two blocks"),
+        ({"ahead_bytes": 1100}, r"strategy.ahead_bytes=1100: 0, or two"),
         ({"pools": (1, 2)}, r"strategy.pools=\[1, 2\]: three shares"),
     ],
 )
