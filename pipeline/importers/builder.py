@@ -108,10 +108,7 @@ class Builder:
         return placed(self, value.tensor, moves, shape)
 
     def rearranged(self, tensor: str, move: Move) -> str:
-        return self.add(
-            nodes.Rearranged, [tensor], "moved", extents=move.shape, axes=move.axes,
-            starts=move.starts, steps=move.steps, repeats=move.repeats,
-        )  # fmt: skip
+        return self.add(nodes.Rearranged, [tensor], "moved", **move.fields)
 
     def joined(self, tensors: Sequence[str], axis: int) -> str:
         return self.add(nodes.Concatenation, tensors, "joined", axis=axis)
@@ -148,30 +145,12 @@ class Builder:
         return Value(name, usual(shape))
 
     def convolution(
-        self,
-        x: Value,
-        weights: Floats,
-        bias: Floats | None,
-        shape: Shape,
-        stride: Pair,
-        padding: Padding,
-        dilation: Pair,
-        groups: int,
-        steps: Floats | None = None,
+        self, x: Value, weights: Floats, bias: Floats | None, shape: Shape, **fields: Any
     ) -> Value:
-        """2-D, (1, c, h, w) * (c_out, c / groups, kh, kw)."""
-        return self.made(
-            nodes.Convolution,
-            [self.usual(x)],
-            shape,
-            weights=weights.transpose(0, 2, 3, 1),
-            bias=np.zeros(len(weights)) if bias is None else bias,
-            steps=steps,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            groups=groups,
-        )
+        """2-D, (1, c, h, w) * (c_out, c / groups, kh, kw); ``fields`` of the node."""
+        offsets = np.zeros(len(weights)) if bias is None else bias
+        given = {"weights": weights.transpose(0, 2, 3, 1), "bias": offsets, **fields}
+        return self.made(nodes.Convolution, [self.usual(x)], shape, **given)
 
     def linear(
         self, x: Value, weights: Floats, bias: Floats | None, steps: Floats | None = None

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pipeline.importers.deferred import F, torch
 from pipeline.importers.float_graph import Affine, FloatGraph, Node, Shape, checked_size
-from pipeline.importers.functions import Composed
+from pipeline.importers.functions import Composed, functions
 
 Floats = npt.NDArray[np.float64]
 Pair = tuple[int, int]
@@ -224,6 +224,8 @@ class Binary(Node):
     constant_given: Affine | None = None
 
     clips: ClassVar[bool] = True
+    joins: ClassVar[str] = ""
+    """What ``functions`` calls it."""
 
     def infer(self, shapes: Sequence[Shape]) -> Shape:
         both = [*shapes, *([] if self.constant is None else [self.constant.shape])]
@@ -237,19 +239,18 @@ class Binary(Node):
             return values[0], values[1]
         return values[0], tensor(self.constant, values[0])
 
+    def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
+        return functions()[self.joins](*self.operands(values))
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Sum(Binary):
-    def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
-        a, b = self.operands(values)
-        return a + b
+    joins: ClassVar[str] = "add"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Product(Binary):
-    def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
-        a, b = self.operands(values)
-        return a * b
+    joins: ClassVar[str] = "multiply"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -318,9 +319,9 @@ class Rearranged(Node):
     """Elements in another order, as the integer graph's ``Rearrange`` has them.
 
     The index along input axis d is ``o[axes[d]] // repeats[d] * steps[d] + starts[d]``;
-    ``extents`` are the output's."""
+    ``shape`` is the output's."""
 
-    extents: Shape
+    shape: Shape
     axes: Shape
     starts: Shape
     steps: Shape
@@ -328,18 +329,18 @@ class Rearranged(Node):
     keeps: ClassVar[bool] = True
 
     def infer(self, shapes: Sequence[Shape]) -> Shape:
-        checked_size(self.where, self.extents)
+        checked_size(self.where, self.shape)
         for axis, extent, found in zip(self.axes, shapes[0], self.indices, strict=True):
             if not (0 <= found[0] < extent and 0 <= found[-1] < extent):
                 raise self.refuse(f"{list(shapes[0])} has not all of axis {axis}")
-        return self.extents
+        return self.shape
 
     @property
     def indices(self) -> list[npt.NDArray[np.int64]]:
         """Along each input axis."""
         fields = zip(self.axes, self.starts, self.steps, self.repeats, strict=True)
         return [
-            np.arange(self.extents[axis]) // repeat * step + start
+            np.arange(self.shape[axis]) // repeat * step + start
             for axis, start, step, repeat in fields
         ]
 
@@ -347,7 +348,7 @@ class Rearranged(Node):
         result = values[0]
         for place, chosen in enumerate(self.indices):
             result = result.index_select(1 + place, torch.from_numpy(chosen))
-        return result.permute(0, *(1 + self.axes.index(a) for a in range(len(self.extents))))
+        return result.permute(0, *(1 + self.axes.index(a) for a in range(len(self.shape))))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -15,7 +15,6 @@ import numpy as np
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph, Interval, Node, Shape
 from pipeline.importers.float_nodes import Floats, node_fields
-from pipeline.importers.float_pairs import Maximum, Minimum, Quotient
 from pipeline.importers.functions import Composed
 
 LONGEST = 50
@@ -218,17 +217,9 @@ def fuse_functions(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
     return {before.output: [], node.output: [fused]}
 
 
-MEET: Mapping[type[Node], str] = {
-    nodes.Sum: "add", nodes.Product: "multiply", Quotient: "divide", Maximum: "maximum",
-    Minimum: "minimum",
-}  # fmt: skip
-"""What functions of two tensors are called where both are functions of one."""
-
-
 def merge_functions(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
     """A sum, product, … of functions of one tensor is a function: x * sigmoid(x), x + x."""
-    meet = MEET.get(type(node))
-    if not isinstance(node, nodes.Binary) or meet is None or node.constant is not None:
+    if not isinstance(node, nodes.Binary) or not node.joins or node.constant is not None:
         return None
     origins = [_origins(graph, name) for name in node.inputs]
     shared = [(a, f, g) for a, f in origins[0] for b, g in origins[1] if a == b]
@@ -237,7 +228,7 @@ def merge_functions(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
     tensor, f, g = shared[0]
     if len(f.steps) + len(g.steps) > LONGEST:
         return None
-    body = f.beside(g, meet)
+    body = f.beside(g, node.joins)
     if node.clip:
         body = Composed.of("clip", *node.clip).after(body)
     return {node.output: [nodes.Function(**{**node_fields(node), "inputs": (tensor,)}, body=body)]}

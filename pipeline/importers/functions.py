@@ -12,45 +12,30 @@ from pipeline.importers.deferred import F, torch
 Real: TypeAlias = "torch.Tensor"
 
 
+PLAIN = (
+    *("sigmoid", "tanh", "exp", "log", "erf", "abs", "neg", "sqrt", "reciprocal", "floor", "ceil"),
+    *("round", "sign", "sin", "cos"),
+)
+"""Functions without constants that PyTorch and ONNX call alike."""
+
+
 @cache
 def functions() -> Mapping[str, Callable[..., Real]]:
     """Return functions by name; their arguments are earlier results, then constants."""
+    own = (*PLAIN, "expm1", "log1p", "trunc", "add", "multiply", "divide", "maximum", "minimum")
+    of_layers = ("hardswish", "silu", "gelu", "mish", "softsign", "logsigmoid", "leaky_relu",
+                 "softplus", "threshold")  # fmt: skip
     return {
+        **{name: getattr(torch, name) for name in own},
+        **{name: getattr(F, name) for name in of_layers},
         "identity": lambda x: x,
         "clip": lambda x, low, high: x.clamp(low, high),
-        "sigmoid": torch.sigmoid,
-        "tanh": torch.tanh,
-        "hardswish": F.hardswish,
         "hardsigmoid": lambda x, slope, offset: (slope * x + offset).clamp(0, 1),
-        "silu": F.silu,
-        "gelu": F.gelu,
         "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-        "leaky_relu": lambda x, slope: F.leaky_relu(x, slope),
         "elu": lambda x, alpha, scale, rate: torch.where(
             x > 0, scale * x, scale * alpha * torch.expm1(rate * x)
         ),
-        "softplus": lambda x, beta, threshold: F.softplus(x, beta, threshold),
-        "mish": F.mish,
-        "softsign": F.softsign,
-        "exp": torch.exp,
-        "expm1": torch.expm1,
-        "log": torch.log,
-        "log1p": torch.log1p,
-        "erf": torch.erf,
-        "abs": torch.abs,
-        "neg": torch.neg,
-        "sqrt": torch.sqrt,
-        "reciprocal": torch.reciprocal,
-        "floor": torch.floor,
-        "ceil": torch.ceil,
-        "round": torch.round,
-        "trunc": torch.trunc,
-        "sign": torch.sign,
-        "sin": torch.sin,
-        "cos": torch.cos,
-        "logsigmoid": F.logsigmoid,
         "swish": lambda x, rate: x * torch.sigmoid(rate * x),
-        "threshold": lambda x, limit, value: F.threshold(x, limit, value),
         "shrink": lambda x, limit, bias: torch.where(
             x < -limit, x + bias, torch.where(x > limit, x - bias, 0 * x)
         ),
@@ -62,11 +47,6 @@ def functions() -> Mapping[str, Callable[..., Real]]:
         "not_equal": lambda x, y: (x != y).to(x.dtype),
         "power": lambda x, exponent: x**exponent,
         "affine": lambda x, factor, offset: factor * x + offset,
-        "add": lambda x, y: x + y,
-        "multiply": lambda x, y: x * y,
-        "divide": lambda x, y: x / y,
-        "maximum": torch.maximum,
-        "minimum": torch.minimum,
     }
 
 

@@ -20,6 +20,7 @@ from pipeline.graph.exponential import exponentials
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators import pairwise
+from pipeline.graph.operators.arg_max import ArgMax
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.dense import Dense
 from pipeline.graph.operators.lookup import Interpolate, Lookup
@@ -27,10 +28,11 @@ from pipeline.graph.operators.pairwise import Add, Multiply, Prelu
 from pipeline.graph.operators.placing import Concat, Pad, Rearrange, Reshape
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.operators.softmax import Softmax
+from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.graph.requant import Mean
 from pipeline.graph.tensor import DType, IntArray, Tensor, within_int8
 from pipeline.importers import float_nodes as nodes
-from pipeline.importers import lower_whole
+from pipeline.importers import float_whole, lower_whole
 from pipeline.importers.float_graph import Affine, FloatGraph, Node
 from pipeline.importers.float_nodes import Floats, node_fields
 from pipeline.importers.float_pairs import Maximum, Minimum, Quotient
@@ -171,21 +173,18 @@ def lower(graph: FloatGraph, affines: Mapping[str, Affine]) -> Graph:
     return Lowering(graph, affines).run()
 
 
-def _convolution(low: Lowering, node: nodes.Convolution) -> None:
-    low.weighted(
-        node, Conv2d, stride=node.stride, dilation=node.dilation, padding=node.padding,
-        groups=node.groups,
-    )  # fmt: skip
+def _alike(kind: type[Operator], fields: str) -> Callable[[Lowering, Any], None]:
+    """Make a rule for an operator that is told by ``fields`` of the node, as that is."""
 
+    def lowered(low: Lowering, node: Node) -> None:
+        given = {name: getattr(node, name) for name in fields.split()}
+        if isinstance(node, nodes.Weighted):
+            return low.weighted(node, kind, **given)
+        if node.clips:
+            given["clip"] = low.clip(node)
+        low.emit(kind, node, inputs=low.kept(node) if node.keeps else node.inputs, **given)
 
-def _linear(low: Lowering, node: nodes.Linear) -> None:
-    low.weighted(node, Dense)
-
-
-def _max_pool(low: Lowering, node: nodes.MaxPool) -> None:
-    fields = {"kernel": node.kernel, "stride": node.stride, "padding": node.padding}
-    fields["dilation"] = node.dilation
-    low.emit(MaxPool2d, node, inputs=low.kept(node), clip=low.clip(node), **fields)
+    return lowered
 
 
 def _average_pool(low: Lowering, node: nodes.AveragePool) -> None:
@@ -282,25 +281,10 @@ def _quotient(low: Lowering, node: Quotient) -> None:
     _product(low, nodes.Product(**fields))
 
 
-def _concatenation(low: Lowering, node: nodes.Concatenation) -> None:
-    low.emit(Concat, node, inputs=low.kept(node), axis=node.axis)
-
-
 def _padded(low: Lowering, node: nodes.Padded) -> None:
     target = low.affines[node.output]
     ends = stored_limits((node.value, node.value) if node.value else None, target)
     low.emit(Pad, node, inputs=low.kept(node), padding=node.padding, value=ends and ends[0])
-
-
-def _rearranged(low: Lowering, node: nodes.Rearranged) -> None:
-    low.emit(
-        Rearrange, node, inputs=low.kept(node), shape=node.extents, axes=node.axes,
-        starts=node.starts, steps=node.steps, repeats=node.repeats,
-    )  # fmt: skip
-
-
-def _reshaped(low: Lowering, node: nodes.Reshaped) -> None:
-    low.emit(Reshape, node, inputs=low.kept(node), shape=node.shape)
 
 
 def _softmax(low: Lowering, node: nodes.SoftmaxOver) -> None:
@@ -318,9 +302,9 @@ def _softmax(low: Lowering, node: nodes.SoftmaxOver) -> None:
 
 
 RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
-    nodes.Convolution: _convolution,
-    nodes.Linear: _linear,
-    nodes.MaxPool: _max_pool,
+    nodes.Convolution: _alike(Conv2d, "stride dilation padding groups"),
+    nodes.Linear: _alike(Dense, ""),
+    nodes.MaxPool: _alike(MaxPool2d, "kernel stride padding dilation"),
     nodes.AveragePool: _average_pool,
     nodes.GlobalMean: _global_mean,
     nodes.Sum: _sum,
@@ -329,10 +313,12 @@ RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     Maximum: _extreme,
     Minimum: _extreme,
     Quotient: _quotient,
-    nodes.Concatenation: _concatenation,
+    nodes.Concatenation: _alike(Concat, "axis"),
     nodes.Padded: _padded,
-    nodes.Rearranged: _rearranged,
-    nodes.Reshaped: _reshaped,
+    nodes.Rearranged: _alike(Rearrange, "shape axes starts steps repeats"),
+    nodes.Reshaped: _alike(Reshape, "shape"),
+    float_whole.TransposedConvolution: _alike(TransposeConv, "size before stride dilation groups"),
+    float_whole.Places: _alike(ArgMax, "axis least"),
     nodes.SoftmaxOver: _softmax,
     nodes.Function: Lowering.computed,
     **lower_whole.RULES,

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Any
 
-from pipeline.graph.operators.arg_max import ArgMax
 from pipeline.graph.operators.mat_mul import MatMul
 from pipeline.graph.operators.normalize import Normalize
 from pipeline.graph.operators.resize import Resize
-from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.graph.requant import FixedPoint
 from pipeline.importers import float_whole as nodes
 from pipeline.importers.float_graph import Node
@@ -25,13 +23,6 @@ def _resized(low: Lowering, node: nodes.Resized) -> None:
     (top, down), (left, along) = banded(node.rows), banded(node.columns)
     given = {"firsts": (top, left), "weights": (down, along)}
     low.emit(Resize, node, inputs=low.kept(node), **given)
-
-
-def _transposed(low: Lowering, node: nodes.TransposedConvolution) -> None:
-    low.weighted(
-        node, TransposeConv, size=node.size, before=node.before, stride=node.stride,
-        dilation=node.dilation, groups=node.groups,
-    )  # fmt: skip
 
 
 def _matrices(low: Lowering, node: nodes.MatrixProduct) -> None:
@@ -53,14 +44,8 @@ def _normalized(low: Lowering, node: nodes.Normalized) -> None:
     low.emit(Normalize, node, requant=requant, **given)
 
 
-def _places(low: Lowering, node: nodes.Places) -> None:
-    low.emit(ArgMax, node, axis=node.axis, least=node.least)
-
-
 RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     nodes.MatrixProduct: _matrices,
     nodes.Normalized: _normalized,
-    nodes.Places: _places,
     nodes.Resized: _resized,
-    nodes.TransposedConvolution: _transposed,
 }

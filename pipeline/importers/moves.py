@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, permutations
 from math import prod
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,11 @@ class Move:
         shape = tuple(run.count * run.repeat for run in runs)
         starts, steps, repeats = zip(*((r.start, r.step, r.repeat) for r in runs), strict=True)
         return cls(seen, shape, tuple(range(len(seen))), starts, steps, repeats)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Return those of ``Rearrange``."""
+        return {name: value for name, value in vars(self).items() if name != "seen"}
 
     @property
     def places(self) -> Index:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 
@@ -49,45 +50,37 @@ def _expect(call: Call, count: int) -> None:
         raise call.refuse(f"{len(call.items)} inputs, {count} are expected")
 
 
-def total(call: Call) -> Value:
-    """Sum: of any number of inputs."""
-    found = reals(call)
-    result, *others = sorted(found, key=lambda each: not isinstance(each, Value)) or [np.zeros(())]
-    for other in others:
-        result = arithmetic(call.builder, "add", result, other)
-    if not isinstance(result, Value):
-        raise call.refuse("has no inputs")
-    return result
-
-
 def reals(call: Call) -> list[Value | Floats]:
     """All inputs."""
     return [each.floats if isinstance(each, Constant) else call.value(n)
             for n, each in enumerate(call.items)]  # fmt: skip
 
 
-def limit(greatest: bool) -> Callable[[Call], Item]:
-    """Max, Min: of any number of inputs."""
-
-    def limited(call: Call) -> Item:
-        found = sorted(reals(call), key=lambda each: not isinstance(each, Value))
-        first, *others = found or [np.zeros(())]
-        for other in others:
-            first = extreme(call.builder, greatest, first, other)
-        if not isinstance(first, Value):
-            raise call.refuse("has no inputs")
-        return first
-
-    return limited
+def total(call: Call) -> Value:
+    """Sum"""
+    return of_all(call, partial(arithmetic, call.builder, "add"))
 
 
-def comparison(name: str) -> Callable[[Call], Item]:
-    def made(call: Call) -> Item:
-        _expect(call, 2)
-        first, second = reals(call)
-        return compared(call.builder, name, first, second)
+def limit(call: Call, greatest: bool) -> Value:
+    """Max, Min"""
+    return of_all(call, partial(extreme, call.builder, greatest))
 
-    return made
+
+def of_all(call: Call, join: Callable[[Any, Any], Value]) -> Value:
+    """Join any number of inputs."""
+    found = sorted(reals(call), key=lambda each: not isinstance(each, Value))
+    if not found:
+        raise call.refuse("has no inputs")
+    result = reduce(join, found)
+    if not isinstance(result, Value):
+        raise call.refuse("an activation is expected")
+    return result
+
+
+def comparison(call: Call, name: str) -> Value:
+    _expect(call, 2)
+    first, second = reals(call)
+    return compared(call.builder, name, first, second)
 
 
 def where(call: Call) -> Item:
@@ -106,13 +99,13 @@ def power(call: Call) -> Value:
 OPERATORS: Table = {
     **{name.capitalize(): partial(combined, name=name) for name in ("add", "sub", "mul", "div")},
     "Sum": total,
-    "Max": limit(greatest=True),
-    "Min": limit(greatest=False),
-    "Less": comparison("less"),
-    "LessOrEqual": comparison("less_equal"),
-    "Greater": comparison("greater"),
-    "GreaterOrEqual": comparison("greater_equal"),
-    "Equal": comparison("equal"),
+    "Max": partial(limit, greatest=True),
+    "Min": partial(limit, greatest=False),
+    "Less": partial(comparison, name="less"),
+    "LessOrEqual": partial(comparison, name="less_equal"),
+    "Greater": partial(comparison, name="greater"),
+    "GreaterOrEqual": partial(comparison, name="greater_equal"),
+    "Equal": partial(comparison, name="equal"),
     "Where": where,
     "And": partial(combined, name="mul"),
     "Pow": power,

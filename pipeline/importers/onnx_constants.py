@@ -14,6 +14,7 @@ from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import Call, Constant
 from pipeline.importers.onnx_file import Array
 from pipeline.importers.onnx_shapes import RENAMES, axes_of
+from pipeline.importers.onnx_slices import gather, slice_
 
 TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64, 9: np.bool_,
          10: np.float16, 11: np.float64}  # fmt: skip
@@ -34,38 +35,11 @@ def given(call: Call) -> Constant:
     raise call.refuse("a constant of this kind is not supported")
 
 
-def gather(call: Call, data: Array, indices: Array) -> Array:
-    axis = call.axis(call.integer("axis", 0), data.ndim)
-    extent = data.shape[axis]
-    if indices.dtype.kind not in "iu" or not ((-extent <= indices) & (indices < extent)).all():
-        raise call.refuse("its indices are out of range")
-    shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
-    if prod(shape):
-        checked_size(call.node.where, shape)
-    return np.take(data, indices, axis)
-
-
 def concat(call: Call, *parts: Array) -> Array:
     if len({part.ndim for part in parts}) != 1 or not parts[0].ndim:
         raise call.refuse("its inputs have different numbers of axes")
     checked_size(call.node.where, (max(1, sum(part.size for part in parts)),))
     return np.concatenate(parts, call.axis(call.integer("axis", 0), parts[0].ndim))
-
-
-def cut(call: Call, data: Array, *limits: Array) -> Array:
-    """Slice: starts, ends, axes, steps; attributes in old opsets."""
-    lists = [each.reshape(-1).tolist() for each in limits]
-    if not lists:
-        lists = [list(call.many(name)) for name in ("starts", "ends", "axes")]
-    starts, ends = lists[0], lists[1]
-    axes = lists[2] if len(lists) > 2 and lists[2] else list(range(len(starts)))
-    steps = lists[3] if len(lists) > 3 else [1] * len(starts)
-    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
-        raise call.refuse("its limits do not go together")
-    chosen = [slice(None)] * data.ndim
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        chosen[call.axis(int(axis), data.ndim)] = slice(int(start), int(end), int(step))
-    return data[tuple(chosen)]
 
 
 def filled(call: Call, shape: Array) -> Array:
@@ -149,12 +123,12 @@ FOLDS: Mapping[str, Callable[..., Array]] = {
     "Size": lambda call, x: np.array(x.size, dtype=np.int64),
     "Tile": tiled,
     "Where": lambda call, condition, a, b: np.asarray(np.where(condition, a, b)),
-    "Gather": gather,
+    "Gather": lambda call, x, *_: gather(call, x),
     "Mul": arithmetic(np.multiply),
     "Neg": lambda call, x: -x,
     "Reciprocal": lambda call, x: divide(call, np.ones((), x.dtype), x),
     "Shape": lambda call, x: axes_of(call, x.shape),
-    "Slice": cut,
+    "Slice": lambda call, x, *_: slice_(call, x),
     "Sqrt": lambda call, x: np.sqrt(x),
     "Sub": arithmetic(np.subtract),
 }

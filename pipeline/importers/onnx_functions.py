@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from pipeline.importers.functions import Composed
+from pipeline.importers.functions import PLAIN, Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import Call, Table, scalar
 
@@ -51,10 +51,9 @@ def prelu(call: Call) -> Value:
 
 
 OPERATORS: Table = {
+    **{name.capitalize(): function(name) for name in PLAIN},
     "Relu": function("clip", 0.0, inf),
     "Clip": clip,
-    "Sigmoid": function("sigmoid"),
-    "Tanh": function("tanh"),
     "HardSwish": function("hardswish"),
     "HardSigmoid": function("hardsigmoid", ("alpha", 0.2), ("beta", 0.5)),
     "LeakyRelu": function("leaky_relu", ("alpha", 0.01)),
@@ -65,19 +64,6 @@ OPERATORS: Table = {
     "Mish": function("mish"),
     "Softplus": function("softplus", 1.0, 20.0),
     "Softsign": function("softsign"),
-    "Exp": function("exp"),
-    "Log": function("log"),
-    "Erf": function("erf"),
-    "Abs": function("abs"),
-    "Neg": function("neg"),
-    "Sqrt": function("sqrt"),
-    "Reciprocal": function("reciprocal"),
-    "Floor": function("floor"),
-    "Round": function("round"),
-    "Ceil": function("ceil"),
-    "Sign": function("sign"),
-    "Sin": function("sin"),
-    "Cos": function("cos"),
     "Not": function("equal", 0.0),
     "ThresholdedRelu": function("threshold", ("alpha", 1.0), 0.0),
     "Shrink": function("shrink", ("lambd", 0.5), ("bias", 0.0)),

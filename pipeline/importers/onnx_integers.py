@@ -13,6 +13,8 @@ from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import Call, Item, Stored, Table, scalar
 from pipeline.importers.onnx_functions import OPERATORS as FUNCTIONS
+from pipeline.importers.onnx_pooling import OPERATORS as POOLS
+from pipeline.importers.onnx_pooling import maximum
 from pipeline.importers.onnx_shapes import OPERATORS as SHAPES
 from pipeline.importers.onnx_shapes import concatenated, padded
 
@@ -66,6 +68,7 @@ def real(call: Call, x: Stored, number: float) -> float:
 
 
 OPERATORS: Table = {
+    "MaxPool": either(POOLS["MaxPool"], lambda call, x: kept(call, x, maximum(call, x.value))),
     "Pad": either(
         SHAPES["Pad"], lambda call, x: kept(call, x, padded(call, x.value, partial(real, call, x)))
     ),

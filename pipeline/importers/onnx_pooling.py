@@ -7,7 +7,7 @@ from pipeline.importers import moving, whole
 from pipeline.importers.builder import pair
 from pipeline.importers.float_nodes import Padding, Pair, window_counts
 from pipeline.importers.layout import Value
-from pipeline.importers.onnx_call import Call, Item, Stored, Table
+from pipeline.importers.onnx_call import Call, Table
 from pipeline.importers.onnx_weighted import sides, window
 
 NONE = (0, 0, 0, 0)
@@ -46,16 +46,8 @@ def windows(call: Call, x: Value) -> tuple[Pair, Pair, Padding, Pair]:
     return kernel, stride, (top, bottom, left, right), apart
 
 
-def maximum(call: Call) -> Item:
-    """Import a maximum; quantized values stay as they are stored: integers have the same order."""
-    found = call.item(0)
-    x = found.value if isinstance(found, Stored) else call.x
-    result = pooled(call, nodes.MaxPool, x, *windows(call, x))
-    if not isinstance(found, Stored):
-        return result
-    if found.affine is None:
-        raise call.refuse("its input's quantization is not known yet")
-    return Stored(call.builder.mark(result, found.affine), found.affine, found.unsigned)
+def maximum(call: Call, x: Value) -> Value:
+    return pooled(call, nodes.MaxPool, x, *windows(call, x))
 
 
 def pooled(
@@ -114,7 +106,7 @@ def places(call: Call) -> Value:
 OPERATORS: Table = {
     "ArgMax": places,
     "ArgMin": places,
-    "MaxPool": maximum,
+    "MaxPool": lambda call: maximum(call, call.x),
     "AveragePool": lambda call: averaged(call, call.x),
     "GlobalAveragePool": lambda call: globally(call, nodes.AveragePool, call.x),
     "GlobalMaxPool": lambda call: globally(call, nodes.MaxPool, call.x),

@@ -5,7 +5,7 @@ uint8 activations are stored as int8, 128 less: the same real values; uint16 as 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from math import isfinite
 
 import numpy as np
@@ -19,7 +19,7 @@ from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import SHIFT, Call, Constant, Item, Stored, Table, scalar
 from pipeline.importers.onnx_pooling import averaged, globally
 from pipeline.importers.onnx_shapes import concatenated, softmax_of
-from pipeline.importers.onnx_weighted import convolved, product, transposed
+from pipeline.importers.onnx_weighted import convolved, matrix, product
 
 NAMED: dict[int, type[np.generic]] = {
     TensorProto.UINT8: np.uint8, TensorProto.INT8: np.int8,
@@ -138,37 +138,31 @@ def conv(call: Call) -> Item:
 
 
 def matmul(call: Call) -> Item:
-    x, matrix = real(call, 0, 1, 2), weights(call, 3, 4, 5, 1)
-    if matrix.values.ndim != 2:
-        raise call.refuse("a product with a matrix of constants is supported")
-    return stored(call, product(call, x, transposed(matrix), None), 6, 7)
+    x, held = real(call, 0, 1, 2), matrix(call, weights(call, 3, 4, 5, 1))
+    return stored(call, product(call, x, held, None), 6, 7)
 
 
 def gemm(call: Call) -> Item:
     """QGemm: its bias precedes the output's scale."""
-    turned = call.integer("transB", 0)
-    x, matrix = real(call, 0, 1, 2), weights(call, 3, 4, 5, 0 if turned else 1)
-    if matrix.values.ndim != 2 or call.integer("transA", 0) or call.number("alpha", 1.0) != 1:
-        raise call.refuse("a product with a matrix of constants is supported")
-    bias = bias_of(call, 6, matrix)
-    turned_matrix = matrix if turned else transposed(matrix)
+    turned = bool(call.integer("transB", 0))
+    x, given = real(call, 0, 1, 2), weights(call, 3, 4, 5, 0 if turned else 1)
+    if call.integer("transA", 0) or call.number("alpha", 1.0) != 1:
+        raise call.refuse("with transA or alpha it is not supported")
+    bias, held = bias_of(call, 6, given), matrix(call, given, turned)
     offsets = None if bias is None else bias.floats
-    if offsets is not None and offsets.size != len(turned_matrix.values):
-        raise call.refuse(f"{offsets.size} biases for {len(turned_matrix.values)} outputs")
-    return stored(call, product(call, x, turned_matrix, offsets), 7, 8)
+    if offsets is not None and offsets.size != len(held.values):
+        raise call.refuse(f"{offsets.size} biases for {len(held.values)} outputs")
+    return stored(call, product(call, x, held, offsets), 7, 8)
 
 
-def binary(name: str) -> Callable[[Call], Item]:
-    def made(call: Call) -> Item:
-        a, b = (
-            weights(call, n, n + 1, n + 2, 0).floats
-            if isinstance(call.item(n), Constant)
-            else real(call, n, n + 1, n + 2)
-            for n in (0, 3)
-        )
-        return stored(call, arithmetic(call.builder, name, a, b), 6, 7)
-
-    return made
+def binary(call: Call, name: str) -> Item:
+    a, b = (
+        weights(call, n, n + 1, n + 2, 0).floats
+        if isinstance(call.item(n), Constant)
+        else real(call, n, n + 1, n + 2)
+        for n in (0, 3)
+    )
+    return stored(call, arithmetic(call.builder, name, a, b), 6, 7)
 
 
 def dynamic(call: Call) -> list[Item]:
@@ -186,13 +180,6 @@ def plain_weights(call: Call) -> Constant:
     return Constant(values, np.ones(()) if np.abs(values).max(initial=0) <= 127 else None)
 
 
-def integer_product(call: Call) -> Value:
-    matrix = plain_weights(call)
-    if matrix.values.ndim != 2:
-        raise call.refuse("a product with a matrix of constants is supported")
-    return product(call, call.x, transposed(matrix), None)
-
-
 def average(call: Call) -> Item:
     """QLinearAveragePool, QLinearGlobalAveragePool: channels first."""
     if call.integer("channels_last", 0):
@@ -203,13 +190,10 @@ def average(call: Call) -> Item:
     return stored(call, averaged(call, x), 3, 4)
 
 
-def function(name: str, *attributes: tuple[str, float]) -> Callable[[Call], Item]:
-    def made(call: Call) -> Item:
-        constants = [call.number(key, value) for key, value in attributes]
-        result = call.builder.function(real(call, 0, 1, 2), Composed.of(name, *constants))
-        return stored(call, result, 3, 4)
-
-    return made
+def function(call: Call, name: str, **attributes: float) -> Item:
+    constants = [call.number(key, value) for key, value in attributes.items()]
+    result = call.builder.function(real(call, 0, 1, 2), Composed.of(name, *constants))
+    return stored(call, result, 3, 4)
 
 
 def concat(call: Call) -> Item:
@@ -229,16 +213,16 @@ OPERATORS: Table = {
     "DequantizeLinear": dequantize,
     "DynamicQuantizeLinear": dynamic,
     "ConvInteger": lambda call: convolved(call, call.x, plain_weights(call), None),
-    "MatMulInteger": integer_product,
+    "MatMulInteger": lambda call: product(call, call.x, matrix(call, plain_weights(call)), None),
     "QLinearConv": conv,
     "QLinearMatMul": matmul,
     "QGemm": gemm,
-    "QLinearAdd": binary("add"),
-    "QLinearMul": binary("mul"),
+    "QLinearAdd": partial(binary, name="add"),
+    "QLinearMul": partial(binary, name="mul"),
     "QLinearAveragePool": average,
     "QLinearGlobalAveragePool": average,
-    "QLinearSigmoid": function("sigmoid"),
-    "QLinearLeakyRelu": function("leaky_relu", ("alpha", 0.01)),
+    "QLinearSigmoid": partial(function, name="sigmoid"),
+    "QLinearLeakyRelu": partial(function, name="leaky_relu", alpha=0.01),
     "QLinearConcat": concat,
     "QLinearSoftmax": softmax,
 }

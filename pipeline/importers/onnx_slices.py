@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import TypeVar
+
+import numpy as np
 
 from pipeline.importers import resampling, whole
+from pipeline.importers.float_graph import checked_size
 from pipeline.importers.float_nodes import Floats
 from pipeline.importers.layout import Value
 from pipeline.importers.moving import chosen
 from pipeline.importers.onnx_call import Call, Item, Stored, Table
+from pipeline.importers.onnx_file import Array
 from pipeline.importers.onnx_shapes import renaming
 
 NEAREST = {
@@ -22,7 +27,19 @@ NEAREST = {
 """(coordinates, rounding) with which whole multiples repeat each element equally often."""
 
 
-def slice_(call: Call, x: Value) -> Value:
+Held = TypeVar("Held", Value, Array)
+
+
+def picked(call: Call, x: Held, axis: int, indices: Sequence[int]) -> Held:
+    """The ``indices`` along ``axis``, of a constant, too."""
+    if isinstance(x, Value):
+        return chosen(call.builder, x, axis, indices)
+    size = x.size // max(1, x.shape[axis]) * len(indices)
+    checked_size(call.node.where, (max(1, size),))
+    return x.take(np.asarray(indices, np.int64), axis)
+
+
+def slice_(call: Call, x: Held) -> Held:
     """Limits as Python has them; lists are attributes in old opsets, inputs in new ones."""
     rank = len(x.shape)
     starts, ends = call.integers(1, "starts") or (), call.integers(2, "ends") or ()
@@ -34,7 +51,7 @@ def slice_(call: Call, x: Value) -> Value:
         if step == 0:
             raise call.refuse("a step of 0")
         axis = call.axis(axis, rank)
-        x = chosen(call.builder, x, axis, range(x.shape[axis])[slice(start, end, step)])
+        x = picked(call, x, axis, range(x.shape[axis])[slice(start, end, step)])
     return x
 
 
@@ -60,13 +77,14 @@ def split(call: Call) -> list[Item]:
     return list(parts)
 
 
-def gather(call: Call, x: Value) -> Value:
+def gather(call: Call, x: Held) -> Held:
     """Constant indices along an axis; a single one leaves the axis out."""
-    axis, found = call.axis(call.integer("axis", 0), len(x.shape)), call.constant(1).values
+    axis: int = call.axis(call.integer("axis", 0), len(x.shape))
+    found: Array = call.constant(1).values
     extent = x.shape[axis]
     if found.dtype.kind not in "iu" or not ((-extent <= found) & (found < extent)).all():
         raise call.refuse(f"its indices are not those of an axis of {extent}")
-    x = chosen(call.builder, x, axis, (found.reshape(-1) % extent).tolist())
+    x = picked(call, x, axis, (found.reshape(-1) % max(1, extent)).tolist())
     return x.reshape((*x.shape[:axis], *found.shape, *x.shape[axis + 1 :]))
 
 

@@ -117,11 +117,7 @@ def gemm(call: Call) -> Value:
         made = whole.product(call.builder, x, other)
         bias, one = call.optional(2), np.full((), alpha)
         return call.builder.scale(made, one, np.zeros(()) if bias is None else beta * bias.floats)
-    weights = call.constant(1)
-    if weights.values.ndim != 2:
-        raise call.refuse("Gemm with a matrix of constants is supported")
-    if not call.integer("transB", 0):
-        weights = transposed(weights)
+    weights = matrix(call, call.constant(1), bool(call.integer("transB", 0)))
     bias = call.optional(2)
     offsets = None
     if bias is not None:
@@ -131,10 +127,14 @@ def gemm(call: Call) -> Value:
     return product(call, x, weights, offsets, alpha)
 
 
-def transposed(weights: Constant) -> Constant:
+def matrix(call: Call, weights: Constant | None, turned: bool = False) -> Constant:
+    """``weights`` (inputs, c_out), or ``turned``, as (c_out, inputs)."""
+    if weights is None or weights.values.ndim != 2:
+        raise call.refuse("a product with a matrix of constants is supported")
+    if turned:
+        return weights
     steps = weights.steps
-    turned = steps.T if steps is not None and steps.ndim == 2 else steps
-    return Constant(weights.values.T, turned)
+    return Constant(weights.values.T, steps.T if steps is not None and steps.ndim == 2 else steps)
 
 
 def product(
@@ -154,10 +154,7 @@ def matmul(call: Call) -> Value:
         turned = b.transpose((*range(len(b.shape) - 2), len(b.shape) - 1, len(b.shape) - 2))
         made = product(call, turned, a, None)  # x @ y is the other way round of y' @ x'
         return made.transpose((*range(len(b.shape) - 2), len(b.shape) - 1, len(b.shape) - 2))
-    weights = call.optional(1)
-    if weights is None or weights.values.ndim != 2:
-        raise call.refuse("a product with a matrix of constants is supported")
-    return product(call, call.x, transposed(weights), None)
+    return product(call, call.x, matrix(call, call.optional(1)), None)
 
 
 def attention(call: Call) -> Value:

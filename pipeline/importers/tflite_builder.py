@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -152,6 +152,11 @@ class Builder:
         self.operators.append(Reshape(name, (source.name,), target.name, shape=shape))
         return target
 
+    def emit(self, kind: Callable[..., Operator], inputs: Sequence[str], output: str,
+             **fields: Any) -> None:  # fmt: skip
+        """Append the operator in hand."""
+        self.operators.append(kind(self.label, tuple(inputs), output, **fields))
+
     def shaped(self, tensor: str, shape: tuple[int, ...]) -> str:
         source = self.tensors[tensor]
         return tensor if source.shape == shape else self.reshaped(source, shape).name
@@ -159,11 +164,7 @@ class Builder:
     def rearranged(self, tensor: str, move: Move) -> str:
         source, name = self.tensors[tensor], f"{self.label}_{len(self.operators)}"
         made = self.like(f"{tensor}_moved", source, move.shape)
-        op = Rearrange(
-            name, (tensor,), made, shape=move.shape, axes=move.axes, starts=move.starts,
-            steps=move.steps, repeats=move.repeats,
-        )  # fmt: skip
-        self.operators.append(op)
+        self.operators.append(Rearrange(name, (tensor,), made, **move.fields))
         return made
 
     def joined(self, tensors: Sequence[str], axis: int) -> str:

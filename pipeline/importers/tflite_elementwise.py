@@ -83,17 +83,10 @@ def prelu(build: Builder, node: Node, options: Options) -> None:
     if slopes not in build.constants:
         raise ThimbleError("its slopes are computed; constant ones work")
     scale, slope, out = (t.scale for t in (node.input(0), node.input(1), node.output))
-    build.operators.append(
-        Prelu(
-            node.name,
-            (source,),
-            build.target(node.output).name,
-            (slopes,),
-            operands=(source, slopes),
-            requant=FixedPoint.of([scale / out]),
-            below=FixedPoint.of([scale * slope / out]),
-        )
-    )
+    requant, below = FixedPoint.of([scale / out]), FixedPoint.of([scale * slope / out])
+    target = build.target(node.output).name
+    given = {"operands": (source, slopes), "parameters": (slopes,), "requant": requant}
+    build.emit(Prelu, [source], target, below=below, **given)
 
 
 def extreme(choose: Rule, kind: type[Maximum]) -> Callable[[Builder, Node, Options], None]:
@@ -164,10 +157,9 @@ def _combined(
 ) -> None:  # fmt: skip
     target, clip = build.target(node.output), fused(options, node.output)
     held = tuple(name for name in operands if name in build.constants)
-    moving = tuple(name for name in operands if name not in held)
-    build.operators.append(
-        kind(node.name, moving, target.name, held, operands=operands, clip=clip, **arithmetic)
-    )
+    moving = [name for name in operands if name not in held]
+    given = {"parameters": held, "operands": operands, "clip": clip}
+    build.emit(kind, moving, target.name, **given, **arithmetic)
 
 
 def _operand(build: Builder, tensor: FileTensor) -> str:
@@ -224,8 +216,7 @@ def _tabled(build: Builder, node: Node, options: Options, rule: Rule) -> bool:
     target = build.target(node.output, shape=source.shape)
     stored = rule(first, second) + target.zero_point
     clipped = np.clip(stored, *limits(target, fused(options, node.output)))
-    table = tuple(int(q) for q in clipped)
-    build.operators.append(Lookup(node.name, (source.name,), target.name, table=table))
+    build.emit(Lookup, [source.name], target.name, table=tuple(int(q) for q in clipped))
     build.finish(node.output, target)
     return True
 

@@ -7,20 +7,22 @@ rename elements. Weights of 8 bits and of float16 keep their values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
+from tflite.BuiltinOperator import BuiltinOperator
 from tflite.Padding import Padding
 
 from pipeline.errors import ThimbleError
+from pipeline.importers import tflite_moves, tflite_slices
+from pipeline.importers.functions import PLAIN
 from pipeline.importers.onnx_file import FileInput, FileNode, OnnxFile
 from pipeline.importers.tflite_builder import values_of
 from pipeline.importers.tflite_model import FileModel, FileTensor, Node
-from pipeline.importers.tflite_moves import gathered, mirrored, reversed_
 from pipeline.importers.tflite_operator import Entry, Options, axis_of
 from pipeline.importers.tflite_pooling import reduced_axes
-from pipeline.importers.tflite_slices import Lists, numbers, parts, sliced
+from pipeline.importers.tflite_slices import Lists, chosen_by, moved_input, numbers
 from pipeline.importers.tflite_translation import (
     INTEGERS,
     TO_ONNX,
@@ -85,8 +87,10 @@ def batch_matmul(to: Translation, node: Node, options: Options) -> None:
 
 def places(to: Translation, node: Node, options: Options) -> None:
     source, operator = node.input(0), "ArgMax" if node.kind == "ARG_MAX" else "ArgMin"
-    axis = axis_in_onnx(numbers(node.input(1), 1)[0], source)
-    to.fitted(to.add(operator, named(source), axis=axis, keepdims=1), source, node.output)
+    axis, dims = axis_of(numbers(node.input(1), 1)[0], source), list(source.dims)
+    dims[axis] = 1
+    made = to.add(operator, named(source), axis=axis_in_onnx(axis, source), keepdims=1)
+    to.fitted(made, dims, node.output)
 
 
 def fully_connected(to: Translation, node: Node, options: Options) -> None:
@@ -124,7 +128,8 @@ def reduction(operator: str, total: bool = False) -> Rule:
             made = to.add(operator, made, axes=listed, keepdims=1)
         if total:
             made = to.add("Mul", made, to.held(count))
-        to.fitted(made, source, node.output)
+        dims = [1 if axis in axes else extent for axis, extent in enumerate(source.dims)]
+        to.fitted(made, dims, node.output)
 
     return reduced
 
@@ -196,18 +201,20 @@ def pad(to: Translation, node: Node, options: Options) -> None:
     to.add("Pad", named(source), widths, *value, output=named(node.output))
 
 
-def cut(to: Translation, node: Node, options: Options) -> None:
-    take(to, node, sliced(node, options))
+def taking(rule: Callable[[Node, Options], Sequence[Lists]]) -> Rule:
+    """The entries that ``rule`` says, axis by axis."""
 
+    def taken(to: Translation, node: Node, options: Options) -> None:
+        source = moved_input(node)
+        for target, lists in chosen_by(rule, node, options):
+            made = named(source)
+            for axis, (extent, each) in enumerate(zip(source.dims, lists, strict=True)):
+                if list(each) != list(range(extent)):
+                    here = axis_in_onnx(axis, source)
+                    made = to.add("Gather", made, to.integers(each), axis=here)
+            to.fitted(made, list(map(len, lists)), target)
 
-def take(to: Translation, node: Node, lists: Lists) -> None:
-    """The entries that the lists say, axis by axis."""
-    source = node.input(0)
-    made = to.plain(source)
-    for axis, (extent, each) in enumerate(zip(source.dims, lists, strict=True)):
-        if list(each) != list(range(extent)):
-            made = to.add("Gather", made, to.integers(each), axis=axis)
-    to.shaped(made, node.output)
+    return taken
 
 
 def pack(to: Translation, node: Node, options: Options) -> None:
@@ -216,13 +223,6 @@ def pack(to: Translation, node: Node, options: Options) -> None:
     given = (to.plain(node.input(n)) for n in range(len(node.inputs)))
     parts = [to.add("Reshape", each, to.integers(shape)) for each in given]
     to.shaped(to.add("Concat", *parts, axis=axis), node.output)
-
-
-def unpack(to: Translation, node: Node, options: Options) -> None:
-    source = node.input(0)
-    axis, given = axis_of(options["axis"], source), to.plain(source)
-    for n, target in enumerate(node.outputs):
-        to.shaped(to.add("Gather", given, to.integers([n]), axis=axis), target)
 
 
 def repeated(operator: str) -> Rule:
@@ -234,14 +234,6 @@ def repeated(operator: str) -> Rule:
         to.shaped(made, node.output)
 
     return applied
-
-
-def split(to: Translation, node: Node, options: Options) -> None:
-    source, axis, sizes = parts(node)
-    names = tuple(named(each) for each in node.outputs)
-    given = named(source), to.integers(sizes)
-    attributes = {"axis": axis_in_onnx(axis, source)}
-    to.nodes.append(FileNode("Split", given, names, attributes, to.where, to.label))
 
 
 def resize(to: Translation, node: Node, options: Options) -> None:
@@ -266,6 +258,11 @@ def dequantize(to: Translation, node: Node, options: Options) -> None:
 
 
 OPERATORS: Mapping[str, Rule] = {
+    **{
+        name.upper(): unary(name.capitalize())
+        for name in PLAIN
+        if hasattr(BuiltinOperator, name.upper())
+    },
     "CONV_2D": convolution,
     "DEPTHWISE_CONV_2D": convolution,
     "TRANSPOSE_CONV": transpose_conv,
@@ -287,7 +284,6 @@ OPERATORS: Mapping[str, Rule] = {
     "MINIMUM": binary("Min"),
     "PRELU": binary("PRelu"),
     "LOGISTIC": unary("Sigmoid"),
-    "TANH": unary("Tanh"),
     "HARD_SWISH": unary("HardSwish"),
     "LEAKY_RELU": unary("LeakyRelu", alpha="alpha"),
     "RELU": unary("Relu"),
@@ -295,19 +291,8 @@ OPERATORS: Mapping[str, Rule] = {
     "RELU_N1_TO_1": unary("Clip", -1.0, 1.0),
     "ELU": unary("Elu"),
     "GELU": unary("Gelu"),
-    "EXP": unary("Exp"),
-    "LOG": unary("Log"),
-    "ABS": unary("Abs"),
-    "NEG": unary("Neg"),
-    "SQRT": unary("Sqrt"),
     "RSQRT": unary("Pow", -0.5),
     "SQUARE": unary("Pow", 2.0),
-    "FLOOR": unary("Floor"),
-    "CEIL": unary("Ceil"),
-    "ROUND": unary("Round"),
-    "SIGN": unary("Sign"),
-    "SIN": unary("Sin"),
-    "COS": unary("Cos"),
     "LOGICAL_NOT": unary("Not"),
     "LOGICAL_AND": binary("And"),
     "POW": binary("Pow"),
@@ -328,19 +313,19 @@ OPERATORS: Mapping[str, Rule] = {
     "CONCATENATION": concatenation,
     "PAD": pad,
     "PADV2": pad,
-    "SLICE": cut,
-    "STRIDED_SLICE": cut,
-    "MIRROR_PAD": lambda to, node, options: take(to, node, mirrored(node, options)),
-    "REVERSE_V2": lambda to, node, options: take(to, node, reversed_(node, options)),
-    "GATHER": lambda to, node, options: take(to, node, gathered(node, options)[1]),
+    "SLICE": taking(tflite_slices.slice_),
+    "STRIDED_SLICE": taking(tflite_slices.strided_slice),
+    "SPLIT": taking(tflite_slices.split),
+    "SPLIT_V": taking(tflite_slices.split_v),
+    "UNPACK": taking(tflite_slices.unpack),
+    "MIRROR_PAD": taking(tflite_moves.mirror_pad),
+    "REVERSE_V2": taking(tflite_moves.reverse),
+    "GATHER": taking(tflite_moves.gather),
     "PACK": pack,
-    "UNPACK": unpack,
     "TILE": repeated("Tile"),
     "BROADCAST_TO": repeated("Expand"),
     "DEPTH_TO_SPACE": unary("DepthToSpace", blocksize="block_size"),
     "SPACE_TO_DEPTH": unary("SpaceToDepth", blocksize="block_size"),
-    "SPLIT": split,
-    "SPLIT_V": split,
     "RESIZE_NEAREST_NEIGHBOR": resize,
     "RESIZE_BILINEAR": resize,
     "DEQUANTIZE": dequantize,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import floor
+from math import floor, inf
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,14 @@ from pipeline.importers.tflite_builder import Builder
 from pipeline.importers.tflite_model import MOST_ELEMENTS, FileTensor, Node
 
 Options = Mapping[str, Any]
+
+LIMITS = {
+    ActivationFunctionType.NONE: (-inf, inf),
+    ActivationFunctionType.RELU: (0.0, inf),
+    ActivationFunctionType.RELU6: (0.0, 6.0),
+    ActivationFunctionType.RELU_N1_TO_1: (-1.0, 1.0),
+}
+"""The real values that fused activations let through."""
 
 
 @dataclass(frozen=True)
@@ -56,23 +64,13 @@ def fused(options: Options, target: FileTensor) -> Clip:
     TFLite's CalculateActivationRangeQuantized: bounds are divided by the scale in float32 and
     rounded half away from zero.
     """
-    bounds = {
-        ActivationFunctionType.NONE: None,
-        ActivationFunctionType.RELU: (0.0, None),
-        ActivationFunctionType.RELU6: (0.0, 6.0),
-        ActivationFunctionType.RELU_N1_TO_1: (-1.0, 1.0),
-    }
-    if options["activation"] not in bounds:
+    if options["activation"] not in LIMITS:
         raise ThimbleError(f"its fused activation {options['activation']} is not supported")
-    found = bounds[options["activation"]]
-    if found is None:
+    dtype, (low, high) = DType.parse(target.type.lower()), LIMITS[options["activation"]]
+    if low == -inf:
         return None
-    dtype = DType.parse(target.type.lower())
-    low, high = (None if bound is None else stored(bound, target) for bound in found)
-    return (
-        dtype.minimum if low is None else max(dtype.minimum, low),
-        dtype.maximum if high is None else min(dtype.maximum, high),
-    )
+    most = dtype.maximum if high == inf else min(dtype.maximum, stored(high, target))
+    return max(dtype.minimum, stored(low, target)), most
 
 
 def stored(value: float, target: FileTensor) -> int:

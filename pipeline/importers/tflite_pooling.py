@@ -44,17 +44,9 @@ def pool_2d(build: Builder, node: Node, options: Options) -> None:
     average = node.kind == "AVERAGE_POOL_2D"
     mean = UnsignedMean() if node.output.unsigned else Mean()
     make = partial(AveragePool2d, requant=mean) if average else MaxPool2d
-    build.operators.append(
-        make(
-            node.name,
-            (source.name,),
-            target.name,
-            kernel=kernel,
-            stride=stride,
-            padding=padding(options, source.shape, kernel, stride),
-            clip=fused(options, node.output),
-        )
-    )
+    window = {"kernel": kernel, "stride": stride, "clip": fused(options, node.output)}
+    around = padding(options, source.shape, kernel, stride)
+    build.emit(make, [source.name], target.name, padding=around, **window)
 
 
 def same_quantization(first: FileTensor, second: FileTensor, tolerance: float = 0.0) -> None:
@@ -152,7 +144,7 @@ def _reduce(build: Builder, node: Node, source: Tensor, make: Callable[..., Pool
         kernel = 1, source.shape[1]
     shape = (source.shape[0] // kernel[0], source.shape[1] // kernel[1], source.shape[2])
     target, size = build.target(node.output, shape=shape), (kernel[0], kernel[1])
-    build.operators.append(make(node.name, (source.name,), target.name, kernel=size, stride=size))
+    build.emit(make, [source.name], target.name, kernel=size, stride=size)
     build.finish(node.output, target)
 
 

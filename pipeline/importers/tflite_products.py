@@ -67,21 +67,12 @@ def _convolution(
     dilation = positive(options, "dilation_h", "dilation_w")
     kernel = weights.shape[1], weights.shape[2]
     parameters = _parameters(build, node, weights, scales)
-    target = build.target(node.output)
-    build.operators.append(
-        Conv2d(
-            node.name,
-            (source.name,),
-            target.name,
-            parameters,
-            stride=stride,
-            dilation=dilation,
-            padding=padding(options, source.shape, kernel, stride, dilation),
-            groups=groups,
-            clip=fused(options, node.output),
-            requant=_requant(node, scales),
-        )
-    )
+    window = {"stride": stride, "dilation": dilation, "groups": groups}
+    build.emit(
+        Conv2d, [source.name], build.target(node.output).name, parameters=parameters,
+        padding=padding(options, source.shape, kernel, stride, dilation), **window,
+        clip=fused(options, node.output), requant=_requant(node, scales),
+    )  # fmt: skip
 
 
 def transpose_conv(build: Builder, node: Node, options: Options) -> None:
@@ -93,12 +84,10 @@ def transpose_conv(build: Builder, node: Node, options: Options) -> None:
     turned = replace(node, inputs=(given, node.input(1), node.optional(3)))
     parameters, target = _parameters(build, turned, weights, scales), build.target(node.output)
     top, _, left, _ = padding(options, target.shape, (weights.shape[1], weights.shape[2]), stride)
-    build.operators.append(
-        TransposeConv(
-            node.name, (source.name,), target.name, parameters,
-            size=(target.shape[0], target.shape[1]), stride=stride, before=(top, left),
-            clip=fused(options, node.output), requant=_requant(turned, scales),
-        )
+    build.emit(
+        TransposeConv, [source.name], target.name, parameters=parameters, size=target.shape[:2],
+        stride=stride, before=(top, left), clip=fused(options, node.output),
+        requant=_requant(turned, scales),
     )  # fmt: skip
 
 
@@ -111,13 +100,9 @@ def batch_matmul(build: Builder, node: Node, options: Options) -> None:
     ratio = node.input(0).scale * node.input(1).scale / node.output.scale
     *lead, rows, columns = node.output.dims
     target = build.target(node.output, shape=(prod(lead), rows, columns))
-    build.operators.append(
-        MatMul(
-            node.name, tuple(dict.fromkeys(operands)), target.name,
-            operands=(operands[0], operands[1]), requant=FixedPoint.of([ratio]),
-            turned=(bool(options["adj_x"]), bool(options["adj_y"])),
-        )
-    )  # fmt: skip
+    turned, requant = (bool(options["adj_x"]), bool(options["adj_y"])), FixedPoint.of([ratio])
+    given = {"operands": tuple(operands), "turned": turned, "requant": requant}
+    build.emit(MatMul, list(dict.fromkeys(operands)), target.name, **given)
     build.finish(node.output, target)
 
 
@@ -132,21 +117,14 @@ def fully_connected(build: Builder, node: Node, options: Options) -> None:
     if source.size % depth:
         raise ThimbleError(f"{source.size} inputs do not fit weights for {depth}")
     clip, requant = fused(options, node.output), _requant(node, scales)
-    rows = source.size // depth
-    if rows == 1:
-        parameters = _parameters(build, node, weights.reshape(outs, *source.shape), scales)
-        target = build.target(node.output, shape=(outs,))
-        build.operators.append(
-            Dense(node.name, (source.name,), target.name, parameters, clip=clip, requant=requant)
-        )
-    else:  # every row alike: a 1x1 convolution
-        if source.shape[2:] != (depth,):
-            source = build.reshaped(source, (1, rows, depth))
-        parameters = _parameters(build, node, weights.reshape(outs, 1, 1, depth), scales)
-        target = build.target(node.output, shape=(*source.shape[:2], outs))
-        build.operators.append(
-            Conv2d(node.name, (source.name,), target.name, parameters, clip=clip, requant=requant)
-        )
+    rows, alone = source.size // depth, source.size == depth
+    if not alone and source.shape[2:] != (depth,):
+        source = build.reshaped(source, (1, rows, depth))
+    kernel = source.shape if alone else (1, 1, depth)  # every row alike: a 1x1 convolution
+    parameters = _parameters(build, node, weights.reshape(outs, *kernel), scales)
+    target = build.target(node.output, shape=(outs,) if alone else (*source.shape[:2], outs))
+    given = {"parameters": parameters, "clip": clip, "requant": requant}
+    build.emit(Dense if alone else Conv2d, [source.name], target.name, **given)
     build.finish(node.output, target)
 
 

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tflite.ActivationFunctionType import ActivationFunctionType
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.requant import FixedPoint
 from pipeline.importers.tflite_builder import Builder, Real, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
-from pipeline.importers.tflite_operator import Entry, Options, axis_of
+from pipeline.importers.tflite_operator import LIMITS, Entry, Options, axis_of
 from pipeline.importers.tflite_tables import by_table, nearest, rounded_table
 
 KINDS: Mapping[str, type[np.generic]] = {
@@ -65,14 +64,6 @@ SEVERAL: Mapping[str, Callable[..., Any]] = {
     "NOT_EQUAL": np.not_equal, "LOGICAL_AND": np.logical_and, "LOGICAL_OR": np.logical_or,
     "SELECT": np.where, "SELECT_V2": np.where,
 }  # fmt: skip
-LIMITS = {
-    ActivationFunctionType.NONE: (-np.inf, np.inf),
-    ActivationFunctionType.RELU: (0, np.inf),
-    ActivationFunctionType.RELU6: (0, 6),
-    ActivationFunctionType.RELU_N1_TO_1: (-1, 1),
-}
-
-
 OWN = (
     *("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "LOGISTIC", "TANH", "RELU"),
     *("RELU6", "RELU_N1_TO_1", "HARD_SWISH", "LEAKY_RELU"),
@@ -137,8 +128,7 @@ def rule(build: Builder, node: Node, options: Options) -> None:
     name = build.shaped(source, node.output.shape)
     if node.output.type in STORED:  # SELECT of stored integers
         table = tuple(int(value) for value in np.broadcast_to(made, (256,)))
-        target = build.target(node.output).name
-        return build.operators.append(Lookup(node.name, (name,), target, table=table))
+        return build.emit(Lookup, [name], build.target(node.output).name, table=table)
     kind = KINDS.get(node.output.type)
     if kind is None:
         raise ThimbleError(f"{node.output.name} is {node.output.type.lower()}")

@@ -20,7 +20,7 @@ def reshape(build: Builder, node: Node, options: Options) -> None:
     if node.input(0).zero_point != node.output.zero_point:
         raise ThimbleError("its input and output have different zero points")
     target = build.target(node.output, like=source)
-    build.operators.append(Reshape(node.name, (source.name,), target.name, shape=node.output.shape))
+    build.emit(Reshape, [source.name], target.name, shape=node.output.shape)
 
 
 def concatenation(build: Builder, node: Node, options: Options) -> None:

@@ -7,7 +7,9 @@ resize_nearest_neighbor.h and resize_bilinear.h.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,23 +30,48 @@ Lists = Sequence[Sequence[int]]
 """The indices that are taken along each axis of a file's tensor."""
 
 
-def slice_(build: Builder, node: Node, options: Options) -> None:
+Rule = Callable[[Node, Options], Sequence[Lists | IntArray]]
+"""What each output has of the input: indices along each axis, or the places of all its entries."""
+
+
+def moving(rule: Rule) -> Callable[[Builder, Node, Options], None]:
+    @wraps(rule)
+    def moved_by_rule(build: Builder, node: Node, options: Options) -> None:
+        for target, chosen in chosen_by(rule, node, options):
+            if isinstance(chosen, np.ndarray):
+                put(build, moved_input(node), target, chosen)
+            else:
+                take(build, moved_input(node), target, chosen)
+
+    return moved_by_rule
+
+
+def chosen_by(
+    rule: Rule, node: Node, options: Options
+) -> Sequence[tuple[FileTensor, Lists | IntArray]]:
+    """Return each output, and what it has of the input."""
+    found = rule(node, options)
+    if len(found) != len(node.outputs):
+        raise ThimbleError(f"it has {len(node.outputs)} outputs, expected {len(found)}")
+    return list(zip(node.outputs, found, strict=True))
+
+
+def moved_input(node: Node) -> FileTensor:
+    """Return what is moved; SPLIT's axis comes before it."""
+    return node.input(1 if node.kind == "SPLIT" else 0)
+
+
+def slice_(node: Node, options: Options) -> list[Lists]:
     """From any start, of any size; start and size are constants."""
-    take(build, node.input(0), node.output, sliced(node, options))
-
-
-def strided_slice(build: Builder, node: Node, options: Options) -> None:
-    """With constant limits, and steps of any sign."""
-    take(build, node.input(0), node.output, sliced(node, options))
-
-
-def sliced(node: Node, options: Options) -> list[range]:
-    """Return what is taken along each axis of the file's shape."""
     dims = node.input(0).dims
-    if node.kind == "SLICE":
-        begins, sizes = (numbers(node.input(n), len(dims)) for n in (1, 2))
-        whole = zip(dims, begins, sizes, strict=True)
-        return [range(a, extent if size == -1 else a + size) for extent, a, size in whole]
+    begins, sizes = (numbers(node.input(n), len(dims)) for n in (1, 2))
+    whole = zip(dims, begins, sizes, strict=True)
+    return [[range(a, extent if size == -1 else a + size) for extent, a, size in whole]]
+
+
+def strided_slice(node: Node, options: Options) -> list[Lists]:
+    """With constant limits, and steps of any sign."""
+    dims = node.input(0).dims
     begins, ends, steps = (numbers(node.input(n)) for n in (1, 2, 3))
     if not len(begins) == len(ends) == len(steps) or 0 in steps:
         raise ThimbleError(f"its limits {begins}, {ends} and {steps} do not go together")
@@ -65,40 +92,42 @@ def sliced(node: Node, options: Options) -> list[range]:
             if options["shrink_axis_mask"] & bit:
                 stop, step = begin + 1 or None, 1
             found.append(every[slice(start, stop, step)])
-    return found + [range(extent) for extent in dims[len(found) :]]
+    return [found + [range(extent) for extent in dims[len(found) :]]]
 
 
-def split(build: Builder, node: Node, options: Options) -> None:
+def split(node: Node, options: Options) -> list[Lists]:
     """Into equal parts along any axis but the batch's."""
-    _parts(build, node, *parts(node))
+    given, count = node.input(1), len(node.outputs)
+    axis = axis_of(numbers(node.input(0), 1)[0], given)
+    size, left = divmod(given.dims[axis], count)
+    if left:
+        raise ThimbleError(f"{given.dims[axis]} entries do not make {count} parts")
+    return parts(given, axis, [size] * count)
 
 
-def split_v(build: Builder, node: Node, options: Options) -> None:
+def split_v(node: Node, options: Options) -> list[Lists]:
     """Into parts of given sizes along any axis but the batch's."""
-    _parts(build, node, *parts(node))
-
-
-def parts(node: Node) -> tuple[FileTensor, int, list[int]]:
-    """Return what is split, along which axis, and the sizes."""
-    count = len(node.outputs)
-    if node.kind == "SPLIT":
-        given = node.input(1)
-        axis = axis_of(numbers(node.input(0), 1)[0], given)
-        size, left = divmod(given.dims[axis], count)
-        if left:
-            raise ThimbleError(f"{given.dims[axis]} entries do not make {count} parts")
-        return given, axis, [size] * count
     given = node.input(0)
     axis = axis_of(numbers(node.input(2), 1)[0], given)
-    sizes = numbers(node.input(1), count)
+    sizes = numbers(node.input(1), len(node.outputs))
     rest = given.dims[axis] - sum(size for size in sizes if size != -1)
-    return given, axis, [rest if size == -1 else size for size in sizes]
+    return parts(given, axis, [rest if size == -1 else size for size in sizes])
 
 
-def unpack(build: Builder, node: Node, options: Options) -> None:
+def unpack(node: Node, options: Options) -> list[Lists]:
     """Along any axis but the batch's."""
     given = node.input(0)
-    _parts(build, node, given, axis_of(options["axis"], given), [1] * len(node.outputs))
+    return parts(given, axis_of(options["axis"], given), [1] * len(node.outputs))
+
+
+def parts(given: FileTensor, axis: int, sizes: Sequence[int]) -> list[Lists]:
+    """Return what is in parts of these sizes, one after the other along ``axis``."""
+    if sum(sizes) != given.dims[axis] or min(sizes) < 1:
+        raise ThimbleError(f"its parts {list(sizes)} do not make {given.dims[axis]}")
+    lists = [range(extent) for extent in given.dims]
+    ends = list(accumulate(sizes))
+    pairs = zip(sizes, ends, strict=True)
+    return [[*lists[:axis], range(end - size, end), *lists[axis + 1 :]] for size, end in pairs]
 
 
 def transpose(build: Builder, node: Node, options: Options) -> None:
@@ -140,8 +169,8 @@ def _resized(
     """``weights`` of old rows and columns, a row for each new one."""
     (top, down), (left, along) = map(banded, weights)
     target = build.target(node.output, like=source)
-    op = Resize(node.name, (source.name,), target.name, firsts=(top, left), weights=(down, along))
-    build.operators.append(op)
+    given = {"firsts": (top, left), "weights": (down, along)}
+    build.emit(Resize, [source.name], target.name, **given)
 
 
 def _linear(extent: int, size: int, options: Options) -> NDArray[np.float64]:
@@ -172,17 +201,6 @@ def numbers(tensor: FileTensor, count: int | None = None) -> list[int]:
     if count is not None and len(found) != count:
         raise ThimbleError(f"{tensor.name} has {len(found)} numbers, expected {count}")
     return found
-
-
-def _parts(build: Builder, node: Node, given: FileTensor, axis: int, sizes: Sequence[int]) -> None:
-    """One after the other along ``axis``, an output each."""
-    if sum(sizes) != given.dims[axis] or min(sizes) < 1:
-        raise ThimbleError(f"its parts {list(sizes)} do not make {given.dims[axis]}")
-    first, lists = 0, [range(extent) for extent in given.dims]
-    for target, size in zip(node.outputs, sizes, strict=True):
-        lists[axis] = range(first, first + size)
-        take(build, given, target, lists)
-        first += size
 
 
 def take(build: Builder, given: FileTensor, target: FileTensor, lists: Lists) -> None:
@@ -221,11 +239,11 @@ _STRIDED = "begin_mask:i32 end_mask:i32 ellipsis_mask:i32 new_axis_mask:i32 shri
 _CORNERS = "align_corners:bool half_pixel_centers:bool"
 
 OPERATORS = {
-    "SLICE": Entry(slice_),
-    "STRIDED_SLICE": Entry(strided_slice, "StridedSliceOptions", f"{_STRIDED} offset:bool"),
-    "SPLIT": Entry(split),
-    "SPLIT_V": Entry(split_v),
-    "UNPACK": Entry(unpack, "UnpackOptions", "num:i32 axis:i32"),
+    "SLICE": Entry(moving(slice_)),
+    "STRIDED_SLICE": Entry(moving(strided_slice), "StridedSliceOptions", f"{_STRIDED} offset:bool"),
+    "SPLIT": Entry(moving(split)),
+    "SPLIT_V": Entry(moving(split_v)),
+    "UNPACK": Entry(moving(unpack), "UnpackOptions", "num:i32 axis:i32"),
     "TRANSPOSE": Entry(transpose),
     "RESIZE_NEAREST_NEIGHBOR": Entry(resize, "ResizeNearestNeighborOptions", _CORNERS),
     "RESIZE_BILINEAR": Entry(resize, "ResizeBilinearOptions", f"height:i32 width:i32 {_CORNERS}"),

@@ -19,19 +19,17 @@ def softmax(build: Builder, node: Node, options: Options) -> None:
     source, beta = build.source(node.input(0)), options["beta"]
     if node.input(0).type == "INT16":
         prescribed(node.output, 2.0**-15, 0)
-        op = WideSoftmax(
-            node.name, (source.name,), build.target(node.output, ("INT16",)).name,
+        return build.emit(
+            WideSoftmax, [source.name], build.target(node.output, ("INT16",)).name,
             exponentials=points(np.exp, -10, 0), reciprocals=points(lambda x: 1 / (1 + x), 0, 1),
             requant=FixedPoint.of([node.input(0).scale * beta * 6553.5]),
         )  # fmt: skip
-        build.operators.append(op)
-        return
     prescribed(node.output, 1 / 256, -128)
     if not beta * node.input(0).scale * (1 << (31 - DIFFERENCE_BITS)) > 1:
         raise ThimbleError(f"its beta of {beta:g} is too small for its input's scale")
     target = build.target(node.output)
     table = exponentials(node.input(0).scale, beta)
-    build.operators.append(Softmax(node.name, (source.name,), target.name, exponentials=table))
+    build.emit(Softmax, [source.name], target.name, exponentials=table)
 
 
 OPERATORS = {"SOFTMAX": Entry(softmax, "SoftmaxOptions", "beta:f32")}

@@ -39,25 +39,16 @@ def _lookup(
     source, target = build.source(node.input(0), kinds), build.target(node.output, kinds)
     each = np.arange(source.dtype.minimum, source.dtype.maximum + 1, dtype=np.int64)
     values = target.dtype.clip(function(each - source.zero_point))
-    table = tuple(int(value) for value in values)
-    build.operators.append(Lookup(node.name, (source.name,), target.name, table=table))
+    build.emit(Lookup, [source.name], target.name, table=tuple(int(value) for value in values))
 
 
 def _wide(build: Builder, node: Node, below: FixedPoint, sign: int = 1, clip: Clip = None) -> None:
     """Bring int16 to the output's scale; what is below 0 by another factor."""
     source, target = build.source(node.input(0), ("INT16",)), build.target(node.output, ANY)
     held = build.constant(f"{node.name}_sign", np.array([sign], np.int8), "int8", (1.0,)).name
-    op = Prelu(
-        node.name,
-        (source.name,),
-        target.name,
-        (held,),
-        operands=(source.name, held),
-        requant=_ratio(node),
-        below=below,
-        clip=clip,
-    )
-    build.operators.append(op)
+    given = {"parameters": (held,), "requant": _ratio(node), "below": below, "clip": clip}
+    operands = source.name, held
+    build.emit(Prelu, [source.name], target.name, operands=operands, **given)
 
 
 def _lines(build: Builder, node: Node, tanh: bool) -> None:
@@ -79,12 +70,11 @@ def _lines(build: Builder, node: Node, tanh: bool) -> None:
     above = [*near.tolist(), 32767, 32767 if tanh else 32766]
     table = (*(-value for value in reversed(above)), 0, *above)
     interval, narrow, offset = (8, 8, 0) if tanh else (9, 10, 1 << 24)
-    op = Interpolate(
-        node.name, (source.name,), build.target(node.output, ("INT16",)).name, table=table,
+    build.emit(
+        Interpolate, [source.name], build.target(node.output, ("INT16",)).name, table=table,
         multiplier=int(factor), shift=shift, interval=interval, narrow=narrow, offset=offset,
         odd=True, end=1,
     )  # fmt: skip
-    build.operators.append(op)
 
 
 def logistic(build: Builder, node: Node, options: Options) -> None:
@@ -131,8 +121,7 @@ def by_table(build: Builder, node: Node, source: str, values: IntArray) -> None:
     """``values``: stored integers, not limited, for each of the integers of ``source``."""
     target = build.target(node.output)
     table = tuple(int(value) for value in target.dtype.clip(values))
-    name = build.shaped(source, target.shape)
-    build.operators.append(Lookup(node.name, (name,), target.name, table=table))
+    build.emit(Lookup, [build.shaped(source, target.shape)], target.name, table=table)
 
 
 def nearest(steps: Floats) -> IntArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from pipeline.errors import ThimbleError
 from pipeline.importers.onnx_file import Array, FileNode
 from pipeline.importers.tflite_builder import values_of
 from pipeline.importers.tflite_model import FileTensor, Node
-from pipeline.importers.tflite_operator import Options, axis_of
+from pipeline.importers.tflite_operator import LIMITS, Options, axis_of
 
 TO_ONNX, FROM_ONNX = (0, 3, 1, 2), (0, 2, 3, 1)
 """Orders of the axes of images."""
@@ -21,14 +21,6 @@ TO_ONNX, FROM_ONNX = (0, 3, 1, 2), (0, 2, 3, 1)
 FLOATS = ("FLOAT32", "FLOAT16")
 INTEGERS = ("INT32", "INT64")
 QUANTIZED = ("INT8", "UINT8", "INT4")
-
-ACTIVATIONS: Mapping[int, Sequence[Any]] = {
-    ActivationFunctionType.RELU: ("Relu",),
-    ActivationFunctionType.RELU_N1_TO_1: ("Clip", -1.0, 1.0),
-    ActivationFunctionType.RELU6: ("Clip", 0.0, 6.0),
-    ActivationFunctionType.TANH: ("Tanh",),
-}
-"""The operator, and the numbers that it takes."""
 
 
 @dataclass
@@ -109,12 +101,12 @@ class Translation:
         made = self.add("Reshape", plain, shape)
         self.add("Transpose", made, perm=TO_ONNX, output=named(target))
 
-    def fitted(self, made: str, source: FileTensor, target: FileTensor) -> None:
-        """Make ``target`` of ``made``, which has as many axes as ``source``."""
-        if len(source.dims) == len(target.dims):
+    def fitted(self, made: str, dims: Sequence[int], target: FileTensor) -> None:
+        """Make ``target`` of ``made``, which the file would have as ``dims``."""
+        if tuple(dims) == target.dims:
             self.add("Identity", made, output=named(target))
             return
-        image = len(source.dims) == 4
+        image = len(dims) == 4
         self.shaped(self.add("Transpose", made, perm=FROM_ONNX) if image else made, target)
 
     def activated(self, made: str, options: Options, target: FileTensor) -> None:
@@ -122,10 +114,10 @@ class Translation:
         if not (number := options.get("activation", 0)):
             self.add("Identity", made, output=named(target))
             return
-        if number not in ACTIVATIONS:
+        if number not in (*LIMITS, ActivationFunctionType.TANH):
             raise ThimbleError(f"its fused activation {number} is not supported")
-        operator, *limits = ACTIVATIONS[number]
-        self.add(operator, made, *(self.held(each) for each in limits), output=named(target))
+        limits = [self.held(each) for each in LIMITS.get(number, ())]
+        self.add("Clip" if limits else "Tanh", made, *limits, output=named(target))
 
 
 def named(tensor: FileTensor) -> str:

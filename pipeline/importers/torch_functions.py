@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from pipeline.importers.functions import Composed
+from pipeline.importers.functions import PLAIN, Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.torch_call import Call, Table, required
 
@@ -77,44 +77,26 @@ def prelu(call: Call) -> Value:
     return call.builder.slopes(x, slopes)
 
 
+ALIKE = (*PLAIN, "hardswish", "silu", "mish", "expm1", "log1p", "trunc")
+
 OPERATORS: Table = {
+    **{f"aten.{name}.default": function(name) for name in ALIKE},
     "aten.relu.default": function("clip", 0.0, inf),
     "aten.relu6.default": function("clip", 0.0, 6.0),
     "aten.hardtanh.default": hardtanh,
     "aten.clamp.default": clip,
     "aten.clamp_min.default": function("clip", ("min", 0.0), inf),
-    "aten.sigmoid.default": function("sigmoid"),
-    "aten.tanh.default": function("tanh"),
-    "aten.hardswish.default": function("hardswish"),
     "aten.hardsigmoid.default": function("hardsigmoid", 1 / 6, 0.5),
-    "aten.silu.default": function("silu"),
     "aten.gelu.default": gelu,
-    "aten.mish.default": function("mish"),
     "aten.leaky_relu.default": function("leaky_relu", ("negative_slope", 0.01)),
     "aten.prelu.default": prelu,
     "aten._prelu_kernel.default": prelu,
     "aten.elu.default": function("elu", ("alpha", 1.0), ("scale", 1.0), ("input_scale", 1.0)),
     "aten.celu.default": celu,
     "aten.softplus.default": function("softplus", ("beta", 1.0), ("threshold", 20.0)),
-    "aten.exp.default": function("exp"),
-    "aten.expm1.default": function("expm1"),
-    "aten.log.default": function("log"),
-    "aten.log1p.default": function("log1p"),
-    "aten.erf.default": function("erf"),
-    "aten.abs.default": function("abs"),
-    "aten.neg.default": function("neg"),
-    "aten.sqrt.default": function("sqrt"),
     "aten.rsqrt.default": function("power", -0.5),
-    "aten.reciprocal.default": function("reciprocal"),
-    "aten.floor.default": function("floor"),
-    "aten.round.default": function("round"),
     "aten.pow.Tensor_Scalar": power,
     "aten.square.default": function("power", 2.0),
-    "aten.ceil.default": function("ceil"),
-    "aten.trunc.default": function("trunc"),
-    "aten.sign.default": function("sign"),
-    "aten.sin.default": function("sin"),
-    "aten.cos.default": function("cos"),
     "aten.threshold.default": function("threshold", ("threshold", 0.0), ("value", 0.0)),
     "aten.hardshrink.default": function("shrink", ("lambd", 0.5), 0.0),
     "aten.softshrink.default": softshrink,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from math import prod
 
 from pipeline.importers import float_nodes as nodes
@@ -56,38 +56,30 @@ def ceiled(call: Call, kernel: Pair, stride: Pair, padding: Pair) -> Padding:
     return top, bottom, left, right
 
 
-def adaptive(kind: type[nodes.Pool]) -> Callable[[Call], Value]:
-    """Make an importer of adaptive pooling for outputs that divide the input: ordinary windows."""
+def adaptive(call: Call, kind: type[nodes.Pool]) -> Value:
+    """Adaptive pooling for outputs that divide the input: ordinary windows."""
+    *_, height, width = call.x.shape
+    *_, rows, columns = call.shape
+    if (height % rows or width % columns) and kind is nodes.AveragePool:
 
-    def pooled(call: Call) -> Value:
-        *_, height, width = call.x.shape
-        *_, rows, columns = call.shape
-        if (height % rows or width % columns) and kind is nodes.AveragePool:
+        def weighed(_: int, old: int, new: int) -> Floats:
+            return resampling.means(old, new)
 
-            def weighed(_: int, old: int, new: int) -> Floats:
-                return resampling.means(old, new)
-
-            return whole.resized(call.builder, call.x, call.shape, weighed)
-        if height % rows or width % columns:
-            raise call.builder.refuse(
-                f"adaptive pooling from {height}x{width} to {rows}x{columns} has windows of "
-                "different sizes: choose an output that divides the input"
-            )
-        kernel = (height // rows, width // columns)
-        return call.builder.pool(kind, call.x, call.shape, kernel, kernel, (0, 0, 0, 0))
-
-    return pooled
+        return whole.resized(call.builder, call.x, call.shape, weighed)
+    if height % rows or width % columns:
+        raise call.builder.refuse(
+            f"adaptive pooling from {height}x{width} to {rows}x{columns} has windows of "
+            "different sizes: choose an output that divides the input"
+        )
+    kernel = (height // rows, width // columns)
+    return call.builder.pool(kind, call.x, call.shape, kernel, kernel, (0, 0, 0, 0))
 
 
-def over(kind: str) -> Callable[[Call], Value]:
+def over(call: Call, kind: str) -> Value:
     """Reduce over some axes, see ``whole.REDUCTIONS``."""
-
-    def reduced(call: Call) -> Value:
-        axes = call.get(1, "dim", None) or range(1, len(call.x.shape))
-        given = [axes] if isinstance(axes, int) else list(axes)
-        return whole.reduced(call.builder, kind, call.x, given).reshape(call.shape)
-
-    return reduced
+    axes = call.get(1, "dim", None) or range(1, len(call.x.shape))
+    given = [axes] if isinstance(axes, int) else list(axes)
+    return whole.reduced(call.builder, kind, call.x, given).reshape(call.shape)
 
 
 def norm(call: Call) -> Value:
@@ -99,32 +91,28 @@ def norm(call: Call) -> Value:
     return whole.reduced(call.builder, kind, call.x, list(axes)).reshape(call.shape)
 
 
-def places(least: bool) -> Callable[[Call], Value]:
+def places(call: Call, least: bool = False) -> Value:
     """aten.argmax, aten.argmin(self, dim, keepdim); without ``dim`` of all elements."""
-
-    def found(call: Call) -> Value:
-        axis, x = call.get(1, "dim"), call.x
-        if axis is None:
-            x, axis = x.reshape((1, prod(x.shape))), 1
-        axis %= len(x.shape)
-        return whole.places(call.builder, x, axis, least).reshape(call.shape or (1,))
-
-    return found
+    axis, x = call.get(1, "dim"), call.x
+    if axis is None:
+        x, axis = x.reshape((1, prod(x.shape))), 1
+    axis %= len(x.shape)
+    return whole.places(call.builder, x, axis, least).reshape(call.shape or (1,))
 
 
 OPERATORS: Table = {
-    "aten.argmax.default": places(False),
-    "aten.argmin.default": places(True),
+    "aten.argmax.default": places,
+    "aten.argmin.default": partial(places, least=True),
     "aten.max_pool2d.default": max_pool,
     "aten.max_pool2d_with_indices.default": max_pool,
     "aten.avg_pool2d.default": average_pool,
-    "aten.adaptive_avg_pool2d.default": adaptive(nodes.AveragePool),
-    "aten._adaptive_avg_pool2d.default": adaptive(nodes.AveragePool),
-    "aten.adaptive_max_pool2d.default": adaptive(nodes.MaxPool),
-    "aten.mean.dim": over("Mean"),
-    "aten.sum.dim_IntList": over("Sum"),
-    "aten.amax.default": over("Max"),
-    "aten.amin.default": over("Min"),
-    "aten.logsumexp.default": over("LogSumExp"),
+    "aten.adaptive_avg_pool2d.default": partial(adaptive, kind=nodes.AveragePool),
+    "aten._adaptive_avg_pool2d.default": partial(adaptive, kind=nodes.AveragePool),
+    "aten.adaptive_max_pool2d.default": partial(adaptive, kind=nodes.MaxPool),
+    "aten.mean.dim": partial(over, kind="Mean"),
+    "aten.sum.dim_IntList": partial(over, kind="Sum"),
+    "aten.amax.default": partial(over, kind="Max"),
+    "aten.amin.default": partial(over, kind="Min"),
+    "aten.logsumexp.default": partial(over, kind="LogSumExp"),
     "aten.linalg_vector_norm.default": norm,
 }

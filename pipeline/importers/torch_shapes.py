@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
 
@@ -38,19 +38,15 @@ def select(call: Call) -> Value:
     return chosen(call.builder, call.x, axis, [start]).reshape(call.shape)
 
 
-def split(name: str) -> Callable[[Call], list[Value]]:
+def split(call: Call, name: str) -> list[Value]:
     """Parts of given sizes, or of one, or so many; the last may be shorter."""
-
-    def made(call: Call) -> list[Value]:
-        axis, extent = place(call, call.get(2, "dim", 0))
-        given = call.get(1, name)
-        each = -(-extent // given) if name == "chunks" else given
-        listed = isinstance(each, Sequence)
-        starts = [0, *accumulate(each)][:-1] if listed else range(0, extent, each)
-        pairs = zip(starts, [*starts[1:], extent], strict=True)
-        return [chosen(call.builder, call.x, axis, range(start, end)) for start, end in pairs]
-
-    return made
+    axis, extent = place(call, call.get(2, "dim", 0))
+    given = call.get(1, name)
+    each = -(-extent // given) if name == "chunks" else given
+    listed = isinstance(each, Sequence)
+    starts = [0, *accumulate(each)][:-1] if listed else range(0, extent, each)
+    pairs = zip(starts, [*starts[1:], extent], strict=True)
+    return [chosen(call.builder, call.x, axis, range(start, end)) for start, end in pairs]
 
 
 def place(call: Call, dim: int) -> tuple[int, int]:
@@ -212,9 +208,9 @@ OPERATORS: Table = {
     "aten.cat.default": cat,
     "aten.slice.Tensor": slice_,
     "aten.select.int": select,
-    "aten.split.Tensor": split("split_size"),
-    "aten.split_with_sizes.default": split("split_sizes"),
-    "aten.chunk.default": split("chunks"),
+    "aten.split.Tensor": partial(split, name="split_size"),
+    "aten.split_with_sizes.default": partial(split, name="split_sizes"),
+    "aten.chunk.default": partial(split, name="chunks"),
     **{
         f"aten.upsample_{kind}.{form}": partial(resized, curve=curve, form=form)
         for kind, curve in CURVES.items()

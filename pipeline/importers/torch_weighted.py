@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,28 +23,22 @@ def convolution(call: Call) -> Value:
 
 
 def conv(call: Call) -> Value:
-    """aten.conv2d, aten.conv1d"""
-    spatial = required(call, 1, "weight").ndim - 2
-    stride = call.get(3, "stride", [1] * spatial)
-    padding = call.get(4, "padding", [0] * spatial)
-    dilation = call.get(5, "dilation", [1] * spatial)
-    return _convolved(call, stride, padding, dilation, call.get(6, "groups", 1))
+    """aten.conv2d, aten.conv1d; what is odd of padding "same" goes to the end."""
+    taps = required(call, 1, "weight").shape[2:]
+    stride, padding, dilation, groups = _window(call, 3, 4, 5, 6)
+    if isinstance(padding, str):
+        spreads = dilation if len(dilation) == len(taps) else [*dilation] * len(taps)
+        totals = [spread * (n - 1) for n, spread in zip(taps, spreads, strict=True)]
+        around = [n for total in totals for n in (total // 2, total - total // 2)]
+        padding = around if padding == "same" else [0]
+    return _convolved(call, stride, padding, dilation, groups)
 
 
-def conv_named(call: Call) -> Value:
-    """aten.conv2d.padding: "same" or "valid"; what is odd of "same" goes to the end."""
-    weights = required(call, 1, "weight")
-    spatial = weights.ndim - 2
-    dilation = list(call.get(5, "dilation", [1] * spatial))
-    dilation = dilation * (spatial // len(dilation))
-    around = [0] * (2 * spatial)
-    if call.get(4, "padding", "valid") == "same":
-        around = []
-        for taps, spread in zip(weights.shape[2:], dilation, strict=True):
-            total = spread * (taps - 1)
-            around += [total // 2, total - total // 2]
-    stride = call.get(3, "stride", [1] * spatial)
-    return _convolved(call, stride, around, dilation, call.get(6, "groups", 1))
+def _window(call: Call, *places: int) -> list[Any]:
+    """Return stride, padding, dilation and groups."""
+    ones = [1] * (required(call, 1, "weight").ndim - 2)
+    usual = {"stride": ones, "padding": [0], "dilation": ones, "groups": 1}
+    return [call.get(n, *each) for n, each in zip(places, usual.items(), strict=True)]
 
 
 def _convolved(
@@ -56,29 +51,21 @@ def _convolved(
             f"a convolution of {list(x.shape)} with weights {list(weights.shape)}: one or two "
             "dimensions and a batch of 1 are supported"
         )
+    sides, ones = four(padding), [1] * (spatial == 1)
     if spatial == 1:
         sides = (0, 0, padding[0], padding[-1])
-        result = call.builder.convolution(
-            x.reshape((*x.shape[:2], 1, x.shape[2])), weights[:, :, None], bias,
-            (*call.shape[:2], 1, call.shape[2]), stride=(1, stride[0]), padding=sides,
-            dilation=(1, dilation[0]), groups=groups, steps=steps,
-        )  # fmt: skip
-        return result.reshape(call.shape)
-    return call.builder.convolution(
-        x, weights, bias, call.shape,
-        stride=pair(stride), padding=four(padding), dilation=pair(dilation), groups=groups,
+        x, weights = x.reshape((*x.shape[:2], 1, x.shape[2])), weights[:, :, None]
+    result = call.builder.convolution(
+        x, weights, bias, (*call.shape[:2], *ones, *call.shape[2:]), padding=sides,
+        stride=pair([*ones, *stride]), dilation=pair([*ones, *dilation]), groups=groups,
         steps=steps,
     )  # fmt: skip
+    return result.reshape(call.shape)
 
 
 def conv_transpose(call: Call) -> Value:
     """aten.conv_transpose1d, aten.conv_transpose2d"""
-    spatial = required(call, 1, "weight").ndim - 2
-    stride, dilation = (
-        call.get(n, name, [1] * spatial) for n, name in ((3, "stride"), (7, "dilation"))
-    )
-    padding = call.get(4, "padding", [0] * spatial)
-    return _spread(call, stride, padding, dilation, call.get(6, "groups", 1))
+    return _spread(call, *_window(call, 3, 4, 7, 6))
 
 
 def _spread(
@@ -150,9 +137,9 @@ def batch_norm(call: Call) -> Value:
 OPERATORS: Table = {
     "aten.convolution.default": convolution,
     "aten.conv2d.default": conv,
-    "aten.conv2d.padding": conv_named,
+    "aten.conv2d.padding": conv,
     "aten.conv1d.default": conv,
-    "aten.conv1d.padding": conv_named,
+    "aten.conv1d.padding": conv,
     "aten.conv_transpose1d.default": conv_transpose,
     "aten.conv_transpose2d.input": conv_transpose,
     "aten.linear.default": linear,

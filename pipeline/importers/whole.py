@@ -14,7 +14,8 @@ from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import Shape
 from pipeline.importers.float_nodes import Floats, Pair
 from pipeline.importers.functions import Composed
-from pipeline.importers.layout import Index, Value, ours, scattered
+from pipeline.importers.layout import Index, Value, ours, scattered, usual
+from pipeline.importers.moves import Move, Run
 
 Weighed = Callable[[int, int, int], Floats]
 """Weights of old indices for new ones along 0, rows, or 1, columns, from so many to so many."""
@@ -38,10 +39,9 @@ def resized(build: Builder, x: Value, shape: Shape, weighed: Weighed) -> Value:
 def enlarged(build: Builder, x: Value, shape: Shape) -> Value:
     """(1, c, h, w) -> ``shape``, whole multiples: nearest neighbours."""
     old, new = ours(x.shape), ours(shape)
-    return build.made(
-        nodes.Rearranged, [build.usual(x)], shape, extents=new, axes=(0, 1, 2), starts=(0, 0, 0),
-        steps=(1, 1, 1), repeats=tuple(b // a for a, b in zip(old, new, strict=True)),
-    )  # fmt: skip
+    runs = [Run(0, 1, a, b // a) for a, b in zip(old, new, strict=True)]
+    moved = Move.along(old, runs).fields
+    return Value(build.add(nodes.Rearranged, [build.usual(x)], **moved), usual(shape))
 
 
 def transposed(

@@ -55,11 +55,11 @@ def _rearranged(
 ) -> nodes.Rearranged:
     """A run of channels begins after those that are kept before it."""
     before, makes = kept[source.numbers], kept[output.numbers]
-    starts, extents = list(node.starts), list(node.extents)
+    starts, shape = list(node.starts), list(node.shape)
     if node.steps[source.axis] == node.repeats[source.axis] == 1:
         starts[source.axis] = int(before[: node.starts[source.axis]].sum())
-        extents[output.axis] = int(makes.sum())
-    return replace(node, starts=tuple(starts), extents=tuple(extents))
+        shape[output.axis] = int(makes.sum())
+    return replace(node, starts=tuple(starts), shape=tuple(shape))
 
 
 @torch.no_grad()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -31,7 +30,7 @@ from pipeline.quantize.base import Quantizer
 from pipeline.quantize.errors import Row, errors
 from pipeline.quantize.int8_bias import corrected
 from pipeline.quantize.int8_ranges import OBSERVERS, calibrated
-from pipeline.quantize.labels import labels
+from pipeline.quantize.labels import labels, threaded
 
 Observer = Literal["mse", "percentile", "minmax"]
 
@@ -97,7 +96,7 @@ class Int8(Quantizer):
         plain = without_idle(plain) if network.given else absorbed(plain)[0]
         count = max(1, min(MOST_COMPARED, COMPARED_MACS // max(1, graph.macs)))
         frames = replace(self, images=count).frames(plain, data).astype(np.int64) - 128
-        with self.threaded():
+        with threaded(self.threads):
             return errors(plain, graph, (frame[None] for frame in frames))
 
     def float_labels(
@@ -118,7 +117,7 @@ class Int8(Quantizer):
         graph, entries = absorbed(graph)
         affines = self.observed(graph, frames, entries)
         if has_images(data):
-            with self.threaded():
+            with threaded(self.threads):
                 graph = corrected(graph, affines, partial(batches, graph, frames, entries))
         return graph, affines
 
@@ -128,18 +127,9 @@ class Int8(Quantizer):
         """Return a quantization for each activation, of ``frames`` that are stored by ``entries``,
         the inputs'."""
         given = partial(batches, graph, frames, entries)
-        with self.threaded():
+        with threaded(self.threads):
             found = calibrated(graph, given, entries, self.observer, self.percentile)
         return resolvable(graph, found)
-
-    @contextmanager
-    def threaded(self) -> Iterator[None]:
-        before = torch.get_num_threads()
-        torch.set_num_threads(self.threads)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
 
     def frames(self, graph: FloatGraph, data: Arrays | None) -> npt.NDArray[np.uint8]:
         """(n, *input shape) u8, of several inputs (n, elements), evenly spaced over the training

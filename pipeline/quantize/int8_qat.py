@@ -21,6 +21,7 @@ from pipeline.importers.float_graph import Affine, FloatGraph
 from pipeline.importers.lower import lower
 from pipeline.quantize.int8 import Int8, as_input, resolvable
 from pipeline.quantize.int8_rounded import Rounded
+from pipeline.quantize.labels import threaded
 
 SETTLING_IMAGES = 8
 """As many as the schedule's accumulators are calibrated on."""
@@ -96,12 +97,8 @@ class Int8Qat(Int8):
         """``graph`` with other weights and biases, and the mean loss of each epoch."""
         if not any(isinstance(node, nodes.Weighted) for node in graph.nodes):
             return graph, []
-        before = torch.get_num_threads()
-        torch.set_num_threads(self.threads)
-        try:
+        with threaded(self.threads):
             return self._tuned(graph, self.simulated(graph, affines), train, validation)
-        finally:
-            torch.set_num_threads(before)
 
     def simulated(self, graph: FloatGraph, affines: Mapping[str, Affine]) -> Rounded:
         """The network that is trained."""

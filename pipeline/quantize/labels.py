@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -34,14 +35,21 @@ def labels(network: Network, images: npt.NDArray[np.uint8], macs: int, threads: 
     """
     chosen = images[: max(FEWEST_IMAGES, LARGEST_MACS // max(1, macs))]
     batch = max(1, min(BATCH_IMAGES, BATCH_ELEMENTS // max(1, prod(images.shape[1:]))))
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with threaded(threads):
         found = _batched(network, chosen, batch)
         if found is None:
             found = _batched(network, chosen, 1)
         assert found is not None
         return found
+
+
+@contextmanager
+def threaded(number: int) -> Iterator[None]:
+    """Let PyTorch share operators among so many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
     finally:
         torch.set_num_threads(before)
 
