@@ -27,7 +27,7 @@ from pipeline.graph.operators.lookup import Interpolate, Lookup
 from pipeline.graph.operators.pairwise import Add, Multiply, Prelu
 from pipeline.graph.operators.placing import Concat, Pad, Rearrange, Reshape
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
-from pipeline.graph.operators.softmax import Softmax
+from pipeline.graph.operators.softmax import Softmax, WideSoftmax
 from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.graph.requant import Mean
 from pipeline.graph.tensor import DType, IntArray, Tensor, within_int8
@@ -41,12 +41,15 @@ from pipeline.importers.scales import (
     INT8,
     INT32,
     PROBABILITY,
+    SHARE,
     constant_affine,
     fixed_point,
     largest_sum,
+    lines,
     lookup_table,
     stored_limits,
     stored_weights,
+    wide_softmax,
 )
 
 ADD_SHIFT = 20
@@ -67,9 +70,6 @@ class Lowering:
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
-            wide = any(self.affines[name].bits > 8 for name in node.inputs)
-            if wide and isinstance(node, nodes.SoftmaxOver):
-                raise node.refuse("a softmax of 16-bit activations is not supported")
             self.declare(node.output, self.graph.shapes[node.output])
             RULES[type(node)](self, node)
         return Graph(
@@ -94,8 +94,8 @@ class Lowering:
         self.operators.append(kind(**{**given, **fields}))
 
     def computed(self, node: nodes.Function) -> None:
-        """A function of one element: of 8 bits a table, of 16 lines between entries of one; changes
-        of quantization and clips of these are products with 1."""
+        """A function of one element: of 8 bits a table, of 16 lines between entries of one; leaky
+        ReLUs of these are exact, changes of quantization and clips products with 1."""
         source, target = self.affines[node.inputs[0]], self.affines[node.output]
         body = node.body if node.clip is None else Composed.of("clip", *node.clip).after(node.body)
         if source.bits == 8:
@@ -107,11 +107,14 @@ class Lowering:
             requant = fixed_point(node, [source.scale / target.scale], source.reach)
             given = {"parameters": (one,), "operands": (node.inputs[0], one), "requant": requant}
             self.emit(Multiply, node, **given, clip=stored_limits(clip, target))
+        elif [step.function for step in body.steps] == ["leaky_relu"]:
+            ones = (1,) * len(self.tensors[node.output].shape)
+            slope = np.full(ones, body.steps[0].constants[0])
+            _slopes(self, nodes.Slopes(**node_fields(node), constant=slope))
         else:
             more = 16 - target.bits
             fine = Affine(target.scale / (1 << more), target.zero_point << more, 16)
-            table = lookup_table(body, source, fine, np.arange(-(1 << 15), (1 << 15) + 1, 128))
-            self.emit(Interpolate, node, table=table, narrow=7 + more)
+            self.emit(Interpolate, node, table=lines(body, source, fine), narrow=7 + more)
 
     def kept(self, node: Node) -> tuple[str, ...]:
         """The inputs, brought to the output's quantization where theirs differs."""
@@ -119,13 +122,17 @@ class Lowering:
         found: list[str] = []
         for index, name in enumerate(node.inputs):
             if self.affines[name] != target or name in found:  # twice: the second is a copy
-                label, body = f"{node.name}.in{index}", Composed.of("identity")
-                self.affines[label] = target
-                self.declare(label, self.tensors[name].shape)
-                self.computed(nodes.Function(name=label, inputs=(name,), output=label, body=body))
-                name = label
+                name = self.brought(name, target, f"{node.name}.in{index}")
             found.append(name)
         return tuple(found)
+
+    def brought(self, name: str, target: Affine, label: str) -> str:
+        """``name`` in another quantization, as ``label``."""
+        self.affines[label] = target
+        self.declare(label, self.tensors[name].shape)
+        body = Composed.of("identity")
+        self.computed(nodes.Function(name=label, inputs=(name,), output=label, body=body))
+        return label
 
     def weighted(self, node: nodes.Weighted, kind: type[Operator], **fields: Any) -> None:
         """A sum of products with weights and a bias."""
@@ -240,12 +247,15 @@ def _sum(low: Lowering, node: nodes.Sum) -> None:
 def _product(low: Lowering, node: nodes.Product) -> None:
     operands, parameters = _operands(low, node)
     one, other = (low.affines[name] for name in operands)
+    inputs = node.inputs
+    if one.reach * other.reach >= 2.0**31:  # of 16 bits: one in steps twice as large
+        one = Affine(2 * one.scale, 0, 16)
+        operands = low.brought(operands[0], one, f"{node.name}.in0"), operands[1]
+        inputs = (operands[0], *inputs[1:])
     ratio = one.scale * other.scale / low.affines[node.output].scale
     requant = fixed_point(node, [ratio], one.reach * other.reach)
-    low.emit(
-        Multiply, node, parameters=parameters, operands=operands, requant=requant,
-        clip=low.clip(node),
-    )  # fmt: skip
+    given = {"parameters": parameters, "operands": operands, "clip": low.clip(node)}
+    low.emit(Multiply, node, inputs=inputs, requant=requant, **given)
 
 
 def _slopes(low: Lowering, node: nodes.Slopes) -> None:
@@ -288,17 +298,18 @@ def _padded(low: Lowering, node: nodes.Padded) -> None:
 
 
 def _softmax(low: Lowering, node: nodes.SoftmaxOver) -> None:
-    table = exponentials(low.affines[node.inputs[0]].scale)
-    target = low.affines[node.output]
-    if target == PROBABILITY:
-        low.emit(Softmax, node, exponentials=table)
-        return
+    source, kind, made = low.affines[node.inputs[0]], Softmax, PROBABILITY
+    given: dict[str, Any] = {"exponentials": exponentials(source.scale)}
+    if source.bits == 16:
+        kind, made, given = WideSoftmax, SHARE, wide_softmax(source.scale)
+    if low.affines[node.output] == made:
+        return low.emit(kind, node, **given)
     between = f"{node.name}.probabilities"
-    low.affines[between] = PROBABILITY
+    low.affines[between] = made
     low.declare(between, low.tensors[node.output].shape)
-    low.emit(Softmax, replace(node, name=between, output=between), exponentials=table)
-    rescaled = lookup_table(Composed.of("identity"), PROBABILITY, target)
-    low.emit(Lookup, node, inputs=(between,), table=rescaled)
+    low.emit(kind, replace(node, name=between, output=between), **given)
+    body, fields = Composed.of("identity"), {**node_fields(node), "inputs": (between,)}
+    low.computed(nodes.Function(**fields, body=body))
 
 
 RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
-import numpy as np
-
 from pipeline.importers.arithmetic import arithmetic, chosen, compared, extreme
 from pipeline.importers.float_graph import Affine
 from pipeline.importers.float_nodes import Floats
@@ -17,15 +15,18 @@ from pipeline.importers.onnx_call import Call, Constant, Item, Table, scalar
 
 
 def given(constant: Constant) -> Affine | None:
-    """A quantized constant's own scale, where one number is: its values are multiples of it."""
+    """A quantized constant's own scale, where one number is: its values are multiples of it, of 8
+    bits or 16."""
     steps = constant.steps
     if steps is None or steps.size != 1:
         return None
     step = float(steps.reshape(-1)[0])
     multiples = constant.floats / step
-    middle = 0 if multiples.size == 0 else round(-128 - multiples.min())
-    zero_point = 0 if np.abs(multiples).max(initial=0) <= 127 else middle
-    return Affine(step, int(np.clip(zero_point, -128, 127)))
+    least, most = round(multiples.min(initial=0)), round(multiples.max(initial=0))
+    bits = 8 if most - least < 256 else 16
+    end = 1 << bits - 1
+    zero_point = 0 if max(-least, most) < end else -end - least
+    return Affine(step, min(max(zero_point, -end), end - 1), bits)
 
 
 def combined(call: Call, name: str) -> Value:

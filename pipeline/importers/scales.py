@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite, isinf
+from typing import Any
 
 import numpy as np
 
 from pipeline.errors import ThimbleError
+from pipeline.graph.exponential import points
 from pipeline.graph.operator import product_sums
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import DType, IntArray, Tensor
@@ -28,6 +30,8 @@ FIXED: Mapping[type[Node], Affine] = {
     float_whole.Places: Affine(1.0, 0, 32),
 }
 """Quantizations of what operators make, whatever their inputs."""
+SHARE = Affine(2.0**-15, 0, 16)
+"""Quantization of the wide integer softmax's output."""
 WEIGHT_LIMIT = 127
 ABOVE = 1 + 2.0**-20
 """Least ratio of an output's scale to the step of the sums that it is made from."""
@@ -55,6 +59,22 @@ def lookup_table(
     result = torch.nan_to_num(body(real), nan=0.0, posinf=1e30, neginf=-1e30)
     stored = torch.round(result / target.scale) + target.zero_point
     return tuple(int(q) for q in stored.clamp(*target.ends))
+
+
+def lines(body: Composed, source: Affine, target: Affine) -> tuple[int, ...]:
+    """Return ``body`` at every 128th integer of 16 bits, each entry nearer to the curve's middles
+    beside it by half of what the lines are off there."""
+    exact = np.array(lookup_table(body, source, target, np.arange(-(1 << 15), (1 << 15) + 1, 64)))
+    off = (exact[:-2:2] + exact[2::2]) / 2 - exact[1::2]
+    both = off[[0, *range(512)]] + off[[*range(512), 511]]
+    return tuple(np.rint(exact[::2] - both / 4).astype(int).clip(*target.ends).tolist())
+
+
+def wide_softmax(scale: float) -> dict[str, Any]:
+    """Return the fields of ``WideSoftmax`` of differences in steps of ``scale``."""
+    reciprocals = points(lambda x: 1 / (1 + x), 0, 1)
+    given = {"exponentials": points(np.exp, -10, 0), "reciprocals": reciprocals}
+    return {**given, "requant": FixedPoint.of([scale * 6553.5])}
 
 
 def weight_steps(weights: Floats, bias: Floats, scale_in: float) -> Floats:

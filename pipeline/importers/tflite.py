@@ -54,6 +54,7 @@ WIDE = (
     *("SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "UNPACK", "TRANSPOSE"),
     *tflite_moves.OPERATORS,
     *("LOGISTIC", "TANH", "LEAKY_RELU", "RELU", "RELU6", "SOFTMAX", "SUB", "SUM"),
+    *("ABS", "MAXIMUM", "MINIMUM"),
 )
 """Operators on int16, too."""
 SIGNED = ("ABS", "RSQRT", "SQUARED_DIFFERENCE", "HARD_SWISH", "LEAKY_RELU", "PRELU", "MEAN", "SUM")

@@ -8,7 +8,7 @@ value, or a tensor with itself, the result is a function of one value: a table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -142,9 +142,11 @@ def _sum(
 ) -> None:
     (first, second), requant = _factors(node)
     if minus:
-        every, whole = np.arange(-(1 << 15), 1 << 15) << _shift(node), second
+        taken, whole = node.input(1), second
         second = FixedPoint((-whole.multipliers[0],), whole.shifts)
-        _negates(node.input(1), second.apply(every), whole.apply(every))
+        every = _constant(taken, build.kinds) if taken.data else np.arange(-(1 << 15), 1 << 15)
+        enlarged = every.astype(np.int64) << _shift(node)
+        _negates(taken, second.apply(enlarged), whole.apply(enlarged))
     arithmetic = {
         "left_shift": _shift(node), "operand_requants": (first, second), "requant": requant
     }  # fmt: skip
@@ -166,13 +168,13 @@ def _operand(build: Builder, tensor: FileTensor) -> str:
     """The graph's tensor: an activation, or a constant that is taken over."""
     if not tensor.data:
         return build.source(tensor).name
-    values = _constant(tensor)
-    return build.constant(tensor.name, values, "int8", (tensor.scale,), tensor.zero_point).name
+    values, dtype = _constant(tensor, build.kinds), tensor.type.lower()
+    return build.constant(tensor.name, values, dtype, (tensor.scale,), tensor.zero_point).name
 
 
-def _constant(tensor: FileTensor) -> NDArray[np.integer]:
-    require_type(tensor, ("INT8",))
-    return values_of(tensor, ("INT8",)).reshape(tensor.shape)
+def _constant(tensor: FileTensor, kinds: Sequence[str] = ("INT8",)) -> NDArray[np.integer]:
+    require_type(tensor, kinds)
+    return values_of(tensor, kinds).reshape(tensor.shape)
 
 
 def _negated(build: Builder, tensor: FileTensor, requant: FixedPoint) -> str:

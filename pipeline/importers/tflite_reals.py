@@ -20,7 +20,7 @@ from pipeline.graph.requant import FixedPoint
 from pipeline.importers.tflite_builder import Builder, Real, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import LIMITS, Entry, Options, axis_of
-from pipeline.importers.tflite_tables import by_table, nearest, rounded_table
+from pipeline.importers.tflite_tables import by_table, nearest, rounded_table, wide
 
 KINDS: Mapping[str, type[np.generic]] = {
     "FLOAT32": np.float32, "INT32": np.int32, "INT64": np.int64, "BOOL": np.bool_,
@@ -175,6 +175,8 @@ def absolute(build: Builder, node: Node, options: Options) -> None:
     """To any quantization; of real numbers between DEQUANTIZE and QUANTIZE."""
     ratio = node.input(0).scale / node.output.scale
     requant, each = FixedPoint.of([ratio]), np.arange(-128, 128) - node.input(0).zero_point
+    if node.input(0).type == "INT16":
+        return wide(build, node, requant, -1)
     found = np.abs(each) if ratio == 1 else requant.apply(np.abs(each))
     by_table(build, node, build.source(node.input(0)).name, found + node.output.zero_point)
 

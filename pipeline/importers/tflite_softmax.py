@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from pipeline.errors import ThimbleError
-from pipeline.graph.exponential import DIFFERENCE_BITS, exponentials, points
+from pipeline.graph.exponential import DIFFERENCE_BITS, exponentials
 from pipeline.graph.operators.softmax import Softmax, WideSoftmax
-from pipeline.graph.requant import FixedPoint
+from pipeline.importers.scales import wide_softmax
 from pipeline.importers.tflite_builder import Builder
 from pipeline.importers.tflite_model import Node
 from pipeline.importers.tflite_operator import Entry, Options
@@ -19,11 +17,9 @@ def softmax(build: Builder, node: Node, options: Options) -> None:
     source, beta = build.source(node.input(0)), options["beta"]
     if node.input(0).type == "INT16":
         prescribed(node.output, 2.0**-15, 0)
-        return build.emit(
-            WideSoftmax, [source.name], build.target(node.output, ("INT16",)).name,
-            exponentials=points(np.exp, -10, 0), reciprocals=points(lambda x: 1 / (1 + x), 0, 1),
-            requant=FixedPoint.of([node.input(0).scale * beta * 6553.5]),
-        )  # fmt: skip
+        target = build.target(node.output, ("INT16",))
+        given = wide_softmax(node.input(0).scale * beta)
+        return build.emit(WideSoftmax, [source.name], target.name, **given)
     prescribed(node.output, 1 / 256, -128)
     if not beta * node.input(0).scale * (1 << (31 - DIFFERENCE_BITS)) > 1:
         raise ThimbleError(f"its beta of {beta:g} is too small for its input's scale")

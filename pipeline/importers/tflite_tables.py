@@ -42,7 +42,7 @@ def _lookup(
     build.emit(Lookup, [source.name], target.name, table=tuple(int(value) for value in values))
 
 
-def _wide(build: Builder, node: Node, below: FixedPoint, sign: int = 1, clip: Clip = None) -> None:
+def wide(build: Builder, node: Node, below: FixedPoint, sign: int = 1, clip: Clip = None) -> None:
     """Bring int16 to the output's scale; what is below 0 by another factor."""
     source, target = build.source(node.input(0), ("INT16",)), build.target(node.output, ANY)
     held = build.constant(f"{node.name}_sign", np.array([sign], np.int8), "int8", (1.0,)).name
@@ -205,7 +205,7 @@ def leaky_relu(build: Builder, node: Node, options: Options) -> None:
     slope = scale * options["alpha"] / out
     straight, leak = FixedPoint.of([scale / out]), FixedPoint.of([abs(slope)])
     if node.input(0).type == "INT16":
-        return _wide(build, node, leak, -1 if slope < 0 else 1)
+        return wide(build, node, leak, -1 if slope < 0 else 1)
 
     def leaky(x: IntArray) -> IntArray:
         below = leak.apply(x) * (-1 if slope < 0 else 1)
@@ -219,7 +219,7 @@ def relu(build: Builder, node: Node, options: Options) -> None:
     requant = _ratio(node)
     low = stored(0.0, node.output)
     if node.input(0).type == "INT16":
-        return _wide(build, node, FixedPoint((0,), (0,)))
+        return wide(build, node, FixedPoint((0,), (0,)))
     _lookup(build, node, lambda x: np.maximum(requant.apply(x) + node.output.zero_point, low))
 
 
@@ -242,7 +242,7 @@ def relu6(build: Builder, node: Node, options: Options) -> None:
     zero, high = node.input(0).zero_point, stored(6.0, node.input(0))
     if node.input(0).type == "INT16":
         same_quantization(node.input(0), node.output)
-        return _wide(build, node, FixedPoint((0,), (0,)), clip=(0, min(high, 32767)))
+        return wide(build, node, FixedPoint((0,), (0,)), clip=(0, min(high, 32767)))
     _lookup(build, node, lambda x: np.clip(x + zero, zero, high))
 
 
@@ -258,7 +258,7 @@ def quantize(build: Builder, node: Node, options: Options) -> None:
     requant = FixedPoint.of([given.scale / node.output.scale])
     zero = node.output.zero_point
     if given.type == "INT16":
-        return _wide(build, node, requant)
+        return wide(build, node, requant)
     _lookup(build, node, lambda x: requant.apply(x) + zero, ANY)
 
 

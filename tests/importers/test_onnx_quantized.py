@@ -359,8 +359,6 @@ WIDE = np.arange(-105, 106, 35, np.int8)
     [
         (partly(), "loose (Exp): no QuantizeLinear follows it"),
         (with_constant(around("o = Relu(a)"), "z0", np.array(0, np.uint32)), "uint32"),
-        (with_constant(around("o = Softmax<axis=1>(a)"), "z0", np.array(0, np.uint16)),
-         "a softmax of 16"),
         (with_constant(around(**CASES["Gemm"]), "w_z", WIDE), "no 8 bits"),
         (around(**CASES["Gemm"], scales=(0.03, 2e-9, 0.021)), "its sums may leave int32"),
         (between(f"p = QLinearConv(q, {CONV}, b)", constants={"b": np.zeros(3, np.int32)}),

@@ -170,7 +170,8 @@ IMAGES: dict[str, nn.Module] = {
     "compared": Of(lambda m, x: (x <= 0.2) + (x.round() == 1) * x + (x.round() != 0) * 0.5 +
                    torch.logical_and(x < 1, x.logical_not()) * x.square()),
     "masked": Of(lambda m, x: x.masked_fill(torch.arange(8) > 5, -0.25)),
-    "more functions": Of(lambda m, x: x.ceil() + x.trunc() + x.sign() + x.sin() + x.cos()),
+    "more functions": Of(lambda m, x: x.ceil() + x.trunc() + x.sign() + x.sin() + x.cos() +
+                         x.exp() * torch.erf(x) - torch.neg(x)),
     "thresholds": nn.Sequential(nn.Threshold(0.1, -0.3), nn.Hardshrink(), nn.Softshrink(0.2)),
     "log of sigmoid": nn.LogSigmoid(),
     "cut off": nn.Sequential(nn.ZeroPad2d((-1, 2, -2, -1)), nn.ConstantPad2d(1, -0.5)),
@@ -196,7 +197,6 @@ IMAGES: dict[str, nn.Module] = {
     **{kind.__name__.lower(): kind() for kind in (nn.ReLU6, nn.Sigmoid, nn.Tanh, nn.Hardswish,
         nn.Hardsigmoid, nn.GELU, nn.Mish, nn.PReLU, nn.SELU)},
     "silu": nn.SiLU(inplace=True),
-    "silu by hand": Of(lambda m, x: x * torch.sigmoid(x)),
     "hardswish by hand": Of(lambda m, x: x * F.relu6(x + 3) / 6),
     "gelu by tanh": nn.GELU("tanh"),
     "leaky relu": nn.LeakyReLU(0.2),
@@ -204,17 +204,12 @@ IMAGES: dict[str, nn.Module] = {
     "elu": nn.ELU(0.7),
     "celu": nn.CELU(0.8),
     "softplus": nn.Softplus(2.0),
-    "exp": Of(lambda m, x: torch.exp(x)),
     "expm1, log1p": Of(lambda m, x: torch.expm1(x) + torch.log1p(x.abs())),
-    "rsqrt": Of(lambda m, x: torch.rsqrt(x.abs() + 1)),
-    "log": Of(lambda m, x: torch.log(x.abs() + 1)),
-    "erf": Of(lambda m, x: torch.erf(x)),
-    "square root": Of(lambda m, x: torch.sqrt(x.abs() + 1)),
-    "reciprocal": Of(lambda m, x: torch.reciprocal(x.abs() + 1)),
+    "of positive numbers": Of(lambda m, x: (y := x.abs() + 1).log() + y.sqrt() * y.rsqrt() +
+                              y.reciprocal()),
     "power": Of(lambda m, x: (x.abs() + 0.1) ** 1.5),
     "floor": Of(lambda m, x: torch.floor(x * 4) / 4 + m.a(x), a=nn.Conv2d(6, 6, 1)),
     "round": Of(lambda m, x: torch.round(m.a(x)), a=nn.Conv2d(6, 6, 1)),
-    "negative": Of(lambda m, x: torch.neg(x)),
 }  # fmt: skip
 OTHERS: dict[str, tuple[nn.Module, Shape]] = {
     "norm of features": (nn.Sequential(nn.BatchNorm1d(12), nn.ReLU(), nn.Linear(12, 3)), (12,)),

@@ -62,8 +62,10 @@ class View:
 
     @property
     def type(self) -> str:
-        """Wider elements are loaded byte by byte: an address need not be a multiple of them."""
-        return "int8_t" if self.bits == 8 and self.signed else "uint8_t"
+        """Wider elements are loaded byte by byte: an address need not be a multiple of them, but
+        for constants."""
+        bits = self.bits if self.constant else 8
+        return f"int{bits}_t" if self.bits == bits and self.signed else f"uint{bits}_t"
 
     @property
     def pointer(self) -> Argument:
@@ -73,7 +75,7 @@ class View:
         return Argument(f"{cast}&{self.array}[{PLACE}]", self.offset)
 
     def load(self, at: str) -> str:
-        if self.bits == 8:
+        if self.bits == 8 or self.constant:
             return read(self.accessor, f"{self.name}[{at}]")
         kind = f"{'' if self.signed else 'u'}{self.bits}"
         return f"nn_load_{kind}(&{self.name}[{at}])"

@@ -104,7 +104,7 @@ def _of_elements(form: Form) -> Iterator[str]:
     if isinstance(ends, FixedPoint) and len(ends.multipliers) > 1:
         yield "element by element there is one multiplier, not several"
     for name in op.parameters:
-        if tensors[name].dtype.bits != 8:
+        if tensors[name].dtype.bits not in ((8, 16) if isinstance(op, Pairwise) else (8,)):
             yield f"the constant {name} is {tensors[name].dtype}, not of 8 bits"
     if isinstance(op, Pairwise):
         for name in op.inputs:  # what is broadcast is read again after what is in its place

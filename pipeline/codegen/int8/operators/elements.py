@@ -260,7 +260,7 @@ def operand(job: Job, name: str) -> View:
     rings = (0,) * len(shape)
     return View(
         "operand", table.name, first, tuple(steps), rings, tuple(box),
-        bits=8, signed=tensor.dtype.signed, constant=True, accessor=table.accessor,
+        bits=tensor.dtype.bits, signed=tensor.dtype.signed, constant=True, accessor=table.accessor,
     )  # fmt: skip
 
 
