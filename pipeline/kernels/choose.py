@@ -17,7 +17,7 @@ from pipeline.kernels.int8.costs import OWN_COSTS
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.waits import cycles_of_step
 
-RATES = {**cortex_m.RATES, **dict.fromkeys(thumb.CPUS, thumb.RATE), "avr": 5.0}
+RATES = {**cortex_m.RATES, **thumb.RATES, "avr": 5.0}
 """Cycles of portable C for one of a Cortex-M4, by core."""
 
 

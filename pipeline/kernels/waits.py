@@ -48,7 +48,7 @@ class Waits(NamedTuple):
         cached_bytes = code_bytes if flash.unified else flash.line_bytes * flash.data_lines
         if thumb.has_thumb(hardware) and not cached_bytes:  # it reads weights byte by byte
             return cls(BYTE * flash.wait_states * in_flash)
-        if hardware.cpu not in (*cortex_m.RATES, *thumb.CPUS) or not flash.read_bytes:
+        if hardware.cpu not in (*cortex_m.RATES, *thumb.RATES) or not flash.read_bytes:
             return cls()
         each = flash.wait_states / flash.read_bytes
         table = each if cached_bytes else flash.wait_states / WORD

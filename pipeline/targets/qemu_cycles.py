@@ -66,6 +66,7 @@ class Core:
 
 CORES = {
     "cortex-m0plus": Core("cortex_m0plus_timing.h", (1, 1, 1), (0, 0, 1)),
+    "cortex-m3": Core("cortex_m3_timing.h", (1, 2, 3), (0, 0, 1)),
     "cortex-m4": Core("cortex_m4_timing.h", (1, 2, 3)),
     "cortex-m33": Core("cortex_m33_timing.h", (1, 2, 3)),
     "cortex-m7": Core("cortex_m7_timing.h", (0, 1, 2), paired=(0, 0, 0.5), unaligned=0),

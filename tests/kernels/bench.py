@@ -12,7 +12,6 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import named
 from pipeline.kernels.cortex_m.costs import CORES
-from pipeline.kernels.thumb import CPUS
 from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.targets.toolchain import Size
 from tests.codegen.cortex_m.bench import without_waits
@@ -48,7 +47,7 @@ def _cycles(graph: Graph, plan: Plan, hardware: Hardware) -> tuple[int, Size]:
 
 BOARDS = dict(
     zip(
-        (*CORES, *CPUS),
+        (*CORES, "cortex-m0plus"),
         ("nucleo_l4r5zi", "nucleo_f767zi", "nucleo_u575zi", "nucleo_g0b1re"),
         strict=True,
     )

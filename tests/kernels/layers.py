@@ -18,7 +18,6 @@ from pipeline.hardware import FlashTiming, Hardware
 from pipeline.kernels import Form, named
 from pipeline.kernels.cortex_m import best_pixels
 from pipeline.kernels.cortex_m.costs import CORES
-from pipeline.kernels.thumb import CPUS
 from pipeline.plan.vocabulary import (
     Buffer,
     Clear,
@@ -196,7 +195,7 @@ def recorded() -> list[tuple[Layer, Taken]]:
 
 def cores(layer: Layer) -> tuple[str, ...]:
     """List the cores it is measured on; portable C, of which less is asked, has one."""
-    sets = {"cortex_m": CORES, "thumb": CPUS}
+    sets = {"cortex_m": CORES, "thumb": ("cortex-m0plus",)}
     return sets.get(layer.kernel.partition(".")[0], CORES[:1])
 
 

@@ -1,14 +1,21 @@
-/* For cores whose one multiplication is of 32 bits (Armv6-M): inputs widened to words, and what ends sums. */
+/* For cores whose one multiplication is of 32 bits (Armv6-M, Armv7-M): inputs widened to words, and what ends sums. */
 #ifndef NN_THUMB_H
 #define NN_THUMB_H
 
 #include <stdint.h>
 
 /* The assembly needs all registers: without optimization, and always by clang, a frame pointer takes one. */
-#if defined(__thumb__) && !defined(__thumb2__) && defined(__OPTIMIZE__) && !defined(__clang__)
+#if defined(__thumb__) && !defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__) && !defined(__clang__)
 #define NN_THUMB 1
 #else
 #define NN_THUMB 0
+#endif
+
+/* Adds a product to a sum; on Armv6-M the first factor, in a low register, is lost. */
+#ifdef __thumb2__
+#define NN_ADD_PRODUCT(sum, a, b) "mla " sum ", " a ", " b ", " sum "\n"
+#else
+#define NN_ADD_PRODUCT(sum, a, b) "muls " a ", " b ", " a "\nadd " sum ", " a "\n"
 #endif
 
 typedef int32_t __attribute__((may_alias)) nn_word_t;
