@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import explained
 from tests.meter import Collector, Meter
@@ -20,6 +21,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """A shell starts what it runs in the background deaf to Ctrl-C, which tests send."""
+
+settings.register_profile("loaded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("loaded")
 
 PATIENCE_SECONDS = 3600
 """pytest-timeout's for tests beyond the default tier: they may meet a loaded machine."""

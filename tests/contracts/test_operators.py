@@ -33,7 +33,7 @@ def listed() -> Iterator[type[Operator]]:
 EVERY = list(listed())
 PARTIAL = [kind for kind in EVERY if kind.combine != "whole"]
 SEEDS = st.integers(0, 1 << 32)
-FEW, MANY = (settings(max_examples=each, deadline=None) for each in (30, 100))
+FEW, MANY = (settings(max_examples=each) for each in (30, 100))
 several = pytest.mark.parametrize("examples", quick(1, [FEW, MANY]), ids=["few", "many"])
 every = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
 partial = pytest.mark.parametrize("kind", PARTIAL, ids=lambda kind: kind.__name__)

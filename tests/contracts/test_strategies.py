@@ -162,7 +162,7 @@ def tried(path: Path, start: int, enough: int, compiled: int) -> tuple[int, int]
     plans = in_c = 0
 
     @seed(start)
-    @settings(max_examples=5 * enough, deadline=None, database=None)
+    @settings(max_examples=5 * enough, database=None)
     @given(graphs(), st.sampled_from(sorted(BOARDS)))
     def one(graph: Graph, board: str) -> None:
         nonlocal plans, in_c

@@ -32,7 +32,7 @@ from tests.plan.fixtures import row_ring
 
 U8, I8, I16 = map(DType.parse, ("uint8", "int8", "int16"))
 SEEDS = st.integers(0, 1 << 32)
-SETTINGS = settings(max_examples=100, deadline=None)
+SETTINGS = settings(max_examples=100)
 
 
 def quantized(value: int, multiplier: int, shift: int) -> int:
@@ -46,7 +46,7 @@ def quantized(value: int, multiplier: int, shift: int) -> int:
 
 @pytest.mark.ci
 @given(st.integers(-(1 << 24), 1 << 24), st.integers(1 << 30, (1 << 31) - 1), st.integers(-20, 6))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 def test_fixed_point_rounds_as_gemmlowp(value: int, multiplier: int, shift: int) -> None:
     found = FixedPoint((multiplier,), (shift,)).apply(np.array([value]))
     assert found.tolist() == [quantized(value, multiplier, shift)]
@@ -63,7 +63,7 @@ def test_a_scale_becomes_the_nearest_multiplier(scale: float, value: int) -> Non
 
 @pytest.mark.ci
 @given(st.floats(2.0**-12, 0.999), st.integers(1, 1 << 24), st.floats(-1, 1))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 def test_rounding_once_gives_the_nearest(scale: float, largest: int, share: float) -> None:
     requant = FixedPoint.rounding_once([scale], largest)
     assert requant.shifts == (0,)

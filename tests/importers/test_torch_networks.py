@@ -121,7 +121,7 @@ def check_network(found: tuple[nn.Module, tuple[int, int, int]]) -> None:
 
 
 FEW = settings(
-    deadline=None, derandomize=True,
+    derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 

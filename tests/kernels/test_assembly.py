@@ -202,7 +202,7 @@ def checked(op: Conv2d, graph: Graph) -> Narrow | None:
     return found
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.integers(0, 10_000), st.floats(-13.0, 1.0), st.sampled_from(["int8", "uint8"]),
     st.integers(0, 255), st.booleans(),

@@ -43,7 +43,7 @@ def operands(draw: st.DrawFn) -> tuple[Operand, Place, Place]:
     return Operand("x", windows), (draw(st.integers(1, 7)), draw(st.integers(1, 7))), out
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 @given(operands(), st.integers(0, 99))
 def test_reads_and_their_times(case: tuple[Operand, Place, Place], seed: int) -> None:
     operand, shape, out = case
@@ -95,7 +95,7 @@ def buffers(draw: st.DrawFn) -> Buffer:
 
 
 @pytest.mark.ci
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=500, derandomize=True)
 @given(buffers(), st.integers(0, 99))
 def test_a_patch_is_its_cells(buffer: Buffer, seed: int) -> None:
     rng = np.random.default_rng(seed)

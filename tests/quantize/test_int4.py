@@ -268,7 +268,7 @@ def test_the_best_threshold_has_the_least_error(form: Format, scale: float) -> N
 LOG2 = st.floats(-20, 20)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(weight=LOG2, bias=LOG2, out=LOG2, incoming=st.integers(-10, 4), inputs=st.integers(1, 400))
 def test_shifts_are_never_negative_and_never_overflow(
     weight: float, bias: float, out: float, incoming: int, inputs: int

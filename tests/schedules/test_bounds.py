@@ -101,7 +101,7 @@ windows = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 @given(windows, st.integers(0, 6), st.integers(1, 5), st.integers(1, 12))
 def test_taps_and_reach_of_a_window(each: Window, low: int, size: int, extent: int) -> None:
     made = range(low, low + size)

@@ -137,9 +137,7 @@ FOREVER = 1 << 20
 MOST_BYTES = 200_000
 """Most bytes of waiting, in all tries of a transfer of a few blocks; a millisecond is 10 bytes."""
 
-SETTINGS = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+SETTINGS = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module", params=quick(1, ["streamed", "in blocks"]))

@@ -32,7 +32,7 @@ DEBT = dict(
 Shape = tuple[int, int, int, int, int]
 """Output height and width, kernel, channels in and out."""
 
-QUICK = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+QUICK = settings(max_examples=60, derandomize=True, database=None)
 MANY = settings(QUICK, max_examples=1000)
 several = pytest.mark.parametrize("examples", quick(1, [QUICK, MANY], ci=0), ids=["", "many"])
 

@@ -38,7 +38,7 @@ lins = st.builds(
 
 
 @given(lins, lins, st.integers(0, 9), st.integers(1, 7))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_arithmetic(one: Lin, other: Lin, factor: int, divisor: int) -> None:
     a, b = values.of(one, LOOPS), values.of(other, LOOPS)
     positive = greatest(a, Value(0))
@@ -59,7 +59,7 @@ def test_arithmetic(one: Lin, other: Lin, factor: int, divisor: int) -> None:
 
 
 @given(lins, st.integers(1, 8), st.integers(1, 15))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_spans_are_the_boxes_of_slices(lo: Lin, size: int, limit: int) -> None:
     part = span(lo, size, limit, LOOPS)
     for place in PLACES:
@@ -71,7 +71,7 @@ def test_spans_are_the_boxes_of_slices(lo: Lin, size: int, limit: int) -> None:
 
 
 @given(lins, st.integers(1, 6), st.integers(1, 4))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_what_stays_in_a_ring(lo: Lin, ring: int, extent: int) -> None:
     start = greatest(values.of(lo, LOOPS), Value(0))
     if start.stays_in(ring, extent):
@@ -100,7 +100,7 @@ def walked(extents: list[int], strides: list[list[int]]) -> list[tuple[int, ...]
     st.lists(st.integers(1, 4), min_size=1, max_size=4),
     st.data(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_merged_loops_walk_the_same_elements(extents: list[int], data: st.DataObject) -> None:
     packed = [1] * len(extents)
     for axis in reversed(range(len(extents) - 1)):
