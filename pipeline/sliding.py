@@ -23,8 +23,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.graph.operators.placing import Concat, Rearrange
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import IntArray, Tensor

@@ -14,13 +14,12 @@ import numpy as np
 from pipeline.graph.exponential import exponentials
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.along import Softmax
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.pairwise import Add, Multiply, Prelu
 from pipeline.graph.operators.placing import Concat, Pad, Rearrange, Reshape
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
-from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Operand, Window
-from pipeline.graph.operator import BoxValues, Tensors, windowed
+from pipeline.graph.operator import Regions, Tensors, windowed
 from pipeline.graph.tensor import Box, IntArray
 
 
@@ -31,17 +29,13 @@ def operand(tensor: str, tensors: Tensors, rank: int) -> Operand:
     )
 
 
-def centred(
-    operand: Operand, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]
-) -> IntArray:
+def centred(operand: Operand, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
     """Stored integers less the zero point, 0 where absent: (n, extents of what ``out`` reads)."""
     zero = tensors[operand.tensor].zero_point
     return windowed(regions[operand.tensor], operand.region(out), zero) - zero
 
 
-def values(
-    operand: Operand, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]
-) -> IntArray:
+def values(operand: Operand, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
     """Stored integers less the zero point, 0 where absent: (n, …), to broadcast against ``out``."""
     x = centred(operand, tensors, out, regions)
     return x.reshape(len(x), *([1] * (len(out) + 1 - x.ndim)), *x.shape[1:])

@@ -7,13 +7,13 @@ computed on int64 arrays and stays in 32 bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import floor, frexp
+from math import floor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.graph.requant import doubled_high, rounded_shift
+from pipeline.graph.requant import doubled_high, mantissa, rounded_shift
 from pipeline.graph.tensor import IntArray
 
 Floats = NDArray[Any]
@@ -41,17 +41,20 @@ _BARREL = (
 def exponentials(input_scale: float, beta: float = 1.0) -> tuple[int, ...]:
     """exp(-beta * input_scale * d) in Q0.31 for d = 0 … 255, as TFLite's integer softmax has it;
     0 for differences that it leaves out."""
+    scaled, known = differences(input_scale, beta)
+    return tuple(np.where(known, exp_of_negative(scaled), 0).tolist())
+
+
+def differences(input_scale: float, beta: float = 1.0) -> tuple[IntArray, NDArray[np.bool_]]:
+    """-beta * input_scale * d in Q5.26 for d = 0 … 255, no less than -31, and which are no less."""
     scale = min(beta * input_scale * (1 << (31 - DIFFERENCE_BITS)), float(ONE))
-    fraction, shift = frexp(scale)
-    multiplier = floor(fraction * (1 << 31) + 0.5)
-    if multiplier == 1 << 31:
-        multiplier, shift = 1 << 30, shift + 1
-    if shift < 0:  # differences below the format's resolution
-        return (ONE,) * 256
-    radius = floor(((1 << DIFFERENCE_BITS) - 1) * (1 << (31 - DIFFERENCE_BITS)) / (1 << shift))
+    multiplier, shift = mantissa(scale)
     difference = -np.arange(256, dtype=np.int64)
+    if shift < 0:  # below the format's resolution
+        return difference * 0, difference <= 0
+    radius = floor(((1 << DIFFERENCE_BITS) - 1) * (1 << (31 - DIFFERENCE_BITS)) / (1 << shift))
     scaled = doubled_high(np.maximum(difference, -radius) << shift, multiplier)
-    return tuple(int(e) for e in np.where(difference >= -radius, exp_of_negative(scaled), 0))
+    return scaled, difference >= -radius
 
 
 def exp_of_negative(a: IntArray, integer_bits: int = DIFFERENCE_BITS) -> IntArray:
@@ -83,6 +86,23 @@ def reciprocal(x: IntArray) -> tuple[IntArray, IntArray]:
     headroom = 32 - np.frexp(x.astype(np.float64))[1].astype(np.int64)
     mantissa = one_over_one_plus((x << headroom) - (1 << 31))
     return mantissa, SUM_BITS - headroom
+
+
+def logarithm(x: IntArray) -> IntArray:
+    """log(x) in Q5.26 of x >= 1 in Q12.19: TFLite's log_x_for_x_greater_than_or_equal_to_1."""
+    root_half, start = 1518500250, 1805811301  # 2**-(1/2), 2**-(1/4)
+    half = doubled_high(x, root_half)
+    above, below = (31 - np.frexp(each)[1].astype(np.int64) for each in (x, half))
+    nearer, quarter = _saturated(doubled_high(x << above, root_half) << 1), 1 << 23
+    r = np.minimum(nearer, _saturated(x << below))
+    power = np.maximum((11 - above << 25) + quarter, (12 - below << 25) - quarter)
+    p, q = r + start + 1 >> 1, r - start << 1
+    square = doubled_high(q, q)
+    number = doubled_high(q, r) + doubled_high(doubled_high(q, square), 117049297)
+    inner = doubled_high(p, np.asarray(1057819769 + q + doubled_high(square, 127690142)))
+    inverse = one_over_one_plus(inner + doubled_high(q, 638450708))
+    total = doubled_high(power, 1488522236) + doubled_high(rounded_shift(number, 6), inverse)
+    return _saturated(total << 1)
 
 
 def one_over_one_plus(a: IntArray) -> IntArray:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from pipeline.errors import ThimbleError
 from pipeline.graph import broadcast
 from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.operator import (
-    BoxValues,
     Clip,
     Constants,
     Operator,
+    Regions,
     Tensors,
     clipped_to,
     product_sums,
@@ -41,7 +42,7 @@ class OfOne(Operator):
         return Operand(self.inputs[0], self.windows(tensors)).region(out)
 
     def given(
-        self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues], fill: int | None = None
+        self, tensors: Tensors, out: Box, regions: Regions, fill: int | None = None
     ) -> IntArray:
         """Its values, (n, extents); ``fill``, if not the zero point, where there are none."""
         zero = tensors[self.inputs[0]].zero_point
@@ -58,9 +59,7 @@ class Requantized(Operator):
     def overflow(self, tensors: Tensors, constants: Constants) -> str:
         return overflow(self.requant, self.partial_sums(tensors, constants))
 
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
+    def finish(self, tensors: Tensors, out: Box, acc: IntArray, regions: Regions) -> IntArray:
         value = self.requant.part(*out[-1]).apply(acc)
         return clipped_to(tensors[self.output], self.clip, value)
 
@@ -72,12 +71,9 @@ class Weighted(Requantized):
     combine: ClassVar[Combine] = "add"
     accumulates: ClassVar[bool] = True
     weighted: ClassVar[bool] = True
-    slides: ClassVar[bool] = True
     channel_axis: ClassVar[int]
 
-    def centred(
-        self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]
-    ) -> tuple[IntArray, IntArray]:
+    def centred(self, tensors: Tensors, out: Box, regions: Regions) -> tuple[IntArray, IntArray]:
         """What ``out`` reads of the input, (n, extents), and of weights, less their zero points."""
         image, weights = (term for each in self.terms(tensors) for term in each.operands)
         x, w = (broadcast.centred(each, tensors, out, regions) for each in (image, weights))
@@ -95,12 +91,60 @@ class Weighted(Requantized):
         sums = self.partial_sums(tensors, constants)
         return overflow(self.requant, sums, constants[self.parameters[1]])
 
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
+    def finish(self, tensors: Tensors, out: Box, acc: IntArray, regions: Regions) -> IntArray:
         bias = windowed(regions[self.parameters[1]], out[-1:], 0)
         value = self.requant.part(*out[-1]).apply(acc, bias)
         return clipped_to(tensors[self.output], self.clip, value)
+
+
+class Sliding(Operator):
+    """A window over rows and columns of an image; ``padding`` is (top, bottom, left, right)."""
+
+    slides: ClassVar[bool] = True
+
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: tuple[int, int, int, int]
+
+    @abstractmethod
+    def window(self, tensors: Tensors) -> tuple[int, int]:
+        """Its rows and columns."""
+
+    def pixels(self, tensors: Tensors) -> tuple[Window, Window]:
+        """What an output element is made of, as rows and as columns."""
+        fields = zip(
+            self.window(tensors), self.stride, self.padding[::2], self.dilation, strict=True
+        )
+        rows, columns = (
+            Window(axis, taps, stride, -before, apart)
+            for axis, (taps, stride, before, apart) in enumerate(fields)
+        )
+        return rows, columns
+
+    def extents(self, tensors: Tensors) -> tuple[int, int]:
+        """Rows and columns of the output; raises ThimbleError when a window is too large."""
+        shape = tensors[self.inputs[0]].shape[:2]
+        fields = zip(shape, self.pixels(tensors), self.padding[1::2], strict=True)
+        rows, columns = (
+            (extent + after - read.span(0, 1)[1]) // read.stride + 1
+            for extent, read, after in fields
+        )
+        if min(rows, columns) < 1:
+            taps = "x".join(map(str, self.window(tensors)))
+            raise ThimbleError(f"{self.name}: a {taps} kernel is larger than {shape[0]}x{shape[1]}")
+        return rows, columns
+
+    def taps(
+        self, x: IntArray, size: tuple[int, int], window: Sequence[int]
+    ) -> Iterator[tuple[tuple[int, int], IntArray]]:
+        """Yield each tap, and the elements of ``x`` that it reads for ``size`` outputs: (n, rows,
+        columns, channels)."""
+        for tap in np.ndindex(*window):
+            fields = zip(tap, size, self.stride, self.dilation, strict=True)
+            yield tap, x[:, *(
+                slice(at * apart, at * apart + (count - 1) * stride + 1, stride)
+                for at, count, stride, apart in fields
+            )]  # fmt: skip
 
 
 def products(x: IntArray, weights: IntArray, outs: tuple[int, int], count: int) -> IntArray:
@@ -155,7 +199,7 @@ class Pairwise(Requantized):
         ends = self.joined(first[:, None], second)
         return min(0, int(ends.min())), max(0, int(ends.max()))
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
         operands = self.read(tensors)
         return self.joined(*(broadcast.values(each, tensors, out, regions) for each in operands))
 
@@ -183,7 +227,5 @@ class Placing(Operator):
         low, high = (e - target.zero_point for e in (target.dtype.minimum, target.dtype.maximum))
         return min(0, low), max(0, high)
 
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
+    def finish(self, tensors: Tensors, out: Box, acc: IntArray, regions: Regions) -> IntArray:
         return acc + tensors[self.output].zero_point

@@ -34,6 +34,10 @@ class BoxValues:
     values: IntArray
 
 
+Regions = Mapping[str, BoxValues]
+"""By tensor."""
+
+
 @dataclass(frozen=True)
 class Operator(ABC):
     """A node of the graph: ``inputs`` are activations, ``parameters`` are constants.
@@ -82,12 +86,13 @@ class Operator(ABC):
         """The output's shape; raises ThimbleError when the inputs' shapes do not go together."""
 
     def same_quantization(self, tensors: Tensors) -> None:
-        """Raises ThimbleError unless input and output share type, scale and zero point."""
-        known = [tensors[name] for name in (self.inputs[0], self.output) if name in tensors]
+        """Raises ThimbleError unless inputs and output share type, scale and zero point."""
+        known = [tensors[name] for name in (*self.inputs, self.output) if name in tensors]
         if len({(str(t.dtype), t.scale, t.zero_point) for t in known}) > 1:
+            listed = ", ".join(self.inputs)
             raise ThimbleError(
-                f"{self.name}: {self.inputs[0]} and {self.output} differ in type, scale or zero "
-                "point; it needs the same"
+                f"{self.name}: {listed} and {self.output} differ in type, scale or zero point; it "
+                "needs the same"
             )
 
     @abstractmethod
@@ -156,16 +161,14 @@ class Operator(ABC):
         )
 
     @abstractmethod
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
         """Exact accumulators (n, extents of ``out``) from the given parts of the operands.
 
         Atoms with an operand element outside its region contribute nothing, so that disjoint
         regions give partial accumulators that ``combine`` to the whole.
         """
 
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
+    def finish(self, tensors: Tensors, out: Box, acc: IntArray, regions: Regions) -> IntArray:
         """Complete accumulators to the output's type; ``regions`` holds the completion operands.
 
         Here accumulators are what is stored already.

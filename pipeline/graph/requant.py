@@ -179,10 +179,12 @@ def rounded_shift(value: IntArray, exponent: IntArray | int) -> IntArray:
 def _quantized(scale: float) -> tuple[int, int]:
     if not 0 <= scale < 1 << 30:
         raise ThimbleError(f"a requantization by {scale} has no fixed-point form")
-    if scale == 0:
-        return 0, 0
+    multiplier, exponent = mantissa(scale)
+    return (0, 0) if exponent < -31 else (multiplier, exponent)
+
+
+def mantissa(scale: float) -> tuple[int, int]:
+    """``scale`` >= 0 as m * 2**(shift - 31), m being below 2**31: (m, shift)."""
     fraction, exponent = frexp(scale)
     multiplier = int(fraction * (1 << 31) + 0.5)
-    if multiplier == 1 << 31:
-        multiplier, exponent = 1 << 30, exponent + 1
-    return (0, 0) if exponent < -31 else (multiplier, exponent)
+    return (1 << 30, exponent + 1) if multiplier == 1 << 31 else (multiplier, exponent)

@@ -17,8 +17,7 @@ from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor

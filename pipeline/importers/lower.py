@@ -20,15 +20,12 @@ from pipeline.graph.exponential import exponentials
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators import pairwise
-from pipeline.graph.operators.arg_max import ArgMax
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.along import ArgMax, Softmax, WideSoftmax
+from pipeline.graph.operators.conv2d import Conv2d, Dense, TransposeConv
 from pipeline.graph.operators.lookup import Interpolate, Lookup
 from pipeline.graph.operators.pairwise import Add, Multiply, Prelu
 from pipeline.graph.operators.placing import Concat, Pad, Rearrange, Reshape
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
-from pipeline.graph.operators.softmax import Softmax, WideSoftmax
-from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.graph.requant import Mean
 from pipeline.graph.tensor import DType, IntArray, Tensor, within_int8
 from pipeline.importers import float_nodes as nodes

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Any
 
-from pipeline.graph.operators.mat_mul import MatMul
-from pipeline.graph.operators.normalize import Normalize
+from pipeline.graph.operators.along import MatMul, Normalize
 from pipeline.graph.operators.resize import Resize
 from pipeline.graph.requant import FixedPoint
 from pipeline.importers import float_whole as nodes

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.operators.arg_max import ArgMax
+from pipeline.graph.operators.along import ArgMax
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d, Pool2d
 from pipeline.graph.requant import FixedPoint, Mean, UnsignedMean

@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
-from pipeline.graph.operators.mat_mul import MatMul
-from pipeline.graph.operators.transpose_conv import TransposeConv
+from pipeline.graph.operators.along import MatMul
+from pipeline.graph.operators.conv2d import Conv2d, Dense, TransposeConv
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import IntArray, within_int8
 from pipeline.importers.tflite_builder import Builder, values_of

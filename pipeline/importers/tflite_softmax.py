@@ -1,10 +1,10 @@
-"""SOFTMAX over the last axis."""
+"""SOFTMAX and LOG_SOFTMAX over the last axis."""
 
 from __future__ import annotations
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.exponential import DIFFERENCE_BITS, exponentials
-from pipeline.graph.operators.softmax import Softmax, WideSoftmax
+from pipeline.graph.exponential import DIFFERENCE_BITS, differences, exponentials
+from pipeline.graph.operators.along import LogSoftmax, Softmax, WideSoftmax
 from pipeline.importers.scales import wide_softmax
 from pipeline.importers.tflite_builder import Builder
 from pipeline.importers.tflite_model import Node
@@ -28,4 +28,19 @@ def softmax(build: Builder, node: Node, options: Options) -> None:
     build.emit(Softmax, [source.name], target.name, exponentials=table)
 
 
-OPERATORS = {"SOFTMAX": Entry(softmax, "SoftmaxOptions", "beta:f32")}
+def log_softmax(build: Builder, node: Node, options: Options) -> None:
+    """Output of scale 1/16 and zero point 127, as TFLite prescribes."""
+    source, scale = build.source(node.input(0)), node.input(0).scale
+    prescribed(node.output, 1 / 16, 127)
+    if not scale * (1 << (31 - DIFFERENCE_BITS)) > 1:
+        raise ThimbleError("its input's scale is too small")
+    scaled, _ = differences(scale)
+    logs, table = tuple(scaled.clip(-20 << 26).tolist()), exponentials(scale)
+    target = build.target(node.output).name
+    build.emit(LogSoftmax, [source.name], target, exponentials=table, differences=logs)
+
+
+OPERATORS = {
+    "SOFTMAX": Entry(softmax, "SoftmaxOptions", "beta:f32"),
+    "LOG_SOFTMAX": Entry(log_softmax),
+}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.kernels.form import Form
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.safe_offset import SafeOffset

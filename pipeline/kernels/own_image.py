@@ -85,8 +85,7 @@ def _own(buffer: Buffer, box: Box) -> Buffer:
 def _alone(op: Windowed, graph: Graph, made: Box, read: Box) -> Graph | None:
     """``op`` on tensors that are no larger than the tiles; None where it would read beyond what a
     step is given, or less."""
-    kernel = op.kernel if not isinstance(op, Conv2d) else graph.tensors[op.parameters[0]].shape[1:3]
-    ends = list[int]()
+    kernel, ends = op.window(graph.tensors), list[int]()
     for axis in range(2):
         (first, stop), (low, high) = made[axis], read[axis]
         begin = first * op.stride[axis] - op.padding[2 * axis]

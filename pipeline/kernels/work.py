@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from pipeline.graph.families import Sliding
 from pipeline.kernels.form import Form
 
 Counts = Mapping[str, float]
@@ -23,11 +24,8 @@ def made(form: Form) -> int:
 
 def positions(form: Form) -> tuple[int, int]:
     """Rows and columns of a kernel's window."""
-    if form.op.weighted:
-        _, rows, columns, _ = form.graph.tensors[form.op.parameters[0]].shape
-        return rows, columns
-    rows, columns = getattr(form.op, "kernel")  # noqa: B009
-    return rows, columns
+    assert isinstance(form.op, Sliding)
+    return form.op.window(form.graph.tensors)
 
 
 def products(form: Form) -> float:

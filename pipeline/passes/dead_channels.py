@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.passes._channels import Node, Values, components, constant_channels, taps

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Dense
 from pipeline.graph.operators.placing import Reshape
 from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.passes._edit import edited

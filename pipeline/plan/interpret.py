@@ -12,7 +12,7 @@ import numpy as np
 from pipeline.graph.access import clipped, size_of
 from pipeline.graph.ends import apart, joined
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import BoxValues, Operator
+from pipeline.graph.operator import BoxValues, Operator, Regions
 from pipeline.graph.requant import Mean
 from pipeline.graph.tensor import Box, DType, IntArray, Tensor
 from pipeline.hardware import Memory
@@ -244,7 +244,7 @@ class Interpreter:
         """Return them by the tensors that they are parts of."""
         return {self.plan.buffer[piece.buffer].tensor: piece for piece in ins}
 
-    def constants(self, op: Operator, ins: tuple[Slice, ...], env: Env) -> Mapping[str, BoxValues]:
+    def constants(self, op: Operator, ins: tuple[Slice, ...], env: Env) -> Regions:
         sources, result = self.sources(ins), {}
         for operand in op.completion(self.graph.tensors):
             source = sources[operand.tensor]

@@ -11,8 +11,7 @@ from torch import nn
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.graph.operators.pairwise import Add
 from pipeline.graph.operators.placing import Rearrange
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d

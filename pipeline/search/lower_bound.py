@@ -29,8 +29,7 @@ from scipy.sparse.csgraph import maximum_flow
 from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import IntArray
 from pipeline.placement.blocks import WORD

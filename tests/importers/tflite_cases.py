@@ -384,6 +384,7 @@ CASES: dict[str, Case] = {
     "SQUEEZE": partial(reshape, "SQUEEZE"),
     "EXPAND_DIMS": partial(reshape, "EXPAND_DIMS"),
     "SOFTMAX": partial(unary, "SOFTMAX", in_high=2.0, out=(1 / 256, -128)),
+    "LOG_SOFTMAX": partial(unary, "LOG_SOFTMAX", in_high=2.0, out=(1 / 16, 127)),
     "LOGISTIC": partial(unary, "LOGISTIC", in_high=0.5, out=(1 / 256, -128)),
     "TANH": partial(unary, "TANH", in_high=0.5, out=(1 / 128, 0)),
     "RELU": partial(unary, "RELU"),

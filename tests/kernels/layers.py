@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.normalize import Normalize
+from pipeline.graph.operators.along import Normalize
 from pipeline.graph.operators.resize import Resize
 from pipeline.graph.requant import FixedPoint
 from pipeline.hardware import FlashTiming, Hardware

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import clipped_to
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels import Form, avr, choose, named, offers, thumb

@@ -9,14 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.graph.exponential import points
+from pipeline.graph.exponential import differences, exponentials, points
 from pipeline.graph.operator import BoxValues, Operator
-from pipeline.graph.operators.arg_max import ArgMax
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.along import (
+    ArgMax,
+    LogSoftmax,
+    MatMul,
+    Normalize,
+    Softmax,
+    WideSoftmax,
+)
+from pipeline.graph.operators.conv2d import Conv2d, Dense, TransposeConv
 from pipeline.graph.operators.lookup import Interpolate, Lookup
-from pipeline.graph.operators.mat_mul import MatMul
-from pipeline.graph.operators.normalize import Normalize
 from pipeline.graph.operators.pairwise import (
     Add,
     Maximum,
@@ -28,8 +32,6 @@ from pipeline.graph.operators.pairwise import (
 from pipeline.graph.operators.placing import Concat, Pad, Rearrange, Reshape
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.operators.resize import Resize
-from pipeline.graph.operators.softmax import Softmax, WideSoftmax
-from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.importers.resampling import banded, cubic, linear, places
@@ -352,6 +354,15 @@ def lines(rng: np.random.Generator, softmax: bool = False) -> Case:
     return op, tensors, {"x": rng.integers(-(1 << 15), 1 << 15, shape)}
 
 
+def logarithms(rng: np.random.Generator) -> Case:
+    """Draw one in place of a softmax."""
+    op, tensors, values = case(Softmax, rng)
+    scale = float(rng.uniform(0.01, 2))
+    below = tuple(differences(scale)[0].clip(-20 << 26).tolist())
+    logs = LogSoftmax("logs", op.inputs, "y", exponentials=exponentials(scale), differences=below)
+    return logs, tensors, values
+
+
 def argument(rng: np.random.Generator) -> Case:
     """Draw one, which makes what no operator here takes."""
     shape = tuple(rng.integers(1, 5, int(rng.integers(1, 4))).tolist())
@@ -366,4 +377,5 @@ def argument(rng: np.random.Generator) -> Case:
 MAKERS: dict[type[Operator], Make] = {kind: partial(case, kind) for kind, _ in WAYS}
 MAKERS[Interpolate] = lines
 MAKERS[WideSoftmax] = partial(lines, softmax=True)
+MAKERS[LogSoftmax] = logarithms
 MAKERS[ArgMax] = argument

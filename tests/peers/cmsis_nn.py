@@ -24,12 +24,11 @@ from pipeline import passes
 from pipeline.artifacts import write_json
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.along import Softmax
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.graph.operators.pairwise import Add
 from pipeline.graph.operators.placing import Reshape
 from pipeline.graph.operators.pool2d import Pool2d
-from pipeline.graph.operators.softmax import Softmax
 from pipeline.graph.requant import FixedPoint, Requant
 from pipeline.hardware import Hardware
 from pipeline.importers.tflite import TFLite

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.graph.access import Operand, Window
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.plan.vocabulary import Lin, value
 from pipeline.schedules.bounds import Needs, Range, added, all_of, hull, ranges, reach, read, taps
 from tests.graphs import random_graph

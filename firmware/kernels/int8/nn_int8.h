@@ -68,15 +68,9 @@ static inline int32_t nn_mean(int32_t sum, int32_t count) {
     return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
 }
 
-/* 1 / x for x >= 1 in Q12.19: a mantissa in Q0.31, and how many bits 1 / mantissa is over one. As
- * gemmlowp: three steps of Newton's method in Q2.29 from 48/17 - 32/17 * x. */
-static inline int32_t nn_reciprocal(int32_t x, int32_t *over) {
-    int32_t headroom = 1;
-    while (((uint32_t)x << headroom & 0x80000000u) == 0) {
-        headroom++;
-    }
-    *over = 12 - headroom;
-    const int32_t fraction = (int32_t)(((uint32_t)x << headroom) - 0x80000000u);
+/* 1 / (1 + fraction) in Q0.31. As gemmlowp: three steps of Newton's method in Q2.29 from
+ * 48/17 - 32/17 * x. */
+static inline int32_t nn_inverse_above_one(int32_t fraction) {
     const int32_t half = (int32_t)(((uint32_t)fraction + 0x80000000u) >> 1);
     int32_t y = 1515870810 + nn_doubled_high(half, -1010580540);
     for (uint8_t step = 0; step < 3; step++) {
@@ -85,6 +79,38 @@ static inline int32_t nn_reciprocal(int32_t x, int32_t *over) {
         y += more > INT32_MAX ? INT32_MAX : more < INT32_MIN ? INT32_MIN : (int32_t)more;
     }
     return y > INT32_MAX / 2 ? INT32_MAX : y * 2;
+}
+
+/* How often x is shifted left until it is at least 2**30. */
+static inline int32_t nn_headroom(int32_t x) {
+    int32_t headroom = 0;
+    while (((uint32_t)x << headroom & 0x40000000u) == 0) {
+        headroom++;
+    }
+    return headroom;
+}
+
+/* 1 / x for x >= 1 in Q12.19: a mantissa in Q0.31, and how many bits 1 / mantissa is over one. */
+static inline int32_t nn_reciprocal(int32_t x, int32_t *over) {
+    const int32_t headroom = nn_headroom(x) + 1;
+    *over = 12 - headroom;
+    return nn_inverse_above_one((int32_t)(((uint32_t)x << headroom) - 0x80000000u));
+}
+
+/* log(x) in Q5.26 of x >= 1 in Q12.19: TFLite's log_x_for_x_greater_than_or_equal_to_1. */
+static inline int32_t nn_logarithm(int32_t x) {
+    const int32_t half = nn_doubled_high(x, 1518500250), start = 1805811301; /* x / 2**(1/2), 2**-(1/4) */
+    const int32_t above = nn_headroom(x), below = nn_headroom(half);
+    const int64_t nearer = (int64_t)nn_doubled_high((int32_t)((uint32_t)x << above), 1518500250) * 2;
+    const int64_t other = (int64_t)x * ((int64_t)1 << below), least = nearer < other ? nearer : other;
+    const int32_t r = least > INT32_MAX ? INT32_MAX : (int32_t)least;
+    const int32_t power = nn_max((11 - above) * 33554432 + 8388608, (12 - below) * 33554432 - 8388608);
+    const int32_t p = (int32_t)(((uint32_t)r + (uint32_t)start + 1) >> 1), q = (r - start) * 2;
+    const int32_t square = nn_doubled_high(q, q);
+    const int32_t number = nn_doubled_high(q, r) + nn_doubled_high(nn_doubled_high(q, square), 117049297);
+    const int32_t inner = nn_doubled_high(p, 1057819769 + q + nn_doubled_high(square, 127690142));
+    const int32_t inverse = nn_inverse_above_one(inner + nn_doubled_high(q, 638450708));
+    return (nn_doubled_high(power, 1488522236) + nn_doubled_high(nn_rounded_shift(number, 6), inverse)) * 2;
 }
 
 /* 1 / sqrt(x) as m * 2**(k - 62), m below 2**31: the root of x * 4**k, of 32 bits, bit by bit. */

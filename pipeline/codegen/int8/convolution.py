@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from math import prod
@@ -12,9 +13,9 @@ from pipeline.codegen.c.values import Span, whole
 from pipeline.codegen.int8.job import Job
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
-from pipeline.plan.vocabulary import Affine, Buffer, Slice, Table, packed
+from pipeline.graph.operator import Constants, Tensors
+from pipeline.graph.operators.conv2d import Conv2d, Dense
+from pipeline.plan.vocabulary import Affine, Buffer, Compute, Slice, Table, packed
 
 T = TypeVar("T")
 
@@ -42,10 +43,10 @@ def ranges(job: Job, op: Conv2d, depth: int) -> tuple[tuple[Span, Span], Span, S
 
 def of_dense(job: Job) -> Job:
     """A dense layer as a convolution whose one window is all of its input: the same step, in a
-    program that knows its tensors as images and adds to the same C. An input in one piece is one
+    program that knows its tensors as images. An input in one piece is one
     pixel."""
-    op, plan, found = job.operator(Dense), job.program.plan, copy(job.program)
-    held, shape = found.buffer(job.given(op.inputs[0])), job.source.shape
+    op, plan, held_by = job.operator(Dense), job.program.plan, job.program.graph.constants
+    held, shape = job.program.buffer(job.given(op.inputs[0])), job.source.shape
     whole = held.run(held.box) is not None and not (job.partial or job.held(op.parameters[0]))
     image = (1, 1, prod(shape)) if whole else (*(1,) * (3 - len(shape)), *shape)
     ways = {op.inputs[0]: image, op.parameters[0]: (job.target.size, *image)}
@@ -53,9 +54,8 @@ def of_dense(job: Job) -> Job:
     buffers = dict(plan.buffer)
     tensors = {name: replace(job.tensor(name), shape=shape) for name, shape in ways.items()}
     tensors |= {name: job.tensor(name) for name in op.parameters[1:]}
-    constants = {n: found.graph.constants[n].reshape(tensors[n].shape) for n in op.parameters}
+    constants = {n: held_by[n].reshape(tensors[n].shape) for n in op.parameters}
     conv = Conv2d(op.name, op.inputs, op.output, op.parameters, clip=op.clip, requant=op.requant)
-    found.graph = Graph(found.graph.name, tensors, (conv,), constants, op.inputs[:1], (op.output,))
 
     def moved(piece: Slice) -> Slice:
         buffer = plan.buffer[piece.buffer]
@@ -73,9 +73,19 @@ def of_dense(job: Job) -> Job:
 
     out, ins = moved(job.step.out), tuple(map(moved, job.step.ins))
     step = replace(job.step, out=out, ins=ins, unit=ways[op.output], order=())
-    found.operators = {op.name: conv}
-    first = bound(step, dict.fromkeys(found.loops, 0))
-    track = replace(plan.tracks[0], steps=(first,))
+    return instead(job, conv, step, tensors, constants, buffers)
+
+
+def instead(
+    job: Job, conv: Conv2d, step: Compute, tensors: Tensors, constants: Constants,
+    buffers: Mapping[str, Buffer],
+) -> Job:  # fmt: skip
+    """Return ``step``, which computes ``conv``, in a program that knows these tensors and buffers
+    alone, and adds to the same C."""
+    found, plan = copy(job.program), job.program.plan
+    found.graph = Graph(conv.name, tensors, (conv,), constants, conv.inputs[:1], (conv.output,))
+    found.operators = {conv.name: conv}
+    track = replace(plan.tracks[0], steps=(bound(step, dict.fromkeys(found.loops, 0)),))
     found.plan = replace(plan, buffers=tuple(buffers.values()), tracks=(track,), resident=())
     return Job(found, conv, step)
 

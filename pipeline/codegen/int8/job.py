@@ -17,8 +17,7 @@ from pipeline.codegen.int8.ending import Ending, ending
 from pipeline.codegen.program import ARENA, Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.graph.tensor import IntArray, Tensor
 from pipeline.kernels.form import Form
 from pipeline.plan.vocabulary import Affine, Buffer, Compute, Slice

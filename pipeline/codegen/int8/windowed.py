@@ -16,8 +16,7 @@ from pipeline.codegen.c.views import View
 from pipeline.codegen.c.window import WindowAxis, window_axes
 from pipeline.codegen.int8.job import Job, scratch_view
 from pipeline.codegen.int8.weights import Weights
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.pool2d import Pool2d
+from pipeline.graph.families import Sliding
 from pipeline.plan.vocabulary import Buffer
 
 
@@ -41,16 +40,11 @@ class Windowed:
     @classmethod
     def of(cls, job: Job, inside: tuple[Span, Span], outs: Span) -> Windowed:
         op = job.op
-        assert isinstance(op, Conv2d | Pool2d)
-        if isinstance(op, Conv2d):
-            _, height, width, _ = job.tensor(op.parameters[0]).shape
-            size, apart = (height, width), op.dilation
-        else:
-            size, apart = op.kernel, op.dilation
+        assert isinstance(op, Sliding)
+        size = op.window(job.program.graph.tensors)
         view = job.view("in", job.given(op.inputs[0]), ring_axes=2)
-        axes = window_axes(job.windowed, inside, size, op.stride, op.padding, apart)
-        kept = job.kept
-        return cls(job, view, *axes, inside, outs, kept)
+        axes = window_axes(job.windowed, inside, size, op.stride, op.padding, op.dilation)
+        return cls(job, view, *axes, inside, outs, job.kept)
 
     @property
     def by_channel(self) -> bool:

@@ -10,8 +10,8 @@ from pipeline.codegen.c.values import Span, whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.c.window import WindowAxis, window_axes
 from pipeline.codegen.int8.job import Job
+from pipeline.graph.families import Sliding
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.taps import Rows
 from pipeline.kernels.widened import is_flat
@@ -57,7 +57,7 @@ class Windows:
             pixels: whose windows lie beside each other; 0: elements are widened one by one.
         """
         op, (all_rows, all_columns) = job.op, positions(job.form)
-        assert isinstance(op, Conv2d | Pool2d)
+        assert isinstance(op, Sliding)
         height, width, channels = job.source.shape
         some = some or Rows(range(all_rows), range(all_columns), channels, by_tap=True)
         rows, columns = len(some.rows), len(some.columns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,7 +10,7 @@ import numpy as np
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Window
 from pipeline.graph.families import OfOne
-from pipeline.graph.operator import BoxValues, Constants, Tensors
+from pipeline.graph.operator import Constants, Regions, Tensors
 from pipeline.graph.tensor import Box, IntArray
 
 
@@ -43,7 +42,7 @@ class Lookup(OfOne):
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
         return min(self.table), max(self.table)
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
         place = self.given(tensors, out, regions) - tensors[self.inputs[0]].dtype.minimum
         return np.array(self.table, dtype=np.int64)[place]
 
@@ -76,7 +75,7 @@ class Interpolate(Lookup):
             raise ThimbleError(f"{self.name}: lines are for elements of 16 bits, not of {bits}")
         return tensors[self.inputs[0]].shape
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
         x = self.given(tensors, out, regions)
         u = (x * self.multiplier + (1 << self.shift >> 1) >> self.shift) + self.middle
         last, ends = 2 * self.middle, self.end << self.interval

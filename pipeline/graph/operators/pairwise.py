@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from pipeline.graph.access import Term
 from pipeline.graph.families import Pairwise, Scaled
-from pipeline.graph.operator import BoxValues, Constants, Tensors, clipped_to
+from pipeline.graph.operator import Constants, Regions, Tensors, clipped_to
 from pipeline.graph.reductions import Combine
 from pipeline.graph.requant import FixedPoint, PowerOfTwo, overflow
 from pipeline.graph.tensor import Box, IntArray
@@ -79,7 +78,5 @@ class Prelu(Pairwise):
     def overflow(self, tensors: Tensors, constants: Constants) -> str:
         return overflow(PowerOfTwo(), self.partial_sums(tensors, constants))
 
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
+    def finish(self, tensors: Tensors, out: Box, acc: IntArray, regions: Regions) -> IntArray:
         return clipped_to(tensors[self.output], self.clip, acc)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -14,7 +13,7 @@ from pipeline.errors import ThimbleError
 from pipeline.graph import broadcast
 from pipeline.graph.access import Operand, Term, Window
 from pipeline.graph.families import OfOne, Placing
-from pipeline.graph.operator import BoxValues, Tensors
+from pipeline.graph.operator import Regions, Tensors
 from pipeline.graph.tensor import Box, IntArray
 
 
@@ -28,10 +27,8 @@ class Concat(Placing):
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
         if len(set(self.inputs)) != len(self.inputs):
             raise ThimbleError(f"{self.name}: a tensor is concatenated with itself")
+        self.same_quantization(tensors)
         parts = [tensors[name] for name in self.inputs]
-        known = [*parts, *([tensors[self.output]] if self.output in tensors else [])]
-        if len({(str(t.dtype), t.scale, t.zero_point) for t in known}) > 1:
-            raise ThimbleError(f"{self.name}: what is concatenated differs in type or quantization")
         rest = {t.shape[: self.axis] + t.shape[self.axis + 1 :] for t in parts}
         if len(rest) > 1 or not 0 <= self.axis < len(parts[0].shape):
             listed = ", ".join("x".join(map(str, t.shape)) for t in parts)
@@ -48,7 +45,7 @@ class Concat(Placing):
             base += shape[self.axis]
         return tuple(terms)
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
         total = np.zeros((1, *(stop - start for start, stop in out)), dtype=np.int64)
         for term in self.terms(tensors):
             total = total + broadcast.centred(term.operands[0], tensors, out, regions)
@@ -85,7 +82,7 @@ class Pad(OfOne, Placing):
     def windows(self, tensors: Tensors) -> tuple[Window, ...]:
         return tuple(Window(d, offset=-before) for d, (before, _) in enumerate(self.padding))
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
         x = self.given(tensors, out, regions, self.fill(tensors))
         return x - tensors[self.output].zero_point
 
@@ -142,7 +139,7 @@ class Rearrange(OfOne, Placing):
             for axis, start, step, repeat in fields
         )
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
         taken = self.given(tensors, out, regions) - tensors[self.output].zero_point
         begins = (first for first, _ in self.region(tensors, out))
         for place, (chosen, first) in enumerate(zip(self.chosen(out), begins, strict=True)):
@@ -174,6 +171,6 @@ class Reshape(OfOne):
         """Return the input if it has the output's size: all is read at once and may stay there."""
         return self.same_sized(tensors)
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
         x = self.given(tensors, out, regions)
         return x.reshape(len(x), *self.shape)[:, *(slice(*each) for each in out)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,23 +10,20 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Window
-from pipeline.graph.families import OfOne
-from pipeline.graph.operator import BoxValues, Clip, Constants, Tensors, clipped_to
+from pipeline.graph.families import OfOne, Sliding
+from pipeline.graph.operator import Clip, Constants, Regions, Tensors, clipped_to
 from pipeline.graph.reductions import Combine
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo, overflow
 from pipeline.graph.tensor import Box, IntArray
 
 
 @dataclass(frozen=True)
-class Pool2d(OfOne):
-    """(h, w, c) -> (h', w', c), a reduction over ``kernel`` by ``combine``.
-
-    ``padding`` is (top, bottom, left, right); padded pixels take no part.
-    """
+class Pool2d(OfOne, Sliding):
+    """(h, w, c) -> (h', w', c), a reduction over ``kernel`` by ``combine``; padded pixels take no
+    part."""
 
     combine: ClassVar[Combine] = "add"
     accumulates: ClassVar[bool] = True
-    slides: ClassVar[bool] = True
 
     kernel: tuple[int, int] = (2, 2)
     stride: tuple[int, int] = (2, 2)
@@ -36,26 +32,18 @@ class Pool2d(OfOne):
     dilation: tuple[int, int] = (1, 1)
 
     def infer(self, tensors: Tensors) -> tuple[int, ...]:
-        height, width, channels = tensors[self.inputs[0]].shape
-        top, bottom, left, right = self.padding
         reach = [(n - 1) * apart + 1 for n, apart in zip(self.kernel, self.dilation, strict=True)]
-        if max(top, bottom) >= reach[0] or max(left, right) >= reach[1]:
+        if max(self.padding[:2]) >= reach[0] or max(self.padding[2:]) >= reach[1]:
             raise ThimbleError(f"{self.name}: some windows of {self.kernel} lie in the padding")
-        rows, columns = height + top + bottom - reach[0], width + left + right - reach[1]
-        if rows < 0 or columns < 0:
-            raise ThimbleError(
-                f"{self.name}: pooling {self.kernel} is larger than {height}x{width}"
-            )
-        return rows // self.stride[0] + 1, columns // self.stride[1] + 1, channels
+        return *self.extents(tensors), tensors[self.inputs[0]].shape[2]
+
+    def window(self, tensors: Tensors) -> tuple[int, int]:
+        return self.kernel
 
     def windows(self, tensors: Tensors) -> tuple[Window, ...]:
-        return (
-            Window(0, self.kernel[0], self.stride[0], -self.padding[0], self.dilation[0]),
-            Window(1, self.kernel[1], self.stride[1], -self.padding[2], self.dilation[1]),
-            Window(2),
-        )
+        return *self.pixels(tensors), Window(2)
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
         """(n, h, w, c) values of the windows, reduced; sums are of values less their zero point."""
         source = tensors[self.inputs[0]]
         start = self.reduction.start(source.dtype)
@@ -63,23 +51,12 @@ class Pool2d(OfOne):
         x = self.given(tensors, out, regions, start + zero) - zero
         rows, columns, channels = (stop - start for start, stop in out)
         result = np.full((len(x), rows, columns, channels), start, dtype=np.int64)
-        down, right = self.dilation
-        for i in range(0, self.kernel[0] * down, down):
-            for j in range(0, self.kernel[1] * right, right):
-                result = self.reduction.join(
-                    result,
-                    x[
-                        :,
-                        i : i + (rows - 1) * self.stride[0] + 1 : self.stride[0],
-                        j : j + (columns - 1) * self.stride[1] + 1 : self.stride[1],
-                    ],
-                )
+        for _, pixels in self.taps(x, (rows, columns), self.kernel):
+            result = self.reduction.join(result, pixels)
         return result
 
     @abstractmethod
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray: ...
+    def finish(self, tensors: Tensors, out: Box, acc: IntArray, regions: Regions) -> IntArray: ...
 
 
 @dataclass(frozen=True)
@@ -129,9 +106,7 @@ class AveragePool2d(Pool2d):
         low, high = (e - source.zero_point for e in (source.dtype.minimum, source.dtype.maximum))
         return min(0, low) * atoms, max(0, high) * atoms
 
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
+    def finish(self, tensors: Tensors, out: Box, acc: IntArray, regions: Regions) -> IntArray:
         target = tensors[self.output]
         if not isinstance(self.requant, Mean):
             value = self.requant.part(*out[2]).apply(acc)
@@ -163,9 +138,7 @@ class MaxPool2d(Pool2d):
         self.same_quantization(tensors)
         return super().infer(tensors)
 
-    def finish(
-        self, tensors: Tensors, out: Box, acc: IntArray, regions: Mapping[str, BoxValues]
-    ) -> IntArray:
+    def finish(self, tensors: Tensors, out: Box, acc: IntArray, regions: Regions) -> IntArray:
         target = tensors[self.output]
         return clipped_to(target, self.clip, acc - target.zero_point)
 

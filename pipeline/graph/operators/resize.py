@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -12,7 +11,7 @@ import numpy as np
 from pipeline.errors import ThimbleError
 from pipeline.graph.access import Window
 from pipeline.graph.families import OfOne
-from pipeline.graph.operator import BoxValues, Tensors
+from pipeline.graph.operator import Regions, Tensors
 from pipeline.graph.tensor import Box, IntArray
 
 ONE_BITS = 10
@@ -61,7 +60,7 @@ class Resize(OfOne):
         read = (_covering(d, self.firsts[d], self.taps[d], shape[d]) for d in range(2))
         return *read, Window(2)
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Mapping[str, BoxValues]) -> IntArray:
+    def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
         region, x = self.region(tensors, out), self.given(tensors, out, regions)
         for axis, (taps, (start, stop)) in enumerate(zip(self.taps, out, strict=False)):
             firsts = np.array(self.firsts[axis][start:stop]) - region[axis][0]

@@ -3,7 +3,7 @@ widened once, for all output channels."""
 
 from __future__ import annotations
 
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Dense
 from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.fast import FastDense, words
 from pipeline.kernels.form import Form

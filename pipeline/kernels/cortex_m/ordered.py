@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from math import prod
 
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.fast import convolution, pairs
 from pipeline.kernels.form import Form

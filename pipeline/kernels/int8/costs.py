@@ -6,12 +6,9 @@ import re
 from math import prod
 
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.arg_max import ArgMax
-from pipeline.graph.operators.mat_mul import MatMul
-from pipeline.graph.operators.normalize import Normalize
+from pipeline.graph.operators.along import ArgMax, MatMul, Normalize, Softmax
+from pipeline.graph.operators.conv2d import TransposeConv
 from pipeline.graph.operators.resize import Resize
-from pipeline.graph.operators.softmax import Softmax
-from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, made, positions, products
 

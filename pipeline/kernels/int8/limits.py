@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeline.graph.families import Pairwise
-from pipeline.graph.operators.arg_max import ArgMax
+from pipeline.graph.operators.along import ArgMax, Normalize, Softmax
+from pipeline.graph.operators.conv2d import TransposeConv
 from pipeline.graph.operators.lookup import Lookup
-from pipeline.graph.operators.normalize import Normalize
 from pipeline.graph.operators.pairwise import Add
 from pipeline.graph.operators.placing import Pad, Rearrange, Reshape
 from pipeline.graph.operators.pool2d import AveragePool2d
-from pipeline.graph.operators.softmax import Softmax
-from pipeline.graph.operators.transpose_conv import TransposeConv
 from pipeline.graph.requant import FixedPoint
 from pipeline.kernels.form import Form
 

@@ -32,7 +32,7 @@ import numpy as np
 from pipeline import passes
 from pipeline.codegen.checks import arena_bytes
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.softmax import Softmax
+from pipeline.graph.operators.along import Softmax
 from pipeline.hardware import Hardware
 from pipeline.importers.tflite import TFLite
 from pipeline.kernels import Form, cycles_by_operator, modelled_cycles

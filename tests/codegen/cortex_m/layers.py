@@ -7,8 +7,7 @@ from functools import partial
 import numpy as np
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.kernels.cortex_m import best_pixels
 from tests.graphs import Net

@@ -13,8 +13,7 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.pairwise import Add, Multiply
 from pipeline.graph.operators.placing import Pad

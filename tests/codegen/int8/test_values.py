@@ -15,7 +15,7 @@ from pipeline.codegen.c import expressions, nest, values
 from pipeline.codegen.c.values import Value, greatest, least, span
 from pipeline.codegen.constants import Names, variable
 from pipeline.codegen.render import comment, static_source
-from pipeline.graph.exponential import reciprocal
+from pipeline.graph.exponential import logarithm, reciprocal
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo, doubled_high, rounded_shift
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.vocabulary import Lin, Slice
@@ -165,6 +165,7 @@ static int32_t over_of(int32_t x) { int32_t over; nn_reciprocal(x, &over); retur
 static int32_t mantissa_of(int32_t x) { int32_t over; return nn_reciprocal(x, &over); }
 WRAP(mantissa, mantissa_of(a[i]))
 WRAP(over, over_of(a[i]))
+WRAP(logarithm, nn_logarithm(a[i]))
 """
 COUNT = 200_000
 EXTREMES = [0, 1, -1, 2, -2, (1 << 31) - 1, -(1 << 31), 1 << 30, -(1 << 30), 128, -128]
@@ -236,12 +237,13 @@ def test_means(library: ctypes.CDLL) -> None:
     equal(run(library, "mean", value, count), Mean().apply(value, count))
 
 
-def test_reciprocals(library: ctypes.CDLL) -> None:
+def test_reciprocals_and_logarithms(library: ctypes.CDLL) -> None:
     """Every sum of exponentials is between 1 and 4095 in Q12.19."""
     value = np.clip(np.abs(integers(9)), 1 << 19, (1 << 31) - 1)
     mantissa, over = reciprocal(value)
     equal(run(library, "mantissa", value), mantissa)
     equal(run(library, "over", value), over)
+    equal(run(library, "logarithm", value), logarithm(value))
 
 
 def test_taps_inside(library: ctypes.CDLL) -> None:

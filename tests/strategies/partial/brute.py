@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.schedules.channels import Channels, Pass
 from pipeline.schedules.lower import needed
 from pipeline.schedules.whole import Whole

@@ -17,7 +17,7 @@ from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import row_view
 from pipeline.codegen.int8.windows import halves
 from pipeline.graph.operator import product_sums
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Dense
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.dense import MOST_WORDS, together
 from pipeline.kernels.row_layout import RowLayout, added_row

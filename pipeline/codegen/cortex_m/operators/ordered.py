@@ -6,8 +6,7 @@ from pipeline.codegen.int8.convolution import of_dense, ranges
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.weights import weights
 from pipeline.codegen.int8.windowed import Windowed
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.dense import Dense
+from pipeline.graph.operators.conv2d import Conv2d, Dense
 
 
 def compute(job: Job) -> None:

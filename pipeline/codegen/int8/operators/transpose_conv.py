@@ -3,16 +3,14 @@ columns lie ``stride`` apart."""
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 
 import numpy as np
 
+from pipeline.codegen.int8.convolution import instead
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.int8.operators import conv2d
-from pipeline.graph.graph import Graph
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.transpose_conv import Phase, TransposeConv
+from pipeline.codegen.int8.operators import sliding
+from pipeline.graph.operators.conv2d import Conv2d, Phase, TransposeConv
 from pipeline.plan.vocabulary import Affine, Buffer, Rows, Slice, packed
 
 
@@ -21,59 +19,49 @@ def compute(job: Job) -> None:
     for down in op.along(0, tensors):
         for right in op.along(1, tensors):
             if (phase := _phase(job, op, (down, right))) is not None:
-                conv2d.compute(phase, gathers=False)
+                sliding.compute(phase, gathers=False)
 
 
 def _phase(job: Job, op: TransposeConv, pair: tuple[Phase, Phase]) -> Job | None:
     """The pixels of one phase of rows and of columns, as a convolution; None where there are none:
     the same step, in a program that knows these tensors so."""
-    found, plan, name = copy(job.program), job.program.plan, op.parameters[0]
-    stored, tensor = found.graph.constants[name], job.tensor(name)
-    padding, ranges = list[int](), list[tuple[int, int]]()
+    plan, name, graph = job.program.plan, op.parameters[0], job.program.graph
+    padding, extents, ranges = list[int](), list[int](), list[tuple[int, int]]()
     for axis, (phase, apart) in enumerate(zip(pair, op.stride, strict=True)):
         part, count = job.box[axis], -(-(op.size[axis] - phase.start) // apart)
         start, stop = (-(-(end.const - phase.start) // apart) for end in (part.start, part.stop))
+        extents.append(count)
         ranges.append((max(0, start), min(count, stop)))
-        if ranges[-1][0] >= ranges[-1][1]:
-            return None
-        after = count - 1 + phase.last - (job.source.shape[axis] - 1)
-        padding += [-phase.first, after]
+        padding += [-phase.first, count + phase.last - job.source.shape[axis]]
+    if any(start >= stop for start, stop in ranges):
+        return None
     taps = [list(phase.taps) or [0] for phase in pair]
-    values = stored[:, taps[0]][:, :, taps[1]]
+    values, zero = graph.constants[name][:, taps[0]][:, :, taps[1]], job.tensor(name).zero_point
     if not all(phase.taps for phase in pair):
-        values = np.full_like(values, tensor.zero_point)
-    size = (ranges[0][1] - ranges[0][0], ranges[1][1] - ranges[1][0])
-    whole = tuple(-(-(n - p.start) // s) for n, p, s in zip(op.size, pair, op.stride, strict=True))
-    target = replace(job.target, shape=(*whole, job.target.shape[2]))
-    changed = {target.name: target, name: replace(tensor, shape=values.shape)}
-    known = {each: job.tensor(each) for each in (*op.inputs, *op.parameters)}
+        values = np.full_like(values, zero)
+    tensors = {each: job.tensor(each) for each in (*op.inputs, *op.parameters, op.output)}
+    for each, shape in ((name, values.shape), (op.output, (*extents, job.target.shape[2]))):
+        tensors[each] = replace(tensors[each], shape=shape)
     conv = Conv2d(
         op.name, op.inputs, op.output, op.parameters,
         dilation=(pair[0].dilation, pair[1].dilation), groups=op.groups, clip=op.clip,
         padding=(padding[0], padding[1], padding[2], padding[3]), requant=op.requant,
     )  # fmt: skip
-    held = {each: found.graph.constants[each] for each in op.parameters} | {name: values}
-    found.graph = Graph(op.name, known | changed, (conv,), held, op.inputs, (op.output,))
-    step, out = job.step, plan.buffer[job.step.out.buffer]
-    buffers = dict(plan.buffer)
-    own = replace(
-        _apart(out, op, pair, target.shape), name=f"{out.name} {pair[0].start} {pair[1].start}"
-    )
+    step, kernels = job.step, job.given(name)
+    own = _apart(plan.buffer[step.out.buffer], op, pair, tensors[op.output].shape)
     of = replace(
-        plan.buffer[job.given(name).buffer], shape=values.shape, map=packed(values.shape, 8)
-    )
-    of = replace(of, name=f"{of.name} {own.name}")
-    buffers |= {own.name: own, of.name: of}
-    lo = (ranges[0][0], ranges[1][0], step.out.lo[2])
-    kernels = job.given(name)
+        plan.buffer[kernels.buffer], name=f"{kernels.buffer} {own.name}", shape=values.shape,
+        map=packed(values.shape, 8),
+    )  # fmt: skip
+    lo, size = zip(*((start, stop - start) for start, stop in ranges), strict=True)
+    made = Slice(own.name, (*lo, step.out.lo[2]), (*size, step.out.size[2]), step.out.copy)
     taken = Slice(of.name, (kernels.lo[0], 0, 0, 0), (kernels.size[0], *values.shape[1:]))
     ins = tuple(taken if piece is kernels else piece for piece in step.ins)
-    made = Slice(own.name, lo, (*size, step.out.size[2]), step.out.copy)
-    found.operators = {op.name: conv}
-    step = replace(step, out=made, ins=ins, order=())
-    track = replace(plan.tracks[0], steps=(step,))
-    found.plan = replace(plan, buffers=tuple(buffers.values()), tracks=(track,), resident=())
-    return Job(found, conv, step)
+    constants = {each: graph.constants[each] for each in op.parameters} | {name: values}
+    buffers = {**plan.buffer, own.name: own, of.name: of}
+    return instead(
+        job, conv, replace(step, out=made, ins=ins, order=()), tensors, constants, buffers
+    )
 
 
 def _apart(
@@ -81,7 +69,7 @@ def _apart(
 ) -> Buffer:
     """The place of every ``stride``-th row and column, as a place of its own."""
     (first, left), (down, right) = (phase.start for phase in pair), op.stride
-    out = replace(out, name=f"{out.name} from {first}, {left}", shape=shape)
+    out = replace(out, name=f"{out.name} {first} {left}", shape=shape)
     if isinstance(out.map, Affine):
         row, column, channel = out.map.strides
         base = out.map.base + row * first + column * left

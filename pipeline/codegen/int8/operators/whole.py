@@ -13,11 +13,15 @@ from pipeline.codegen.c.values import whole
 from pipeline.codegen.int8.ending import scaling, stored
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.graph.operator import limits
-from pipeline.graph.operators.arg_max import ArgMax
-from pipeline.graph.operators.mat_mul import MatMul
-from pipeline.graph.operators.normalize import Normalize
+from pipeline.graph.operators.along import (
+    ArgMax,
+    LogSoftmax,
+    MatMul,
+    Normalize,
+    Softmax,
+    WideSoftmax,
+)
 from pipeline.graph.operators.resize import Resize
-from pipeline.graph.operators.softmax import Softmax, WideSoftmax
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.int8.costs import word
 
@@ -96,34 +100,31 @@ def arg_max(job: Job) -> None:
 
 
 def softmax(job: Job) -> None:
-    values = np.array(job.operator(Softmax).exponentials, dtype=np.int64)
-    about = "exponential of an input so far below the maximum, Q0.31"
-    table = job.table("exp", "int32_t", values, about)
-    ends = limits(job.target, None)
-    _softmax(job, table=table, least=job.source.dtype.minimum, limits=ends)
-
-
-def wide_softmax(job: Job) -> None:
-    op = job.operator(WideSoftmax)
-    below = scaling(job.program.constants, op.name, op.requant, (-65535, 0))
-    tables = (
-        job.table(kind, "int16_t", np.array(points, np.int64), f"{kind} in Q0.15")
-        for kind, points in (("exponential", op.exponentials), ("reciprocal", op.reciprocals))
-    )
-    _softmax(job, below=below, tables=[*tables])
-
-
-def _softmax(job: Job, **values: Any) -> None:
     """Three passes over each row."""
+    op, (low, high), below = job.operator(Softmax), limits(job.target, None), None
+    base, tables = (
+        low,
+        [("exp", op.exponentials, "exponential of an input so far below the maximum, Q0.31")],
+    )
+    if isinstance(op, LogSoftmax):
+        tables.append(("differences", op.differences, "below the maximum, Q5.26"))
+    if isinstance(op, WideSoftmax):
+        below, base, low = scaling(job.program.constants, op.name, op.requant, (-65535, 0)), 0, 0
+        pairs = (("exponential", op.exponentials), ("reciprocal", op.reciprocals))
+        tables = [(kind, points, f"{kind} in Q0.15") for kind, points in pairs]
+    kind = "int16_t" if below else "int32_t"
     job.refuse_overlap()
     view, out = job.view("in", job.given(job.source.name), job.box), job.out()
     extents = [part.extent for part in job.box]
     loops, counts = nest.nest(extents, [out.strides, view.strides], [out, view], pixels=True)
     job.call(
-        f"int8/{word(job.op)}", {"in": view, "out": out}, counts,
+        "int8/softmax", {"in": view, "out": out}, counts,
         about=f"{job.op.name}: softmax {_text(job.source)}", nest=loops.without(1),
         extent=job.source.shape[-1], channel=loops.pixel, input=view.load(loops.at(1)),
-        place=loops.at(0), made=out.load(loops.at(0)), **values,
+        place=loops.at(0), made=out.load(loops.at(0)), least=job.source.dtype.minimum,
+        wide=below is not None, below=below, logs=isinstance(op, LogSoftmax), base=base,
+        limits=(low, high),
+        tables=[job.table(n, kind, np.array(v, np.int64), about) for n, v, about in tables],
     )  # fmt: skip
 
 
@@ -132,6 +133,6 @@ def _text(tensor: Tensor) -> str:
 
 
 WRITERS = {
-    f"int8.{each.__name__}": each
-    for each in (arg_max, mat_mul, normalize, resize, softmax, wide_softmax)
+    **{f"int8.{each.__name__}": each for each in (arg_max, mat_mul, normalize, resize)},
+    **{f"int8.{each}": softmax for each in ("softmax", "log_softmax", "wide_softmax")},
 }

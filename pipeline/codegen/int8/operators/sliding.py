@@ -1,16 +1,23 @@
-"""Convolution: for each output channel a sum over the window, channel by channel of the input."""
+"""Windows over an image: convolution, for each output channel a sum over the window, channel by
+channel of the input; depthwise convolution and pooling."""
 
 from __future__ import annotations
 
 from pipeline.codegen.c import window
 from pipeline.codegen.c.values import Span, whole
-from pipeline.codegen.int8 import channels, weights
+from pipeline.codegen.int8 import weights
 from pipeline.codegen.int8.convolution import of_dense, ranges
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators import accumulate
+from pipeline.codegen.int8.weights import Weights
 from pipeline.codegen.int8.windowed import Windowed
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.pool2d import POOLINGS, Pool2d
+from pipeline.kernels.int8.costs import word
+
+LARGEST_BLOCK = 32
+"""Sums kept at a time: they live on the stack."""
 
 
 def compute(job: Job, gathers: bool = True) -> None:
@@ -70,7 +77,7 @@ def _depthwise(job: Job, op: Conv2d) -> None:
     given, multiplier = job.program.box(job.given(job.source.name))[2], count // op.groups
     if job.partial and not given.covers(whole(job.source.shape[2])):
         outs = outs.within(Span(given.start * multiplier, given.stop * multiplier))
-    channels.call(
+    _channels(
         Windowed.of(job, inside, outs),
         divide=multiplier if op.groups > 1 else 0,
         zero=job.source.zero_point,
@@ -83,4 +90,63 @@ def dense(job: Job) -> None:
     compute(of_dense(job), gathers=False)
 
 
-WRITERS = {"int8.conv2d": compute, "int8.dense": dense}
+def _channels(
+    windows: Windowed,
+    *,
+    divide: int,
+    zero: int,
+    weights: Weights | None = None,
+    weight_row: tuple[int, int] = (0, 0),
+) -> None:
+    """Write the call for windows whose output channels have one input channel each: all channels of
+    a tap side by side.
+
+    Args:
+        divide: output channel o reads input channel o // divide; 0: there is one input channel.
+        weights: a table of (1, kh, kw, c_out), or None to take the inputs as they are.
+        weight_row: the table's strides along kh and kw.
+    """
+    job, outs = windows.job, windows.outs
+    unit = windows.unit()
+    if max(unit[:2]) > 1:
+        raise ThimbleError(f"{job.op.name}: code for this core overwrites its input pixel by pixel")
+    most = outs.most if unit[2] > 1 else min(outs.most, LARGEST_BLOCK)
+    even = outs.extent.known and outs.extent.const % most == 0 if most else False
+    if not even and unit[2] == 1:
+        sizes = range(LARGEST_BLOCK // 4, LARGEST_BLOCK + 1)
+        divisors = [n for n in sizes if outs.extent.known and outs.extent.const % n == 0]
+        most, even = (divisors[-1], True) if divisors else (most, False)
+    if windows.by_channel:
+        most, even = 1, True
+    block = {"block": max(most, 1)}
+    windows.call(
+        "int8/channels",
+        weights,
+        divide=divide,
+        zero=zero,
+        weight_zero=job.tensor(job.op.parameters[0]).zero_point if weights else 0,
+        weight_row=weight_row,
+        reduction=job.op.reduction,
+        opened=job.op.reduction.start(job.source.dtype),
+        ending=job.ending,
+        even=even,
+        **({"most": block} if outs.covers(whole(job.target.shape[2])) else block),
+    )
+
+
+def pool(job: Job) -> None:
+    op = job.operator(Pool2d)
+    given = job.program.box(job.given(job.source.name))
+    rows, columns, _ = given if job.partial else map(whole, job.source.shape)
+    outs = job.box[2].within(given[2]) if job.partial else job.box[2]
+    adds, end = op.combine == "add", job.ending
+    # what is counted are stored integers, zero points included
+    zero = job.source.zero_point if adds and not (end and end.counted) else 0
+    _channels(Windowed.of(job, (rows, columns), outs), divide=1, zero=zero)
+
+
+WRITERS = {
+    "int8.conv2d": compute,
+    "int8.dense": dense,
+    **{f"int8.{word(kind)}": pool for kind in POOLINGS},
+}
