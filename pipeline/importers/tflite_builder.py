@@ -192,7 +192,8 @@ class Builder:
         if tensor.index in self.made:
             raise ThimbleError(f"{tensor.name} is there already")
         made = self.shaped(made, tensor.shape)
-        if not self.operators or self.operators[-1].output != made:
+        known = made in self.made.values()  # all of it is taken
+        if known or not self.operators or self.operators[-1].output != made:
             made = self.reshaped(self.tensors[made], tensor.shape).name
         if tensor.name not in self.tensors:
             self.operators[-1] = replace(self.operators[-1], output=tensor.name)

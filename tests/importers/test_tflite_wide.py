@@ -69,7 +69,8 @@ def sums(shift: int = 0) -> bytes:
     many = net.constant(rng.integers(-32767, 32768, (1, 5, 4, 3)).astype(np.int16), [1e-4])
     few = net.constant(rng.integers(-32767, 32768, (1, 1, 1, 3)).astype(np.int16), [5e-5])
     scales = (2e-4, 3e-4, 8e-5, 2.0**-15, 2.0**-15, 1e-4, 1e-4, 3e-5, 3e-4, 3e-4, 2.0**-15)
-    scales += (2e-4, 2e-4, 3e-4, 1e-4, 1e-4, 1e-4)
+    scales += (2e-4, 2e-4, 3e-4, 1e-4, 1e-4, 1e-4, 1e-4)
+    whole = [net.constant(np.array(each, np.int32)) for each in ((0, 0, 0, 0), (1, 5, 4, 3))]
     parts = [net.tensor((1, 5, 4, 3), scale, 0, "INT16") for scale in scales]
     net.operator("CONV_2D", [x, held, b], parts[:1], "Conv2DOptions", StrideH=1, StrideW=1)
     net.operator("ADD", [x, parts[0]], parts[1:2], "AddOptions", FusedActivationFunction=1)
@@ -87,7 +88,8 @@ def sums(shift: int = 0) -> bytes:
     net.operator("SUB", [parts[12], few], parts[13:14], "SubOptions")
     net.operator("ABS", parts[13:14], parts[14:15])
     net.operator("MAXIMUM", [many, parts[14]], parts[15:16])
-    net.operator("MINIMUM", [parts[15], x], parts[16:])
+    net.operator("SLICE", [parts[14], *whole], parts[17:], "SliceOptions")
+    net.operator("MINIMUM", [parts[15], parts[17]], parts[16:17])
     return net.content([x], [parts[7], parts[10], parts[16]])
 
 
