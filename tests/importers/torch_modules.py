@@ -188,10 +188,8 @@ IMAGES: dict[str, nn.Module] = {
     "softmax of channels": nn.Softmax(1),
     "expand to the same": Of(lambda m, x: (x * 2).expand(1, 6, 9, 8)),
     "half and back": Of(lambda m, x: x.abs().to(torch.float64).float().detach()),
-    "relu": nn.ReLU(inplace=True),
     "relu before pool": nn.Sequential(nn.Conv2d(6, 4, 3), nn.MaxPool2d(2), nn.ReLU()),
     "hardtanh": nn.Hardtanh(-0.5, 2.0),
-    "clamp": Of(lambda m, x: x.clamp(-0.7, 0.9)),
     "clamp from below": Of(lambda m, x: x.clamp(min=0.25)),
     "clamp_min": Of(lambda m, x: torch.clamp_min(x, -0.25)),
     **{kind.__name__.lower(): kind() for kind in (nn.ReLU6, nn.Sigmoid, nn.Tanh, nn.Hardswish,
@@ -242,7 +240,6 @@ OTHERS: dict[str, tuple[nn.Module, Shape]] = {
     ), (3, 20)),
     "signal, transposed": (signal(nn.ConvTranspose1d(8, 5, 4, 3, 1)), (3, 20)),
     "signal, adaptive": (signal(lambda x: F.adaptive_avg_pool1d(x, 5)), (3, 20)),
-    "signal, mean": (signal(lambda x: x.mean(2)), (3, 20)),
     "signal, mean kept": (signal(lambda x: x.mean(-1, keepdim=True).flatten(1)), (3, 20)),
     "signal, greatest": (signal(lambda x: x.amax(2)), (3, 20)),
 }  # fmt: skip
