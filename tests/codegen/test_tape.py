@@ -23,9 +23,9 @@ from pipeline.schedules import rows
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import lay, needed
 from pipeline.search.layouts import in_blocks
+from tests.codegen.cortex_m.support import all_rows
 from tests.codegen.support import Native, agrees, on_board
 from tests.graphs import Net, random_graph
-from tests.schedules.on_demand import all_rows
 from tests.schedules.test_rows import laid
 from tests.strategies.chains import Chain, board
 from tests.targets.conftest import load_hardware, needs_avr

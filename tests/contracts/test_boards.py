@@ -1,7 +1,6 @@
 """Contract of every option of conf/hardware: one that is there is tested here."""
 
 import shutil
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from pipeline.targets import cortex_m, machines
 from pipeline.targets.harness import FIRMWARE
 from tests.boards import NAMES, OTHER_NAMES, load_hardware
 from tests.codegen.int8.support import network
+from tests.programs import said
 from tests.strategies.chains import Chain
 from tests.targets.cortex_m import built
 from tests.tiers import quick
@@ -77,17 +77,13 @@ def test_generated_c_is_built_for_it(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in ONE_A_FAMILY if n in CORTEX_M])
-def test_its_c_has_the_assembly_of_its_kernels(name: str) -> None:
+def test_its_c_has_the_assembly_of_its_kernels(name: str, tmp_path: Path) -> None:
     """Not the C that stands in for it where a compiler has none."""
-    hardware = BOARDS[name]
-    if not shutil.which(hardware.toolchain.compiler):
-        pytest.skip(f"{hardware.toolchain.package} is not installed: make setup")
-    kind, header = (
-        ("DSP", "cortex_m/nn_dsp.h") if has_dsp(hardware) else ("THUMB", "thumb/nn_thumb.h")
-    )
-    told = f'#include "{FIRMWARE}/kernels/{header}"\n#if !NN_{kind}\n#error C alone\n#endif\n'
-    flags = [flag for flag in hardware.toolchain.flags if not flag.startswith("-Wl")]
-    folders = [f"-I{FIRMWARE}/kernels/{folder}" for folder in ("int8", "frame")]
-    command = [hardware.toolchain.compiler, *flags, *folders, "-E", "-xc", "-"]
-    done = subprocess.run(command, input=told, text=True, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
+    tools, dsp = BOARDS[name].toolchain, has_dsp(BOARDS[name])
+    if not shutil.which(tools.compiler):
+        pytest.skip(f"{tools.package} is not installed: make setup")
+    kind, header = ("DSP", "cortex_m/nn_dsp.h") if dsp else ("THUMB", "thumb/nn_thumb.h")
+    check = f'#include "{header}"\n_Static_assert(NN_{kind}, "C alone");\n'
+    (tmp_path / "check.c").write_text(check)
+    folders = [f"-I{FIRMWARE}/kernels{folder}" for folder in ("", "/int8", "/frame")]
+    said([tools.compiler, *tools.flags, *folders, "-fsyntax-only", "check.c"], tmp_path)

@@ -74,7 +74,7 @@ def converted(kind: str) -> nn.Module:
     return made
 
 
-@pytest.mark.parametrize("kind", quick(0, KINDS))
+@pytest.mark.parametrize("kind", quick(0, KINDS, ci=2))
 def test_a_quantized_module_keeps_its_integers(kind: str) -> None:
     model = TorchModel(
         input_shape=(8, 8, 3), classes=5, factory=f"{__name__}:converted",

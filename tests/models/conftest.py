@@ -1,10 +1,3 @@
-import pytest
-import torch
+from tests.importers.conftest import one_thread
 
-torch.set_num_threads(1)  # the networks are tiny: threads would only wait for one another
-
-
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Quantization asks for two."""
-    monkeypatch.setattr(torch, "set_num_threads", lambda _: None)
+__all__ = ["one_thread"]

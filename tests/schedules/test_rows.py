@@ -12,8 +12,8 @@ from pipeline.plan.well_formed import statements
 from pipeline.schedules import rows
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Laid, lay, needed
+from tests.codegen.cortex_m.support import all_rows
 from tests.graphs import Net, random_graph
-from tests.schedules.on_demand import all_rows
 from tests.strategies import nets
 from tests.strategies.proving import exact
 from tests.strategies.test_ordinary import BOARD

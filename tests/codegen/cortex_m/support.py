@@ -1,7 +1,7 @@
 """Code for a core with the DSP extension, run natively by its portable twin."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -18,10 +18,11 @@ from pipeline.plan.well_formed import statements
 from pipeline.schedules import rows
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import lay, needed
+from pipeline.search.joint.segment import on_demand
 from pipeline.search.layouts import in_blocks
+from pipeline.search.view.rows import Units
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8.support import Native, apart, host
-from tests.schedules.on_demand import all_rows
 
 
 def core(cpu: str = "cortex-m4", sram_bytes: int = 1 << 24) -> Hardware:
@@ -47,6 +48,15 @@ def coarser(plan: Plan, least: int) -> Plan:
     """Rounded sums with steps of ``least`` or more."""
     buffers = (replace(b, step=max(b.step, least)) if b.step > 1 else b for b in plan.buffers)
     return replace(plan, buffers=tuple(buffers))
+
+
+def all_rows(
+    graph: Graph, hardware: Hardware, operators: Sequence[Operator], streamed: bool = False
+) -> tuple[rows.RowStep | rows.Arrive, ...]:
+    """On demand, in one segment, whatever a search would make of it."""
+    units = Units(graph, hardware, operators, streamed)
+    order = on_demand(units, 0, [graph.output])
+    return tuple(units.units[number].step for number in order)
 
 
 def by_rows(graph: Graph, hardware: Hardware, pixels: Mapping[str, int] | None = None) -> Plan:
