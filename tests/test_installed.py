@@ -49,7 +49,7 @@ def test_the_main_command_where_it_is_installed(tmp_path: Path) -> None:
     programs, empty = installed(tmp_path), tmp_path / "empty"
     (empty / "conf" / "hardware").mkdir(parents=True)
     board = (ROOT / "conf" / "hardware" / "arduino.yaml").read_text()
-    (empty / "conf" / "hardware" / "mine.yaml").write_text(board.replace("2048", "4096"))
+    (empty / "conf" / "hardware" / "mine.yaml").write_text(f"{board}sram_bytes: 4096\n")
     env = {**clean_environment(), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
 
     def run(*words: str, code: int = 0) -> str:

@@ -76,9 +76,13 @@ class TransposedConvolution(Weighted):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MatrixProduct(Node):
-    """(r, n, k) * (r, k, m) -> (r, n, m); see the integer graph's ``MatMul``."""
+    """(r, n, k) * (r, k, m) -> (r, n, m); see the integer graph's ``MatMul``.
 
-    operands: tuple[str, str]
+    Attributes:
+        operands: which of the inputs each is.
+    """
+
+    operands: tuple[int, int]
     turned: tuple[bool, bool] = (False, False)
     clips: ClassVar[bool] = True
 
@@ -90,10 +94,9 @@ class MatrixProduct(Node):
         return checked_size(self.where, tuple(made.shape[1:]))
 
     def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
-        by = dict(zip(self.inputs, values, strict=True))
         a, b = (
-            by[name].transpose(-1, -2) if turned else by[name]
-            for name, turned in zip(self.operands, self.turned, strict=True)
+            values[n].transpose(-1, -2) if turned else values[n]
+            for n, turned in zip(self.operands, self.turned, strict=True)
         )
         return a @ b
 

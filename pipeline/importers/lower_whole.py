@@ -25,11 +25,12 @@ def _resized(low: Lowering, node: nodes.Resized) -> None:
 
 
 def _matrices(low: Lowering, node: nodes.MatrixProduct) -> None:
-    first, second = (low.affines[name] for name in node.operands)
+    operands = tuple(node.inputs[n] for n in node.operands)
+    first, second = (low.affines[name] for name in operands)
     ratio, (inner, _) = first.scale * second.scale / low.affines[node.output].scale, node.turned
-    count = low.tensors[node.operands[0]].shape[1 if inner else 2]
+    count = low.tensors[operands[0]].shape[1 if inner else 2]
     requant = fixed_point(node, [ratio], first.reach * second.reach * count)
-    given = {"operands": node.operands, "turned": node.turned, "requant": requant}
+    given = {"operands": operands, "turned": node.turned, "requant": requant}
     low.emit(MatMul, node, clip=low.clip(node), **given)
 
 

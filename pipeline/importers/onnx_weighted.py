@@ -85,8 +85,10 @@ def deconvolved(call: Call, x: Value, weights: Constant, bias: Constant | None) 
     if spatial not in (1, 2) or kernel.ndim != spatial + 2 or groups < 1:
         raise call.refuse(f"a transposed convolution of {list(x.shape)} with {list(kernel.shape)}")
     stride, dilation = (window(call, name, spatial) for name in ("strides", "dilations"))
-    more = (0, *call.many("output_padding", (0,) * spatial))[-2:]
-    wanted, upper = call.many("output_shape"), call.text("auto_pad", "NOTSET") == "SAME_UPPER"
+    beyond, wanted = call.many("output_padding", (0,) * spatial), call.many("output_shape")
+    if len(beyond) != spatial or len(wanted) not in (0, spatial):
+        raise call.refuse(f"output_padding {list(beyond)} and output_shape {list(wanted)}")
+    more, upper = (0, *beyond)[-2:], call.text("auto_pad", "NOTSET") == "SAME_UPPER"
     size, taps = (pair((1, *each.shape[2:])[-2:]) for each in (x, kernel))
     given, before, made = sides(call, size, taps, (1, 1), (1, 1)), list[int](), list[int]()
     for axis in (0, 1):
@@ -107,14 +109,21 @@ def deconvolved(call: Call, x: Value, weights: Constant, bias: Constant | None) 
     )  # fmt: skip
 
 
+def _turned(call: Call, value: Value, option: str) -> Value:
+    """Transpose a matrix where ``option`` says so."""
+    if not call.integer(option, 0):
+        return value
+    if len(value.shape) != 2:
+        raise call.refuse(f"{option} of {list(value.shape)}")
+    return value.transpose((1, 0))
+
+
 def gemm(call: Call) -> Value:
     """alpha * x @ weights + beta * bias"""
-    alpha, beta, x = call.number("alpha", 1.0), call.number("beta", 1.0), call.x
-    if call.integer("transA", 0):
-        x = x.transpose((1, 0))
+    alpha, beta = call.number("alpha", 1.0), call.number("beta", 1.0)
+    x = _turned(call, call.x, "transA")
     if isinstance(other := call.item(1), Value):
-        other = other.transpose((1, 0)) if call.integer("transB", 0) else other
-        made = whole.product(call.builder, x, other)
+        made = whole.product(call.builder, x, _turned(call, other, "transB"))
         bias, one = call.optional(2), np.full((), alpha)
         return call.builder.scale(made, one, np.zeros(()) if bias is None else beta * bias.floats)
     weights = matrix(call, call.constant(1), bool(call.integer("transB", 0)))

@@ -62,6 +62,9 @@ def convolution(to: Translation, node: Node, options: Options) -> None:
 
 
 def transpose_conv(to: Translation, node: Node, options: Options) -> None:
+    taken, used = node.input(2).dims, node.input(1).dims
+    if not len(taken) == len(used) == len(node.output.dims) == 4:
+        raise ThimbleError(f"a transposed convolution of {list(taken)} with {list(used)}")
     weights = to.constant(node.input(1), (3, 0, 1, 2))
     bias = [to.constant(each) for each in node.inputs[3:4] if each]
     strides, before, after = windows(options)["strides"], list[int](), list[int]()

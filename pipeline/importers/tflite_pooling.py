@@ -95,8 +95,10 @@ def reduce_extreme(build: Builder, node: Node, options: Options) -> None:
 def arg_extreme(build: Builder, node: Node, options: Options) -> None:
     """Along any axis but the batch's, to int32: the first of several."""
     given, source = node.input(0), build.source(node.input(0))
-    (axis,) = values_of(node.input(1), ("INT32", "INT64")).reshape(-1)
-    here = axis_of(int(axis), given) - (len(given.dims) - len(source.shape))
+    axes = values_of(node.input(1), ("INT32", "INT64")).reshape(-1)
+    if len(axes) != 1:
+        raise ThimbleError(f"it is along {len(axes)} axes, expected 1")
+    here = axis_of(int(axes[0]), given) - (len(given.dims) - len(source.shape))
     if here < 0 or node.output.type != "INT32":
         raise ThimbleError("it is along the batch's axis, or its indices are not int32")
     op = ArgMax(node.name, (source.name,), "", axis=here, least=node.kind == "ARG_MIN")

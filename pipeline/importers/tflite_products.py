@@ -81,6 +81,7 @@ def transpose_conv(build: Builder, node: Node, options: Options) -> None:
     stride = positive(options, "stride_h", "stride_w")
     turned = replace(node, inputs=(given, node.input(1), node.optional(3)))
     parameters, target = _parameters(build, turned, weights, scales), build.target(node.output)
+    image(target.shape, node.output)
     top, _, left, _ = padding(options, target.shape, (weights.shape[1], weights.shape[2]), stride)
     build.emit(
         TransposeConv, [source.name], target.name, parameters=parameters, size=target.shape[:2],

@@ -122,7 +122,7 @@ def rule(build: Builder, node: Node, options: Options) -> None:
             made = np.asarray({**functions, **SEVERAL}[node.kind](*values))
             if options.get("activation"):
                 made = made.clip(*LIMITS[options["activation"]])
-    except (ArithmeticError, TypeError, ValueError):
+    except (ArithmeticError, KeyError, TypeError, ValueError):
         kinds = ", ".join(each.type.lower() for each in given)
         raise ThimbleError(f"of {kinds} it is not supported") from None
     name = build.shaped(source, node.output.shape)

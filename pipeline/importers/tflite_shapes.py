@@ -34,6 +34,8 @@ def concatenation(build: Builder, node: Node, options: Options) -> None:
         else:
             same_quantization(node.input(i), node.output)
     axis = axis_of(options["axis"], node.output)
+    if any(each is None or len(each.dims) != len(node.output.dims) for each in node.inputs):
+        raise ThimbleError(f"not all of what it joins has {len(node.output.dims)} axes")
     if axis == 0 and len(node.output.dims) > 1:
         raise ThimbleError("it joins along the batch axis, and a batch of 1 is supported")
     own = axis - (len(node.output.dims) - len(node.output.shape))

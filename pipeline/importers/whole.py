@@ -58,7 +58,8 @@ def transposed(
         wide, kernels = (*shape[:2], 1, *shape[2:]), weights[:, :, None]
         found = transposed(build, images[0], kernels, bias, wide, groups, steps, **fields)
         return found.reshape(shape)
-    if len(x.shape) != 4 or weights.ndim != 4 or len(weights) != x.shape[1]:
+    alike = len(x.shape) == weights.ndim == 4 and len(weights) == x.shape[1]
+    if not alike or len(weights) % groups:
         raise build.refuse(f"a transposed convolution of {list(x.shape)} with {weights.shape}")
     depth, outs, *taps = weights.shape
     grouped = weights.reshape(groups, depth // groups, outs, *taps).transpose(0, 2, 3, 4, 1)
@@ -114,8 +115,9 @@ def product(build: Builder, a: Value, b: Value) -> Value:
         turned.append(stack.shape[1:] != (1, 1) and np.array_equal(flat, np.arange(flat.size)))
         used = other if turned[-1] else stack
         names.append(build.ordered(used, np.arange(flat.size).reshape(used.shape), used.shape))
-    given: dict[str, Any] = {"operands": tuple(names), "turned": tuple(turned)}
-    made = build.add(float_whole.MatrixProduct, list(dict.fromkeys(names)), **given)
+    inputs = list(dict.fromkeys(names))
+    given: dict[str, Any] = {"operands": tuple(map(inputs.index, names)), "turned": tuple(turned)}
+    made = build.add(float_whole.MatrixProduct, inputs, **given)
     shape = (*lead, a.shape[-2], b.shape[-1])
     return Value(made, np.arange(prod(shape)).reshape(shape))
 

@@ -137,7 +137,6 @@ SAMPLES: dict[type[Any], Sample] = {
     ),
 }
 
-
 DAMAGED = 60
 LONGEST = 1000
 """Characters of a refusal."""

@@ -49,7 +49,6 @@ BOARDS: dict[str, Hardware] = {
 }
 """One of each kind that strategies and generators tell apart."""
 
-
 WORDS = (
     *("", "", "", "sums", "scratch", "stream", "tile", "ring", "aside", "peeled", "rows", "in"),
     *("0", "1", "2", "0.0", "0.1"),

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -28,6 +29,7 @@ from onnx import TensorProto, helper
 
 from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
+from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.lower import lower
 from pipeline.importers.onnx import OPERATORS
 from pipeline.importers.onnx_constants import FOLDS
@@ -91,8 +93,9 @@ def absurd(net: Writer, rng: Random) -> None:
         case 7:
             op["kind"] = any_of(["SHAPE", "WHILE", "CUSTOM", "LSTM", *CASES], rng)
         case 8:
-            flags = ("KeepDims", "KeepNumDims", "HalfPixelCenters", "AlignCorners")
-            most = {**dict.fromkeys(flags, 2), "Padding": 128, "FusedActivationFunction": 128}
+            flags = ("KeepDims", "KeepNumDims", "HalfPixelCenters", "AlignCorners", "AdjX", "AdjY")
+            enums = ("Padding", "FusedActivationFunction", "Mode", "OutputType")
+            most = dict.fromkeys(flags, 2) | dict.fromkeys(enums, 128)
             for name in [name for name in op["values"] if rng.random() < 0.5]:
                 op["values"][name] = abs(number) % most[name] if name in most else number
 
@@ -166,12 +169,16 @@ def of_onnx(seed: int) -> bytes:
     return changed(content, rng) if rng.random() < 0.67 else harmed(content, rng)
 
 
+def small(graph: FloatGraph) -> bool:
+    return all(prod(graph.shapes[name]) < 1 << 16 for name in graph.inputs)
+
+
 def import_tflite(path: Path, number: int) -> None:
-    """The float network too; one in a hundred is quantized."""
+    """The float network too; one in a hundred is quantized, if it takes small images."""
     network = TFLite(path=str(path))
     if (found := network.float_graph()) is None:
         network.graph()
-    elif number % 100 == 0:
+    elif number % 100 == 0 and small(found):
         Int8(images=2).from_float(found)
 
 
@@ -181,7 +188,7 @@ def import_onnx(path: Path, number: int) -> None:
     found = imported("net", parsed(path.read_bytes()), (0.0, 1.0))
     if found.given:
         lower(found, completed(found))
-    elif number % 100 == 0:
+    elif number % 100 == 0 and small(found):
         Int8(images=2).from_float(found)
 
 

@@ -325,7 +325,6 @@ def test_weights_of_another_network_and_code_in_a_file(folder: Path) -> None:
 DISCONTINUOUS = ("floor", "round")
 """A value on the edge may fall on either side."""
 
-
 CALLED: set[str] = set()
 """Operators that modules of ``TRIED`` have."""
 TRIED: set[str] = set()
