@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pipeline.errors import ThimbleError
 from pipeline.importers import float_nodes as nodes
-from pipeline.importers.float_graph import Affine, FloatGraph, Node, Shape, checked_size
+from pipeline.importers.float_graph import Affine, FloatGraph, Node, Shape
 from pipeline.importers.float_nodes import Floats, Padding, Pair
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Index, Moves, Value, is_usual, ours, scattered, usual
@@ -67,7 +67,7 @@ class Builder:
     def source(self, name: str, shape: Shape, last: bool) -> Value:
         """The network's input; ``last`` when the source itself has images channels last, or has a
         signal (1, c, l), which is then stored as an image of height 1: (1, l, c)."""
-        order = np.arange(prod(checked_size(self.here, shape)), dtype=np.int64)
+        order = np.arange(prod(shape), dtype=np.int64)
         if not last:
             stored, index = ours(shape), usual(shape)
         elif len(shape) == 3:

@@ -16,6 +16,7 @@ from tflite.Padding import Padding
 
 from pipeline.errors import ThimbleError
 from pipeline.importers import tflite_moves, tflite_slices
+from pipeline.importers.float_graph import checked_size
 from pipeline.importers.functions import PLAIN
 from pipeline.importers.onnx_file import FileInput, FileNode, OnnxFile
 from pipeline.importers.tflite_builder import values_of
@@ -354,7 +355,8 @@ def translated(
                 f"the input {source.name} is {source.type.lower()} of {list(shape)}: float32, a "
                 "batch of 1 and up to four axes are supported"
             )
-        inputs.append(FileInput(named(source), in_onnx(source), "float32"))
+        size = checked_size(f"the input {source.name}", in_onnx(source))
+        inputs.append(FileInput(named(source), size, "float32"))
     tensors = list[FileTensor]()
     for index in needed:
         kind = model.operator(index)[0]

@@ -198,10 +198,14 @@ class Local(Jobs):
                         pools.append(pool := Pool(1))
                     free.append(pool)
         finally:  # after Ctrl-C, too: what runs is ended with its stages, the rest not begun
+            known = [pid for pool in pools for pid in pool._processes or ()]
+            for child in psutil.Process().children():
+                with suppress(psutil.NoSuchProcess):
+                    if child.pid in known:  # its stage is killed before it: it would note that
+                        child.suspend()
+                    elif "popen_loky" in str(child.cmdline()):  # Ctrl-C came as it began
+                        child.kill()
             for pool in pools:
-                for pid in list(pool._processes or ()):  # its stage is killed before it: it would
-                    with suppress(psutil.NoSuchProcess):  # note that, if it still ran
-                        psutil.Process(pid).suspend()
                 pool.shutdown(wait=False, kill_workers=True)
 
 
