@@ -9,7 +9,9 @@ import gc
 
 
 def collect() -> None:
-    """Collect garbage from now on, and not among what is there already."""
+    """Collect garbage from now on, not among what is there already, and seldom: a plan is made of
+    millions of objects that stay."""
     if not gc.isenabled():
         gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
         gc.enable()
