@@ -30,6 +30,19 @@ STORED = ("INT8", "UINT8", "INT16")
 Values = NDArray[Any]
 
 
+def _rounded(function: Any) -> Callable[..., Any]:
+    """Compute it in double precision and round once, as C's of floats all but do: NumPy's own
+    differs by processor."""
+
+    def made(*given: Any) -> Any:
+        return function(*given, dtype=np.float64).astype(np.result_type(np.float32, *given))
+
+    return made
+
+
+EXP, TANH = _rounded(np.exp), _rounded(np.tanh)
+
+
 def _inner(x: Any) -> Any:
     return np.float32(0.7978845608) * (x + np.float32(0.044715) * x * x * x)
 
@@ -38,18 +51,19 @@ def unary(options: Options) -> Mapping[str, Callable[[Any], Any]]:
     """Functions of one number; with ``options`` that some have."""
     half, tanh = np.float32(0.5), options.get("approximate")
     return {
-        "ABS": np.abs, "NEG": np.negative, "EXP": np.exp, "LOG": np.log, "SQRT": np.sqrt,
-        "SQUARE": np.square, "SIN": np.sin, "COS": np.cos, "FLOOR": np.floor, "CEIL": np.ceil,
-        "ROUND": np.rint, "SIGN": np.sign, "TANH": np.tanh, "LOGICAL_NOT": np.logical_not,
+        "ABS": np.abs, "NEG": np.negative, "EXP": EXP, "LOG": _rounded(np.log), "SQRT": np.sqrt,
+        "SQUARE": np.square, "SIN": _rounded(np.sin), "COS": _rounded(np.cos), "FLOOR": np.floor,
+        "CEIL": np.ceil,
+        "ROUND": np.rint, "SIGN": np.sign, "TANH": TANH, "LOGICAL_NOT": np.logical_not,
         "RSQRT": lambda x: 1 / np.sqrt(x),
-        "ELU": lambda x: np.where(x < 0, np.expm1(x), x),
-        "GELU": lambda x: half * x * (1 + (np.tanh(_inner(x)) if tanh else ERF(x / 2**0.5))),
+        "ELU": lambda x: np.where(x < 0, _rounded(np.expm1)(x), x),
+        "GELU": lambda x: half * x * (1 + (TANH(_inner(x)) if tanh else ERF(x / 2**0.5))),
         "CAST": lambda x: np.trunc(x) if x.dtype.kind == "f" else x,
         "RELU": lambda x: x.clip(0),
         "RELU6": lambda x: x.clip(0, 6),
         "RELU_0_TO_1": lambda x: x.clip(0, 1),
         "RELU_N1_TO_1": lambda x: x.clip(-1, 1),
-        "LOGISTIC": lambda x: 1 / (1 + np.exp(-x)),
+        "LOGISTIC": lambda x: 1 / (1 + EXP(-x)),
         "HARD_SWISH": lambda x: x * (x + 3).clip(0, 6) / 6,
         "LEAKY_RELU": lambda x: np.where(x < 0, np.float32(options["alpha"]) * x, x),
     }  # fmt: skip
@@ -57,7 +71,8 @@ def unary(options: Options) -> Mapping[str, Callable[[Any], Any]]:
 
 ERF: Callable[[Any], Any] = np.vectorize(erf, otypes=[np.float32])
 SEVERAL: Mapping[str, Callable[..., Any]] = {
-    "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "DIV": np.divide, "POW": np.power,
+    "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "DIV": np.divide,
+    "POW": _rounded(np.power),
     "MAXIMUM": np.maximum, "MINIMUM": np.minimum, "FLOOR_DIV": np.floor_divide, "FLOOR_MOD": np.mod,
     "SQUARED_DIFFERENCE": lambda x, y: (x - y) * (x - y), "LESS": np.less, "GREATER": np.greater,
     "LESS_EQUAL": np.less_equal, "GREATER_EQUAL": np.greater_equal, "EQUAL": np.equal,

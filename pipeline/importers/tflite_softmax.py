@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pipeline.errors import ThimbleError
 from pipeline.graph.exponential import DIFFERENCE_BITS, differences, exponentials
 from pipeline.graph.operators.along import LogSoftmax, Softmax, WideSoftmax
@@ -34,8 +36,9 @@ def log_softmax(build: Builder, node: Node, options: Options) -> None:
     prescribed(node.output, 1 / 16, 127)
     if not scale * (1 << (31 - DIFFERENCE_BITS)) > 1:
         raise ThimbleError("its input's scale is too small")
-    scaled, _ = differences(scale)
-    logs, table = tuple(scaled.clip(-20 << 26).tolist()), exponentials(scale)
+    scaled, known = differences(scale)
+    logs = tuple(np.where(known, scaled, -20 << 26).clip(-20 << 26).tolist())
+    table = exponentials(scale)
     target = build.target(node.output).name
     build.emit(LogSoftmax, [source.name], target, exponentials=table, differences=logs)
 
