@@ -7,11 +7,7 @@
 #include "thumb_timing.h"
 
 static inline timing_t timing_of(uint16_t op, uint16_t next, timing_t before) {
-    timing_t found = timing_alone(op, next);
-    const bool follows = found.kind == TIMING_LOAD || found.kind == TIMING_STORE_BY_REGISTER;
-    if (before.kind == TIMING_LOAD && follows && found.base != before.loaded && found.offset != before.loaded) {
-        found.cycles--;
-    }
+    timing_t found = timing_after(op, next, before);
     if ((op & 0xFFF0) == 0xFB00 && (next & 0xF0F0) != 0xF000) { /* mla, mls */
         found.cycles = 2;
     }

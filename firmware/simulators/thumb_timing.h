@@ -116,4 +116,15 @@ static inline timing_t timing_alone(uint16_t op, uint16_t next) {
     return timing_is_wide(op) ? timing_wide(op, next) : timing_narrow(op);
 }
 
+/* Of an instruction after `before`: a load, or a store by register, right after a load that it does not take its
+ * address from, takes one cycle less. */
+static inline timing_t timing_after(uint16_t op, uint16_t next, timing_t before) {
+    timing_t found = timing_alone(op, next);
+    const bool follows = found.kind == TIMING_LOAD || found.kind == TIMING_STORE_BY_REGISTER;
+    if (before.kind == TIMING_LOAD && follows && found.base != before.loaded && found.offset != before.loaded) {
+        found.cycles--;
+    }
+    return found;
+}
+
 #endif

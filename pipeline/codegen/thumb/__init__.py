@@ -1,1 +1,1 @@
-"""Kernels in Thumb-1 assembly: one module an operator writes their calls."""
+"""Write calls of the kernels in Thumb assembly, one module an operator."""
