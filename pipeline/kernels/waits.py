@@ -11,8 +11,8 @@ from pipeline.kernels.form import Form
 from pipeline.kernels.kernel import Kernel
 
 STEP_CYCLES, ROW_CYCLES = 45.0, 11.0
-"""Cycles of a step of the tape, and of each row that it names, on a Cortex-M4 (``python -m
-tests.codegen.bench_tape``)."""
+"""Cycles of a step of the tape, and of each row that it names, on a Cortex-M4: measured as
+docs/history/kernels.md says."""
 
 STEP_BYTES = 88
 """Bytes of the program's memory that the tape and what walks it read for a step."""

@@ -36,9 +36,9 @@ from pipeline.targets import qemu, qemu_cycles, tools
 from pipeline.targets.layers import of_functions
 from tests.codegen.cortex_m.bench import FASTEST, PASSES, without_waits
 from tests.importers.tflite_reference import frames
-from tests.peers.recorded import CORES, FILE, MLPERF_TINY
+from tests.peers.recorded import CORES, FILE, MLPERF_TINY, board_of
 from tests.public_models import MODELS, required
-from tests.targets.cortex_m import board_named, built, outputs, simulated
+from tests.targets.cortex_m import built, outputs, simulated
 from tests.targets.published import build as harness
 
 FRAMES = 3
@@ -150,7 +150,7 @@ def ours(graph: Graph, hardware: Hardware) -> tuple[Taken, dict[str, Taken]]:
 
 
 def compared(name: str, core: str, clone: Path, built_library: Path) -> dict[str, Any]:
-    hardware = without_waits(board_named(CORES[core]))
+    hardware = without_waits(board_of(core))
     source = TFLite(path=str(MODELS / f"{name}.tflite")).graph()
     graphs = {each: passes.applied(source, chosen) for each, chosen in PASSES.items()}
     graph = graphs["without dead_channels"]
@@ -183,12 +183,12 @@ def output_of(*command: str) -> str:
 
 
 def record(clone: Path, found: dict[str, Any]) -> None:
-    compiler = board_named(CORES["M4"]).toolchain.compiler
+    compiler = board_of("M4").toolchain.compiler
     write_json(FILE, {
         "commit": output_of("git", "-C", str(clone), "rev-parse", "HEAD"),
         "changed": bool(output_of("git", "-C", str(clone), "status", "--porcelain")),
         "compiler": output_of(compiler, "--version").splitlines()[0],
-        "options": {core: options(board_named(board)) for core, board in CORES.items()},
+        "options": {core: options(board_of(core)) for core in CORES},
         "simulator": output_of(qemu.PROGRAM, "--version").splitlines()[0],
         "boards": CORES,
         "networks": found,
@@ -200,8 +200,8 @@ def main(clone: Path, names: Sequence[str]) -> int:
     print(f"{'':44} instructions: CMSIS-NN, ours, ratio; the same of modelled cycles")
     found: dict[str, Any] = {name: {} for name in names or MLPERF_TINY}
     with tempfile.TemporaryDirectory(prefix="thimble.") as folder:
-        for core, board in CORES.items():
-            made = library(clone, Path(folder) / board, board_named(board))
+        for core in CORES:
+            made = library(clone, Path(folder) / core, board_of(core))
             for name in found:
                 found[name][core] = compared(name, core, clone, made)
     if not names:

@@ -10,7 +10,7 @@ from pipeline.home import ROOT
 from tests import public_models
 from tests.codegen.cortex_m import bench
 from tests.peers import cmsis_nn
-from tests.peers.recorded import CORES, MLPERF_TINY, recorded
+from tests.peers.recorded import CORES, MLPERF_TINY, board_of, recorded
 
 PLAIN = "without dead_channels"
 FOUND = recorded()
@@ -60,6 +60,6 @@ def test_without_cmsis_nn_nothing_was_compared(
 @pytest.mark.slow
 @pytest.mark.skipif(not CLONE, reason="THIMBLE_CMSIS_NN names no clone of CMSIS-NN")
 def test_it_is_measured_as_recorded(tmp_path: Path) -> None:
-    made = cmsis_nn.library(Path(CLONE), tmp_path / "lib", cmsis_nn.board_named(CORES["M4"]))
+    made = cmsis_nn.library(Path(CLONE), tmp_path / "lib", board_of("M4"))
     found = cmsis_nn.compared("ad01_int8", "M4", Path(CLONE), made)
     assert found == FOUND["networks"]["ad01_int8"]["M4"]
