@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from pipeline import home
-from pipeline.runner import allowed, disk, doctor, launchers, messages, replay, results, schema
+from pipeline.runner import allowed, disk, launchers, messages, replay, results, schema, verbs
 from pipeline.runner.clusters import Ray, Submitit
 from pipeline.runner.halving import Architectures
 from pipeline.runner.job import STOPPED
@@ -58,8 +58,8 @@ def _terminated(number: int, _: FrameType | None) -> None:
 def _error(main: Callable[[], Any], trace: bool) -> str:
     """Run ``main``; return the error that ended it, "" if none; with ``trace`` raise exceptions."""
     try:
-        if sys.argv[1:] == ["doctor"]:
-            sys.exit(doctor.run())
+        if (code := verbs.called(sys.argv[1:])) is not None:
+            sys.exit(code)
         sys.argv[1:1] = _beside()
         schema.register()
         launchers.register(PLUGINS)

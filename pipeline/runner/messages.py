@@ -11,14 +11,14 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from pipeline import home
 from pipeline.errors import ThimbleError
 from pipeline.runner.schema import composed
 
 UNKNOWN_KEY = re.compile(r"Could not override '([^']+)'|full_key: (\S+)")
 """Key in a message that it is ``not in`` something, or that there is ``No match``."""
 
-OWN_OPTION = {"hardware": "; docs/contributing.md says how to add a board, by its core"}
-"""What to do where no option of a group is the right one."""
+CORES = sorted(path.stem for path in (home.ROOT / "conf" / "hardware" / "core").glob("*.yaml"))
 
 
 def explain(error: BaseException) -> str | None:
@@ -40,7 +40,18 @@ def _unknown_option(option: str, options: list[str]) -> str:
     group, _, name = option.removesuffix(".yaml").rpartition("/")
     near = " or ".join(f"{group}={each}" for each in get_close_matches(name, options, 3))
     hint = f"did you mean {near}?" if near else f"there are {', '.join(options)}"
-    return f"unknown {group} {name!r}: {hint}{OWN_OPTION.get(group, '')}"
+    own = _own_board(name) if group == "hardware" else ""
+    return f"unknown {group} {name!r}: {hint}{own}"
+
+
+def _own_board(name: str) -> str:
+    """Say how to add the board ``name``, of a core that is there."""
+    near = get_close_matches(name, CORES, 1)
+    cores = f"the nearest is {near[0]}" if near else f"one of {', '.join(CORES)}"
+    return (
+        f"; a board of your own is a YAML that names its chip or core ({cores}): "
+        "docs/contributing.md says how, python run.py board check FILE what it lacks"
+    )
 
 
 def _unknown_key(key: str) -> str:

@@ -73,7 +73,7 @@ def ready(hardware: Hardware, port: str, *, dry_run: bool) -> None:
             "nothing switches on: leave out target=flash"
         )
     termios_speed(hardware.baud)
-    command = _command(hardware, port or "PORT", HEX)
+    command = flashing(hardware, port or "PORT", HEX)
     if dry_run:
         return
     runs = f"it runs: {shlex.join(command)}; target.dry_run=true needs no board"
@@ -130,10 +130,10 @@ def checked(build: Path, hardware: Hardware, port: str) -> Written:
             f"{first:#x}: run stage build again"
         )
     span = min(content), max(content) + 1
-    return Written(_command(hardware, port, HEX), build.resolve(), len(content), *span, first, room)
+    return Written(flashing(hardware, port, HEX), build.resolve(), len(content), *span, first, room)
 
 
-def _command(hardware: Hardware, port: str, hexfile: str) -> tuple[str, ...]:
+def flashing(hardware: Hardware, port: str, hexfile: str) -> tuple[str, ...]:
     """Its file is named without a folder, whose name would be Tcl to OpenOCD."""
     values = {"part": hardware.part, "port": port, "hex": hexfile}
     try:

@@ -1,15 +1,15 @@
 """Contract of every option of conf/hardware: one that is there is tested here."""
 
 import shutil
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipeline.graph.graph import Graph
-from pipeline.hardware import Hardware
+from pipeline.hardware import Card, FlashTiming, Hardware, MemoryRegion, Power, Uart
 from pipeline.kernels.cortex_m import has_dsp
-from pipeline.targets import cortex_m, machines
+from pipeline.targets import facts
 from pipeline.targets.harness import FIRMWARE
 from tests.boards import NAMES, OTHER_NAMES, load_hardware
 from tests.codegen.int8.support import network
@@ -22,7 +22,6 @@ BOARDS = {name: load_hardware(name) for name in reversed(NAMES)}
 CORTEX_M = [name for name in NAMES if BOARDS[name].core == "cortex_m"]
 ONE_A_FAMILY = {(board.core, board.cpu): name for name, board in BOARDS.items()}.values()
 every = pytest.mark.parametrize("name", NAMES)
-every_cortex_m = pytest.mark.parametrize("name", CORTEX_M)
 
 
 def small(hardware: Hardware) -> Graph:
@@ -33,37 +32,45 @@ def small(hardware: Hardware) -> Graph:
 
 
 @every
-def test_figures_have_sources_and_memories_are_sane(name: str) -> None:
-    hardware = BOARDS[name]
-    assert hardware.name == name and hardware.title and hardware.part
-    assert len(hardware.power.source) > 20
-    assert len(hardware.card.source) > 20 or not hardware.card.bytes
-    names = [memory.name for memory in hardware.memories]
-    assert len(set(names)) == len(names) and {"sram", "flash"} <= set(names)
-    assert all(memory.bytes > 0 for memory in hardware.memories)
-    assert 0 <= hardware.stack_reserve_bytes < hardware.sram_bytes <= hardware.flash_bytes * 2
-    assert {hardware.activation_memory, hardware.weight_memory} <= set(names)
-    spans = sorted((region.start, region.start + region.bytes) for region in hardware.regions)
-    assert all(stop <= start for (_, stop), (start, _) in pairwise(spans))
+def test_its_facts_are_there_and_agree(name: str) -> None:
+    assert BOARDS[name].name == name and list(facts.faults(BOARDS[name])) == []
+
+
+FAULTS = {
+    "title is empty": {"title": ""},
+    "power.source: say where": {"power": Power(3.3, 1, 1, "a guess")},
+    "card.source: say where": {"card": Card(bytes=512)},
+    "stack_reserve_bytes=270336: it is not below": {"stack_reserve_bytes": 270336},
+    "simulator='qem': have simavr": {"simulator": "qem"},
+    "no firmware port for core 'riscv'": {"core": "riscv"},
+    "no such memory outside of its chip": {"activations_in": "sdram"},
+    "flasher='x {y}' is no command line": {"flasher": "x {y}"},
+    "ram and rom overlap at 0x8": {
+        "regions": (MemoryRegion("ram", 0, 16), MemoryRegion("rom", 8, 9))
+    },
+    "flash_bytes=7: hardware.regions has 2097152 B": {"flash_bytes": 7},
+    "sram_bytes=1000: hardware.regions has 270336 B in one piece": {"sram_bytes": 1000},
+    "sram_bytes=1000: memory protection grants 992 B": {"sram_bytes": 1000},
+    "no simulated machine for cpu 'cortex-m23'": {"cpu": "cortex-m23"},
+    "cpu=cortex-m23: its cycles have no model": {"cpu": "cortex-m23"},
+    "-mcpu=cortex-m3 is not among them": {"cpu": "cortex-m3"},
+    "no such rate": {"uart": Uart(base=1, hz=1000)},
+    "read_bytes=12: a power of two": {"flash_timing": FlashTiming(1, 12, 16)},
+    "line_bytes=4: a line holds whole reads": {"flash_timing": FlashTiming(1, 8, 4)},
+    "data_lines=3: not a multiple of its 2 ways": {
+        "flash_timing": FlashTiming(1, 8, 8, data_lines=3, data_ways=2)
+    },
+}
+
+
+@pytest.mark.parametrize("said", FAULTS)
+def test_a_fact_that_is_missing_or_cannot_be_is_a_line(said: str) -> None:
+    assert any(said in line for line in facts.faults(replace(BOARDS["pico"], **FAULTS[said])))
 
 
 @pytest.mark.parametrize("name", OTHER_NAMES)
 def test_a_chip_is_its_common_board(name: str) -> None:
     assert load_hardware(name) == BOARDS[load_hardware(name).name]
-
-
-@every_cortex_m
-def test_the_simulated_machine_has_its_memory(name: str) -> None:
-    hardware = BOARDS[name]
-    inside = [region for region in hardware.regions if not region.external]
-    assert inside[0].start in (0x20000000, 0x24000000)
-    assert hardware.ram_in_one_piece == hardware.sram_bytes
-    assert [region.bytes for region in inside if region.kind == "rom"] == [hardware.flash_bytes]
-    assert hardware.simulator == "qemu"
-    assert machines.machine(hardware).name.startswith("mps2-")
-    assert cortex_m.ram_bytes(hardware) == hardware.sram_bytes
-    assert f"-mcpu={hardware.cpu}" in hardware.toolchain.flags
-    assert cortex_m.flash_granted(hardware.flash_bytes) >= hardware.flash_bytes
 
 
 @pytest.mark.parametrize("name", quick([*ONE_A_FAMILY][:2], NAMES))

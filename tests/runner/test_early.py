@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
-from pipeline.runner import allowed, doctor, needs, options, own, schema, versions
+from pipeline.runner import allowed, described, doctor, needs, options, own, schema, versions
 from pipeline.runner.allowed import typed
 from pipeline.runner.job import resolved
 from pipeline.runner.messages import explain
@@ -121,6 +121,7 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("strategy._target_=pipeline.strategies.tiny.Tiny",), "tiny.Tiny' does not exist: there"),
         (("~strategy.name",), "strategy.name is missing: each file in conf/strategy/ gives it"),
         (("hardware=arduin",), "unknown hardware 'arduin': did you mean hardware=arduino"),
+        (("hardware=cortex_m33",), "core (the nearest is cortex_m33f): docs/contributing.md says"),
         (("hardware.sram_byte=1",), "key hardware.sram_byte: did you mean hardware.sram_bytes?"),
         (("hardware.sram_bytes=much",), "hardware.sram_bytes: Value 'much' of type 'str'"),
         (("hardwre=arduino",), "unknown key hardwre: did you mean hardware?"),
@@ -298,3 +299,35 @@ def test_the_doctor_says_what_is_missing_and_what_mends_it(
     assert said.count("qemu-system-arm is not installed") == 1, "boards that are alike, together"
     found = programs.said([sys.executable, ROOT / "run.py", "--version"])
     assert found == f"Thimble {versions.own()}\n" != "Thimble \n"
+
+
+PICO = (ROOT / "conf" / "hardware" / "pico.yaml").read_text()
+OF_CORE = "defaults: [/hardware/core@_here_: cortex_m4f, _self_]\nname: mine\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("mine", PICO.replace("name: pico", "name: mine"), "all facts are there and agree"),
+        ("mine", PICO, "hardware.name=pico: it is the file's, mine"),
+        ("mine", PICO + "sram_byte: 1\n", "unknown key hardware.sram_byte: did you mean"),
+        ("mine", PICO + "flasher: rm {hex}\n", "hardware.flasher=rm {hex}: not taken from a file"),
+        ("mine", PICO + "flash_bytes: 7\n", "hardware.flash_bytes=7: hardware.regions has"),
+        ("mine", OF_CORE, "hardware.clock_hz is missing: docs/keys.md says"),
+        ("pico", PICO, "there is a board pico already"),
+        ("mine", "", "there is no such file"),
+    ],
+)
+def test_a_boards_yaml_is_checked(
+    name: str, text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(needs, "missing", lambda _: iter(()))
+    path = tmp_path / f"{name}.yaml"
+    if text:
+        path.write_text(text)
+    code = described.check(str(path))
+    assert any(
+        line.startswith(f"{name}.yaml: {said}") for line in capsys.readouterr().out.splitlines()
+    )
+    assert code == int("all facts" not in said)
