@@ -1,5 +1,5 @@
 """Stage generate: specialised C from a graph and its plan."""
 
-from pipeline.codegen.generate import generate
+from pipeline.codegen.generate import generate, outline
 
-__all__ = ["generate"]
+__all__ = ["generate", "outline"]

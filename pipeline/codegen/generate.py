@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from math import ceil, prod
+from typing import NamedTuple
 
 from pipeline import ihex
 from pipeline.codegen import arrival, checks, result
@@ -14,6 +15,7 @@ from pipeline.codegen import tape as tapes
 from pipeline.codegen.arrival import Arrival
 from pipeline.codegen.card import tracks
 from pipeline.codegen.card.code import Card
+from pipeline.codegen.constants import bytes_of
 from pipeline.codegen.cortex_m.woven import woven
 from pipeline.codegen.int4 import code
 from pipeline.codegen.options import Options
@@ -74,27 +76,8 @@ def generate(
         ThimbleError: for a plan of another graph, an unknown core, and for a plan, an operator or a
             type that no kernel can express.
     """
-    matches.check(roomy(plan), graph)  # what does not fit, the linker says
-    if hardware.core not in CORES:
-        raise ThimbleError(
-            f"no code generator for core {hardware.core} ({hardware.name}); have {', '.join(CORES)}"
-        )
-    checks.check(graph, plan)
-    program = Program(graph, plan, hardware, options.stepped)
-    computing, moving = tracks.split(plan)
-    card = Card(program, moving) if moving else None
-    coming, rest = card.begin(computing) if card else arrival.split(program, computing.steps)
-    emit(program, rest)
-    output_bytes = card.end() if card else result.places(program)
-    coming = arrival.finished(program, coming)
-    sound = Sound.of(frontend, graph.tensors[graph.input]) if frontend else None
-    if sound:
-        coming = replace(coming, rewind=(*coming.rewind, sound.rewind))
-    lines = [line() for line in program.lines]
-    tape = tapes.tape(lines)
-    source = _source(
-        program, coming, output_bytes, tape, tapes.statements(lines, tape), card, sound
-    )
+    made = _Parts.of(graph, plan, hardware, options, frontend)
+    source, program, card = _source(made), made.program, made.card
     included = {name: static_source(HEADERS[name]) for name in (*program.headers, "nn_memory.h")}
     if card:
         included |= {name: static_source(f"../storage/{name}") for name in STORAGE}
@@ -104,25 +87,69 @@ def generate(
         included |= {
             name: static_source(f"../security/{name}") for name in SEALING[card.sealed.keyed]
         }
-    header = _header(program, coming, provenance, options, card, sound)
-    files = {"model.h": header, "model.c": source, **included}
-    if program.steps is not None and not tape.stretches and hardware.core == "avr":
-        said = {"feed": coming.step, "invoke": program.steps}
+    files = {"model.h": _header(made, provenance, options), "model.c": source, **included}
+    if program.steps is not None and not made.tape.stretches and hardware.core == "avr":
+        said = {"feed": made.coming.step, "invoke": program.steps}
         files["steps.json"] = json.dumps(said, indent=1) + "\n"
     if image := program.windows.image:
         files["parameters.hex"] = ihex.dump(image.content)
     return files
 
 
-def _source(
-    program: Program,
-    coming: Arrival,
-    output_bytes: Sequence[int],
-    tape: Tape,
-    statements: list[str],
-    card: Card | None,
-    sound: Sound | None,
-) -> str:
+def outline(graph: Graph, plan: Plan, hardware: Hardware) -> tuple[str, int]:
+    """``model.c`` without its large constants, and the bytes of these: in a moment, however many
+    weights there are. Raises what ``generate`` does."""
+    made = _Parts.of(graph, plan, hardware)
+    source, constants = _source(made, whole=False), made.program.constants
+    tables = constants.tables.values()
+    return source, sum(len(table.values) * bytes_of(table.type) for table in tables)
+
+
+class _Parts(NamedTuple):
+    """Parts of a program that are decided before any of its text is written."""
+
+    program: Program
+    coming: Arrival
+    output_bytes: Sequence[int]
+    tape: Tape
+    statements: list[str]
+    card: Card | None
+    sound: Sound | None
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        plan: Plan,
+        hardware: Hardware,
+        options: Options = DEFAULTS,
+        frontend: Frontend | None = None,
+    ) -> _Parts:
+        matches.check(roomy(plan), graph)  # what does not fit, the linker says
+        if hardware.core not in CORES:
+            raise ThimbleError(
+                f"no code generator for core {hardware.core} ({hardware.name}); "
+                f"have {', '.join(CORES)}"
+            )
+        checks.check(graph, plan)
+        program = Program(graph, plan, hardware, options.stepped)
+        computing, moving = tracks.split(plan)
+        card = Card(program, moving) if moving else None
+        coming, rest = card.begin(computing) if card else arrival.split(program, computing.steps)
+        emit(program, rest)
+        output_bytes = card.end() if card else result.places(program)
+        coming = arrival.finished(program, coming)
+        sound = Sound.of(frontend, graph.tensors[graph.input]) if frontend else None
+        if sound:
+            coming = replace(coming, rewind=(*coming.rewind, sound.rewind))
+        lines = [line() for line in program.lines]
+        tape = tapes.tape(lines)
+        statements = tapes.statements(lines, tape)
+        return cls(program, coming, output_bytes, tape, statements, card, sound)
+
+
+def _source(made: _Parts, whole: bool = True) -> str:
+    program, coming, card, sound = made.program, made.coming, made.card, made.sound
     windows = code.source(program.windows)
     kernels = [without_idle(kernel.code()) for kernel in program.kernels.values()]
     if program.hardware.cpu in WEAVES:
@@ -136,7 +163,7 @@ def _source(
         graph=program.graph,
         avr=program.hardware.core == "avr",
         headers=sorted(program.headers),
-        tables=list(program.constants.tables.values()),
+        tables=list(program.constants.tables.values()) if whole else [],
         shared=[part.code() for part in program.tables if part.code()],
         windows=windows,
         parameters=bool(program.windows.parameters),
@@ -144,11 +171,11 @@ def _source(
         coming=coming,
         sound=sound.source(arrival.counters(program)["count"]) if sound else "",
         card=card,
-        tape=tape.code(),
+        tape=made.tape.code(),
         little_endian=_little_endian(program, card),
         resumes=bool(program.takes),
-        statements=statements,
-        outputs=list(zip(words(program.graph.outputs), output_bytes, strict=True)),
+        statements=made.statements,
+        outputs=list(zip(words(program.graph.outputs), made.output_bytes, strict=True)),
         inputs=list(zip(words(program.graph.inputs), coming.at, strict=False)),
     )
 
@@ -169,14 +196,8 @@ def _little_endian(program: Program, card: Card | None) -> bool:
     return max(numbers) > 8 or program.windows.image is not None
 
 
-def _header(
-    program: Program,
-    coming: Arrival,
-    provenance: Mapping[str, str],
-    options: Options,
-    card: Card | None,
-    sound: Sound | None,
-) -> str:
+def _header(made: _Parts, provenance: Mapping[str, str], options: Options) -> str:
+    program, coming, card, sound = made.program, made.coming, made.card, made.sound
     graph, plan, hardware = program.graph, program.plan, program.hardware
     made_of = sorted(provenance.items())
     arena = checks.arena_memory(plan)

@@ -235,9 +235,7 @@ class Program:
             for n, v in views.items()
         ]  # fmt: skip
         shared = {**shared, "ordered": bool(order)}
-        key = repr(
-            (owner, template, kind, about, looks, sorted(shared.items(), key=str), list(most))
-        )
+        key = repr((owner, template, kind, about, looks, sorted(shared.items()), list(most)))
         if key not in self.kernels:
             name = self.names.fresh(owner, kind)
             self.kernels[key] = Kernel(name, template, comment(about), dict(shared))

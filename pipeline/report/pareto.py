@@ -17,6 +17,7 @@ from pipeline.report.style import INK, LINE, PAPER, PEAK
 
 MEMORY = {
     "sram_bytes": "SRAM, bytes (measured)",
+    "planned_sram_bytes": "SRAM needed, bytes (planned)",
     "pmu_bytes": "peak memory of the activations, bytes (planned)",
     "flash_bytes": "flash, bytes",
 }
@@ -24,6 +25,7 @@ BOUGHT = {
     "accuracy_int": "accuracy, %",
     "accuracy_float": "accuracy in float, %",
     "latency_us": "latency, ms",
+    "modelled_us": "time of the core, ms (modelled)",
     "energy_uj": "energy of an inference, mJ",
     "flash_bytes": "flash, bytes",
     "macs_executed": "multiply-accumulates",
@@ -32,6 +34,7 @@ BOUGHT = {
 accuracy."""
 
 SCALE = {"accuracy_int": 100.0, "accuracy_float": 100.0, "latency_us": 1e-3, "energy_uj": 1e-3}
+SCALE["modelled_us"] = 1e-3
 NAMED = 12
 """More points than that carry a name on the front only."""
 

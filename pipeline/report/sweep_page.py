@@ -16,7 +16,10 @@ from pipeline.words import METRICS, called, counts
 MORE = ("accuracy_", "agreement_", "throughput_fps", "wear_years_")
 """Prefixes of metrics of which more is better; of the others less is."""
 
-FIRST = ("sram_bytes", "pmu_bytes", "accuracy_int", "latency_us", "energy_uj", "flash_bytes")
+FIRST = (
+    *("sram_bytes", "planned_sram_bytes", "pmu_bytes", "accuracy_int", "latency_us", "modelled_us"),
+    *("energy_uj", "flash_bytes", "planned_flash_bytes"),
+)
 """Metrics that people look at first: the columns of the table begin with these."""
 
 Job = Mapping[str, Any]

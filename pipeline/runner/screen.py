@@ -27,6 +27,11 @@ OPERATORS: Mapping[str, JustifyMethod] = {
 """Columns of a network's operators."""
 FILE_WIDTH = 160
 """Columns of a table where there is no terminal to say how many it has."""
+NEEDED = {
+    "planned_flash_bytes": "flash with the program's code",
+    "planned_sram_bytes": "SRAM with the stack",
+}
+"""What is estimated before a program is built."""
 MOST_LAYERS = 6
 """Most layers that are named with their cycles."""
 
@@ -138,7 +143,9 @@ def summary(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "auto" in result:
         yield "auto", said["auto"]
     if get("fits") and "flash_bytes" not in result:
-        yield "fits", "as planned; flash is constants alone, the program's code comes on top"
+        about = [f"about {said[key]} of {of}" for key, of in NEEDED.items() if key in said]
+        about += [f"{said['modelled_us']} of computing"] if "modelled_us" in said else []
+        yield "fits", ", ".join(["as planned", *about])
     if "accuracy_int" in result and get("random_weights"):
         yield "accuracy", "none to speak of: random weights, which have learnt nothing"
     elif "accuracy_int" in result:

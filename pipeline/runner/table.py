@@ -24,11 +24,18 @@ COLUMNS = {
     "status": "status",
     "pmu_bytes": "peak",
     "sram_bytes": "SRAM",
+    "planned_sram_bytes": "SRAM needed",
     "flash_bytes": "flash",
+    "planned_flash_bytes": "flash needed",
     "latency_us": "latency",
+    "modelled_us": "modelled",
     "makespan_us": "plan",
     "accuracy_int": "accuracy",
 }
+
+PLANNED = {"planned_sram_bytes": "sram_bytes", "planned_flash_bytes": "flash_bytes",
+           "modelled_us": "latency_us"}  # fmt: skip
+"""Columns that are shown where some job that fits lacks the other, measured one."""
 
 ALWAYS = ("status", "model", "data", "hardware", "strategy", "target")
 WHY = ("resource", "needed_bytes", "available_bytes", "error")
@@ -121,7 +128,13 @@ def show(result: Mapping[str, Any], files: Sequence[Path] = ()) -> None:
     console.print(f"{len(jobs)} jobs in {shown(Path(result['run_dir']))}", soft_wrap=True)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("job", overflow="fold")
-    known = [key for key in COLUMNS if any(job.get(key) is not None for job in jobs)]
+    planned = [job for job in jobs if job["status"] != "failed"]
+    known = [
+        key
+        for key in COLUMNS
+        if any(job.get(key) is not None for job in jobs)
+        and not (key in PLANNED and all(PLANNED[key] in job for job in planned))
+    ]
     for key in known:
         table.add_column(COLUMNS[key], justify="right", overflow="fold")
     called, errors = names([job["overrides"] for job in jobs]), []

@@ -10,6 +10,7 @@ from pipeline import strategies
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
+from pipeline.kernels import modelled
 from pipeline.plan.cost import high_water_nibbles, timeline
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies import coded
@@ -18,8 +19,8 @@ from pipeline.strategies.base import Strategy
 
 def others(plan: Plan, graph: Graph, hardware: Hardware) -> list[dict[str, Any]]:
     """A row for each strategy but the plan's own, with its default keys: ``pmu_bytes``,
-    ``needed_bytes`` of the memory that holds the activations, whether it ``fits``; or ``why`` it
-    has no plan. Nothing is proved or tried."""
+    ``needed_bytes`` of the memory that holds the activations, ``modelled_us``, whether it ``fits``;
+    or ``why`` it has no plan. Nothing is proved or tried."""
     own = plan.strategy.partition("/")[0]
     every = [each for each in quick_planners(graph.macs) if each.name != own]
     return [{"strategy": each.name, **_needs(each, graph, hardware)} for each in every]
@@ -48,4 +49,8 @@ def _needs(strategy: type[Strategy], graph: Graph, hardware: Hardware) -> dict[s
     needed = ceil(high_water_nibbles(plan, memory.name, constants=True) / 2)
     needed += hardware.stack_reserve_bytes if memory.name == hardware.stack_memory else 0
     pmu_bytes = max((moment.live_bytes for moment in timeline(plan)), default=0.0)
-    return {"pmu_bytes": pmu_bytes, "needed_bytes": needed, "fits": needed <= memory.bytes}
+    found = {"pmu_bytes": pmu_bytes, "needed_bytes": needed, "fits": needed <= memory.bytes}
+    time = {} if plan.on_card else modelled(plan, graph, hardware)
+    if time.get("modelled_by") == "kernels":
+        found["modelled_us"] = time["modelled_us"]
+    return found

@@ -14,7 +14,7 @@ VIEW = "figures"
 
 COLUMNS = (
     *("accuracy_int", "pmu_bytes", "sram_bytes", "flash_bytes", "latency_us", "energy_uj"),
-    "wear",
+    *("wear", "planned_sram_bytes", "planned_flash_bytes", "modelled_us"),
 )
 """Metrics that the view shows, beside each run's models and data sets."""
 

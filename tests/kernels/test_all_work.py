@@ -25,6 +25,7 @@ from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import device, machines
+from pipeline.targets.planned import planned
 from pipeline.training.environment import Run
 from pipeline.training.released import Released
 from tests.strategies.chains import Chain, mnist
@@ -67,7 +68,10 @@ def error(name: str, hardware: Hardware, strategy: Strategy, folder: Path) -> fl
     given, plan = images(graph), strategy.plan(graph, hardware)
     said = modelled(plan, graph, hardware, zero_shares(graph, given))
     assert said["modelled_by"] == "kernels"
-    size = built(folder, graph, hardware, plan)
+    size, about = built(folder, graph, hardware, plan), planned(plan, graph, hardware)
+    near = max(0.1 * size.flash_bytes, 1500)
+    assert abs(about["planned_flash_bytes"] - size.flash_bytes) < near
+    assert abs(about["planned_sram_bytes"] - size.sram_bytes) < max(0.1 * size.sram_bytes, 200)
     sent = np.ascontiguousarray(given.astype(np.int8)).view(np.uint8)
     target = {"name": "simulate", "images": 1}
     report, _ = device.measure(target, folder / "build", asdict(size), hardware, sent)

@@ -12,6 +12,7 @@ from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
+from pipeline.kernels import modelled
 from pipeline.plan.cost import cost, timeline
 from pipeline.plan.fit import fit, roomy
 from pipeline.plan.vocabulary import Plan
@@ -225,7 +226,7 @@ def test_a_card_is_advised_for_networks_that_can_be_swapped() -> None:
     assert "card" not in advice(Ordinary(), mnist().graph(), 1e6, hopeless=True)  # 4 bits
 
 
-UNO = replace(board(), sram_bytes=2048, stack_reserve_bytes=64)
+UNO = replace(board(), core="avr", sram_bytes=2048, stack_reserve_bytes=64)
 
 
 def test_each_needs_what_its_own_run_would_say() -> None:
@@ -235,11 +236,13 @@ def test_each_needs_what_its_own_run_would_say() -> None:
     assert "streams in" in found["patch"]["why"]
     assert found["joint"]["pmu_bytes"] < found["replace"]["pmu_bytes"]
     for strategy in (Ordinary(), Partial()):
-        said = verdict.check(strategy.plan(graph, UNO), graph, UNO)
+        plan = strategy.plan(graph, UNO)
+        said = verdict.check(plan, graph, UNO)
         (sram,) = (each for each in said["memories"] if each["name"] == "sram")
         assert found[strategy.name] == {
             "strategy": strategy.name, "pmu_bytes": said["pmu_bytes"],
             "needed_bytes": sram["needed_bytes"], "fits": said["status"] == "ok",
+            "modelled_us": modelled(plan, graph, UNO)["modelled_us"],
         }  # fmt: skip
     assert not found["ordinary"]["fits"] and found["replace"]["fits"]
 

@@ -20,7 +20,7 @@ function ticks(low, high, about) {  // 1, 2 or 5 times a power of ten apart
     pick.addEventListener("change", draw);
   }
   up.selectedIndex = Math.min(1, sweep.metrics.length - 1);
-  const preferred = sweep.metrics.findIndex((each, n) => n > 0 && /^(latency_us|accuracy_int|energy_uj)$/.test(each.key));
+  const preferred = sweep.metrics.findIndex((each, n) => n > 0 && /^(latency_us|modelled_us|accuracy_int|energy_uj)$/.test(each.key));
   if (preferred > 0) up.selectedIndex = preferred;
 
   function make(name, attributes, text) {
