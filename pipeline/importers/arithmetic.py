@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
 
@@ -14,6 +15,7 @@ from pipeline.importers.float_nodes import Floats
 from pipeline.importers.float_pairs import Maximum, Minimum, Quotient
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
+from pipeline.importers.moving import expanded
 
 
 def arithmetic(
@@ -36,6 +38,7 @@ def arithmetic(
         return build.binary(nodes.Sum, a, b)
     given = given if name in ("add", "mul") else None
     if isinstance(a, Value) and not isinstance(b, Value):
+        a = _widened(build, a, b)
         if name in ("add", "sub"):
             return build.scale(a, one, sign * b, given)
         if name == "div" and not (b != 0).all():
@@ -43,10 +46,18 @@ def arithmetic(
         return build.scale(a, b if name == "mul" else 1 / b, zero, given)
     if isinstance(a, Value) or not isinstance(b, Value):
         raise build.refuse("an activation is expected")
+    b = _widened(build, b, a)
     if name in ("add", "sub"):
         return build.scale(b, sign * one, a, given)
     x = build.function(b, Composed.of("reciprocal")) if name == "div" else b
     return build.scale(x, a, zero, given)
+
+
+def _widened(build: Builder, x: Value, constant: Floats) -> Value:
+    """``x``, broadcast as far as ``constant`` does."""
+    with suppress(ValueError):  # refused where it is stored
+        return expanded(build, x, np.broadcast_shapes(x.shape, constant.shape))
+    return x
 
 
 def extreme(build: Builder, greatest: bool, a: Value | Floats, b: Value | Floats) -> Value:

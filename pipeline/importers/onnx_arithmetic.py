@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
@@ -12,6 +13,7 @@ from pipeline.importers.float_nodes import Floats
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import Call, Constant, Item, Table, scalar
+from pipeline.importers.onnx_shapes import held
 
 
 def given(constant: Constant) -> Affine | None:
@@ -38,11 +40,13 @@ def combined(call: Call, name: str) -> Value:
 
 
 def operands(call: Call) -> tuple[Value | Constant, Value | Constant]:
+    """Both inputs; before opset 7 the second one's axes begin at ``axis``."""
     _expect(call, 2)
-    first, second = (
-        item if isinstance(item, Constant) else call.value(index)
-        for index, item in enumerate(call.items)
-    )
+    first, second = held(call, 0), held(call, 1)
+    if "axis" in call.node.attributes and isinstance(first, Value) and isinstance(second, Constant):
+        behind = len(first.shape) - call.integer("axis", 0) - second.values.ndim
+        shape = (*second.values.shape, *(1,) * behind)
+        return first, replace(second, values=second.values.reshape(shape))
     return first, second
 
 
@@ -53,8 +57,8 @@ def _expect(call: Call, count: int) -> None:
 
 def reals(call: Call) -> list[Value | Floats]:
     """All inputs."""
-    return [each.floats if isinstance(each, Constant) else call.value(n)
-            for n, each in enumerate(call.items)]  # fmt: skip
+    found = [held(call, n) for n in range(len(call.items))]
+    return [each.floats if isinstance(each, Constant) else each for each in found]
 
 
 def total(call: Call) -> Value:

@@ -189,8 +189,16 @@ def _node(index: int, node: onnx.NodeProto, external: ExternalFiles) -> FileNode
     )  # fmt: skip
 
 
+KINDS = {
+    "i": AttributeProto.INT, "f": AttributeProto.FLOAT, "s": AttributeProto.STRING,
+    "ints": AttributeProto.INTS, "floats": AttributeProto.FLOATS, "t": AttributeProto.TENSOR,
+}  # fmt: skip
+"""Types of attributes by the field that holds them."""
+
+
 def _attribute(attribute: AttributeProto, where: str, external: ExternalFiles) -> Any:
-    kind = attribute.type
+    said = (KINDS.get(each.name) for each, _ in attribute.ListFields())
+    kind = attribute.type or next(filter(None, said), None)  # files of 2017 don't say it
     if kind == AttributeProto.INT:
         return int(attribute.i)
     if kind == AttributeProto.FLOAT:
@@ -217,7 +225,7 @@ def _shape(value: onnx.ValueInfoProto) -> Shape:
                 f"({shown(dim.dim_param) or 'no size'}): export it with a fixed size"
             )
         extents.append(extent or 1)
-    if not 1 <= len(extents) <= 4:
+    if len(extents) > 4:
         raise ThimbleError(
             f"the input {shown(value.name)} has the shape {extents}: up to 4 axes work"
         )
@@ -225,7 +233,7 @@ def _shape(value: onnx.ValueInfoProto) -> Shape:
         raise ThimbleError(
             f"the input {shown(value.name)} is a batch of {extents[0]}: export it with a batch of 1"
         )
-    return checked_size(f"the input {shown(value.name)}", tuple(extents))
+    return checked_size(f"the input {shown(value.name)}", tuple(extents) or (1,))
 
 
 def _kind(value: onnx.ValueInfoProto) -> str:

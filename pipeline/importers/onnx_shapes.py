@@ -115,14 +115,32 @@ def padded(call: Call, x: Value, real: Callable[[float], float] = float) -> Valu
     return moving.padded(call.builder, x, around, mode, real(value))  # type: ignore[arg-type]
 
 
-def concatenated(call: Call, parts: Sequence[Value]) -> Value:
+def held(call: Call, index: int) -> Value | Constant:
+    """An input, a constant or real numbers."""
+    item = call.item(index)
+    return item if isinstance(item, Constant) else call.value(index)
+
+
+def concatenated(call: Call, parts: Sequence[Value | Constant]) -> Value:
     """Along the attribute ``axis``."""
-    if not parts:
+    first = next((part for part in parts if isinstance(part, Value)), None)
+    if first is None:
         raise call.refuse("has no inputs")
-    rank = len(parts[0].shape)
-    if any(len(part.shape) != rank for part in parts):
+    shapes = [p.shape if isinstance(p, Value) else p.values.shape for p in parts]
+    if any(len(shape) != len(first.shape) for shape in shapes):
         raise call.refuse("its inputs have different numbers of axes")
-    return call.builder.concatenation(parts, call.axis(call.integer("axis", 1), rank))
+    axis = call.axis(call.integer("axis", 1), len(first.shape))
+    beside = [p if isinstance(p, Value) else _beside(call, first, axis, p) for p in parts]
+    return call.builder.concatenation(beside, axis)
+
+
+def _beside(call: Call, x: Value, axis: int, constant: Constant) -> Value:
+    """A constant as an activation, for which ``x`` plays no part."""
+    places = np.arange(constant.values.shape[axis]) % x.shape[axis]
+    like = moving.chosen(call.builder, x, axis, places.tolist())
+    if like.shape != constant.values.shape:
+        raise call.refuse(f"joins {list(x.shape)} and {list(constant.values.shape)}")
+    return call.builder.scale(like, np.zeros(()), constant.floats)
 
 
 def softmax_of(call: Call, x: Value, opset: int) -> Value:
@@ -230,7 +248,7 @@ OPERATORS: Table = {
     "Tile": renaming(tile),
     "Expand": renaming(expand),
     "Pad": lambda call: padded(call, call.x),
-    "Concat": lambda call: concatenated(call, [call.value(n) for n in range(len(call.items))]),
+    "Concat": lambda call: concatenated(call, [held(call, n) for n in range(len(call.items))]),
     "Softmax": lambda call: softmax_of(call, call.x, call.opset),
     "Cast": cast,
     "Shape": shape_of,

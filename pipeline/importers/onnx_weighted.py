@@ -159,7 +159,7 @@ def matmul(call: Call) -> Value:
     a, b = call.item(0), call.item(1)
     if isinstance(a, Value) and isinstance(b, Value):
         return whole.product(call.builder, a, b)
-    if isinstance(b, Value) and isinstance(a, Constant) and a.values.ndim == 2:
+    if isinstance(b, Value) and isinstance(a, Constant) and a.values.ndim == 2 <= len(b.shape):
         turned = b.transpose((*range(len(b.shape) - 2), len(b.shape) - 1, len(b.shape) - 2))
         made = product(call, turned, a, None)  # x @ y is the other way round of y' @ x'
         return made.transpose((*range(len(b.shape) - 2), len(b.shape) - 1, len(b.shape) - 2))

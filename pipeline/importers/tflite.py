@@ -28,6 +28,7 @@ from pipeline.importers import (
 )
 from pipeline.importers.base import Imported, increasing
 from pipeline.importers.tflite_builder import ANY, Builder, require_type
+from pipeline.importers.tflite_folding import fold
 from pipeline.importers.tflite_model import FileModel, FileTensor, printable
 from pipeline.importers.tflite_operator import Entry
 from pipeline.importers.unsupported import Missing, unsupported
@@ -76,14 +77,14 @@ class TFLite(Imported):
         """Raises ThimbleError: what in the file is not supported, and where it is."""
         content = self.content()
         try:
-            graph = _graph(printable(Path(self.path).stem), FileModel(content), self.outputs)
+            graph = _graph(printable(Path(self.path).stem), _opened(content), self.outputs)
             return self.ranged(graph, self.input_range) if self.input_range else graph
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None
 
     def float_graph(self) -> FloatGraph | None:
         try:
-            model = FileModel(self.content())
+            model = _opened(self.content())
             results = model.outputs(self.outputs)
             needed = list(_needed(model, results))
             if not _is_float(model, needed):
@@ -95,6 +96,12 @@ class TFLite(Imported):
             return onnx.entered(name, file, limits)[0]
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None
+
+
+def _opened(content: bytes) -> FileModel:
+    model = FileModel(content)
+    fold(model, ENTRIES)
+    return model
 
 
 def supported() -> dict[str, str]:
@@ -138,7 +145,7 @@ def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
         if each.index not in build.outputs:
             if each.index in build.reals:
                 require_type(each, ANY)
-            build.outputs[each.index] = build.source(each, (*ANY, "INT32")).name
+            build.outputs[each.index] = build.source(each, (*ANY, "INT32", "INT64")).name
     return build.graph(name)
 
 
@@ -158,7 +165,7 @@ def _needed(model: FileModel, results: Iterable[FileTensor]) -> Iterator[int]:
     wanted, found = {each.index for each in results}, []
     for index in reversed(range(model.operators)):
         kind, inputs, outputs = model.operator(index)
-        if wanted & set(outputs):
+        if wanted & set(outputs) - model.held:
             reads = ENTRIES[kind].reads if kind in ENTRIES else 0
             wanted |= set(inputs[: reads or None])
             found.append(index)

@@ -6,12 +6,13 @@ Field numbers follow TensorFlow's schema.fbs; tensors are read when an operator 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from math import isfinite, prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from tflite.BuiltinOperator import BuiltinOperator
 from tflite.BuiltinOptions import BuiltinOptions
 from tflite.TensorType import TensorType
@@ -119,6 +120,8 @@ class FileModel:
     """The first subgraph of the file ``data``, which is what an interpreter runs."""
 
     data: bytes
+    held: set[int] = field(default_factory=set)
+    """Tensors that are constants here, though operators make them in the file."""
     _tensors: dict[int, FileTensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -187,11 +190,26 @@ class FileModel:
             self._tensors[index] = self._read(index)
         return self._tensors[index]
 
-    def _read(self, index: int) -> FileTensor:
+    def hold(self, index: int, values: NDArray[Any]) -> None:
+        """Let a tensor of plain numbers be a constant."""
+        tensor = self.tensor(index)
+        stored = values.astype(np.dtype(tensor.type.lower())).tobytes()
+        self._tensors[index] = replace(tensor, dims=values.shape, data=memoryview(stored))
+        self.held.add(index)
+
+    def is_open(self, index: int) -> bool:
+        """Check whether the file leaves a size of a tensor other than the batch's open."""
+        return -1 in self.subgraph.item(0, index).numbers(7, "i4", MOST_AXES)[1:]
+
+    def settle(self, index: int, dims: tuple[int, ...]) -> None:
+        """Let a tensor have the shape ``dims``."""
+        self._tensors[index] = self._read(index, dims)
+
+    def _read(self, index: int, known: tuple[int, ...] = ()) -> FileTensor:
         table = self.subgraph.item(0, index)
         name = printable(table.text(3).split(";")[0]) or f"tensor {index}"
         kind = TYPES.get(table.scalar(1, "i8"), "an unknown type")
-        dims = self._dims(table, name)
+        dims = self._dims(table, name, known)
         if table.scalar(5, "bool") or table.table(6) is not None:
             raise ThimbleError(f"{name} is a variable or sparse, which is not supported")
         quantization = table.table(4)
@@ -225,9 +243,9 @@ class FileModel:
         types = (self.subgraph.item(0, index).scalar(1, "i8") for index in indices)
         return any(TYPES.get(each) == "UINT8" for each in types)
 
-    def _dims(self, table: Table, name: str) -> tuple[int, ...]:
-        dims = table.numbers(0, "i4", MOST_AXES)
-        signature = table.numbers(7, "i4", MOST_AXES)
+    def _dims(self, table: Table, name: str, known: tuple[int, ...]) -> tuple[int, ...]:
+        dims = known or table.numbers(0, "i4", MOST_AXES)
+        signature = known or table.numbers(7, "i4", MOST_AXES)
         if min(dims, default=1) < 1 or -1 in signature[1:]:
             raise ThimbleError(
                 f"{name} has the shape {list(signature or dims)}: sizes that are only known at run "

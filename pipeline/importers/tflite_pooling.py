@@ -99,8 +99,8 @@ def arg_extreme(build: Builder, node: Node, options: Options) -> None:
     if len(axes) != 1:
         raise ThimbleError(f"it is along {len(axes)} axes, expected 1")
     here = axis_of(int(axes[0]), given) - (len(given.dims) - len(source.shape))
-    if here < 0 or node.output.type != "INT32":
-        raise ThimbleError("it is along the batch's axis, or its indices are not int32")
+    if here < 0 or node.output.type not in ("INT32", "INT64"):
+        raise ThimbleError("it is along the batch's axis, or its indices are no integers")
     op = ArgMax(node.name, (source.name,), "", axis=here, least=node.kind == "ARG_MIN")
     shape = op.infer({source.name: source})
     made = build.fresh(node.output.name, shape, "int32", (1.0,), 0)

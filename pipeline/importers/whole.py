@@ -54,9 +54,10 @@ def transposed(
     Args:
         steps: as weights have them, one or c_out / groups of them.
     """
-    if images := build.images(x):
+    if len(x.shape) == 3:
         wide, kernels = (*shape[:2], 1, *shape[2:]), weights[:, :, None]
-        found = transposed(build, images[0], kernels, bias, wide, groups, steps, **fields)
+        image = x.reshape((*x.shape[:2], 1, x.shape[2]))
+        found = transposed(build, image, kernels, bias, wide, groups, steps, **fields)
         return found.reshape(shape)
     alike = len(x.shape) == weights.ndim == 4 and len(weights) == x.shape[1]
     if not alike or len(weights) % groups:

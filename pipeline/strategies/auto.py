@@ -81,7 +81,8 @@ class Auto(Strategy):
             if form == "ordinary":
                 plan = replace(plan, strategy=form)
             needed = high_water_nibbles(plan, hardware.activation_memory, constants=False) / 2
-            fits = graph.tensors[graph.output].bytes <= needed <= available
+            result = sum(graph.tensors[name].bytes for name in graph.outputs)
+            fits = result <= needed <= available
             if runs and (fits or form != "swapped"):
                 yield Candidate(plan, needed)
 

@@ -250,11 +250,19 @@ def test_a_tflite_file_needs_no_torch(tmp_path: Path) -> None:
     assert Graph.load(tmp_path).operators and not read_npz(tmp_path / "float_labels.npz")
 
 
-def test_tile(tmp_path: Path) -> None:
-    """tflite-micro has none."""
+def test_tile_and_shapes_that_a_file_computes(tmp_path: Path) -> None:
+    """tflite-micro has neither: the height, 3, is a count; a size is open."""
     net = Writer()
-    x, y = (net.tensor(dims, 0.1, 3) for dims in ((1, 2, 3, 4), (1, 6, 3, 8)))
-    content = net.alone("TILE", x, [net.constant(np.array([1, 3, 1, 2], np.int32))], y)
-    frame = np.arange(24).reshape(1, 2, 3, 4)
-    ours = imported(content, tmp_path).evaluate(frame)
-    assert (ours == np.tile(frame, (1, 3, 1, 2))).all()
+    x, tiled = (net.tensor(dims, 0.1, 3) for dims in ((1, 3, 2, 4), (1, 9, 2, 8)))
+    y = net.tensor((1, 1, 8), 0.1, 3, signature=(-1, -1, 8))
+    held, shape, counts = (net.tensor((n,), (), 0, "INT32") for n in (1, 4, 4))
+    one, two = (net.constant(np.array([n], np.int32)) for n in (1, 2))
+    net.operator("SHAPE", [x], [shape])
+    net.operator("STRIDED_SLICE", [shape, one, two, one], [held], "StridedSliceOptions")
+    net.operator("CONCATENATION", [one, held, one, two], [counts], "ConcatenationOptions")
+    net.operator("TILE", [x, counts], [tiled])
+    rows = net.constant(np.array([1, -1, 8], np.int32))
+    frame = np.arange(24).reshape(1, 3, 2, 4)
+    net.operator("RESHAPE", [tiled, rows], [y])
+    ours = imported(net.content([x], [y]), tmp_path).evaluate(frame)
+    assert (ours == np.tile(frame, (1, 3, 1, 2)).reshape(1, 18, 8)).all()

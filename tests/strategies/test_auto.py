@@ -56,6 +56,11 @@ def test_whole_tensors_where_they_fit() -> None:
     assert why == "ordinary, an arena of 4,192 B where 653,312 are left; nothing is surely faster"
 
 
+def test_several_outputs() -> None:
+    both = replace(KWS, outputs=(KWS.operators[-2].output, KWS.output))
+    assert planned(both, L4R5)[2]
+
+
 @pytest.mark.ci
 def test_rows_where_they_do_not() -> None:
     plan, why, fits = planned(KWS, replace(L4R5, sram_bytes=2048 + 3000))
