@@ -4,7 +4,6 @@ from copy import deepcopy
 from functools import cache
 from typing import Any
 
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline import board
@@ -18,17 +17,28 @@ OTHER_NAMES = sorted(FILES.keys() - set(NAMES))
 
 
 @cache
-def option(name: str) -> DictConfig:
-    """``name`` is an option without its ending, ``hardware/arduino``; groups are its keys."""
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        config = compose(name)
-    OmegaConf.set_struct(config, False)
-    return config
+def option(group: str, name: str) -> DictConfig:
+    """The file of conf ``name`` of ``group`` over those that it starts from, merged as Hydra does,
+    which takes a tenth of a second for each."""
+    own = OmegaConf.load(ROOT / "conf" / group / f"{name}.yaml")
+    assert isinstance(own, DictConfig)
+    merged = OmegaConf.create()
+    for start in [*own.pop("defaults", ()), "_self_"]:
+        if start == "_self_":
+            merged.merge_with(own)
+            continue
+        ((key, chosen),) = {"@_here_": start}.items() if isinstance(start, str) else start.items()
+        folder, _, place = str(key).partition("@")
+        folder = folder[1:] if folder[:1] == "/" else f"{group}/{folder}".rstrip("/")
+        found = deepcopy(option(folder, chosen))
+        place = place or folder.rpartition("/")[2]
+        merged.merge_with(found if place == "_here_" else {place: found})
+    return merged
 
 
 def node(name: str = "arduino", **changes: object) -> dict[str, Any]:
     """The board ``name`` as stages read it, with ``changes`` of its keys."""
-    config = deepcopy(option(f"hardware/{name}"))
+    config = OmegaConf.create({"hardware": deepcopy(option("hardware", name))})
     config.hardware.update(changes)
     found = OmegaConf.to_container(config, resolve=True)
     assert isinstance(found, dict)

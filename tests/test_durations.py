@@ -142,7 +142,10 @@ def make_durations(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
     return call
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "with xdist"])
+@pytest.mark.parametrize(
+    "workers",
+    [pytest.param((), id="alone"), pytest.param(("-n", "1"), id="xdist", marks=pytest.mark.ci)],
+)
 def test_processor_time_counts_and_waiting_does_not(
     project: Path, workers: tuple[str, ...], make_durations: Callable[[], Record]
 ) -> None:

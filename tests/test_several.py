@@ -32,10 +32,11 @@ from tests.importers.tflite_reference import assert_equal, imported
 from tests.importers.tflite_writer import Writer
 from tests.several import several
 from tests.targets.cortex_m import board_named
+from tests.tiers import quick
 
 
 @pytest.mark.parametrize(
-    ("seed", "board"), [(41, board_named("arduino")), (43, board_named("nucleo_l4r5zi"))]
+    ("seed", "board"), quick(1, [(41, board_named("arduino")), (43, board_named("nucleo_l4r5zi"))])
 )
 def test_on_a_simulated_chip(seed: int, board: Hardware, tmp_path: Path) -> None:
     graph = several(seed)

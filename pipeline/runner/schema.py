@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,9 @@ class Config:
     figure: dict[str, Any] = field(default_factory=dict)
 
 
+@cache
 def register() -> None:
+    """Tell Hydra of the types, once."""
     schema = OmegaConf.structured(Config)
     for group in CODE_GROUPS:
         schema[group]._set_flag("struct", False)  # else Hydra refuses what the YAML leaves out

@@ -130,7 +130,7 @@ class Tags(HTMLParser):
         self.attributes += [name for name, _ in attrs]
 
 
-@pytest.mark.parametrize("core", quick(1, BOARDS, ci=1))
+@pytest.mark.parametrize("core", quick(0, BOARDS, ci=2))
 def test_whole_commands(tmp_path: Path, core: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stages schedule, generate and build, as a run calls them."""
     strategy = "herringbone" if core == "avr" else "ordinary"

@@ -103,7 +103,7 @@ def test_a_run_without_a_package_leaves_an_empty_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     quick(
-        1, [((), "B for a sketch"), (("package.weights_in=sram",), "weights_in=flash leaves 1,5")]
+        0, [((), "B for a sketch"), (("package.weights_in=sram",), "weights_in=flash leaves 1,5")]
     ),
     ids=["flash", "sram"],
 )

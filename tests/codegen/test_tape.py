@@ -259,7 +259,7 @@ def test_networks_as_pieces_of_any_size_arrive(
     assert all(agrees(native, 3, chunk) for chunk in ((1, 7, 50, None) if streams else (None,)))
 
 
-@pytest.mark.parametrize("scratch", [False, True])
+@pytest.mark.parametrize("scratch", quick(1, [False, True]))
 def test_rows_of_an_operator_have_one_function_apart_and_one_each_way_over_their_input(
     scratch: bool,
 ) -> None:

@@ -4,6 +4,7 @@ are the module's."""
 import warnings
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from pipeline.models.network import state_arrays
 from pipeline.quantize.int8 import Int8
 from tests.tiers import quick
 
-pytest.importorskip("torchao")
+pytestmark = pytest.mark.skipif(not find_spec("torchao"), reason="torchao is not installed")
 
 
 class Net(nn.Module):

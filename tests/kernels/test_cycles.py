@@ -105,6 +105,7 @@ def test_each_cost_counts() -> None:
     }
 
 
+@pytest.mark.ci
 def test_the_faster_kernel_is_known_to_be() -> None:
     """Compare two that have been measured on a layer and core; what gathers takes no form that
     others take."""

@@ -27,7 +27,7 @@ from tests.graphs import Chained, Net
 from tests.passes.growers import WAYS, random_network
 
 ALL = ["constants", "fold_reshape", "fold_pad", "fold_tables", "dead_channels"]
-SAMPLE = range(300)
+SAMPLE = range(150)
 """Seeds of the networks that are tried by default."""
 VALID = {"padding": (0, 0, 0, 0)}
 
@@ -70,11 +70,11 @@ def changed(seed: int) -> set[str]:
 
 def test_outputs_stay_the_same() -> None:
     made = Counter(name for seed in SAMPLE for name in changed(seed))
-    assert min(made[name] for name in ALL) > 5, made
+    assert min(made[name] for name in ALL) > 2, made
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(10_000, 15_000, 500))
+@pytest.mark.parametrize("first", range(10_000, 12_000, 500))
 def test_outputs_of_thousands_of_networks_stay_the_same(first: int) -> None:
     for seed in range(first, first + 500):
         changed(seed)

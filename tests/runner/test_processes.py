@@ -183,7 +183,7 @@ def test_while_a_stage_still_imports(project: Project) -> None:
     nothing_outlives(project)
 
 
-@pytest.mark.parametrize("strikes", [1, 2])
+@pytest.mark.parametrize("strikes", quick(1, [1, 2]))
 def test_ctrl_c_while_a_search_is_on(project: Project, strikes: int) -> None:
     """The first ends the search, whose best so far is no cached result; the second ends the run."""
     project.env["FAKE_ACT"] = "schedule:search" if strikes == 1 else "schedule:stubborn"

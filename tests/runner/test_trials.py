@@ -20,6 +20,7 @@ from pipeline.home import ROOT
 from pipeline.runner import progress, sweep, trials
 from pipeline.runner.trials import RESULTS, Optuna
 from tests.runner.project import Project
+from tests.tiers import quick
 
 CONF: dict[str, Any] = yaml.safe_load((ROOT / "conf/hydra/sweeper/optuna.yaml").read_text())
 OPTIONS = {key: value for key, value in CONF.items() if key != "_target_"} | {"n_jobs": 1}
@@ -110,7 +111,7 @@ def test_limits_and_many_objectives(tmp_path: Path, more: dict[str, Any], found:
     assert ("solutions" in yaml.safe_load((search.folder / RESULTS).read_text())) == several
 
 
-@pytest.mark.parametrize("sampler", ["TPESampler", "NSGAIISampler"])
+@pytest.mark.parametrize("sampler", quick(1, ["TPESampler", "NSGAIISampler"]))
 def test_a_search_goes_on_where_it_was(tmp_path: Path, sampler: str) -> None:
     """It asks for what it would have asked for, first of all for what it had asked for."""
     options: dict[str, Any] = {"sampler": sampler, "space": ["a=range(0,7)", "b=x,y", "seed=3"]}

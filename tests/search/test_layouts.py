@@ -29,7 +29,7 @@ def branches(columns: int) -> Graph:
     return net.graph(net.conv(net.concat(*parts), 16, 3))
 
 
-@pytest.mark.parametrize("columns", quick([5], [5, 16, 14, 2], ci=1))
+@pytest.mark.parametrize("columns", quick(0, [5, 16, 14, 2], ci=2))
 def test_what_is_concatenated_lies_in_blocks(columns: int) -> None:
     graph = branches(columns)
     joined = next(op for op in graph.operators if len(op.inputs) == 3)
@@ -64,7 +64,7 @@ def test_what_only_portable_code_reads_lies_in_pixels() -> None:
     assert "nn_scattered[" not in text
 
 
-@pytest.mark.parametrize("padded", [False, True], ids=["all", "padded"])
+@pytest.mark.parametrize("padded", quick(1, [False, True]), ids=["all", "padded"])
 def test_tables_and_gates_go_through_blocks_as_they_lie(padded: bool) -> None:
     """Even behind what has to lie in pixels."""
     net = Net((14, 14, 16), np.random.default_rng(1))

@@ -1,6 +1,7 @@
 """Every file in conf/experiment and conf/sweep composes and runs, on random weights, made-up images
 and two of them on the device; a new file is found by itself. Published figures come out."""
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -36,6 +37,7 @@ def composed(*overrides: str) -> Any:
     return schema.composed(*overrides, hydra=True)
 
 
+@functools.cache
 def text(override: str) -> str:
     """Join the file and those of its group that it starts from: composing all takes ten seconds."""
     group, name = override.split("=")
@@ -138,6 +140,7 @@ def test_a_sweep_runs_to_its_end_on_a_stand_in(small: Project, override: str) ->
     assert len(result["jobs"]) > 1
 
 
+@pytest.mark.ci
 def test_the_headline(small: Project) -> None:
     """On a stand-in: the bytes do not depend on the weights."""
     result = small.run("experiment=gural_mnist", "target.images=2")

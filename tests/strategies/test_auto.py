@@ -204,6 +204,7 @@ def test_advice_of_a_bound_and_in_one_line() -> None:
     assert report["status"] == "infeasible" and lacking(report, plan, SMALL_KWS, flash) == {}
 
 
+@pytest.mark.ci
 def test_streaming_repeated_work_and_narrower_sums_are_advised_where_they_help() -> None:
     """The input has 490 B: no more can be saved by not holding it."""
     assert advice(Joint(), SMALL_KWS, 490).startswith("hardware.streams_input=true, ")
@@ -234,6 +235,7 @@ def test_a_card_is_advised_for_networks_that_can_be_swapped() -> None:
 UNO = replace(board(), core="avr", sram_bytes=2048, stack_reserve_bytes=64)
 
 
+@pytest.mark.ci
 def test_each_needs_what_its_own_run_would_say() -> None:
     graph = mnist().graph()
     found = {row["strategy"]: row for row in others(Herringbone().plan(graph, UNO), graph, UNO)}

@@ -33,6 +33,7 @@ from tests.targets.conftest import (
     on_avr,
 )
 from tests.targets.cortex_m import built
+from tests.tiers import quick
 
 pytestmark = [needs_avr, pytest.mark.usefixtures("no_host")]
 IMAGE = bytes(range(100, 116))
@@ -135,35 +136,38 @@ def run(folder: Path, size: Size, hardware: Hardware) -> None:
     simavr.run(folder, {"sections": size.sections}, hardware, np.full((3, 16), 7, np.uint8))
 
 
+WRONG = [
+    (
+        model("static int8_t nn_weights[4] = {1, 2, 3, 4};", invoke="nn_weights[2]++;"),
+        "constants or below its stack 1 times, first at 0x102",
+    ),
+    (
+        model(invoke=on_avr("*(volatile uint8_t *)0x700 = 1;")),
+        "constants or below its stack 1 times, first at 0x700",
+    ),
+    (
+        model(feed="for (volatile uint16_t i = 0; i < 999; i++) {}"),
+        "late for .* bytes of the line.*hardware.streams_input=false",
+    ),
+    (
+        model(
+            "static uint8_t nn_filler[2000];",
+            feed="nn_filler[nn_arena[0]] += 1; nn_arena[2] = nn_filler[count];",
+            invoke="volatile uint8_t deep[40]; for (uint8_t i = 0; i < 40; i++) deep[i] = i;"
+            "nn_arena[1] = deep[nn_arena[0]];",
+        ),
+        r"a stack of \d+ B ran \d+ B into the statics",
+    ),
+    (model(invoke="for (;;) {}"), "gave no answer for 60 s"),
+    (model(invoke=on_avr('__asm__ volatile("sleep");')), "sleeps"),
+    (model(invoke="return NN_CORRUPT;"), "memory was overwritten"),
+    (model(invoke="return NN_INCOMPLETE;"), "refused infer: incomplete"),
+]
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
-    [
-        (
-            model("static int8_t nn_weights[4] = {1, 2, 3, 4};", invoke="nn_weights[2]++;"),
-            "constants or below its stack 1 times, first at 0x102",
-        ),
-        (
-            model(invoke=on_avr("*(volatile uint8_t *)0x700 = 1;")),
-            "constants or below its stack 1 times, first at 0x700",
-        ),
-        (
-            model(feed="for (volatile uint16_t i = 0; i < 999; i++) {}"),
-            "late for .* bytes of the line.*hardware.streams_input=false",
-        ),
-        (
-            model(
-                "static uint8_t nn_filler[2000];",
-                feed="nn_filler[nn_arena[0]] += 1; nn_arena[2] = nn_filler[count];",
-                invoke="volatile uint8_t deep[40]; for (uint8_t i = 0; i < 40; i++) deep[i] = i;"
-                "nn_arena[1] = deep[nn_arena[0]];",
-            ),
-            r"a stack of \d+ B ran \d+ B into the statics",
-        ),
-        (model(invoke="for (;;) {}"), "gave no answer for 60 s"),
-        (model(invoke=on_avr('__asm__ volatile("sleep");')), "sleeps"),
-        (model(invoke="return NN_CORRUPT;"), "memory was overwritten"),
-        (model(invoke="return NN_INCOMPLETE;"), "refused infer: incomplete"),
-    ],
+    quick(3, WRONG),
     ids=["constants", "below the stack", "late", "overlap", "silent", "sleep", "canary", "input"],
 )
 def test_what_a_firmware_must_not_do_is_one_line(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from omegaconf import OmegaConf
 
 from pipeline import budget
 from pipeline.artifacts import write_json
@@ -14,7 +15,7 @@ from pipeline.runner.schema import composed
 from pipeline.tracking.figures import ASKED, curves, known, missing
 from pipeline.tracking.params import BOARD, LONGEST, params
 from pipeline.training.loop import Row as Epoch
-from tests.boards import NAMES
+from tests.boards import NAMES, node
 
 ALL = {"accuracy_int": 0.99, "pmu_bytes": 430.5, "sram_bytes": 2000, "latency_us": 23000.0}
 ALL |= {"wear": 9e6, "write_amplification_erase": 3.0, "energy_uj": 1790.0, "images_host": 10}
@@ -145,12 +146,14 @@ def config(*overrides: str) -> dict[str, Any]:
     return resolved(composed(*overrides))
 
 
-@pytest.mark.parametrize("board", NAMES)
-def test_no_board_fills_the_screen(board: str) -> None:
-    found = params(config(f"hardware={board}", "train=quick"), {"torch": "2"}, [])
-    chosen = {key for key in found if key.startswith("hardware.")}
-    assert chosen == set(BOARD) and found["hardware.name"] == board
-    assert len(found) <= 50
+def test_no_board_fills_the_screen() -> None:
+    run = config("train=quick")
+    for board in NAMES:
+        hardware = OmegaConf.to_container(OmegaConf.merge(run["hardware"], node(board)))
+        found = params({**run, "hardware": hardware}, {"torch": "2"}, [])
+        chosen = {key for key in found if key.startswith("hardware.")}
+        assert chosen == set(BOARD) and found["hardware.name"] == board
+        assert len(found) <= 50
 
 
 @pytest.mark.parametrize("board", ["nucleo_g0b1re", "stm32f746g_sd", "arduino"])

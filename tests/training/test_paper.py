@@ -40,6 +40,7 @@ TINY = replace(
 """As many phases, on ``FEW``: enough to see whether two trainings are the same."""
 
 
+@pytest.mark.ci
 def test_it_learns_and_reports_the_integers_accuracy(tmp_path: Path) -> None:
     trained = SHORT.train(MODEL, DATA, Run(1, checkpoints=tmp_path))
     phases = [row.phase for row in trained.rows]

@@ -66,7 +66,7 @@ def all_repaired(found: Counts, least: int) -> bool:
 
 @pytest.fixture(
     scope="module",
-    params=["encrypted", *(pytest.param(s, marks=pytest.mark.ci) for s in ("none", "integrity"))],
+    params=quick(1, ["encrypted", "none", "integrity"]),
 )
 def sealed(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Faulty:
     return faulty(tmp_path_factory.mktemp("made"), request.param)

@@ -101,7 +101,7 @@ CASES: dict[str, Callable[[], tuple[Graph, Plan]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", quick(7, CASES, ci=13))
+@pytest.mark.parametrize("name", quick(4, CASES, ci=16))
 def test_computes_what_the_graph_does(tmp_path: Path, name: str) -> None:
     graph, plan = CASES[name]()
     native = checked(tmp_path, graph, plan, given=twice(graph), files=sources(graph, plan))

@@ -130,7 +130,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", quick(7, CASES, ci=12))
+@pytest.mark.parametrize("name", quick(4, CASES, ci=15))
 def test_on_a_core(name: str, tmp_path: Path) -> None:
     case, graph = CASES[name], CASES[name].graph()
     hardware, given = board_named(case.board), frames(graph, 4)

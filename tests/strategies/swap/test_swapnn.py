@@ -26,6 +26,7 @@ from tests.strategies.swap.nets import (
     swapnn_plan,
     vgg16,
 )
+from tests.tiers import quick
 
 KIB = 1024
 NETWORKS = vgg16, alexnet, mobilenet
@@ -33,7 +34,7 @@ NETWORKS = vgg16, alexnet, mobilenet
 
 @pytest.mark.parametrize(
     ("network", "at_16", "at_128"),
-    [*zip(NETWORKS, (75_831, 7_229, 3_997), (2_228, 545, 299), strict=True)],
+    quick(0, zip(NETWORKS, (75_831, 7_229, 3_997), (2_228, 545, 299), strict=True)),
 )
 def test_numbers_of_io_tasks(network: Callable[[], Graph], at_16: int, at_128: int) -> None:
     """Recomputed from the paper's rule; its own figure 7 says 85,024 and 2,248 for VGG16."""
