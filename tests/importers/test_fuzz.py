@@ -306,7 +306,7 @@ def fuzz(name: str, first: int, count: int) -> dict[str, int]:
 
 @pytest.mark.parametrize(
     ("name", "first", "count"),
-    quick(0, [("tflite", 0, 600), ("onnx", 0, 3_000), ("float", 0, 1000),
+    quick(0, [("tflite", 0, 600), ("onnx", 0, 1_500), ("float", 0, 1000),
               *product(("tflite", "onnx", "float"), (10_000, 20_000), (10_000,))],
           ci=3),
 )  # fmt: skip

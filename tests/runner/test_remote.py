@@ -190,21 +190,6 @@ def test_submitit(project: Project) -> None:
     assert again.code == 0 and not project.ran() and "train.batch=4  cached" in again.err
 
 
-@pytest.mark.slow
-def test_a_killed_slurm_job_is_a_row(project: Project) -> None:
-    """The worker's process is killed, as SLURM does when it takes too much memory."""
-    project.hold("train")
-    process = project.start(*SWEEP, "hydra/launcher=submitit_local")
-    project.worker(1, "train").kill()
-    project.release("train")
-    out, err = process.communicate()
-    jobs = json.loads(out)["jobs"]
-    assert process.returncode == 1 and [job["status"] for job in jobs] == ["ok", "failed"]
-    assert jobs[1]["error"].startswith(f"{KILLED} (job ") and "Traceback" not in err
-    (log,) = [word for word in jobs[1]["error"].strip(")").split() if word.endswith(".err")]
-    assert Path(log).is_file()
-
-
 @pytest.mark.ci
 @pytest.mark.parametrize(
     ("words", "said"),

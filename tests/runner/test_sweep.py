@@ -1,7 +1,6 @@
 """Sweeps: one trained network, a row a job, one JSON object; studies, published tables."""
 
 import json
-import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +21,7 @@ from pipeline.runner.launchers import Jobs, Local, Serial
 from pipeline.runner.progress import KILLED
 from pipeline.runner.results import rows, unpublished
 from pipeline.runner.screen import published
-from pipeline.runner.sweep import NOT_STARTED, compared
+from pipeline.runner.sweep import compared
 from pipeline.runner.sweeper import EveryCombination, variants
 from pipeline.runner.table import keep
 from tests.runner.project import Project, nothing_outlives
@@ -98,19 +97,6 @@ def test_concurrent_cold_runs_train_once(project: Project) -> None:
     assert len(weights) == 3 and len({path.read_bytes() for path in weights}) == 1
 
 
-@pytest.mark.slow
-def test_jobs_of_two_lines_side_by_side(project: Project) -> None:
-    """A line's last jobs leave no worker without work."""
-    project.hold("train")
-    lines = 'hydra.sweeper.jobs=["train.batch=3","train.batch=4"]'
-    process = project.start("-m", "output=json", "until=train", lines, "hydra/launcher=local")
-    assert project.worker(0, "train") != project.worker(1, "train"), "both have begun"
-    project.release("train")
-    out, _ = process.communicate()
-    assert process.returncode == 0
-    assert [job["status"] for job in json.loads(out)["jobs"]] == ["ok"] * 2
-
-
 @pytest.mark.ci
 def test_a_killed_worker_is_a_row_and_the_others_go_on(project: Project) -> None:
     """Two of four jobs are at work when one's process is killed with SIGKILL."""
@@ -132,19 +118,6 @@ def test_a_killed_worker_is_a_row_and_the_others_go_on(project: Project) -> None
     again = project.run(*args)
     assert again.code == 0 and [job["status"] for job in again.json["jobs"]] == ["ok"] * 4
     assert project.ran() == ["train"], "the cache was whole, and kept"
-
-
-@pytest.mark.slow
-def test_a_sweeps_folder_used_again_forgets_what_was_there(project: Project) -> None:
-    here = ("-m", "output=json", "hydra.sweep.dir=here", "until=fetch")
-    assert project.run(*here, "seed=1,2").code == 0
-    project.hold("fetch")
-    process = project.start(*here, "data.validation=4,5")
-    project.ran()
-    project.wait_for("fetch")
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate()
-    assert [job["status"] for job in json.loads(out)["jobs"]] == ["failed", NOT_STARTED]
 
 
 def test_what_a_line_gives_comes_before_what_all_jobs_have() -> None:

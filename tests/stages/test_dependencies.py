@@ -1,6 +1,5 @@
 """Dependencies of stages are what dvc.yaml says; fresh clones: DVC in them, equal bytes."""
 
-import csv
 import json
 import os
 import shutil
@@ -133,29 +132,6 @@ def test_dvc_repro_in_the_project_is_a_pure_hit(small: Project, tmp_path: Path) 
     stages = [line.split("'")[1] for line in lines if "skipping" in line]
     assert [name for name in stages if name != "code"] == list(STAGES), lines
     assert (clone / "metrics.json").read_bytes() == (folder / "metrics.json").read_bytes()
-
-
-SMOKE = ("-S", "data=synthetic", "-S", "train=smoke", "-S", "target.images=3")
-
-
-@pytest.mark.slow
-def test_experiments_metrics_and_plots(small: Project, tmp_path: Path) -> None:
-    small.run()
-    clone = cloned(tmp_path, small)
-    for name, more in (("first", ()), ("second", ("-S", "strategy=replace"))):
-        dvc(clone, "exp", "run", "-n", name, *SMOKE, *more)
-    table = list(csv.DictReader(dvc(clone, "exp", "show", "--csv").splitlines()))
-    found = {row["Experiment"]: row for row in table}
-    assert found["first"]["strategy.name"] == "herringbone" and found["first"]["pmu_bytes"]
-    assert found["second"]["strategy.name"] == "replace"
-    assert "pmu_bytes" in dvc(clone, "metrics", "show")
-    lines = [line.split() for line in dvc(clone, "metrics", "diff", "first", "second").splitlines()]
-    (line,) = [words for words in lines if "pmu_bytes" in words]
-    assert line[2:4] == [found[each]["pmu_bytes"] for each in ("first", "second")]
-    dvc(clone, "plots", "show")
-    page = (clone / "dvc_plots" / "index.html").read_text()
-    assert "memory over time" in page and '"layer": "conv1"' in page
-    assert '"validation_accuracy"' in page and '"epoch"' in page
 
 
 EPOCHS = tuple(f"train.{name}_epochs=2" for name in ("float", "quantized", "frozen"))

@@ -117,7 +117,7 @@ def check(seed: int, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "count"), quick(1, [(0, 1), (1, 3), *((n, 50) for n in range(0, 300, 50))], ci=1)
+    ("first", "count"), quick(1, [(0, 1), (1, 3), *((n, 50) for n in range(0, 150, 50))], ci=1)
 )
 def test_random_networks(first: int, count: int, tmp_path: Path) -> None:
     for seed in range(first, first + count):

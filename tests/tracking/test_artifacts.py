@@ -2,7 +2,6 @@
 run's network as a model, which needs no more of the project than its files."""
 
 import csv
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -20,7 +19,6 @@ from pipeline.frames import stored
 from pipeline.graph.ends import joined
 from pipeline.graph.graph import Graph
 from pipeline.home import ROOT
-from pipeline.runner.progress import KILLED
 from pipeline.runner.workspace import REPORTS
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets import shared_library
@@ -136,25 +134,6 @@ def test_no_encrypted_image_is_tracked(tmp_path: Path, security: str, tracked: b
     generated = ["card.json", "model.c"]
     names = [f"generated/{name}" for name in generated] if not tracked else ["generated"]
     assert [str(path.relative_to(tmp_path)) for path in kept(tmp_path)] == ["dvc.yaml", *names]
-
-
-@pytest.mark.slow
-def test_a_killed_job_leaves_its_parent_whole(project: Project) -> None:
-    project.hold("simulate")
-    words = ("-m", "tracking=wait", "output=json")
-    process = project.start(*words, "hydra/launcher=local", "target.images=1,2,3")
-    project.worker(1).kill()
-    project.release("simulate")
-    out, err = process.communicate()
-    assert process.returncode == 1, err
-    (parent,) = [run for run in runs(project) if "mlflow.parentRunId" not in run["tags"]]
-    assert parent["status"] == "FAILED" and "table.csv" in parent["artifacts"]
-    table = json.loads((Path(urlparse(parent["uri"]).path) / "table.json").read_text())
-    assert [row.get("error") for row in table] == [None, KILLED, None]
-    assert json.loads(out)["jobs"][1]["error"] == KILLED
-    jobs = [run for run in runs(project) if "mlflow.parentRunId" in run["tags"]]
-    ended = sorted((run["params"]["target.images"], run["status"]) for run in jobs)
-    assert ended == [("1", "FINISHED"), ("2", "KILLED"), ("3", "FINISHED")]
 
 
 ALONE = """\

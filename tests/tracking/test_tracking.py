@@ -2,10 +2,6 @@
 SIGKILL, in a run or in its tracking, lose one or log it twice."""
 
 import json
-import os
-import random
-import signal
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +13,7 @@ import yaml
 from pipeline.tracking.checkout import recorded
 from pipeline.tracking.page import PAGE, VIEW
 from tests.runner.project import STRATEGY, Project, git
-from tests.tracking.database import nothing_logged, runs, spooled, track, trackers, tracking
+from tests.tracking.database import nothing_logged, runs, spooled, track, tracking
 
 STRATEGIES = ("naive", "herringbone")
 UNTIL = "until=schedule"
@@ -107,7 +103,7 @@ SWEPT = "strategy=naive,herringbone · target.images=1,2 · 4 jobs"
 JOBS = [f"mnist_2kb · arduino · {s} · target.images={n}" for s in STRATEGIES for n in (1, 2)]
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_runs_are_called_by_what_was_chosen(tracked: Tracked) -> None:
     """And say what they were told to do, where they are from, and what they lack."""
     assert {BIG, SWEPT, *JOBS} <= set(tracked.found)
@@ -237,41 +233,3 @@ def test_a_killed_run_is_tracked_as_killed(project: Project) -> None:
         ("4", "fetch"): "FINISHED",
     }
     assert not list((tracking(project) / "begun").iterdir())
-
-
-@pytest.mark.slow
-def test_kills_while_runs_are_logged(project: Project) -> None:
-    """Kills in run.py from its first line to its end, and in the process that it leaves behind,
-    which makes the database in hundreds of steps, over about a second."""
-    chance, ended = random.Random(2), set[int]()
-    for number in range(1, 25):
-        if number % 2:
-            args = (f"seed={number}", f"train.batch={number}", "until=train")
-            with project.start("tracking=background", *args) as process:
-                project.wait_for("train")
-                time.sleep(chance.uniform(0, 0.5))
-                process.kill()
-            project.ran()
-            ended |= {number} if process.returncode == 0 else set()
-        else:
-            begin(project, f"seed={number}")
-            ended.add(number)
-        time.sleep(chance.uniform(0, 5))
-        for pid in trackers(project.root):
-            os.kill(pid, signal.SIGKILL)
-    assert project.run("tracking=wait", "until=fetch", "seed=99").code == 0
-    found = runs(project)
-    assert sorted(int(run["params"]["seed"]) for run in found) == [*range(1, 25), 99]
-    for run in found:
-        folder = Path(run["tags"]["thimble.run_dir"])
-        whole = int(run["params"]["seed"]) in ended | {99} or (folder / "result.json").exists()
-        assert run["status"] == ("FINISHED" if whole else "KILLED"), run["params"]["seed"]
-        assert "params.yaml" in run["artifacts"]
-    assert {run["status"] for run in found} == {"FINISHED", "KILLED"}
-    assert not spooled(project) and not list((tracking(project) / "begun").iterdir())
-
-
-def begin(project: Project, *args: str) -> None:
-    """A run that ends well."""
-    run = project.run("output=json", "tracking=background", "until=fetch", *args)
-    assert run.code == 0 and json.loads(run.out)["status"] == "ok"

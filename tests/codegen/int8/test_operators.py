@@ -130,7 +130,7 @@ def test_c_equals_the_graph(name: str, tmp_path: Path) -> None:
 
 
 TODAY = [(kind, range(1)) for kind in TFLITE]
-MANY = [(kind, range(100, 130)) for kind in (*TFLITE, "network")]
+MANY = [(kind, range(100, 112)) for kind in (*TFLITE, "network")]
 
 
 @pytest.mark.parametrize(
