@@ -8,7 +8,7 @@ once.
 
 from __future__ import annotations
 
-from math import prod
+from statistics import fmean as mean
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.fitted import Fitted
@@ -47,10 +47,9 @@ class Single(Fitted):
 
     def counts(self, form: Form) -> Counts:
         """Count taps; where a kernel's row is a piece, only those of rows partly outside."""
-        op, (rows, _), depth = convolution(form), positions(form), form.source.shape[2]
-        kernel_w = form.graph.tensors[op.parameters[0]].shape[2]
-        across = [*map(len, inside(op, form.graph.tensors, 1))]
-        several = rows * made(form) / len(across)
+        depth, (down, across) = form.source.shape[2], _inside(form)
+        _, kernel_w = positions(form)
+        several = made(form) * mean(down) / len(across)
         whole = across.count(kernel_w) if depth < LEAST_CHANNELS else 0
         pieces, taps = several * whole, several * (sum(across) - whole * kernel_w)
         of_row, left = divmod(kernel_w * depth, 4)
@@ -88,9 +87,9 @@ class Strips(Fitted):
         )
 
     def counts(self, form: Form) -> Counts:
-        depth = pairs(form.source.shape[2])
+        depth, (down, across) = pairs(form.source.shape[2]), _inside(form)
         return {
-            "pair of products": made(form) * prod(positions(form)) * depth,
+            "pair of products": made(form) * mean(down) * mean(across) * depth,
             "pair of an output": made(form) * depth,
             "output": made(form),
         }
@@ -101,6 +100,14 @@ class Strips(Fitted):
         shape = form.graph.tensors[convolution(form).parameters[0]].shape
         _, kernel_h, kernel_w, depth = shape
         return kernel_h * (form.source.shape[1] + kernel_w) * pairs(depth) * 4
+
+
+def _inside(form: Form) -> tuple[list[int], list[int]]:
+    """Count the rows of the kernel that are inside of the image for each row of the output, and the
+    columns for each column; the others are not multiplied."""
+    op, tensors = convolution(form), form.graph.tensors
+    down, across = ([*map(len, inside(op, tensors, axis))] for axis in (0, 1))
+    return down, across
 
 
 def _one_channel(form: Form) -> bool:
