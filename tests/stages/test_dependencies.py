@@ -80,15 +80,9 @@ def test_every_field_of_a_class_is_a_parameter(group: str) -> None:
     assert using and all(group in stage["params"] for stage in using)
 
 
-@pytest.mark.parametrize(
-    "strategy",
-    [
-        pytest.param("herringbone", marks=pytest.mark.ci),
-        pytest.param("single_transpose", marks=pytest.mark.slow),
-    ],
-)
-def test_what_stages_really_import_and_read_is_listed(small: Project, strategy: str) -> None:
-    result = small.run(f"strategy={strategy}", "package=cmake")
+@pytest.mark.ci
+def test_what_stages_really_import_and_read_is_listed(small: Project) -> None:
+    result = small.run("package=cmake")
     folder = Path(result["run_dir"])
     for stage, found in recorded(small, folder).items():
         listed = json.loads((folder / "code.json").read_text())[stage]["files"].keys()

@@ -55,6 +55,8 @@ QUICK = [file for file in SMALL if file.startswith("sweep=")]
 LONG = "frontier|pex_keywords|pex_pareto|fig8|architectures|in_place|in_flight|swapped|durability"
 BY_HAND = [file for file in FILES if re.search(LONG, file)]
 """More than ten minutes: commands of their own, in CONTRIBUTING.md."""
+BELOW = [f"experiment={name}" for name in ("pex_run", "pex_overhead", "gural_figure1")]
+"""Tests of their own run them."""
 TO_THE_END = [file for file in SWEEPS if file in SMALL and "until:" not in text(file)]
 
 
@@ -124,7 +126,7 @@ def test_every_file_composes(override: str) -> None:
     [
         pytest.param(file, marks=pytest.mark.ci if file in QUICK else pytest.mark.slow)
         for file in FILES
-        if file not in BY_HAND
+        if file not in (*BY_HAND, *BELOW)
     ],
 )
 def test_it_runs_on_a_stand_in(small: Project, override: str) -> None:

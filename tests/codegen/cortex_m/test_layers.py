@@ -111,15 +111,6 @@ def test_seldom_rows(kind: str, seed: int, used: bool, tmp_path: Path) -> None:
     assert as_meant == used
 
 
-@pytest.mark.parametrize("seeds", quick(1, [range(2000, 2002), range(2002, 2030)], ci=0))
-def test_random_networks(seeds: range, tmp_path: Path) -> None:
-    for seed in seeds:
-        graph = random_graph(seed)
-        for hardware in (core(), core("cortex-m0plus")):
-            plan = Ordinary().plan(graph, hardware)
-            checked(tmp_path / f"{seed} {hardware.cpu}", graph, plan, hardware)
-
-
 @needs_arm
 @pytest.mark.slow
 @pytest.mark.parametrize("draw, kind", LAYERS)

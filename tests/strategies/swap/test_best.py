@@ -190,6 +190,6 @@ def test_several_frames_are_right(network: Callable[[int], Graph]) -> None:
     assert is_right(network(1), 2, frames=3)
 
 
-@pytest.mark.parametrize("seed", quick(2, range(60), ci=6))
+@pytest.mark.parametrize("seed", quick(2, range(30), ci=6))
 def test_random_networks_are_right(seed: int) -> None:
     is_right(random_network(seed), 1 / (1 + seed % 4), work_us=(0.01, 1.0)[seed % 2])

@@ -97,15 +97,10 @@ def test_a_plan_of_75_831_tasks_is_small() -> None:
 
 SMALL, LARGE = (128, 200, 256, 512, 700, 1024), (1024, 2048)
 """Bytes of a buffer."""
-SEEDS = [(range(12), LARGE), *((range(n, n + 20), SMALL) for n in range(100, 340, 20))]
 
 
 @pytest.mark.parametrize(
-    ("seeds", "sizes"),
-    [
-        pytest.param(*each, marks=[pytest.mark.slow] * (number > 0))
-        for number, each in enumerate(SEEDS)
-    ],
+    ("seeds", "sizes"), quick(1, [(range(12), LARGE), (range(100, 160), SMALL)], ci=0)
 )
 def test_random_networks(seeds: range, sizes: tuple[int, ...]) -> None:
     """Random chains with random buffers, times and frames, most of which can be cut into tiles."""
