@@ -261,18 +261,18 @@ def card(security: str) -> Files:
 
 @pytest.mark.parametrize(
     ("made", "refuses"),
-    [
+    quick(4, [
         (lambda: bytes_alone("dense to 32 bits"), {"main.c"}),
         (lambda: bytes_alone("mean pool padded"), set()),
+        (for_cortex_m, {"model.c"}),
+        (lambda: card("encrypted"), {"chacha20_poly1305.c"}),
         (lambda: whole("int4/golden/slots_stream"), {"model.c"}),
         (lambda: whole("int4/golden/slots_sram"), set()),
         (lambda: whole("int4/golden/bytes"), set()),
-        (for_cortex_m, {"model.c"}),
         (lambda: card("unchecked"), set()),
         (lambda: card("none"), {"model.c"}),
-        (lambda: card("encrypted"), {"chacha20_poly1305.c"}),
-    ],
-)
+    ]),
+)  # fmt: skip
 def test_refuses_a_core_with_the_other_order_where_it_matters(
     tmp_path: Path, made: Callable[[], Files], refuses: set[str]
 ) -> None:

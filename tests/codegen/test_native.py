@@ -97,7 +97,7 @@ CHAINS: dict[str, Make] = {
 
 @pytest.mark.parametrize("layout", quick(1, ["slots", "contiguous"], ci=0))
 @pytest.mark.parametrize(
-    "name", quick([*list(CHAINS)[::4], "separable", "channels multiplied", "padded unit"], CHAINS)
+    "name", quick([*list(CHAINS)[::8], "separable", "channels multiplied", "padded unit"], CHAINS)
 )
 def test_chains(name: str, layout: str, tmp_path: Path) -> None:
     graph = made(CHAINS[name])
@@ -189,7 +189,7 @@ OTHERS: dict[str, tuple[Make, Strategy, Hardware, str]] = {
 """With a word of the C."""
 
 
-@pytest.mark.parametrize("name", quick(12, OTHERS))
+@pytest.mark.parametrize("name", quick(8, OTHERS))
 def test_networks(name: str, tmp_path: Path) -> None:
     make, strategy, hardware, says = OTHERS[name]
     graph = made(make)

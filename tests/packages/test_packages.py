@@ -83,7 +83,9 @@ def test_native_example(kind: str, tmp_path: Path) -> None:
 
 @needs_cmake
 @needs_arm
-@pytest.mark.parametrize("board", quick(1, ["nucleo_l4r5zi", "nucleo_g0b1re", "nucleo_f767zi"]))
+@pytest.mark.parametrize(
+    "board", quick(0, ["nucleo_l4r5zi", "nucleo_g0b1re", "nucleo_f767zi"], ci=2)
+)
 def test_example_in_qemu(board: str, tmp_path: Path) -> None:
     graph, hardware = network(), board_named(board)
     toolchain = "-DCMAKE_TOOLCHAIN_FILE=cmake/toolchain.cmake"

@@ -23,6 +23,7 @@ from pipeline.runner.quoted import quoted
 from tests import programs
 from tests.runner.project import Project
 from tests.runner.test_mistakes import one_line
+from tests.tiers import quick
 
 
 def composed(*overrides: str) -> Any:
@@ -73,7 +74,7 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [
+    quick(25, [
         (("hardware.sram_bytes=0",), "hardware.sram_bytes=0: give 1 or more"),
         (("hardware.power.idle_ma=???",), "needs hardware.power.idle_ma: add hardware.power.idle"),
         (("hardware.flash_bytes=-4",), "hardware.flash_bytes=-4: give 1 or more"),
@@ -129,7 +130,7 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("until=never",), "until: Invalid value 'never', expected one of [import, fetch,"),
         (("strategy=[",), "strategy=[: not understood, write key=value"),
         (("sweep=none_such",), "unknown sweep 'none_such': there are architectures, "),
-    ],
+    ]),
 )  # fmt: skip
 def test_mistakes_are_one_line(
     here: Path, words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch

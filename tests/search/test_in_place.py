@@ -58,7 +58,7 @@ def test_where_rows_turn_into_columns_takes_what_is_counted(kind: str) -> None:
         assert turned_after(layer).tolist() == counted
 
 
-@pytest.mark.parametrize("kind", [*PIXELS, "depthwise", "pooling"])
+@pytest.mark.parametrize("kind", quick(4, [*PIXELS, "depthwise", "pooling"]))
 def test_large_layers_row_by_row_are_known_without_their_pixels(kind: str) -> None:
     for number in range(10):
         chain = next(in_place.several(kind, number))

@@ -24,6 +24,7 @@ from pipeline.words import METRICS
 from tests.codegen.card.support import elements
 from tests.strategies.swap.nets import alexnet, mobilenet, random_chain, vgg16
 from tests.targets.cortex_m import board_named
+from tests.tiers import quick
 from tests.timing.test_simulate import slow
 
 SECONDS = {"vgg16": 602.0, "alexnet": 20.0, "mobilenet": 6.3, "small": 0.01}
@@ -31,7 +32,7 @@ SECONDS = {"vgg16": 602.0, "alexnet": 20.0, "mobilenet": 6.3, "small": 0.01}
 
 @pytest.mark.parametrize(
     ("network", "overhead", "written_mb"),
-    [(vgg16, 5.1, 15.09), (alexnet, 58.9, 0.78), (mobilenet, 52.7, 5.04)],
+    quick(1, [(vgg16, 5.1, 15.09), (alexnet, 58.9, 0.78), (mobilenet, 52.7, 5.04)]),
 )
 def test_the_published_schedule_takes_its_time(
     network: Callable[[], Graph], overhead: float, written_mb: float

@@ -140,7 +140,7 @@ def made_of(parts: tuple[TiledLayer, ...], element: tuple[int, int, int]) -> flo
     return total
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_the_least_work_before_a_layer(seed: int) -> None:
     parts = layers(random_chain(seed))
     for number in range(1, len(parts)):
