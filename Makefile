@@ -63,7 +63,6 @@ bench: setup
 	$(BIN)/python -m tests.codegen.cortex_m.bench
 	$(BIN)/python -m tests.codegen.cortex_m.bench_rows layers limit
 	$(BIN)/python -m tests.codegen.cortex_m.bench_rows
-	$(BIN)/python -m tests.strategies.partial.bench
 
 lint: setup
 	$(BIN)/ruff check .

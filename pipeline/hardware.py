@@ -85,18 +85,23 @@ class Uart:
     """The serial line to the computer, of boards whose start-up code is this project's own.
 
     Attributes:
-        layout: register layout, by the name of the status register: ``sr`` or ``isr``.
+        layout: register layout, ``firmware/ports/cortex_m/uart_<layout>.h``; ST's are called by the
+            name of their status register.
         base: address of the first register; 0: no firmware for the board itself is built.
-        hz: the core's clock after reset.
+        hz: the core's clock after reset, and after ``setup``.
         divided_hz: clock of the baud rate's divisor; 0: ``hz``.
-        setup: writes that switch on clock and pins: (address, bits to clear, bits to set) each.
+        setup: writes that switch on clock and pins: (address, bits to clear, bits to set) each; one
+            that clears what it sets waits for these bits. A register at an odd address has 8 bits,
+            at another that is no multiple of 4, 16.
+        boot: what the chip's boot ROM asks for before a program, by ``boot_<boot>.h`` beside it.
     """
 
-    layout: Literal["sr", "isr"] = "isr"
+    layout: Literal["sr", "isr", "pl011", "nrf", "sercom", "lpuart"] = "isr"
     base: int = 0
     hz: int = 0
     divided_hz: int = 0
     setup: tuple[tuple[int, int, int], ...] = ()
+    boot: str = ""
 
 
 @dataclass(frozen=True)
@@ -245,8 +250,8 @@ class Hardware:
         regions: memories behind ``sram_bytes`` and ``flash_bytes``: name, start, bytes, kind, …
         flash_timing: where a modelled latency counts the flash's waits.
         simulator: ``simavr``, ``qemu``, or ``native`` for this computer.
-        flasher: the command that writes the firmware to the board; ``{part}``, ``{port}`` and
-            ``{hex}`` are filled in.
+        flasher: the command that writes the firmware to the board; ``{part}``, ``{port}``, and one
+            of the files ``{hex}``, ``{bin}`` and ``{elf}`` are filled in.
         platformio: PlatformIO's name of it, PLATFORM/BOARD; empty: it has none.
         baud: bits a second of the serial line.
         uart: how a firmware for the board itself reaches the computer.

@@ -36,8 +36,10 @@ FLAG = r"""(?x)
 """
 FLASHERS = {
     "avrdude": r"-[DVqv]|-[pcPb] (\{part\}|\{port\}|\w+)|-U flash:w:\{hex\}:i",
+    "bossac": r"--port=\{port\}|--offset=0x[0-9a-f]+|-[deivwRU]|\{bin\}",
     "openocd": r"-f (interface|target|board)/\w[\w.-]*\.cfg"
     r"|-c (?P<quote>['\"])program \{\{\{hex\}\}\}( verify| reset| exit)*(?P=quote)",
+    "picotool": r"load|-[vx]|\{elf\}",
     "pyocd": r"flash|load|-t (\{part\}|\w+)|\{hex\}",
     "st-flash": r"--reset|--format ihex|write|\{hex\}",
     "teensy_loader_cli": r"--mcu=\w+|-w|\{hex\}",
@@ -87,8 +89,8 @@ TABLE = (
     Line(r"passes", CODE, r"\w*", "names of passes"),
     Line(r"model\.(activation|enters|block|blocks\..*)|hardware\.(card\.driver|regions\.\w+)",
          "nothing", WORD, A_WORD),
-    Line(r"hardware\.(core|cpu|part|simulator)", "options of compilers and simulators", WORD,
-         A_WORD),
+    Line(r"hardware\.(core|cpu|part|simulator|uart\.boot)", "options of compilers and simulators",
+         WORD, A_WORD),
     Line(r"hardware\.toolchain\.(compiler|objcopy|objdump)", RUN, TOOL,
          "the usual name of a gcc, clang, objcopy or objdump in PATH"),
     Line(r"hardware\.toolchain\.flags", "options of compilers", FLAG,

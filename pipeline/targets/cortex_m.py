@@ -34,7 +34,8 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
     """Compile ``generated`` for the simulated machine and natively into ``output``.
 
     Writes ``firmware.elf``, ``firmware.map`` and ``host``; where the board's UART is known also
-    ``board.elf`` and ``firmware.hex``. Sizes count the simulated machine's harness.
+    ``board.elf``, ``firmware.hex`` and ``firmware.bin``. Sizes count the simulated machine's
+    harness.
 
     Raises:
         ThimbleError: a tool is missing, there is no machine for the core, the sources do not
@@ -60,7 +61,7 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
             stack = max(0, stack_bytes - cortex_m_board.MORE_BYTES)
             places = placed(board, hardware, ram_bytes(hardware), stack)
             toolchain.link(objects, output / "board.elf", tool.compiler, (*common, *places))
-            cortex_m_board.write_hex(output, hardware)
+            cortex_m_board.write_images(output, hardware)
     program = elf.read(target, tool.objdump)
     _check_arena(program, toolchain.stated_arena(generated / prefix.of(generated).header))
     bound = _bound(target, tool.objdump)

@@ -22,6 +22,8 @@ HARNESS = (
 DRIVERS = {"": (), "stm32f7": ("-DSTORAGE_STM32F7",)}
 """Compiler flags for a card, by ``hardware.card.driver``."""
 
+ELF, BIN = "board.elf", "firmware.bin"
+
 MORE_BYTES = 32
 """Bytes by which its statics may exceed the simulated machine's: a word, and alignment."""
 
@@ -65,23 +67,36 @@ def uart_flags(hardware: Hardware) -> tuple[str, ...]:
     setup = ",".join(f"{{{a:#x}u,{c:#x}u,{s:#x}u}}" for a, c, s in uart.setup)
     return (
         f"-DPORT_UART={uart.base:#x}u",
+        f'-DPORT_UART_LAYOUT="uart_{uart.layout}.h"',
         f"-DPORT_UART_DIVISOR={divisor(uart, hardware.baud)}u",
         f"-DTHIMBLE_WAIT_BYTES={hardware.wait_bytes}",
         f"-DPORT_UART_SETUP={setup}",
-        *(("-DPORT_UART_SR",) if uart.layout == "sr" else ()),
+        *((f'-DPORT_BOOT="boot_{uart.boot}.h"',) if uart.boot else ()),
     )
 
 
+DIVISIONS = {"sr": 1.0, "isr": 1.0, "pl011": 4.0, "lpuart": 1 / 16}
+"""Divisors of one cycle a bit, by layout: a bit takes at least sixteen cycles."""
+SHARE = 1 << 20
+"""Of the other layouts: a register has the rate's share of the clock, in so many parts."""
+
+
 def divisor(uart: Uart, baud: int) -> int:
-    """Return the divisor of the UART's clock that comes nearest to ``baud``.
+    """Return what has the UART come nearest to ``baud``: a divisor of its clock, or a share of it.
 
     Raises:
-        ThimbleError: when no divisor comes within 2 % of ``baud``: a byte's last bit would be read
-            at the wrong time.
+        ThimbleError: when none comes within 2 % of ``baud``: a byte's last bit would be read at the
+            wrong time.
     """
     clock = uart.divided_hz or uart.hz
-    found = max(1, round(clock / baud))
-    if found < 16 or abs(clock / found / baud - 1) > 0.02:
+    if uart.layout in DIVISIONS:
+        scale = DIVISIONS[uart.layout]
+        found = max(1, round(clock * scale / baud))
+        rate, possible = clock * scale / found, found >= 16 * scale
+    else:
+        found = round(SHARE * baud / clock)
+        rate, possible = clock * found / SHARE, found < SHARE >> 4
+    if not possible or abs(rate / baud - 1) > 0.02:
         raise ThimbleError(
             f"hardware.baud={baud}: the board's UART, clocked by {clock} Hz, has no such rate: "
             "try 115200"
@@ -89,8 +104,9 @@ def divisor(uart: Uart, baud: int) -> int:
     return found
 
 
-def write_hex(output: Path, hardware: Hardware) -> None:
-    """``board.elf`` in the folder ``output`` as ``firmware.hex``, what flashers take."""
+def write_images(output: Path, hardware: Hardware) -> None:
+    """``board.elf`` in the folder ``output`` as what flashers take."""
     tool = hardware.toolchain
     tools.require(tool.objcopy, tool.package, f"builds for {hardware.title}")
-    tools.run([tool.objcopy, "-O", "ihex", "board.elf", "firmware.hex"], output, "firmware.hex")
+    for kind, name in (("ihex", "firmware.hex"), ("binary", BIN)):
+        tools.run([tool.objcopy, "-O", kind, ELF, name], output, name)

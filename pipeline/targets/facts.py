@@ -65,6 +65,9 @@ def _of_core(hardware: Hardware) -> Iterator[str]:
         yield f"hardware.cpu={hardware.cpu}: its cycles have no model"
     if f"-mcpu={hardware.cpu}" not in hardware.toolchain.flags:
         yield f"hardware.toolchain.flags: -mcpu={hardware.cpu} is not among them"
+    boot = harness.FIRMWARE / "ports" / "cortex_m" / f"boot_{hardware.uart.boot}.h"
+    if hardware.uart.boot and not boot.is_file():
+        yield f"hardware.uart.boot={hardware.uart.boot}: there is no {boot.name}"
     if hardware.uart.base:
         yield from _raised(lambda: cortex_m_board.divisor(hardware.uart, hardware.baud))
 

@@ -27,13 +27,15 @@ from pipeline.targets.runs import Images, Runs, check_images
 from pipeline.targets.serial_line import PATIENCE_S, Board, Line, termios_speed
 
 FLASHER_PACKAGES = {
+    "bossac": "bossa-cli",
     "avrdude": "avrdude",
     "openocd": "openocd",
     "pyocd": "python3-pyocd",
     "st-flash": "stlink-tools",
+    "teensy_loader_cli": "teensy-loader-cli",
 }
 SEALING, SEALED = ("python", "-m", "pipeline.sealed_image"), "card.sealed.img"
-HEX = "firmware.hex"
+HEX, BIN, ELF = "firmware.hex", cortex_m_board.BIN, cortex_m_board.ELF
 UNSAID = 0xFFFF
 """A report's stack when it is more than that."""
 
@@ -135,13 +137,13 @@ def checked(build: Path, hardware: Hardware, port: str) -> Written:
 
 def flashing(hardware: Hardware, port: str, hexfile: str) -> tuple[str, ...]:
     """Its file is named without a folder, whose name would be Tcl to OpenOCD."""
-    values = {"part": hardware.part, "port": port, "hex": hexfile}
+    values = {"part": hardware.part, "port": port, "hex": hexfile, "bin": BIN, "elf": ELF}
     try:
         return tuple(word.format_map(values) for word in shlex.split(hardware.flasher))
     except (ValueError, LookupError) as error:
         raise ThimbleError(
             f"hardware.flasher={hardware.flasher!r} is no command line ({error}): quotes come in "
-            "pairs, and {part}, {port} and {hex} are filled in"
+            "pairs, and {part}, {port}, {hex}, {bin} and {elf} are filled in"
         ) from None
 
 

@@ -9,7 +9,7 @@ import pytest
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Card, FlashTiming, Hardware, MemoryRegion, Power, Uart
 from pipeline.kernels.cortex_m import has_dsp
-from pipeline.targets import facts
+from pipeline.targets import cortex_m_board, facts, flash
 from pipeline.targets.harness import FIRMWARE
 from tests.boards import NAMES, OTHER_NAMES, load_hardware
 from tests.codegen.int8.support import network
@@ -54,6 +54,7 @@ FAULTS = {
     "no simulated machine for cpu 'cortex-m23'": {"cpu": "cortex-m23"},
     "cpu=cortex-m23: its cycles have no model": {"cpu": "cortex-m23"},
     "-mcpu=cortex-m3 is not among them": {"cpu": "cortex-m3"},
+    "uart.boot=rp2041: there is no boot_rp2041.h": {"uart": Uart(boot="rp2041")},
     "no such rate": {"uart": Uart(base=1, hz=1000)},
     "read_bytes=12: a power of two": {"flash_timing": FlashTiming(1, 12, 16)},
     "line_bytes=4: a line holds whole reads": {"flash_timing": FlashTiming(1, 8, 4)},
@@ -81,6 +82,8 @@ def test_generated_c_is_built_for_it(name: str, tmp_path: Path) -> None:
         pytest.skip(f"{tools.package} is not installed: make setup")
     size = built(tmp_path, small(hardware), hardware)
     assert size.status == "ok" and size.statics_bytes > 0
+    if cortex_m_board.own(hardware) is not None:  # a dry run
+        flash.checked(tmp_path / "build", hardware, "PORT")
 
 
 @pytest.mark.parametrize("name", [n for n in ONE_A_FAMILY if n in CORTEX_M])

@@ -7,7 +7,6 @@ import subprocess
 import threading
 import tty
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -82,17 +81,14 @@ class Terminal:
             os.write(self._master, self._noise(sent))
 
 
-class Qemu:
-    """A firmware on a machine of QEMU, whose serial line is QEMU's standard input and output."""
+class Machine:
+    """A program whose serial line is its standard input and output."""
 
-    def __init__(self, elf: Path, machine: str, serial: tuple[str, ...]) -> None:
-        command = [
-            "qemu-system-arm", "-M", machine, "-kernel", str(elf), "-display", "none",
-            "-monitor", "none", "-parallel", "none", *serial,
-        ]  # fmt: skip
+    def __init__(self, *command: object) -> None:
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
+            [*map(str, command)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
         assert self.process.stdin is not None and self.process.stdout is not None
         self._requests = self.process.stdin
         self.source = self.process.stdout.fileno()

@@ -3,9 +3,11 @@
 import os
 import shutil
 import struct
+import subprocess
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +20,12 @@ from pipeline.targets import cortex_m_board, device, flash, protocol, simavr
 from pipeline.targets.protocol import Command, FrameError, Status
 from pipeline.targets.serial_line import SILENCES, Board, Line
 from pipeline.targets.toolchain import Size
+from tests.boards import node
 from tests.codegen.int8.support import frames, network
 from tests.programs import program
 from tests.targets.conftest import expected, needs_avr
-from tests.targets.cortex_m import board_named, built, needs_arm
-from tests.targets.line import Noise, Qemu, Receiver, Terminal
+from tests.targets.cortex_m import board_named, built, needs_arm, simulated
+from tests.targets.line import Machine, Noise, Receiver, Terminal
 
 
 def reply_frame(command: int, status: int, payload: bytes = b"") -> bytes:
@@ -259,40 +262,90 @@ def fake_openocd(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / "said"
 
 
+QEMU = ("qemu-system-arm", "-display", "none", "-monitor", "none", "-parallel", "none", "-kernel")
+NRF51 = {
+    "uart": {**node("nrf52840_dk")["uart"], "hz": 16_000_000},
+    "sram_bytes": 16_384, "flash_bytes": 262_144, "regions": [
+        {"name": "sram", "start": 0x20000000, "bytes": 16_384},
+        {"name": "flash", "start": 0, "bytes": 262_144, "kind": "rom"},
+    ],
+}  # fmt: skip
+
+
+def rp2040js(folder: Path) -> tuple[object, ...]:
+    """The command, without the firmware."""
+    if not (shutil.which("node") and shutil.which("npm")):
+        pytest.skip("node or npm is not installed: sudo apt-get install nodejs npm")
+    install = ["npm", "install", "--silent", "--prefix", str(folder), "rp2040js@1.4.1"]
+    if subprocess.run(install, capture_output=True, check=False).returncode:
+        pytest.skip("npm does not fetch rp2040js 1.4.1")
+    return "node", Path(__file__).with_name("rp2040.cjs"), folder / "node_modules" / "rp2040js"
+
+
 @needs_arm
 @pytest.mark.ci
-def test_a_flashed_stm32_behind_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The board's very firmware on QEMU's STM32F405: UART and memory are the F446's."""
-    graph, hardware = network(), board_named("nucleo_f446re")
+@pytest.mark.parametrize(
+    ("board", "changes", "machine"),
+    [
+        ("nucleo_f446re", {}, ("netduinoplus2", "-serial", "null")),  # USART2 is the second
+        ("arduino_zero", NRF51, ("microbit",)),
+        ("pico", {}, ()),
+    ],
+)
+def test_a_flashed_board_behind_the_line(
+    board: str, changes: dict[str, object], machine: tuple[str, ...], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The board's very firmware: on QEMU's STM32F405, whose UART and memory are the F446's; for
+    the UART of an nRF52 on an nRF51; on rp2040js, which knows nothing of our model of cycles."""
+    graph, hardware = network(), board_named(board, **changes)
+    hardware = replace(hardware, flasher="openocd {hex}")
     size = built(tmp_path, graph, hardware)
     given = frames(graph, 6)
     images = np.ascontiguousarray(given.astype(str(graph.tensors[graph.input].dtype)))
     said, noise = fake_openocd(tmp_path, monkeypatch), Noise(0.001, 7)
-    serial = ("-serial", "null", "-serial", "stdio")  # its USART2 is the second
+    build = tmp_path / "build"
+    command = (*QEMU, build / "board.elf", "-M", *machine, "-serial", "stdio")
+    if not machine:
+        command = (*rp2040js(tmp_path), build / "firmware.bin")
     monkeypatch.setattr(flash, "PATIENCE_S", 0.5)
     with (
-        Qemu(tmp_path / "build" / "board.elf", "netduinoplus2", serial) as qemu,
-        Terminal(qemu.answer, noise, qemu.source) as terminal,
+        Machine(*command) as behind,
+        Terminal(behind.answer, noise, behind.source) as terminal,
     ):
         target = {"name": "flash", "images": 6, "port": terminal.port}
         report, arrays = device.measure(
-            target, tmp_path / "build", asdict(size), hardware, images.view(np.uint8)
+            target, build, asdict(size), hardware, images.view(np.uint8)
         )
-    assert "program {firmware.hex} verify reset exit" in said.read_text()
+    assert said.read_text() == "firmware.hex\n"
     found = arrays["device_outputs"].view(str(graph.tensors[graph.output].dtype))
     np.testing.assert_array_equal(found.astype(np.int64), graph.evaluate(given).reshape(6, -1))
     assert report["images"] == 6 and 0 < report["stack_bytes"] <= size.stack_bound_bytes
     assert any(noise.harmed.values())
+    if board == "pico":
+        timing = replace(hardware.flash_timing, wait_states=0)
+        runs = simulated(tmp_path, graph, replace(hardware, flash_timing=timing), size, given)
+        assert runs.modelled_cycles is not None
+        modelled = runs.modelled_cycles["median"]
+        assert report["invoke_cycles"]["median"] == pytest.approx(modelled, rel=0.02)
 
 
 @pytest.mark.parametrize(
-    ("hz", "baud", "found"), [(16_000_000, 115_200, 139), (4_000_000, 9600, 417)]
+    ("layout", "hz", "baud", "found"),
+    [
+        ("isr", 16_000_000, 115_200, 139),
+        ("sr", 4_000_000, 9600, 417),
+        ("pl011", 12_000_000, 115_200, 6 * 64 + 33),  # RP2040's data sheet, 4.2.3
+        ("nrf", 16_000_000, 115_200, 0x1D7E),  # nRF52840's product specification, 6.33.10
+        ("sercom", 8_000_000, 115_200, 65_536 - 50_437),
+        ("lpuart", 24_000_000, 115_200, 13),
+    ],
 )
-def test_a_rate_is_the_nearest(hz: int, baud: int, found: int) -> None:
-    assert cortex_m_board.divisor(Uart(hz=hz), baud) == found
-    assert cortex_m_board.divisor(Uart(hz=1, divided_hz=hz), baud) == found
-    with pytest.raises(ThimbleError, match=r"hardware\.baud=921600: .* has no such rate"):
-        cortex_m_board.divisor(Uart(hz=hz // 4), 921_600)
+def test_a_rate_is_the_nearest(layout: Any, hz: int, baud: int, found: int) -> None:
+    assert cortex_m_board.divisor(Uart(layout, hz=hz), baud) == found
+    assert cortex_m_board.divisor(Uart(layout, hz=1, divided_hz=hz), baud) == found
+    with pytest.raises(ThimbleError, match=r"hardware\.baud=9216000: .* has no such rate"):
+        cortex_m_board.divisor(Uart(layout, hz=hz), 9_216_000)
 
 
 @pytest.mark.ci

@@ -15,6 +15,11 @@
 #define STACKED_PC 6
 
 int main(void);
+void port_reset(void);
+
+#ifdef PORT_BOOT /* what the chip's boot ROM asks for, before the vectors or behind them */
+#include PORT_BOOT
+#endif
 
 /* Paints all of the RAM before anything is in it: what was never written can be told, and nothing
  * can rely on zeros. */
