@@ -160,8 +160,9 @@ def test_the_c_is_exact(kind: str, seed: int, tmp_path: Path) -> None:
         checked(tmp_path / "parts", graph, Partial().plan(graph, host()), interpreted=True)
 
 
-@pytest.mark.ci
-@pytest.mark.parametrize("board", ["arduino_mega", "nucleo_g0b1re", "nucleo_f446re"])
+@pytest.mark.parametrize(
+    "board", quick(0, ["arduino_mega", "nucleo_g0b1re", "nucleo_f446re"], ci=2)
+)
 @pytest.mark.parametrize("kind", PARTED)
 def test_on_a_chip(kind: str, board: str, tmp_path: Path) -> None:
     """Weights with a zero point run by portable C."""

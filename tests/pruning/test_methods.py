@@ -93,7 +93,7 @@ def test_fine_tuning_learns_and_is_repeatable(name: str) -> None:
         assert all((first.weights[key] == again[key]).all() for key in again)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_estimates_choose_about_what_plans_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the order of rows; a few plans say whether that holds."""
     strategy, asked, plan = {"_target_": f"{Joint.__module__}.Joint"}, list[object](), Joint.plan

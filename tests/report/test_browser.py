@@ -129,7 +129,8 @@ def test_a_map_is_drawn_once_it_has_a_place(browser: Any, paths: dict[str, Path]
         assert ink(page, "#map") > 8
 
 
-@pytest.mark.parametrize("kind", quick(0, ["swap", "slots"], ci=1))
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["swap", "slots"])
 def test_it_prints(kind: str, browser: Any, paths: dict[str, Path], tmp_path: Path) -> None:
     with opened(browser, page_of(paths, kind), PAPER, dark=True) as page:
         page.emulate_media(media="print")

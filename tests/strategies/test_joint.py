@@ -78,7 +78,7 @@ TABLE: list[tuple[str, Callable[[], Graph], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "graph", "streamed"), quick(0, TABLE, ci=3))
+@pytest.mark.parametrize(("name", "graph", "streamed"), quick(0, TABLE, ci=2))
 def test_peaks_hold(name: str, graph: Callable[[], Graph], streamed: bool) -> None:
     _, found = proved(graph(), streaming(BOARD, streamed))
     assert found.pmu_bytes <= bench_joint.MOST[name][streamed][0]
