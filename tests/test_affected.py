@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.home import ROOT
-from tests import affected, reach
+from tests import reach
 from tests.affected import changed, chosen, naming, noticing
 from tests.programs import said
-from tests.reach import Reach, Recording, function_at, reduced
+from tests.reach import Reach, Recording, reduced
 
 MODULE = """\
 LIMIT = 3
@@ -115,12 +115,6 @@ def test_what_goes_into_a_minute(root: Path) -> None:
     assert (choice.files, choice.tests, choice.left_out) == (["tests/test_a.py"], [], [])
 
 
-def test_a_function_and_its_class() -> None:
-    assert function_at(MODULE, 1) == ""
-    assert function_at(MODULE, 6) == "low"
-    assert function_at(MODULE, 11) == function_at(MODULE, 13) == "Kept.both"
-
-
 def test_the_record_has_tests_for_each_line_and_narrow_ones_first(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,12 +147,3 @@ def test_only_what_is_listed_runs(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", *words, "--config-file=/dev/null"]
     printed = said(command, tmp_path, env={"PYTHONPATH": str(ROOT)})
     assert "2 passed" in printed and "test_b" in printed and "test_a" not in printed
-
-
-def test_what_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    nobody_says_it = f"conf/{'xyzzy' * 2}.yaml"
-    monkeypatch.setattr(affected, "changed", lambda root, base: {nobody_says_it: []})
-    assert affected.main("HEAD") == 0
-    assert capsys.readouterr().out.startswith(
-        "1 files changed since HEAD: 0 test files and 0 other tests"
-    )

@@ -1,18 +1,16 @@
 """The mutants are small faults that compile, the same for a seed, from every area."""
 
 import ast
-import json
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipeline.home import ROOT
-from tests import mutants, mutate
+from tests import mutants
 from tests.mutants import AREAS, TEMPLATES, drawn, files, in_c, in_python
-from tests.mutate import batches, ran, reaching, read, stands, table
+from tests.mutate import ran, reaching
 from tests.reach import Reach
 
 PYTHON = '''\
@@ -77,16 +75,6 @@ def test_a_seed_draws_from_all_areas_and_an_edit_leaves_the_others_as_they_were_
     )
 
 
-def test_narrow_tests_run_first_and_are_asked_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutate, "BATCHES_SECONDS", (1.0, 2.0))
-    seconds = dict.fromkeys("abcde", 0.6)
-    assert [batch for batch, _ in batches("abcdefg", seconds)] == [
-        ["a", "b"],
-        ["c", "d", "e", "f"],
-        ["g"],
-    ]
-
-
 @pytest.mark.ci
 def test_a_mutant_without_an_end_is_killed(tmp_path: Path) -> None:
     (tmp_path / "endless.py").write_text("while True: pass\n")
@@ -95,40 +83,8 @@ def test_a_mutant_without_an_end_is_killed(tmp_path: Path) -> None:
     assert ran(tmp_path, ["ends"], patience=600) == (3, f"{sys.maxsize}\n")
 
 
-def test_what_a_campaign_tries_again(tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = [
-        {"mutant": "a", "killed": True, "by": "tests/x.py::gone"},
-        {"mutant": "b", "killed": False, "all": False},
-        {"mutant": "a", "killed": True, "by": "tests/x.py::there"},
-        {"mutant": "a", "check": True},
-        {"mutant": "c", "killed": True, "by": "no end"},
-        {"mutant": "d", "killed": False, "all": True},
-        {"mutant": "e", "killed": True, "by": "tests/x.py::gone"},
-    ]
-    (tmp_path / "log").write_text("\n".join(map(json.dumps, rows)))
-    found = read(tmp_path / "log")
-    assert [rows.index(row) for row in found] == [2, 1, 3, 4, 5, 6]
-    campaign = [row for row in found if "killed" in row]
-    tests = {"tests/x.py::there"}
-    assert [stands(row, tests, True, False) for row in campaign] == [1, 0, 1, 1, 0]
-    assert [stands(row, tests, False, False) for row in campaign] == [1, 1, 1, 1, 0]
-    assert [stands(row, tests, False, True) for row in campaign] == [1, 0, 1, 0, 0]
-    assert [stands(row, tests, True, True, same=["b"]) for row in campaign] == [1, 1, 1, 0, 0]
-
-
 def test_mutants_meet_the_record_where_there_is_no_recording() -> None:
     mutant = next(in_python("tests/mutants.py", (ROOT / "tests/mutants.py").read_text()))
     own = "tests/test_mutants.py::test_of_python"
     tests = {"tests/mutants.py": {"": [own, "tests/gone.py::test"]}}
     assert reaching(mutant, Reach(tests=tests)) == [own]
-
-
-def test_the_table_counts_and_names_survivors() -> None:
-    rows = [
-        {"mutant": "a", "area": "search", "killed": True, "reached_by": 4},
-        {"mutant": "b", "area": "search", "killed": False, "reached_by": 5},
-        {"mutant": "c", "area": TEMPLATES, "killed": False, "reached_by": 6},
-    ]
-    lines = list(table(rows, {"c": "the same bytes"}))
-    assert "| search | 2 | 0 | 1 | 50.0% |" in lines and "| all | 3 | 1 | 1 | 50.0% |" in lines
-    assert lines[-2:] == ["- b: survived 5 tests", "- c: the same bytes"]

@@ -8,7 +8,6 @@ from threading import Thread
 
 import pytest
 
-from tests import public_models
 from tests.public_models import FILES, fetch, folder
 
 
@@ -30,16 +29,6 @@ def test_what_is_not_what_its_hash_says_is_not_kept(tmp_path: Path) -> None:
         server.shutdown()
     fetch({"theirs/net.tflite": (url, good)}, tmp_path / "into")  # it is there: nobody is asked
     assert (tmp_path / "into/theirs/net.tflite").read_bytes() == b"a network"
-
-
-def test_ones_own_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(public_models, "CACHE", tmp_path / "cache")
-    monkeypatch.setenv("THIMBLE_MODELS", str(tmp_path / "own"))
-    (tmp_path / "own" / "mlperf_tiny").mkdir(parents=True)
-    assert folder("mlperf_tiny") == tmp_path / "own" / "mlperf_tiny"
-    assert folder("wake_words") == tmp_path / "cache" / "wake_words"
-    monkeypatch.setenv("THIMBLE_MODELS", "")
-    assert folder("mlperf_tiny") == tmp_path / "cache" / "mlperf_tiny"
 
 
 def test_the_models_are_what_their_hashes_say() -> None:
