@@ -74,6 +74,21 @@ def asked(prune: Mapping[str, Any]) -> dict[str, Any]:
     return {**prune, "hardware": board}
 
 
+def advised(config: Mapping[str, Any], report: Mapping[str, Any]) -> str:
+    """Return the advice of ``report``, a plan that doesn't fit, with what surely does first: the
+    fastest of the other strategies, and limits for pruning where the network is trained here."""
+    fitting = [each for each in report.get("others", ()) if each.get("fits")]
+    quickest = min(fitting, key=lambda each: each.get("modelled_us", inf), default=None)
+    ways = [f"strategy={quickest['strategy']} (fits)"] if quickest else []
+    lacks = report["needed_bytes"] - report["available_bytes"]
+    of = {"SRAM": "pmu_bytes", "flash": "weight_bytes"}.get(report["resource"], "")
+    trained = not config["model"].get("enters")
+    int8 = not config["quantize"]["_target_"].endswith("Int4")
+    if of and trained and int8 and config["prune"]["name"] == "none" and report[of] > lacks:
+        ways.append(f"prune=width prune.{of}={report[of] - lacks:.0f}")
+    return str(report["advice"]).replace("try ", f"try {''.join(f'{way}, ' for way in ways)}", 1)
+
+
 def times_over(needs: Mapping[str, float], within: Mapping[str, float]) -> float:
     """By what factor the worst of ``needs`` is above its limit; 1 and less keeps to all."""
     return max((needs[name] / limit for name, limit in within.items()), default=0.0)

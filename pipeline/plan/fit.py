@@ -74,24 +74,38 @@ def fits(plan: Plan, cost: Cost, hardware: Hardware) -> dict[str, Fit]:
     return {memory.name: _memory(plan, cost, hardware, memory) for memory in hardware.memories}
 
 
+def needs(plan: Plan, hardware: Hardware) -> dict[str, int]:
+    """Return the bytes that ``plan`` needs of each memory, as ``fits`` compares them."""
+    return {memory.name: _needed(plan, hardware, memory) for memory in hardware.memories}
+
+
+def _needed(plan: Plan, hardware: Hardware, memory: Memory) -> int:
+    held = ceil(high_water_nibbles(plan, memory.name, True) / 2)
+    if memory.name != hardware.stack_memory:
+        return held
+    return held + hardware.stack_reserve_bytes + _driver_bytes(plan, hardware)
+
+
+def _driver_bytes(plan: Plan, hardware: Hardware) -> int:
+    maps = (b for b in plan.on_card.values() if b.role != "constant")
+    stored = (prod(b.shape) * b.nibbles / 2 for b in maps)
+    return hardware.card.kept_bytes + hardware.card.sums_bytes(stored) if plan.on_card else 0
+
+
 def _memory(plan: Plan, cost: Cost, hardware: Hardware, memory: Memory) -> Fit:
     held = ceil(high_water_nibbles(plan, memory.name, True) / 2)
     weights = _constant_bytes(plan, memory.name)
     parts = [f"weights {_bytes(weights)} B"] if weights else []
     if memory.name == hardware.activation_memory:
         parts.append(f"activations {_bytes(cost.pmu_bytes)} B at their peak in {cost.peak.label}")
-    needed = held
+    needed = _needed(plan, hardware, memory)
     if memory.name == hardware.stack_memory and hardware.stack_reserve_bytes:
-        needed += hardware.stack_reserve_bytes
         parts.append(
             f"{_bytes(hardware.stack_reserve_bytes)} B kept for the stack "
             "(hardware.stack_reserve_bytes)"
         )
-    maps = (b for b in plan.on_card.values() if b.role != "constant")
-    stored = (prod(b.shape) * b.nibbles / 2 for b in maps)
-    driver = hardware.card.kept_bytes + hardware.card.sums_bytes(stored) if plan.on_card else 0
+    driver = _driver_bytes(plan, hardware)
     if memory.name == hardware.stack_memory and driver:
-        needed += driver
         secured = hardware.card.sealed or hardware.card.summed
         keys = f"hardware.card.driver_bytes{', and what security takes' * secured}"
         parts.append(f"{_bytes(driver)} B for what the card's driver keeps ({keys})")

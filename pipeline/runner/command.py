@@ -60,6 +60,10 @@ def _error(main: Callable[[], Any], trace: bool) -> str:
     try:
         if (code := verbs.called(sys.argv[1:])) is not None:
             sys.exit(code)
+        if sys.argv[1:2] == ["fits"]:
+            from pipeline.runner import fits  # with it all planners
+
+            main = fits.main()
         sys.argv[1:1] = _beside()
         schema.register()
         launchers.register(PLUGINS)

@@ -16,11 +16,10 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline import home
+from pipeline import budget, home
 from pipeline.artifacts import read_json, write_json, write_text
-from pipeline.budget import asked
 from pipeline.errors import ThimbleError, Unreadable
-from pipeline.runner import allowed, disk, own, replay, results, titles, versions, workspace
+from pipeline.runner import allowed, boards, disk, own, replay, results, titles, versions, workspace
 from pipeline.runner.code import Code
 from pipeline.runner.progress import FOLDER, Notes
 from pipeline.runner.remote import Remote
@@ -67,6 +66,8 @@ class Job:
             if version.get("code_dirty") == "true":
                 write_text(self.folder / PATCH, patch(version["code_version"]))
             self._run_stages(version)
+            if self.result["status"] == "infeasible" and "memories" in self.result:
+                self._advise()
             if self.record:
                 self.result |= replay.verdict(self.record, self.folder)
         if empty and not self.swept and "began" in self.result and not self.record:
@@ -126,6 +127,14 @@ class Job:
             if named := self._hydra.runtime.choices.get("experiment"):
                 tags["experiment"] = str(named)
             self._entry = spool.begin(self.folder, title, tags, sweep)
+
+    def _advise(self) -> None:
+        """Name what would fit: strategies, limits for pruning and, for a single run, boards."""
+        self.result["advice"] = budget.advised(self.config, results.reports(self.folder))
+        larger = "a larger board"
+        if not self.swept and (found := boards.with_room(self.result)):
+            named = f"{larger}, such as {' or '.join(f'hardware={name}' for name in found)}"
+            self.result["advice"] = self.result["advice"].replace(larger, named)
 
     def _warn(self, line: str) -> None:
         self._warnings.append(line)
@@ -206,7 +215,7 @@ def resolved(config: DictConfig) -> dict[str, Any]:
     own.absolute(plain, home.typed())
     own.named(plain)
     if "hardware" in plain["prune"]:
-        plain["prune"] = asked(plain["prune"])
+        plain["prune"] = budget.asked(plain["prune"])
     return plain
 
 

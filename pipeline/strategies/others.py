@@ -3,7 +3,6 @@
 import inspect
 import pkgutil
 from importlib import import_module
-from math import ceil
 from typing import Any
 
 from pipeline import strategies
@@ -11,7 +10,8 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import modelled
-from pipeline.plan.cost import high_water_nibbles, timeline
+from pipeline.plan.cost import timeline
+from pipeline.plan.fit import needs
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies import coded
 from pipeline.strategies.base import Strategy
@@ -45,12 +45,9 @@ def _needs(strategy: type[Strategy], graph: Graph, hardware: Hardware) -> dict[s
         coded.check(plan, graph, hardware)
     except ThimbleError as error:
         return {"why": str(error)}
-    (memory,) = (each for each in hardware.memories if each.name == hardware.activation_memory)
-    needed = ceil(high_water_nibbles(plan, memory.name, constants=True) / 2)
-    needed += hardware.stack_reserve_bytes if memory.name == hardware.stack_memory else 0
+    memory = hardware.activation_memory
+    needed, time = needs(plan, hardware)[memory], modelled(plan, graph, hardware)
     pmu_bytes = max((moment.live_bytes for moment in timeline(plan)), default=0.0)
-    found = {"pmu_bytes": pmu_bytes, "needed_bytes": needed, "fits": needed <= memory.bytes}
-    time = {} if plan.on_card else modelled(plan, graph, hardware)
-    if time.get("modelled_by") == "kernels":
-        found["modelled_us"] = time["modelled_us"]
-    return found
+    known = {"modelled_us": time["modelled_us"]} if time["modelled_by"] == "kernels" else {}
+    fits = needed <= hardware.bytes_of(memory)
+    return {"pmu_bytes": pmu_bytes, "needed_bytes": needed, "fits": fits, **known}

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from pipeline.codegen import generate
-from pipeline.codegen.render import FIRMWARE
 from pipeline.graph.graph import Graph
 from pipeline.hardware import FlashTiming, Hardware
 from pipeline.kernels.cortex_m import best_pixels
@@ -258,9 +257,3 @@ def test_elements_are_walked_as_they_lie_in_blocks(columns: int, tmp_path: Path)
     native = checked(tmp_path, graph, plan, core())
     _, first, rest = native.files["model.c"].partition("void nn_lookup1_row(")
     assert first and "nn_multiply" in rest and "nn_element(" not in rest
-
-
-def test_convolutions_are_kept_to_core_registers() -> None:
-    template = (FIRMWARE / "kernels" / "cortex_m" / "by_row" / "conv2d.c.j2").read_text()
-    kept, every = (template.count(w) for w in ("NN_CORE_REGISTERS NN_KERNEL", "NN_KERNEL"))
-    assert kept == every == 1
