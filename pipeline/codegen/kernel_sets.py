@@ -102,8 +102,7 @@ def row_by_row(program: Program, step: Working) -> tuple[str, Compute] | None:
     name, out = "line", step.out
     while name in program.loops:
         name += "_"
-    first = out.lo[0] if isinstance(out.lo[0], Lin) else Lin(out.lo[0])
-    row = Lin(first.const, (*first.coef, (name, 1)))
+    row = out.lo[0] + Lin(0, ((name, 1),))
     part = replace(out, lo=(row, *out.lo[1:]), size=(1, *out.size[1:]))
     return name, replace(step, out=part, kernel=kernel.name)
 

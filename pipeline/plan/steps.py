@@ -21,6 +21,15 @@ class Lin:
             total += factor * env[variable]
         return total
 
+    def __add__(self, other: Index) -> Lin:
+        const, coef = (other, ()) if isinstance(other, int) else (other.const, other.coef)
+        return Lin(self.const + const, (*self.coef, *coef))
+
+    __radd__ = __add__
+
+    def __mul__(self, factor: int) -> Lin:
+        return Lin(self.const * factor, tuple((name, each * factor) for name, each in self.coef))
+
 
 Index = int | Lin
 """A position that may depend on loop variables."""

@@ -176,19 +176,17 @@ class Arriving:
             return [draft.move(stream, kept, box)]
         if not self.sums:
             return [draft.compute(self.pool, kept, box)]
-        add = self._added(draft, box, Lin(self.pool.kernel[0] - 1))
+        add = self._added(draft, box, self.pool.kernel[0] - 1)
         unit = (1, 1, self.given.shape[2])
         sums = part(draft.buffer(self.sums), box)
         return [add, draft.finish(self.pool, sums, part(kept, box), unit)]
 
-    def _added(self, draft: Draft, made: Box, row: Lin) -> Step:
+    def _added(self, draft: Draft, made: Box, row: Index) -> Step:
         """Row ``row`` of the windows of ``made``, which is in one row."""
         assert self.pool is not None
         image = draft.graph.input
         (top, _), *across = draft.needs(self.pool, made)[image]
-        top = top if isinstance(top, Lin) else Lin(top)
-        low = Lin(top.const + row.const, (*top.coef, *row.coef))
-        read = {image: (Range(low if low.coef else low.const, 1), *across)}
+        read = {image: (Range(top + row, 1), *across)}
         return draft.add(self.pool, draft.buffer(self.sums), made, read)
 
 

@@ -135,7 +135,7 @@ def read(window: Window, made: Box, extents: Sequence[int], extent: int) -> Rang
 def reach(window: Window, low: Index, size: int) -> Range:
     """Return the range that ``size`` steps of the window from step ``low`` on cover."""
     taps = (window.count - 1) * window.dilation + 1
-    return Range(_scaled(low, window.stride, window.offset), (size - 1) * window.stride + taps)
+    return Range(low * window.stride + window.offset, (size - 1) * window.stride + taps)
 
 
 def taps(window: Window, made: Iterable[int], extent: int) -> set[int]:
@@ -144,13 +144,6 @@ def taps(window: Window, made: Iterable[int], extent: int) -> set[int]:
     lows = (index * window.stride + window.offset for index in made)
     every = {low + tap * window.dilation for low in lows for tap in range(window.count)}
     return {index for index in every if 0 <= index < extent}
-
-
-def _scaled(index: Index, factor: int, offset: int) -> Index:
-    if isinstance(index, int):
-        return index * factor + offset
-    coef = tuple((name, each * factor) for name, each in index.coef)
-    return Lin(index.const * factor + offset, coef)
 
 
 def hull(one: Range, other: Range, extent: int) -> Range:

@@ -90,19 +90,19 @@ def rolled(
     while period <= min(LONGEST, len(roll.nodes) // 3):
         period = 1 if roll.collapse(period) else period + 1
     names = (f"i{n}" for n in count())
-    return tuple(_unfolded(node, list(map(Lin, node.vector)), names, step) for node in roll.nodes)
+    return tuple(_unfolded(node, node.vector, names, step) for node in roll.nodes)
 
 
 def _unfolded(
-    node: _Node, at: Sequence[Lin], names: Iterator[str],
+    node: _Node, at: Sequence[Index], names: Iterator[str],
     step: Callable[[Any, Sequence[Index]], Step],
 ) -> Step:  # fmt: skip
     """``node`` at positions ``at``, to which each turn of a loop adds its slopes."""
     if node.shape is not None:
-        return step(node.shape, [each if each.coef else each.const for each in at])
+        return step(node.shape, at)
     variable = next(names)
     moving = (
-        Lin(each.const, (*each.coef, (variable, slope)) if slope else each.coef)
+        each + Lin(0, ((variable, slope),)) if slope else each
         for each, slope in zip(at, node.slopes, strict=True)
     )
     parts = ((child, list(islice(moving, len(child.vector)))) for child in node.body)
