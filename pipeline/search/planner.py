@@ -83,7 +83,7 @@ class Planner:
         whole = graph.weight_bytes <= hardware.bytes_of(hardware.weight_memory)
         if hardware.storage is None or whole:
             plan = self._in_memory()
-            if hardware.storage is None or self._arena_nibbles(plan) <= room(graph, hardware):
+            if hardware.storage is None or arena_nibbles(plan, hardware) <= room(graph, hardware):
                 return plan
         try:
             return self._swapped()
@@ -160,14 +160,14 @@ class Planner:
         """Whole tensors if they fit, unless rows are surely faster; else rows, with whole operators
         among them; as little as possible where that is as fast, or nothing is found that fits."""
         graph, hardware, keys = self.graph, self.hardware, self.keys
-        smallest = self._least(anytime) if keys.arena_limit_times_least else None
+        smallest = self._least(anytime) if (times := keys.arena_limit_times_least) else None
         limit = room(graph, hardware)
         if keys.arena_limit_bytes:
             limit = min(limit, 2 * keys.arena_limit_bytes)
         if smallest is not None:
-            limit = min(limit, int(keys.arena_limit_times_least * self._arena_nibbles(smallest)))
+            limit = min(limit, int(times * arena_nibbles(smallest, hardware)))
         whole = _named(one_by_one(graph, hardware, fast=True, cells=limit), "ordinary")
-        fits = self._arena_nibbles(whole) <= limit
+        fits = arena_nibbles(whole, hardware) <= limit
         most = SURE * modelled_cycles(whole, graph, hardware) if fits else inf
         if fits and smallest is None:
             anytime.has(whole, f"{_peak_bytes(whole):,.0f} B")
@@ -186,8 +186,9 @@ class Planner:
         form = ("form", "rows"), ("segments", found.segments), bound
         return (*form, share) if found.repeated else form
 
-    def _arena_nibbles(self, plan: Plan) -> int:
-        return high_water_nibbles(plan, self.hardware.activation_memory, constants=False)
+
+def arena_nibbles(plan: Plan, hardware: Hardware) -> int:
+    return high_water_nibbles(plan, hardware.activation_memory, constants=False)
 
 
 def _named(plan: Plan, form: str) -> Plan:

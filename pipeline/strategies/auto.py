@@ -6,30 +6,22 @@ Sums are exact and nothing is computed twice, so that outputs are those of ordin
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.kernels import lacks
-from pipeline.plan.cost import high_water_nibbles
 from pipeline.plan.fit import CHOSEN
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.lower import room
 from pipeline.search.moves.pixels import Form, in_place
 from pipeline.search.moves.whole import one_by_one
-from pipeline.search.planner import Keys, Planner
+from pipeline.search.planner import Keys, Planner, arena_nibbles
 from pipeline.strategies.base import Objective, Strategy
 
 IN_PLACE: tuple[Form, ...] = ("replace", "herringbone", "single_transpose")
 """The fastest first."""
-
-
-class Candidate(NamedTuple):
-    """A plan by the strategy that one would type for it; the bytes of its arena."""
-
-    plan: Plan
-    needed_bytes: float
 
 
 @dataclass(frozen=True)
@@ -49,28 +41,24 @@ class Auto(Strategy):
         Raises:
             ThimbleError: when no strategy has a plan for which there is code.
         """
-        available = room(graph, hardware) / 2
-        found = list[Candidate]()
+        available, found = room(graph, hardware), list[Plan]()
         for each in self._candidates(graph, hardware, available):
             found.append(each)
-            if self.objective != "memory" and each.needed_bytes <= available:
+            if self.objective != "memory" and arena_nibbles(each, hardware) <= available:
                 break
         if not found:
             raise ThimbleError(
                 f"strategy=auto: no strategy has code for {graph.name} on {hardware.name}: "
                 "use quantize=int8, or another network"
             )
-        chosen = min(found, key=lambda each: each.needed_bytes)
-        if self.objective != "memory" and chosen.needed_bytes <= available:
-            chosen = found[-1]
+        chosen = min(found, key=lambda each: arena_nibbles(each, hardware))
         said = (CHOSEN, self._why(chosen, available, graph, hardware))
-        return replace(chosen.plan, notes=(*chosen.plan.notes, said))
+        return replace(chosen, notes=(*chosen.notes, said))
 
-    def _candidates(
-        self, graph: Graph, hardware: Hardware, available: float
-    ) -> Iterator[Candidate]:
-        """Those that there is code for, the fastest first of those whose cycles are modelled alike;
-        what swaps only where it fits, since it needs whatever it is given."""
+    def _candidates(self, graph: Graph, hardware: Hardware, available: int) -> Iterator[Plan]:
+        """Those that there is code for, each by the strategy that one would type for it, the
+        fastest first of those whose cycles are modelled alike; what swaps only where it fits, since
+        it needs whatever it is given."""
         for made in self._ways(graph, hardware):
             try:
                 plan = made()
@@ -80,11 +68,10 @@ class Auto(Strategy):
             form = dict(plan.notes).get("form")
             if form == "ordinary":
                 plan = replace(plan, strategy=form)
-            needed = high_water_nibbles(plan, hardware.activation_memory, constants=False) / 2
-            result = sum(graph.tensors[name].bytes for name in graph.outputs)
-            fits = result <= needed <= available
+            result = sum(graph.tensors[name].nibbles for name in graph.outputs)
+            fits = result <= arena_nibbles(plan, hardware) <= available
             if runs and (fits or form != "swapped"):
-                yield Candidate(plan, needed)
+                yield plan
 
     def _ways(self, graph: Graph, hardware: Hardware) -> Iterator[Callable[[], Plan]]:
         """Of few bits pixel by pixel before row by row: nothing is computed as the input comes, for
@@ -96,15 +83,14 @@ class Auto(Strategy):
                     yield partial(in_place, graph, hardware, form, convolve=arriving)
         yield Planner(graph, hardware, Keys(self.objective)).plan
 
-    def _why(self, chosen: Candidate, available: float, graph: Graph, hardware: Hardware) -> str:
-        called, fits = chosen.plan.strategy.partition("/")[0], chosen.needed_bytes <= available
-        size = f"{called}, an arena of {chosen.needed_bytes:,.0f} B"
-        left = f"where {available:,.0f} are left"
+    def _why(self, chosen: Plan, available: int, graph: Graph, hardware: Hardware) -> str:
+        called, needed = chosen.strategy.partition("/")[0], arena_nibbles(chosen, hardware)
+        size, fits = f"{called}, an arena of {needed / 2:,.0f} B", needed <= available
+        left = f"where {available / 2:,.0f} are left"
         if called == "ordinary":
             return f"{size} {left}" + ("; nothing is surely faster" if fits else "")
-        plan = one_by_one(graph, hardware)
-        whole = high_water_nibbles(plan, hardware.activation_memory, constants=False) / 2
-        beside = f"ordinary would need {whole:,.0f}"
+        whole = arena_nibbles(one_by_one(graph, hardware), hardware)
+        beside = f"ordinary would need {whole / 2:,.0f}"
         if whole <= available and self.objective != "memory":
             beside = "ordinary would fit, and be slower"
         return f"{size}{'' if fits else ', the least found,'} {left}; {beside}"
