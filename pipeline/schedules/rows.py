@@ -162,10 +162,7 @@ def over_dying(draft: Draft, op: Operator, row: int) -> dict[str, SafeOffset]:
 
 def saved(graph: Graph, op: Operator, over: str, safe: SafeOffset) -> int:
     """Nibbles that a row of the output saves by lying over one of ``over``."""
-    above, below = (
-        graph.tensors[name].size * graph.tensors[name].dtype.bits // 4 // rows_of(graph, name)
-        for name in (op.output, over)
-    )
+    above, below = (graph.tensors[n].nibbles // rows_of(graph, n) for n in (op.output, over))
     return safe.shared(above, below) - 2 * safe.aside_bytes
 
 

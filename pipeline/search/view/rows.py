@@ -139,7 +139,7 @@ class Units:
     def _add_blocks(self, tensor: str, together: int = 1) -> None:
         """Rows that are made ``together`` live together."""
         of, count = self.graph.tensors[tensor], rows_of(self.graph, tensor)
-        first, row = len(self.sizes), of.size * of.dtype.bits // 4 // count
+        first, row = len(self.sizes), of.nibbles // count
         self.sizes += [row * min(together, count - top) for top in range(0, count, together)]
         self.makers += [-1] * (len(self.sizes) - first)
         self.blocks[tensor] = [first + row // together for row in range(count)]
