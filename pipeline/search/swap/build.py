@@ -81,15 +81,13 @@ class _Run:
     def spans(self, key: str | int, rows: Rows, copy: int) -> list[slice]:
         """Find the spans in which rows lie, in grains."""
         ring, grain = self.segment.places[key], self.queues.grain
-        base = self.held[key].base_bytes + copy % ring.copies * ring.copy_bytes
+        first = (self.held[key].base_bytes + copy % ring.copies * ring.copy_bytes) // grain
         start, stop = rows[0] % ring.rows, (rows[1] - 1) % ring.rows + 1
         parts = [(start, stop)] if start < stop else [(start, ring.rows), (0, stop)]
         if rows[1] - rows[0] >= ring.rows:
             parts = [(0, ring.rows)]
-        places = (
-            (base + low * ring.row_bytes, base + high * ring.row_bytes) for low, high in parts
-        )
-        return [slice(low // grain, -(-high // grain)) for low, high in places]
+        ends = ((low * ring.row_bytes, high * ring.row_bytes) for low, high in parts)
+        return [slice(first + low // grain, first - (-high // grain)) for low, high in ends]
 
     # --- steps
 
