@@ -56,9 +56,8 @@ class Cells:
 
     def __init__(self, size: int) -> None:
         self.size, self.next = size, 0
-        self.marks = bytearray(size)
+        self.marks = bytearray(b"\1") * size
         self.free = np.frombuffer(self.marks, dtype=bool)  # the same bytes
-        self.free[:] = True
 
     def block(self, pixels: Pixels) -> int | None:
         """Room for all the pixels in one aligned piece."""
