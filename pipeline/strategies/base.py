@@ -34,8 +34,9 @@ class Strategy(ABC):
     Attributes:
         name: in plans and messages.
         quick_plan_macs: the multiply–accumulates of the largest network that it plans in a second.
-        layout: ``slots`` puts every output in any free nibble through a static address table;
-            ``contiguous`` keeps tensors in one piece and permutes them at run time, as the paper.
+        layout: of chains in place, the others have none: ``slots`` puts every output in any free
+            nibble through a static address table; ``contiguous`` keeps tensors in one piece and
+            permutes them at run time, as the paper.
         objective: what is made small, or ``throughput`` large.
     """
 

@@ -18,11 +18,9 @@ from pipeline.strategies.base import Estimate, Strategy
 
 @dataclass(frozen=True)
 class Joint(Strategy, Keys):
-    """For any graph; ``layout`` is the chains' and means nothing here.
-
-    ``objective``: ``memory``: as little of it as possible; the others: the fewest modelled cycles
-    in the memory that there is. What does not fit a board with a card is swapped: with as few
-    transfers as are found, or as fast, or, ``energy``, with little of both.
+    """For any graph. ``objective``: ``memory``: as little of it as possible; the others: the fewest
+    modelled cycles in the memory that there is. What does not fit a board with a card is swapped:
+    with as few transfers as are found, or as fast, or, ``energy``, with little of both.
     """
 
     name: ClassVar[str] = "joint"

@@ -1,8 +1,4 @@
-"""Whole tensors, one operator after the other, as inference engines do it; alias ``naive``.
-
-The order with the least peak, element-wise operators in place where an input dies, and addresses
-that need no more than that peak.
-"""
+"""Whole tensors, one operator after the other, as inference engines do it; alias ``naive``."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,10 +12,8 @@ from pipeline.strategies.base import ANY, Strategy
 
 @dataclass(frozen=True)
 class Ordinary(Strategy):
-    """For any graph; ``layout`` is the chains' and means nothing here.
-
-    ``objective``: with ``memory`` kernels that trade flash and scratch for speed are left out; with
-    the others they run what they are faster at, as far as both suffice.
+    """For any graph. ``objective``: with ``memory`` kernels that trade flash and scratch for speed
+    are left out; with the others they run what they are faster at, as far as both suffice.
 
     Attributes:
         preserve_input: nothing is written over the input, so that it need not be given anew.

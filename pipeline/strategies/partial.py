@@ -1,6 +1,4 @@
-"""Partial execution along channels (Liberis & Lane, "Pex", 2023): no operator runs twice, and what
-would be the largest tensors never exist whole.
-"""
+"""Partial execution along channels: the loops of ``search.moves.channels``, always."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +10,7 @@ from pipeline.strategies.base import ANY, Strategy
 
 @dataclass(frozen=True)
 class Partial(ByChannels, Strategy):
-    """``layout`` is the chains' and means nothing here. ``objective``: the same plan for each."""
+    """``objective``: the same plan for each."""
 
     name: ClassVar[str] = "partial"
     quick_plan_macs: ClassVar[int] = ANY

@@ -1,8 +1,5 @@
-"""Row by row, each as soon as it can be made, for windows that slide along time.
-
-Given the graph of neighbouring windows (``pipeline.sliding``), what one of them has computed is
-there for the next.
-"""
+"""Row by row, for windows that slide along time, given the graph of neighbouring ones
+(``pipeline.sliding``)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,8 +17,7 @@ from pipeline.strategies.base import Strategy
 
 @dataclass(frozen=True)
 class Sliding(Strategy):
-    """For any graph; ``layout`` is the chains' and means nothing here. ``objective``: the same plan
-    for each."""
+    """For any graph. ``objective``: the same plan for each."""
 
     name: ClassVar[str] = "sliding"
 

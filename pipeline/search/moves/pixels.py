@@ -42,8 +42,7 @@ def in_place(
 ) -> Plan:
     """
     Args:
-        convolve: the first convolution is done while the image streams in, of which only a ring of
-            rows is held.
+        convolve: as the image streams in, see ``Arriving.convolved``.
 
     Raises:
         ThimbleError: for a layout of chains where there is none, for tensors without pixels, for
