@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
+from pipeline.packages import boards
 from pipeline.packages.library import Library
 from pipeline.packages.package import Package
 
 LEVEL = "-Os"
 """As the core compiles."""
 CORE_BYTES = 9
-"""RAM of the Arduino AVR core's clock."""
+"""RAM of the Arduino AVR core's clock; what other cores take is not known here."""
 SERIAL_BYTES = 180
-"""RAM of Serial with its buffers, and the stack that print needs."""
+"""RAM of Serial with its buffers, and the stack that print needs, on an AVR."""
 
 
 def package(library: Library) -> Package:
@@ -49,7 +50,8 @@ def note(library: Library, in_flash: Library | None) -> str:
     """
     memory = library.memory
     if has_serial(library):
-        return f"{memory.said}; leaves {memory.left_bytes:,} B for a sketch"
+        own = "" if library.hardware.core == "avr" else " and the Arduino core"
+        return f"{memory.said}; leaves {memory.left_bytes:,} B for a sketch{own}"
     said = (
         f"{memory.sram_bytes:,} of {memory.sram_limit_bytes:,} B: no room for Serial (about "
         f"{SERIAL_BYTES} B, {CORE_BYTES + SERIAL_BYTES - memory.left_bytes} are missing)"
@@ -60,4 +62,5 @@ def note(library: Library, in_flash: Library | None) -> str:
 
 
 def _said(name: str, library: Library) -> str:
-    return render(f"arduino/{name}.j2", library=library)
+    cores = boards.ARCHITECTURES[library.hardware.platformio.partition("/")[0]]
+    return render(f"arduino/{name}.j2", library=library, cores=cores)

@@ -1,5 +1,6 @@
 """A static library for CMake, the toolchain file of its core, and an example that says what it
-computes of one image: in QEMU for a Cortex-M, natively on this computer."""
+computes of one image: in QEMU for a Cortex-M, natively on this computer. For a Cortex-M the same
+folder is a module of Zephyr; for Raspberry Pi's it has an application of the Pico SDK, too."""
 
 from __future__ import annotations
 
@@ -11,19 +12,26 @@ LEVEL = "-O2"
 """Optimization level of the CMakeLists.txt."""
 STATIC = ("link.ld", "start.c")
 """Files of the example in QEMU."""
+ZEPHYR = ("zephyr/module.yml", "zephyr/Kconfig", "zephyr/CMakeLists.txt")
+PICO = ("pico/CMakeLists.txt", "pico/main.c")
+PICO_SDK = "raspberrypi"
+"""PlatformIO's name of the boards that the SDK is for."""
 
 
 def package(library: Library) -> Package:
     hardware = library.hardware
     machine = [flag for flag in hardware.toolchain.flags if flag.startswith("-m")]
-    example = {"main.c": render("cmake/main.c.j2", library=library)}
-    files = library.placed(example, {"main.c": "example/main.c"})
+    platform, _, board = hardware.platformio.partition("/")
     asked = {
+        "board": board,
         "library": library,
         "core": hardware.core,
         "machine": machine,
         "compiler": hardware.toolchain.compiler,
     }
+    more = (*ZEPHYR * (hardware.core == "cortex_m"), *PICO * (platform == PICO_SDK))
+    programs = {path: render(f"cmake/{path}.j2", **asked) for path in ("main.c", *more)}
+    files = library.placed(programs, {path: path for path in more} | {"main.c": "example/main.c"})
     files["CMakeLists.txt"] = render("cmake/CMakeLists.txt.j2", **asked)
     if hardware.core != "host":
         files["cmake/toolchain.cmake"] = render("cmake/toolchain.cmake.j2", **asked)

@@ -27,7 +27,7 @@ def write(cfg: Config, folder: Path) -> dict[str, Any]:
     """Write the package into ``folder``; return what package.json says of it."""
     name, wanted = cfg["package"]["name"], cfg["package"]["weights_in"]
     kind, own = KINDS[name], board.hardware(cfg["hardware"])
-    boards.check(name, own.name, own.core, own.platformio)
+    boards.check(name, own.name, own.platformio)
     chosen, other = _library(cfg, replace(own, weights_in=wanted), kind.level), None
     if wanted == "sram" and own.core == "avr":
         other = _library(cfg, replace(own, weights_in="flash"), kind.level)

@@ -55,7 +55,7 @@ def _packages(config: Config) -> None:
     name, until, board = config["package"]["name"], config["until"], config["hardware"]
     if name == "none":
         return
-    boards.check(name, board["name"], board["core"], board["platformio"])
+    boards.check(name, board["name"], board["platformio"])
     if not home.no_later("schedule", until):
         raise ThimbleError(
             f"package={name}: it is made of a plan, and until={until} ends before there is one; "

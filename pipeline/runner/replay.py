@@ -100,7 +100,7 @@ def arguments(words: list[str]) -> list[str]:
     rest = [word for word in words if word not in named]
     if wrong := [*(word for word in rest if not word.startswith(WITH)), *named[1:]]:
         raise ThimbleError(f"{named[0]} repeats a run as it was: leave out {' '.join(wrong)}")
-    folder = _find(named[0].removeprefix(KEY))
+    folder = find(named[0].removeprefix(KEY))
     record = read(folder)
     record.config(dict.fromkeys(HERE))
     typed = record.origin["environment"].get("typed", "")  # the user's own code is there
@@ -186,7 +186,7 @@ def _differing(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     return sorted(key for key in there.keys() | here.keys() if there.get(key) != here.get(key))
 
 
-def _find(run: str) -> Path:
+def find(run: str) -> Path:
     """The folder of what was kept of ``run``."""
     path = home.typed() / Path(run).expanduser()
     if path.is_file():

@@ -1,24 +1,25 @@
-"""Words for something else than a run: ``doctor``, ``board check FILE``."""
+"""Words for something else than a run: ``doctor``, ``board check FILE``, ``flash RUN …``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pipeline.runner import allowed, described, doctor
+from pipeline.runner import allowed, described, doctor, flashed
 
 VERBS: dict[tuple[str, ...], Callable[..., int]] = {
     ("doctor",): doctor.run,
     ("board", "check"): described.check,
+    ("flash",): flashed.run,
 }
 """What returns the exit code, by its words; it is given the words after these."""
-COUNTS = {("doctor",): 0, ("board", "check"): 1}
+COUNTS = {("doctor",): range(1), ("board", "check"): range(1, 2), ("flash",): range(1, 4)}
 
 
 def called(words: Sequence[str]) -> int | None:
     """Return the exit code of what ``words`` ask for; None where that is a run."""
     for verb, function in VERBS.items():
         named, rest = tuple(words[: len(verb)]), words[len(verb) :]
-        if named == verb and len(rest) == COUNTS[verb]:
-            allowed.listen([])
+        if named == verb and len(rest) in COUNTS[verb]:
+            allowed.listen(rest)
             return function(*rest)
     return None

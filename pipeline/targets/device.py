@@ -70,7 +70,7 @@ def measure(
         "beside_card": beside,
         "card_cycles": _card_cycles(runs, layers),
         "host": {"images": len(images)},
-        "flasher": _said(written, bool(target.get("dry_run"))) if written else None,
+        "flasher": said(written, bool(target.get("dry_run"))) if written else None,
     }
     arrays = {
         "device_outputs": runs.outputs,
@@ -113,7 +113,7 @@ def _run(
     return SIMULATORS[hardware.simulator](build, size, hardware, images), None
 
 
-def _said(written: flash.Written, dry_run: bool) -> dict[str, Any]:
+def said(written: flash.Written, dry_run: bool) -> dict[str, Any]:
     """The flasher's command and what it writes, for a person."""
     memory = f"{written.memory_bytes:,} B of flash from {written.memory_start:#x} on"
     span = f"{written.bytes:,} B to {written.start:#x} ... {written.stop - 1:#x}"

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware, Uart
+from pipeline.runner import replay, verbs
 from pipeline.targets import cortex_m_board, device, flash, protocol, simavr
 from pipeline.targets.protocol import Command, FrameError, Status
 from pipeline.targets.serial_line import SILENCES, Board, Line
@@ -352,8 +354,9 @@ def test_a_rate_is_the_nearest(layout: Any, hz: int, baud: int, found: int) -> N
 @needs_arm
 @pytest.mark.skipif(shutil.which("arm-none-eabi-objcopy") is None, reason="no objcopy")
 def test_a_dry_run_checks_and_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Nor does that of the verb, of a run that is built."""
     hardware = board_named("nucleo_f767zi")
     size = built(tmp_path, network(), hardware)
     said = fake_openocd(tmp_path, monkeypatch)
@@ -365,3 +368,12 @@ def test_a_dry_run_checks_and_writes_nothing(
     assert written["dry_run"] and "verify reset exit" in written["command"]
     assert "to 0x8000000 ..." in written["writes"]
     assert "2,097,152 B of flash from 0x8000000 on" in written["writes"]
+    record = SimpleNamespace(config=lambda _: {"hardware": node("nucleo_f767zi")})
+    monkeypatch.setattr(replay, "read", lambda _: record)
+    assert verbs.called(["flash", str(tmp_path), "target.dry_run=true"]) == 0
+    printed = capsys.readouterr().out
+    assert written["command"] in printed and written["writes"] in printed and not said.exists()
+    with pytest.raises(ThimbleError, match=r"leave out target\.images=3; have target\.port=PORT"):
+        verbs.called(["flash", str(tmp_path), "target.images=3"])
+    with pytest.raises(ThimbleError, match="no board at /no/port: connect it"):
+        verbs.called(["flash", str(tmp_path), "target.port=/no/port"])

@@ -1,0 +1,41 @@
+"""``python run.py flash RUN``: the firmware of a run that is already built, onto its board."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from rich.console import Console
+
+from pipeline import board
+from pipeline.errors import ThimbleError
+from pipeline.runner import replay
+from pipeline.targets import device, flash
+
+PORT, DRY_RUN = "target.port=", "target.dry_run=true"
+
+
+def run(name: str, *words: str) -> int:
+    """Write the firmware of the run ``name``, as ``replay=RUN`` names it; return the exit code, 0.
+
+    Args:
+        words: of ``target.port=PORT`` and ``target.dry_run=true``, which writes nothing.
+
+    Raises:
+        ThimbleError: for other words, a run that ended badly, or before ``build``, and what
+            ``flash.run`` raises.
+    """
+    if other := [word for word in words if word != DRY_RUN and not word.startswith(PORT)]:
+        raise ThimbleError(f"flash {name}: leave out {other[0]}; have {PORT}PORT and {DRY_RUN}")
+    port = next((word.removeprefix(PORT) for word in words if word.startswith(PORT)), "")
+    dry_run = DRY_RUN in words
+    folder = replay.find(name)
+    config = replay.read(folder).config(dict.fromkeys(replay.HERE))
+    hardware = board.hardware(config["hardware"])
+    flash.ready(hardware, port, dry_run=dry_run)
+    target = {"port": port, "dry_run": dry_run}
+    _, written = flash.run(folder / "build", target, hardware, np.zeros((0, 1), np.uint8))
+    said = device.said(written, dry_run)
+    say = partial(Console().print, highlight=False, markup=False, soft_wrap=True)
+    say(f"writes    {said['writes']}\n{'would run' if dry_run else 'ran      '} {said['command']}")
+    return 0
