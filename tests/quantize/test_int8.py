@@ -43,7 +43,7 @@ def labels(graph: Graph, data: Arrays) -> np.ndarray:
     return graph.evaluate(stored(data["test_images"])).argmax(1)
 
 
-@pytest.mark.parametrize("observer", quick(0, ["mse", "minmax", "percentile"], ci=2))
+@pytest.mark.parametrize("observer", quick(0, ["mse", "minmax", "percentile"]))
 def test_labels_of_a_network_stay(residual: nn.Module, data: Arrays, observer: Observer) -> None:
     graph = Int8(observer=observer).graph("net", Own(), state_arrays(residual), data)
     with torch.no_grad():
