@@ -11,7 +11,7 @@ with max for plus). Two things keep it small:
 """
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipeline.search.view.whole import State, View, members
@@ -73,16 +73,16 @@ def least_peak(view: View, effort: int = EFFORT, widths: Sequence[int] = WIDTHS)
     return Order(known, best, min([best, *(peak for peak, _, _ in heap)]))
 
 
-def beam(view: View, width: int) -> tuple[int, ...]:
-    """Task by task, keeping the ``width`` best sets of done tasks: those with the least peak, then
-    those after which least is held."""
-    kept: list[tuple[int, State, tuple[int, ...]]] = [(0, view.first, ())]
+def beam(view: View, width: int, cost: Callable[[float, int], float] = max) -> tuple[int, ...]:
+    """Task by task, keeping the ``width`` best sets of done tasks: those of least ``cost``, given
+    that of the tasks before and what is held during one more, then those after which least is."""
+    kept: list[tuple[float, State, tuple[int, ...]]] = [(0, view.first, ())]
     for _ in view.tasks:
-        found: dict[int, tuple[int, State, tuple[int, ...]]] = {}
-        for peak, state, order in kept:
+        found: dict[int, tuple[float, State, tuple[int, ...]]] = {}
+        for before, state, order in kept:
             for number in members(state.open):
                 during, after = view.run(state, number)
-                top = max(peak, during)
+                top = cost(before, during)
                 if after.done not in found or top < found[after.done][0]:
                     found[after.done] = top, after, (*order, number)
         kept = sorted(found.values(), key=lambda each: (each[0], each[1].cells, each[2]))[:width]

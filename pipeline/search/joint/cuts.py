@@ -7,14 +7,16 @@ has the least peak.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from itertools import chain, tee
+from itertools import chain, pairwise, tee
+from math import inf
 from typing import Literal, NamedTuple
 
 from pipeline.search.joint.segment import on_demand, peak
-from pipeline.search.order import WIDTHS, least_peak
+from pipeline.search.order import WIDTHS, beam, least_peak
 from pipeline.search.view.rows import Units
 from pipeline.search.view.whole import View
 
@@ -33,6 +35,9 @@ NEAR = 256
 
 CLOSE = 8
 """A segment that is within an eighth of the limit is close to it."""
+
+FEW = 48
+"""Units of a network that is small."""
 
 
 class Piece(NamedTuple):
@@ -184,6 +189,27 @@ class Cuts:
         near = limit - limit // CLOSE
         found = self.cheapest(limit, lambda cost, _, cells: cost + max(0, cells - near))
         return list(found.pieces) if found else []
+
+    def sparse(self, limit: int) -> Iterator[list[int]]:
+        """Yield orders of a small network's rows, within ``limit`` cells, that hold little all the
+        time. Of alike ones that which makes rows from the first on, then that which makes every
+        other layer's, by depth, from the last on: what grows in place has to."""
+        units, every, depth = self.units, set(self.order(self.whole)), Counter[str]()
+        if len(every) > self.effort * FEW:
+            return
+        for op in units.operators:
+            depth[op.output] = 1 + max(depth[name] for name in op.inputs)
+        layers = [range(*ends) for ends in pairwise(units.begins)]
+        for turn in (1, -1):
+            order = list[int]()
+            for op, layer in zip(units.operators, layers, strict=True):
+                alike = all(getattr(units.units[n].step, "kind", "") == "make" for n in layer)
+                order += layer[:: turn ** depth[op.output] if alike else 1]
+            order = [unit for unit in order if unit in every]
+            view, given = units.view(order, units.graph.outputs)
+            tasks = beam(view, WIDTHS[-1], lambda sum, held: sum + held if held <= limit else inf)
+            if view.peak(tasks) <= limit:
+                yield [order[task - given] for task in tasks if task >= given]
 
     def cheapest(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import inf
 from typing import NamedTuple
@@ -39,7 +39,7 @@ def least(graph: Graph, hardware: Hardware, runs: Sequence[Run] = (), effort: fl
         cuts = cuts_of(graph, hardware, some, effort=effort)
         bound, pieces = cuts.least(best.laid.rows - 1 if best else NEVER)
         if pieces:
-            laid = _laying(cuts, cuts.roomiest(bound) or pieces, bound)
+            laid = _laying(cuts, cuts.roomiest(bound) or pieces, bound, cuts.sparse(bound))
             del cuts  # of a large network most of what is held
             found = laid(room(graph, hardware))
             best = min(best or found, found, key=lambda each: each.laid.rows)
@@ -89,11 +89,16 @@ def cuts_of(
     return Cuts(units, effort=effort)
 
 
-def _laying(cuts: Cuts, pieces: Sequence[Piece], bound: int) -> Callable[[float], Found]:
+def _laying(
+    cuts: Cuts, pieces: Sequence[Piece], bound: int, orders: Iterable[Iterable[int]] = ()
+) -> Callable[[float], Found]:
     """Return what lays ``pieces`` segment by segment or, where that is not near its bound, all rows
-    at once, if that is less; on slower kernels where their scratch is more than is available, which
-    it is given. It holds nothing of what was searched, which is large."""
-    way, *others = [regions(cuts, pieces, each) for each in (True, False)[: len(pieces)]]
+    at once, in their order or in ``orders``, if that is less; on slower kernels where their scratch
+    is more than is available, which it is given. It holds nothing of what was searched."""
+    way, units = regions(cuts, pieces), cuts.units.units
+    others = [_at_once(cuts, (units[number].step for number in order)) for order in orders]
+    if len(pieces) > 1:
+        others.insert(0, _at_once(cuts, (s for piece in pieces for s in _steps(cuts, piece))))
     again, effort = sum(run.again for run in cuts.units.runs), int(cuts.effort * EFFORT)
     draft, segments = replace(cuts.units.draft, numbers={}), len(pieces)
 
@@ -107,23 +112,25 @@ def _laying(cuts: Cuts, pieces: Sequence[Piece], bound: int) -> Callable[[float]
     return laid
 
 
-def regions(cuts: Cuts, pieces: Sequence[Piece], in_one_piece: bool = True) -> list[Region]:
-    """The inputs, then the segments.
+def regions(cuts: Cuts, pieces: Sequence[Piece]) -> list[Region]:
+    """The inputs, then the segments; tensors at which these meet are in one piece."""
+    orders = ((_steps(cuts, piece), cuts.frontiers[piece.stop]) for piece in pieces)
+    pixels = cuts.units.pixels
+    return [*_inputs(cuts), *(Rows(order, frozenset(end), pixels) for order, end in orders)]
 
-    Args:
-        in_one_piece: tensors at which segments meet are; else only the outputs, and those of
-            operators that one call makes, and the segments are one region.
-    """
-    graph, pixels = cuts.units.graph, cuts.units.pixels
-    at_once = (op for op in cuts.units.operators if op.output in cuts.units.alone)
-    read, streamed = {name for op in at_once for name in op.inputs}, cuts.units.streamed
-    begin = [InputRows(name, streamed, name in read or not streamed) for name in graph.inputs]
-    orders = [_steps(cuts, piece) for piece in pieces]
-    if not in_one_piece:
-        together = tuple(step for order in orders for step in order)
-        return [*begin, Rows(together, frozenset(graph.outputs), pixels)]
-    ends = [frozenset(cuts.frontiers[piece.stop]) for piece in pieces]
-    return [*begin, *(Rows(order, end, pixels) for order, end in zip(orders, ends, strict=True))]
+
+def _at_once(cuts: Cuts, steps: Iterable[RowsStep]) -> list[Region]:
+    """The inputs, then one region; only the outputs, and those of operators that one call makes,
+    are in one piece."""
+    outputs = frozenset(cuts.units.graph.outputs)
+    return [*_inputs(cuts), Rows(tuple(steps), outputs, cuts.units.pixels)]
+
+
+def _inputs(cuts: Cuts) -> list[InputRows]:
+    units = cuts.units
+    read = {name for op in units.operators if op.output in units.alone for name in op.inputs}
+    whole = read if units.streamed else read.union(units.graph.inputs)
+    return [InputRows(name, units.streamed, name in whole) for name in units.graph.inputs]
 
 
 def _steps(cuts: Cuts, piece: Piece) -> tuple[RowsStep, ...]:
