@@ -31,7 +31,8 @@ class Step:
         name: its output and the row of it, or, where it adds, that of the input.
         makes: a row, or what is added up once all ``others`` are done that add to it.
         reads: rows.
-        shares: by the tensors it reads the nibbles that lie over a row of theirs that dies.
+        shares: by the tensors it reads the nibbles that lie over a row of theirs that dies, less
+            what is kept aside for that, ``aside``.
         before, others: masks of steps.
     """
 
@@ -39,6 +40,7 @@ class Step:
     makes: Row
     reads: list[Row] = field(default_factory=list)
     shares: dict[str, int] = field(default_factory=dict)
+    aside: int = 0
     before: int = 0
     others: int = 0
 
@@ -152,7 +154,7 @@ def network_of(graph: Graph, hardware: Hardware, streamed: bool) -> Network:
             for row in range(rows_of(graph, op.output)):
                 name, read = (op.output, row), rows_read(graph, op, row)
                 network.makers[name] = 1 << len(network.steps)
-                network.steps.append(Step(name, name, read, shares[op.output]))
+                network.steps.append(Step(name, name, read, *shares[op.output]))
         for step in network.steps[first:]:
             for row in step.reads:
                 step.before |= network.makers[row]
@@ -203,13 +205,15 @@ def adds_up(graph: Graph, op: Operator) -> bool:
     return every and len(op.inputs) == 1 and rows_of(graph, op.output) == 1
 
 
-def _shares(graph: Graph, hardware: Hardware) -> dict[str, dict[str, int]]:
-    """Map each tensor, and each input it is made of, to the nibbles a row lies over a dying one."""
+def _shares(graph: Graph, hardware: Hardware) -> dict[str, tuple[dict[str, int], int]]:
+    """Map each tensor to the nibbles a row lies over a dying one, by the inputs it is made of, and
+    to what is kept aside for that."""
     draft = Draft(graph, hardware)
     for name in (graph.input, *(op.output for op in graph.operators)):
         (draft.hold_rows if rows_of(graph, name) > 1 else draft.hold)(name)
     found = {}
     for op in graph.operators:
         gaps = over_dying(draft, op, rows_of(graph, op.output) // 2)
-        found[op.output] = {name: saved(graph, op, name, gap) for name, gap in gaps.items()}
+        shares = {name: saved(graph, op, name, gap) for name, gap in gaps.items()}
+        found[op.output] = shares, max((2 * gap.aside_bytes for gap in gaps.values()), default=0)
     return found
