@@ -20,7 +20,7 @@ from pipeline.search.view.pixels import Layer, PixelView
 from pipeline.search.view.whole import Span
 from pipeline.strategies.in_place import Herringbone
 from tests.graphs import Net
-from tests.search import in_place, staircases
+from tests.search import in_place
 from tests.search.in_place import KINDS
 from tests.strategies.chains import Chain, board
 from tests.strategies.peaks import arena_nibbles, peak_nibbles
@@ -118,18 +118,7 @@ def test_arenas_are_the_least_of_all_orders(kind: str, monkeypatch: pytest.Monke
     cases = "3" if kind in PIXELS[:2] else "100"
     monkeypatch.setattr("sys.argv", ["in_place", kind, "--cases", cases])
     with pytest.raises(SystemExit) as end:
-        in_place.compare(in_place.judged, KINDS, 100, KINDS)
-    assert end.value.code == 0
-
-
-@pytest.mark.parametrize("kind", quick(1, staircases.KINDS, ci=0))
-def test_larger_layers_are_as_good_as_staircases(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cases = "3" if kind == staircases.KINDS[0] else "150"
-    monkeypatch.setattr("sys.argv", ["staircases", kind, "--cases", cases])
-    with pytest.raises(SystemExit) as end:
-        in_place.compare(staircases.judged, KINDS, 150, staircases.SURE)
+        in_place.main()
     assert end.value.code == 0
 
 
