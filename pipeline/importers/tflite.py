@@ -25,6 +25,7 @@ from pipeline.importers import (
     tflite_slices,
     tflite_softmax,
     tflite_tables,
+    tflite_volumes,
 )
 from pipeline.importers.base import Imported, increasing
 from pipeline.importers.tflite_builder import ANY, Builder, require_type
@@ -38,6 +39,7 @@ if TYPE_CHECKING:  # it needs PyTorch, whose import takes seconds
 
 ENTRIES: Mapping[str, Entry] = {
     **tflite_products.OPERATORS,
+    **tflite_volumes.OPERATORS,
     **tflite_pooling.OPERATORS,
     **tflite_elementwise.OPERATORS,
     **tflite_shapes.OPERATORS,

@@ -30,10 +30,14 @@ ANY = ("INT8", "UINT8", "INT16")
 
 @dataclass(frozen=True)
 class Real:
-    """A number, or a truth value, for each of the 256 integers of the activation ``source``."""
+    """A number, or a truth value, for each of the 256 integers of the activation ``source``.
+
+    ``quantize``: of sums, which are no such function, makes what a QUANTIZE makes of them.
+    """
 
     source: str
     values: NDArray[Any]
+    quantize: Callable[[FileTensor], None] | None = None
 
 
 @dataclass

@@ -89,7 +89,7 @@ OWN = (
 def computes(build: Builder, node: Node) -> bool:
     """Check whether it makes real numbers, or whatever else is no quantized activation, or reads
     such."""
-    if node.kind in ("QUANTIZE", "DEQUANTIZE"):
+    if node.kind in ("QUANTIZE", "DEQUANTIZE", "CONV_3D"):
         return False
     reads = (each for each in node.inputs if each is not None)
     made = any(each.type not in STORED for each in node.outputs)
@@ -109,9 +109,8 @@ def function(build: Builder, node: Node, options: Options) -> None:
 def rule(build: Builder, node: Node, options: Options) -> None:
     """Compute the results for all integers of the one activation that they depend on."""
     if node.kind in ("RESHAPE", "EXPAND_DIMS", "SQUEEZE"):
-        real = build.reals[node.input(0).index]
-        shaped = build.shaped(real.source, node.output.shape)
-        build.reals[node.output.index] = Real(shaped, real.values)
+        shaped = build.shaped(_source(build, node.input(0)) or "", node.output.shape)
+        build.reals[node.output.index] = Real(shaped, _values(build, node.input(0)))
         return
     if node.kind in ("GATHER", "EMBEDDING_LOOKUP"):
         return _embedded(build, node, options)
@@ -154,8 +153,10 @@ def rule(build: Builder, node: Node, options: Options) -> None:
 
 def _source(build: Builder, tensor: FileTensor) -> str | None:
     """The activation that it is a function of; None for a constant."""
-    if tensor.index in build.reals:
-        return build.reals[tensor.index].source
+    if (real := build.reals.get(tensor.index)) is not None:
+        if real.quantize:
+            raise ThimbleError("of float sums it is not supported, but for QUANTIZE")
+        return real.source
     return None if tensor.data else build.source(tensor, ("INT8",)).name
 
 
@@ -181,6 +182,8 @@ def dequantized(build: Builder, node: Node) -> None:
 def quantized(build: Builder, node: Node) -> None:
     """Make a table of the real values: AffineQuantize."""
     given, out = build.reals[node.input(0).index], node.output
+    if given.quantize:
+        return given.quantize(out)
     with np.errstate(all="ignore"):
         steps = given.values.astype(np.float32) / np.float32(out.scale)
     by_table(build, node, given.source, nearest(steps) + out.zero_point)

@@ -124,6 +124,25 @@ def test_float_operators_between_integers_are_a_table(kinds: Sequence[str], tmp_
     assert np.array_equal(graph.evaluate(given), exact(content, given))
 
 
+def test_three_dimensions_between_integers(tmp_path: Path) -> None:
+    """tflite-micro has none of it: PyTorch's real numbers."""
+    rng, net = np.random.default_rng(0), Writer()
+    x, y = net.tensor((1, 5, 6, 4, 2), 0.03, 9), net.tensor((1, 3, 6, 4, 3), 0.5, 4)
+    real, sums = (net.tensor(net.tensors[n]["dims"], (), 0, "FLOAT32") for n in (x, y))
+    held = rng.standard_normal((3, 2, 3, 2, 3)).astype(np.float32)
+    net.operator("DEQUANTIZE", [x], [real])
+    net.operator("CONV_3D", [real, net.constant(held)], [sums], "Conv3DOptions", StrideD=2,
+                 StrideH=1, StrideW=1)  # fmt: skip
+    net.operator("QUANTIZE", [sums], [y])
+    graph, frames = integers(net.content([x], [y]), tmp_path), rng.integers(-128, 128, (9, 240))
+    given = torch.tensor(0.03 * (frames.reshape(9, 5, 6, 4, 2) - 9)).permute(0, 4, 1, 2, 3)
+    weights = torch.tensor(held).double().permute(4, 3, 0, 1, 2)
+    padded = torch.nn.functional.pad(given, (1, 1, 0, 1, 1, 1))
+    wanted = torch.nn.functional.conv3d(padded, weights, stride=(2, 1, 1)).permute(0, 2, 3, 4, 1)
+    stored = (wanted / 0.5 + 4).clamp(-128, 127).reshape(9, -1).numpy()
+    assert abs(graph.evaluate(frames.reshape(9, 30, 4, 2)).reshape(9, -1) - stored).max() < 1.1
+
+
 def test_others_between_integers_are_refused(tmp_path: Path) -> None:
     for kind, said in (("SOFTMAX", "no function of one value"), ("SVDF", "SVDF: not supported")):
         with pytest.raises(ThimbleError, match=said):
