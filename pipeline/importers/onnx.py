@@ -64,9 +64,11 @@ class Onnx(Imported):
     Attributes:
         input_range: what the network takes for the raw values 0 and 255 of the data; of an input
             of integers, these are the data's values themselves, 128 less for int8.
+        sizes: of the axes that the file leaves open, in order; the batch's is 1.
     """
 
     input_range: tuple[float, ...] = (0.0, 1.0)
+    sizes: tuple[int, ...] = ()
 
     def graph(self) -> Graph:
         network, in_units = self._read()
@@ -86,7 +88,8 @@ class Onnx(Imported):
         """The network, and whether its input's integers have real units, of ``input_range``."""
         content, limits = self.content(), increasing(self.input_range)
         try:
-            file = read(content, ExternalFiles(Path(self.path).parent, LARGEST_BYTES), self.outputs)
+            beside = ExternalFiles(Path(self.path).parent, LARGEST_BYTES)
+            file = read(content, beside, self.outputs, self.sizes)
             return entered(Path(self.path).stem, file, limits)
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None

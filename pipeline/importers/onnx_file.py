@@ -83,8 +83,11 @@ class OnnxFile:
     shapes: Callable[[], Mapping[str, Shape]] = dict
 
 
-def read(content: bytes, external: ExternalFiles, outputs: Sequence[str] = ()) -> OnnxFile:
-    """Parse ``content``; ``external`` is where its constants may be; ``outputs``: see ``Imported``.
+def read(
+    content: bytes, external: ExternalFiles, outputs: Sequence[str] = (), sizes: Sequence[int] = ()
+) -> OnnxFile:
+    """Parse ``content``; ``external`` is where its constants may be; ``outputs``: see ``Imported``;
+    ``sizes``: see ``Onnx``.
 
     Raises:
         ThimbleError: it is no ONNX file, or holds what is not supported.
@@ -108,6 +111,7 @@ def read(content: bytes, external: ExternalFiles, outputs: Sequence[str] = ()) -
     sources = [each for each in graph.input if text(each.name) not in constants]
     if not sources:
         raise ThimbleError("it has no inputs")
+    _closed(sources, sizes)
     every = {shown(name): text(name) for node in graph.node for name in node.output}
     every |= {shown(each.name): text(each.name) for each in graph.output}
     ends = chosen(outputs, [shown(each.name) for each in graph.output], every)
@@ -214,6 +218,16 @@ def _attribute(attribute: AttributeProto, where: str, external: ExternalFiles) -
     return None  # of a type that no supported operator has: a list of texts, a graph
 
 
+def _closed(sources: Sequence[onnx.ValueInfoProto], sizes: Sequence[int]) -> None:
+    """Give the axes that the file leaves open, other than the batch's, their ``sizes``."""
+    every = (each.type.tensor_type.shape.dim[1:] for each in sources)
+    opened = [dim for dims in every for dim in dims if not dim.dim_value]
+    if sizes and len(sizes) != len(opened):
+        raise ThimbleError(f"model.sizes={list(sizes)}: it leaves {len(opened)} axes open")
+    for dim, size in zip(opened, sizes, strict=False):
+        dim.dim_value = size
+
+
 def _shape(value: onnx.ValueInfoProto) -> Shape:
     """The input's shape; a batch axis left open becomes 1."""
     extents = []
@@ -222,7 +236,8 @@ def _shape(value: onnx.ValueInfoProto) -> Shape:
         if not extent and axis:
             raise ThimbleError(
                 f"the input {shown(value.name)} leaves its axis {axis} open "
-                f"({shown(dim.dim_param) or 'no size'}): export it with a fixed size"
+                f"({shown(dim.dim_param) or 'no size'}): export it with a fixed size, or give "
+                "those of such axes in order, as model.sizes=[320,320]"
             )
         extents.append(extent or 1)
     if len(extents) > 4:

@@ -95,9 +95,6 @@ N = helper.make_node
 CONV = "a = Conv<pads=[1, 1]>(x, w)"
 SIGNALS: dict[str, Nodes] = {
     "signal": [CONV, "y = Conv<strides=[2]>(a, v)"],
-    "signal, maximum": [CONV, "y = MaxPool<kernel_shape=[3], strides=[2], pads=[1, 0]>(a)"],
-    "signal, average": [CONV, "y = AveragePool<kernel_shape=[4], strides=[4]>(a)"],
-    "signal, global": [CONV, "g = GlobalAveragePool(a)", "y = Flatten(g)"],
     "signal, mean": [CONV, "y = ReduceMean<keepdims=0>(a, last)"],
     "signal, causal": [CONV, "y = Slice(a, one, last, last)"],
     "signal, joined": [CONV, "b = Sigmoid(a)", "y = Concat<axis=1>(a, b)"],

@@ -138,7 +138,7 @@ def test_an_unknown_operator_says_where_it_is_and_what_there_is() -> None:
         (b"", "no operators"),
         (one("Div", IMAGE, np.zeros((), np.float32)), "divides by zero"),
         (one("Conv", IMAGE, weights(4, 3, 1, 1)), "3"),
-        (model("y = Abs(x)", (1, 3, "h", 8)), "axis 2 open"),
+        (model("y = Abs(x)", (1, 3, "h", 8)), "axis 2 open (h): export it with a fixed size, or"),
         (model("t = Transpose<perm=[1, 0, 2, 3]>(x); y = ReduceMean<axes=[2]>(t)", IMAGE, opset=13),
          "only where axis 0, the batch, is 1"),
         (one("BatchNormalization", IMAGE, *(np.ones(n, np.float32) for n in (4, 3, 4, 4))),
@@ -165,6 +165,11 @@ def test_a_missing_file_and_a_float_one(tmp_path: Path) -> None:
     assert network is not None and network.shapes[network.input] == (12,)
     with pytest.raises(ThimbleError, match="float network"):
         Onnx(str(path)).graph()
+    path.write_bytes(model("y = Abs(x)", ("n", 3, "h", "w")).SerializeToString())
+    sized = Onnx(str(path), sizes=(5, 6)).float_graph()
+    assert sized is not None and sized.shapes[sized.output] == (5, 6, 3)
+    with pytest.raises(ThimbleError, match=r"model.sizes=\[5\]: it leaves 2 axes open"):
+        Onnx(str(path), sizes=(5,)).float_graph()
 
 
 DATA = "net.onnx.data"
