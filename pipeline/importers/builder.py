@@ -196,6 +196,8 @@ class Builder:
 
     def slopes(self, x: Value, slopes: Floats) -> Value:
         """x >= 0 as it is, others times slopes that broadcast to ``x`` in the source's shapes."""
+        if slopes.size and np.ptp(slopes) == 0:
+            return self.function(x, Composed.of("leaky_relu", slopes.flat[0]))
         shape, held = self.shapes[x.tensor], self.stored(slopes, x)
         rows = held.reshape(-1, shape[-1])
         if (rows == rows[0]).all():
@@ -288,24 +290,26 @@ class Builder:
             nodes.Concatenation, tensors, tuple(shape), axis=our_axis(len(shape), axis)
         )
 
-    def softmax(self, x: Value, axis: int) -> Value:
-        """Over any axis."""
+    def softmax(
+        self, x: Value, axis: int, kind: type[nodes.SoftmaxOver] = nodes.SoftmaxOver
+    ) -> Value:
+        """Over any axis, or its logarithm."""
         moved = x.transpose((*(d for d in range(len(x.shape)) if d != axis), axis))
         if prod(x.shape) == x.shape[axis]:
             tensor = self.ordered(
                 moved.reshape((1, prod(x.shape))), usual((1, prod(x.shape))), (prod(x.shape),)
             )
-            name = self.add(nodes.SoftmaxOver, [tensor])
+            name = self.add(kind, [tensor])
             return Value(name, np.arange(prod(x.shape)).reshape(x.shape))
         plain = np.arange(moved.index.size).reshape(moved.shape)
         if len(moved.shape) - (moved.shape[0] == 1) > 3 or not (moved.index == plain).all():
             rows = (prod(moved.shape[:-1]), moved.shape[-1])
-            name = self.add(nodes.SoftmaxOver, [self.ordered(moved, plain, rows)])
+            name = self.add(kind, [self.ordered(moved, plain, rows)])
             back = (*range(axis), len(x.shape) - 1, *range(axis, len(x.shape) - 1))
             return Value(name, plain).transpose(back)
         shape = (*moved.shape[moved.shape[0] == 1 : -1], moved.shape[-1])
         tensor = self.ordered(moved, moved.index, shape)
-        name = self.add(nodes.SoftmaxOver, [tensor])
+        name = self.add(kind, [tensor])
         return Value(name, x.index)
 
     def mark(self, x: Value, affine: Affine) -> Value:

@@ -355,11 +355,14 @@ class Rearranged(Node):
 class SoftmaxOver(Node):
     """Softmax over the last axis."""
 
-    def infer(self, shapes: Sequence[Shape]) -> Shape:
-        return shapes[0]
-
     def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
         return values[0].softmax(-1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LogSoftmaxOver(SoftmaxOver):
+    def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
+        return values[0].log_softmax(-1)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -367,9 +370,6 @@ class Function(Node):
     """An elementwise function of one activation."""
 
     body: Composed
-
-    def infer(self, shapes: Sequence[Shape]) -> Shape:
-        return shapes[0]
 
     def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
         return self.body(values[0])

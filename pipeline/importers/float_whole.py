@@ -111,9 +111,6 @@ class Normalized(Node):
     epsilon: float = 0.0
     total: bool = False
 
-    def infer(self, shapes: Sequence[Shape]) -> Shape:
-        return shapes[0]
-
     def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
         x, over = values[0], tuple(axis + 1 for axis in self.axes)
         x = x - x.mean(over, keepdim=True) if self.centred else x

@@ -20,7 +20,7 @@ from pipeline.graph.exponential import exponentials
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators import pairwise
-from pipeline.graph.operators.along import ArgMax, Softmax, WideSoftmax
+from pipeline.graph.operators.along import ArgMax, LogSoftmax, Softmax, WideSoftmax
 from pipeline.graph.operators.conv2d import Conv2d, Dense, TransposeConv
 from pipeline.graph.operators.lookup import Interpolate, Lookup
 from pipeline.graph.operators.pairwise import Add, Multiply, Prelu
@@ -37,12 +37,14 @@ from pipeline.importers.functions import Composed
 from pipeline.importers.scales import (
     INT8,
     INT32,
+    LOGARITHM,
     PROBABILITY,
     SHARE,
     constant_affine,
     fixed_point,
     largest_sum,
     lines,
+    log_softmax,
     lookup_table,
     stored_limits,
     stored_weights,
@@ -297,7 +299,11 @@ def _padded(low: Lowering, node: nodes.Padded) -> None:
 def _softmax(low: Lowering, node: nodes.SoftmaxOver) -> None:
     source, kind, made = low.affines[node.inputs[0]], Softmax, PROBABILITY
     given: dict[str, Any] = {"exponentials": exponentials(source.scale)}
-    if source.bits == 16:
+    if isinstance(node, nodes.LogSoftmaxOver):
+        if source.bits == 16:
+            raise node.refuse("a logarithm of 16 bits is not supported")
+        kind, made, given = LogSoftmax, LOGARITHM, log_softmax(source.scale)
+    elif source.bits == 16:
         kind, made, given = WideSoftmax, SHARE, wide_softmax(source.scale)
     if low.affines[node.output] == made:
         return low.emit(kind, node, **given)
@@ -328,6 +334,7 @@ RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     float_whole.TransposedConvolution: _alike(TransposeConv, "size before stride dilation groups"),
     float_whole.Places: _alike(ArgMax, "axis least"),
     nodes.SoftmaxOver: _softmax,
+    nodes.LogSoftmaxOver: _softmax,
     nodes.Function: Lowering.computed,
     **lower_whole.RULES,
 }

@@ -9,11 +9,9 @@ from typing import Any
 
 from pipeline.importers.arithmetic import arithmetic, chosen, compared, extreme
 from pipeline.importers.float_graph import Affine
-from pipeline.importers.float_nodes import Floats
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import Call, Constant, Item, Table, scalar
-from pipeline.importers.onnx_shapes import held
 
 
 def given(constant: Constant) -> Affine | None:
@@ -42,7 +40,10 @@ def combined(call: Call, name: str) -> Value:
 def operands(call: Call) -> tuple[Value | Constant, Value | Constant]:
     """Both inputs; before opset 7 the second one's axes begin at ``axis``."""
     _expect(call, 2)
-    first, second = held(call, 0), held(call, 1)
+    first, second = (
+        item if isinstance(item, Constant) else call.value(index)
+        for index, item in enumerate(call.items)
+    )
     if "axis" in call.node.attributes and isinstance(first, Value) and isinstance(second, Constant):
         behind = len(first.shape) - call.integer("axis", 0) - second.values.ndim
         shape = (*second.values.shape, *(1,) * behind)
@@ -53,12 +54,6 @@ def operands(call: Call) -> tuple[Value | Constant, Value | Constant]:
 def _expect(call: Call, count: int) -> None:
     if len(call.items) != count:
         raise call.refuse(f"{len(call.items)} inputs, {count} are expected")
-
-
-def reals(call: Call) -> list[Value | Floats]:
-    """All inputs."""
-    found = [held(call, n) for n in range(len(call.items))]
-    return [each.floats if isinstance(each, Constant) else each for each in found]
 
 
 def total(call: Call) -> Value:
@@ -73,7 +68,7 @@ def limit(call: Call, greatest: bool) -> Value:
 
 def of_all(call: Call, join: Callable[[Any, Any], Value]) -> Value:
     """Join any number of inputs."""
-    found = sorted(reals(call), key=lambda each: not isinstance(each, Value))
+    found = sorted(call.reals, key=lambda each: not isinstance(each, Value))
     if not found:
         raise call.refuse("has no inputs")
     result = reduce(join, found)
@@ -84,13 +79,13 @@ def of_all(call: Call, join: Callable[[Any, Any], Value]) -> Value:
 
 def comparison(call: Call, name: str) -> Value:
     _expect(call, 2)
-    first, second = reals(call)
+    first, second = call.reals
     return compared(call.builder, name, first, second)
 
 
 def where(call: Call) -> Item:
     _expect(call, 3)
-    condition, a, b = reals(call)
+    condition, a, b = call.reals
     return chosen(call.builder, condition, a, b)
 
 

@@ -79,6 +79,12 @@ class Call:
     def x(self) -> Value:
         return self.value(0)
 
+    @property
+    def reals(self) -> list[Value | Floats]:
+        """All inputs."""
+        items = enumerate(self.items)
+        return [i.floats if isinstance(i, Constant) else self.value(n) for n, i in items]
+
     def optional(self, index: int) -> Constant | None:
         found = self.item(index)
         if found is None or isinstance(found, Constant):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
-import numpy as np
-
 from pipeline.importers.functions import PLAIN, Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import Call, Table, scalar
@@ -41,15 +39,6 @@ def celu(call: Call) -> Value:
     return call.builder.function(call.x, Composed.of("elu", alpha, 1.0, 1 / alpha))
 
 
-def prelu(call: Call) -> Value:
-    """One slope; or some that broadcast, such as one for each channel."""
-    slopes = call.constant(1).floats
-    if slopes.size and np.ptp(slopes) == 0:
-        slope = float(slopes.reshape(-1)[0])
-        return call.builder.function(call.x, Composed.of("leaky_relu", slope))
-    return call.builder.slopes(call.x, slopes)
-
-
 OPERATORS: Table = {
     **{name.capitalize(): function(name) for name in PLAIN},
     "Relu": function("clip", 0.0, inf),
@@ -57,7 +46,7 @@ OPERATORS: Table = {
     "HardSwish": function("hardswish"),
     "HardSigmoid": function("hardsigmoid", ("alpha", 0.2), ("beta", 0.5)),
     "LeakyRelu": function("leaky_relu", ("alpha", 0.01)),
-    "PRelu": prelu,
+    "PRelu": lambda call: call.builder.slopes(call.x, call.constant(1).floats),
     "Elu": function("elu", ("alpha", 1.0), 1.0, 1.0),
     "Selu": function("elu", ("alpha", SELU[0]), ("gamma", SELU[1]), 1.0),
     "Gelu": gelu,

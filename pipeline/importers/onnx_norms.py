@@ -46,9 +46,8 @@ def _floats(call: Call, index: int) -> Floats | None:
 
 def _each_channel(call: Call, x: Value, repeats: int = 1) -> Value:
     """Scales and biases of channels, or of groups of so many."""
-    shape = (-1, *(1 for _ in x.shape[2:]))
-    factor, offset = (call.constant(n).floats.repeat(repeats).reshape(shape) for n in (1, 2))
-    return whole.affine(call.builder, x, factor, offset)
+    factor, offset = (call.constant(n).floats.repeat(repeats) for n in (1, 2))
+    return whole.each_channel(call.builder, x, factor, offset)
 
 
 OPERATORS: Table = {

@@ -12,8 +12,10 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.importers import moving
+from pipeline.importers import float_nodes as nodes
+from pipeline.importers import moving, whole
 from pipeline.importers.float_graph import Affine, Shape
+from pipeline.importers.float_nodes import Floats
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.moving import Mode
@@ -115,32 +117,12 @@ def padded(call: Call, x: Value, real: Callable[[float], float] = float) -> Valu
     return moving.padded(call.builder, x, around, mode, real(value))  # type: ignore[arg-type]
 
 
-def held(call: Call, index: int) -> Value | Constant:
-    """An input, a constant or real numbers."""
-    item = call.item(index)
-    return item if isinstance(item, Constant) else call.value(index)
-
-
-def concatenated(call: Call, parts: Sequence[Value | Constant]) -> Value:
+def concatenated(call: Call, parts: Sequence[Value | Floats]) -> Value:
     """Along the attribute ``axis``."""
-    first = next((part for part in parts if isinstance(part, Value)), None)
-    if first is None:
+    if not parts:
         raise call.refuse("has no inputs")
-    shapes = [p.shape if isinstance(p, Value) else p.values.shape for p in parts]
-    if any(len(shape) != len(first.shape) for shape in shapes):
-        raise call.refuse("its inputs have different numbers of axes")
-    axis = call.axis(call.integer("axis", 1), len(first.shape))
-    beside = [p if isinstance(p, Value) else _beside(call, first, axis, p) for p in parts]
-    return call.builder.concatenation(beside, axis)
-
-
-def _beside(call: Call, x: Value, axis: int, constant: Constant) -> Value:
-    """A constant as an activation, for which ``x`` plays no part."""
-    places = np.arange(constant.values.shape[axis]) % x.shape[axis]
-    like = moving.chosen(call.builder, x, axis, places.tolist())
-    if like.shape != constant.values.shape:
-        raise call.refuse(f"joins {list(x.shape)} and {list(constant.values.shape)}")
-    return call.builder.scale(like, np.zeros(()), constant.floats)
+    axis = call.axis(call.integer("axis", 1), len(parts[0].shape))
+    return whole.joined(call.builder, parts, axis)
 
 
 def softmax_of(call: Call, x: Value, opset: int) -> Value:
@@ -149,7 +131,8 @@ def softmax_of(call: Call, x: Value, opset: int) -> Value:
     axis = call.axis(call.integer("axis", -1 if opset >= 13 else 1), rank)
     if opset < 13 and prod(x.shape[axis + 1 :]) != 1:
         raise call.refuse(f"softmax over several axes of {list(x.shape)} is not supported")
-    return call.builder.softmax(x, axis)
+    kind = nodes.LogSoftmaxOver if call.node.operator == "LogSoftmax" else nodes.SoftmaxOver
+    return call.builder.softmax(x, axis, kind)
 
 
 def depth_to_space(call: Call, x: Value) -> Value:
@@ -248,8 +231,8 @@ OPERATORS: Table = {
     "Tile": renaming(tile),
     "Expand": renaming(expand),
     "Pad": lambda call: padded(call, call.x),
-    "Concat": lambda call: concatenated(call, [held(call, n) for n in range(len(call.items))]),
-    "Softmax": lambda call: softmax_of(call, call.x, call.opset),
+    "Concat": lambda call: concatenated(call, call.reals),
+    **dict.fromkeys(("Softmax", "LogSoftmax"), lambda call: softmax_of(call, call.x, call.opset)),
     "Cast": cast,
     "Shape": shape_of,
     "Size": size_of,

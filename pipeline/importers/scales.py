@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import ThimbleError
-from pipeline.graph.exponential import points
+from pipeline.graph.exponential import DIFFERENCE_BITS, differences, exponentials, points
 from pipeline.graph.operator import product_sums
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import DType, IntArray, Tensor
@@ -25,8 +25,11 @@ PIXEL = Affine(1.0, -128)
 """Values 0…255, stored as the value less 128."""
 PROBABILITY = Affine(1 / 256, -128)
 """Quantization of the integer softmax's output."""
+LOGARITHM = Affine(1 / 16, 127)
+"""Of its logarithm's."""
 FIXED: Mapping[type[Node], Affine] = {
     nodes.SoftmaxOver: PROBABILITY,
+    nodes.LogSoftmaxOver: LOGARITHM,
     float_whole.Places: Affine(1.0, 0, 32),
 }
 """Quantizations of what operators make, whatever their inputs."""
@@ -75,6 +78,15 @@ def wide_softmax(scale: float) -> dict[str, Any]:
     reciprocals = points(lambda x: 1 / (1 + x), 0, 1)
     given = {"exponentials": points(np.exp, -10, 0), "reciprocals": reciprocals}
     return {**given, "requant": FixedPoint.of([scale * 6553.5])}
+
+
+def log_softmax(scale: float) -> dict[str, Any]:
+    """Return the fields of ``LogSoftmax`` of differences in steps of ``scale``."""
+    if not scale * (1 << (31 - DIFFERENCE_BITS)) > 1:
+        raise ThimbleError("its input's scale is too small")
+    scaled, known = differences(scale)
+    logs = tuple(np.where(known, scaled, -20 << 26).clip(-20 << 26).tolist())
+    return {"exponentials": exponentials(scale), "differences": logs}
 
 
 def weight_steps(weights: Floats, bias: Floats, scale_in: float) -> Floats:

@@ -172,9 +172,10 @@ def unary(operator: str, *limits: float, **attributes: str) -> Rule:
 
 def softmax(to: Translation, node: Node, options: Options) -> None:
     source = named(node.input(0))
-    if options["beta"] not in (0.0, 1.0):
+    if options.get("beta", 1.0) not in (0.0, 1.0):
         source = to.add("Mul", source, to.held(options["beta"]))
-    to.add("Softmax", source, axis=axis_in_onnx(-1, node.input(0)), output=named(node.output))
+    operator = "Softmax" if node.kind == "SOFTMAX" else "LogSoftmax"
+    to.add(operator, source, axis=axis_in_onnx(-1, node.input(0)), output=named(node.output))
 
 
 def reshape(to: Translation, node: Node, options: Options) -> None:
@@ -310,6 +311,7 @@ OPERATORS: Mapping[str, Rule] = {
     "SQUARED_DIFFERENCE": squared_difference,
     "CAST": cast,
     "SOFTMAX": softmax,
+    "LOG_SOFTMAX": softmax,
     "RESHAPE": reshape,
     "SQUEEZE": reshape,
     "EXPAND_DIMS": reshape,

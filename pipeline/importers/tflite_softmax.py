@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from pipeline.errors import ThimbleError
-from pipeline.graph.exponential import DIFFERENCE_BITS, differences, exponentials
+from pipeline.graph.exponential import DIFFERENCE_BITS, exponentials
 from pipeline.graph.operators.along import LogSoftmax, Softmax, WideSoftmax
+from pipeline.importers.scales import log_softmax as log_softmax_fields
 from pipeline.importers.scales import wide_softmax
 from pipeline.importers.tflite_builder import Builder
 from pipeline.importers.tflite_model import Node
@@ -32,15 +31,10 @@ def softmax(build: Builder, node: Node, options: Options) -> None:
 
 def log_softmax(build: Builder, node: Node, options: Options) -> None:
     """Output of scale 1/16 and zero point 127, as TFLite prescribes."""
-    source, scale = build.source(node.input(0)), node.input(0).scale
+    source = build.source(node.input(0))
     prescribed(node.output, 1 / 16, 127)
-    if not scale * (1 << (31 - DIFFERENCE_BITS)) > 1:
-        raise ThimbleError("its input's scale is too small")
-    scaled, known = differences(scale)
-    logs = tuple(np.where(known, scaled, -20 << 26).clip(-20 << 26).tolist())
-    table = exponentials(scale)
-    target = build.target(node.output).name
-    build.emit(LogSoftmax, [source.name], target, exponentials=table, differences=logs)
+    given = log_softmax_fields(node.input(0).scale)
+    build.emit(LogSoftmax, [source.name], build.target(node.output).name, **given)
 
 
 OPERATORS = {

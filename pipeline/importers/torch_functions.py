@@ -69,10 +69,7 @@ def power(call: Call) -> Value:
 def prelu(call: Call) -> Value:
     """One slope, or one for each channel."""
     slopes, x = required(call, 1, "weight"), call.x
-    if slopes.size == 1:
-        slope = float(slopes.reshape(-1)[0])
-        return call.builder.function(x, Composed.of("leaky_relu", slope))
-    if slopes.ndim == 1:
+    if slopes.ndim == 1 < slopes.size:
         slopes = slopes.reshape((-1,) + (1,) * (len(x.shape) - 2))
     return call.builder.slopes(x, slopes)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pipeline.importers import whole
-from pipeline.importers.float_nodes import Floats
 from pipeline.importers.layout import Value
 from pipeline.importers.torch_call import Call, Table
 
@@ -30,7 +29,8 @@ def groups(call: Call) -> Value:
     made = whole.in_groups(
         call.builder, call.x, call.get(1, "num_groups"), call.get(4, "eps", 1e-5)
     )
-    return _each_channel(call, made, call.constant(2, "weight"), call.constant(3, "bias"))
+    given = call.constant(2, "weight"), call.constant(3, "bias")
+    return whole.each_channel(call.builder, made, *given)
 
 
 def instances(call: Call) -> Value:
@@ -38,13 +38,8 @@ def instances(call: Call) -> Value:
     if not call.get(5, "use_input_stats"):
         raise call.builder.refuse("an instance norm that counts while it trains is not supported")
     made = whole.in_groups(call.builder, call.x, call.x.shape[1], call.get(7, "eps", 1e-5))
-    return _each_channel(call, made, call.constant(1, "weight"), call.constant(2, "bias"))
-
-
-def _each_channel(call: Call, x: Value, factor: Floats | None, offset: Floats | None) -> Value:
-    shape = (-1, *(1 for _ in x.shape[2:]))
-    each = (None if given is None else given.reshape(shape) for given in (factor, offset))
-    return whole.affine(call.builder, x, *each)
+    given = call.constant(1, "weight"), call.constant(2, "bias")
+    return whole.each_channel(call.builder, made, *given)
 
 
 OPERATORS: Table = {

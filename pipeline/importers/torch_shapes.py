@@ -8,6 +8,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from pipeline.importers import float_nodes as nodes
 from pipeline.importers import resampling, whole
 from pipeline.importers.float_nodes import Floats
 from pipeline.importers.layout import Value
@@ -56,10 +57,8 @@ def place(call: Call, dim: int) -> tuple[int, int]:
 
 
 def cat(call: Call) -> Value:
-    parts = call.get(0, "tensors")
-    if not all(isinstance(part, Value) for part in parts):
-        raise call.builder.refuse("a concatenation with constants is not supported")
-    return call.builder.concatenation(parts, call.get(1, "dim", 0) % len(call.shape))
+    parts = [p if isinstance(p, Value) else floats(p) for p in call.get(0, "tensors")]
+    return whole.joined(call.builder, parts, call.get(1, "dim", 0) % len(call.shape))
 
 
 def pad(call: Call) -> Value:
@@ -93,8 +92,8 @@ def transpose(call: Call) -> Value:
     return call.x.transpose(tuple(axes))
 
 
-def softmax(call: Call) -> Value:
-    return call.builder.softmax(call.x, call.get(1, "dim") % len(call.x.shape))
+def softmax(call: Call, kind: type[nodes.SoftmaxOver] = nodes.SoftmaxOver) -> Value:
+    return call.builder.softmax(call.x, call.get(1, "dim") % len(call.x.shape), kind)
 
 
 def same(call: Call) -> Value:
@@ -244,6 +243,8 @@ OPERATORS: Table = {
     "aten.t.default": transpose,
     "aten.softmax.int": softmax,
     "aten._softmax.default": softmax,
+    "aten.log_softmax.int": partial(softmax, kind=nodes.LogSoftmaxOver),
+    "aten._log_softmax.default": partial(softmax, kind=nodes.LogSoftmaxOver),
     "aten.dropout.default": same,
     "aten.clone.default": same,
     "aten.detach.default": same,

@@ -22,11 +22,10 @@ DYNAMIC = (
 RUN_TIME = (
     "the network has to be the same for every input: export it with what decides or counts fixed"
 )
-ENDS = ("topk", "logsoftmax", "customoperator", "nonmaxsuppression")
+ENDS = ("topk", "customoperator", "nonmaxsuppression")
 """Begin the names of operators before which a network may as well end."""
 INSTEAD = {
     "topk": LABELS,
-    "logsoftmax": "end the network with its logits: the label is the same",
     **dict.fromkeys(("lstm", "gru", "rnn", "rnntanh", "rnnrelu", "svdf"), RECURRENT),
     **dict.fromkeys(
         (f"{way}directionalsequence{kind}" for way in ("uni", "bi") for kind in ("lstm", "rnn")),

@@ -73,6 +73,24 @@ def transposed(
     )  # fmt: skip
 
 
+def joined(build: Builder, parts: Sequence[Value | Floats], axis: int) -> Value:
+    """Concatenate activations and constants along ``axis``."""
+    first = next((part for part in parts if isinstance(part, Value)), None)
+    if first is None or any(len(part.shape) != len(first.shape) for part in parts):
+        raise build.refuse("its inputs have different numbers of axes")
+    beside = (p if isinstance(p, Value) else _constant(build, p, first, axis) for p in parts)
+    return build.concatenation(list(beside), axis)
+
+
+def _constant(build: Builder, values: Floats, x: Value, axis: int) -> Value:
+    """``values``, whatever ``x`` is."""
+    places = np.arange(values.shape[axis]) % x.shape[axis]
+    like = moving.chosen(build, x, axis, places.tolist())
+    if like.shape != values.shape:
+        raise build.refuse(f"joins {list(x.shape)} and {list(values.shape)}")
+    return build.scale(like, np.zeros(()), values)
+
+
 REDUCTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "Mean": ((), ""),
     "Sum": ((), "affine"),
@@ -182,6 +200,13 @@ def affine(build: Builder, x: Value, factor: Floats | None, offset: Floats | Non
         return x
     one, zero = np.ones(()), np.zeros(())
     return build.scale(x, one if factor is None else factor, zero if offset is None else offset)
+
+
+def each_channel(build: Builder, x: Value, factor: Floats | None, offset: Floats | None) -> Value:
+    """``affine`` of one number for each channel."""
+    shape = (-1, *(1 for _ in x.shape[2:]))
+    a, b = (None if each is None else each.reshape(shape) for each in (factor, offset))
+    return affine(build, x, a, b)
 
 
 def places(build: Builder, x: Value, axis: int, least: bool = False) -> Value:

@@ -286,6 +286,7 @@ def models() -> dict[str, onnx.ModelProto]:
         "Softmax": one("Softmax", (1, 10)),
         "Softmax old": one("Softmax", (1, 10), opset=11),
         "Softmax of channels": one("Softmax", IMAGE, axis=1),
+        "LogSoftmax": one("LogSoftmax", (1, 10)),
         "Transpose first": model("a = Transpose<perm=[0, 3, 1, 2]>(x); b = Conv(a, w); "
             "y = Transpose<perm=[0, 2, 3, 1]>(b)", (1, 7, 6, 4), {"w": weights(5, 4, 3, 3)}),
         "Reshape computed":

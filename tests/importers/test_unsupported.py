@@ -79,13 +79,12 @@ def test_functions_of_pytorch(call: Callable[..., Any], said: str) -> None:
 
 
 MODULES: list[tuple[nn.Module, str | None]] = [
-    (nn.LogSoftmax(1), "end the network with its logits"),
     (nn.Unfold(3), "not supported"),
     (nn.MaxPool2d(2, return_indices=True), "only the first result"),
     *((layer, None) for layer in (
         nn.Threshold(0.1, 0.0),
         nn.Hardshrink(), nn.RReLU(), nn.LogSigmoid(), nn.FractionalMaxPool2d(2, 3),
-        nn.LocalResponseNorm(2), nn.CircularPad2d(1), nn.Softmax2d(),
+        nn.LocalResponseNorm(2), nn.CircularPad2d(1), nn.LogSoftmax(1),
         nn.Softshrink(), nn.AdaptiveMaxPool2d(4),
         nn.Fold((6, 6), 3, padding=1), nn.Tanhshrink(),
     )),
