@@ -111,6 +111,14 @@ def private(graph: Draft, tensor: str, reader: Node) -> bool:
     return tensor not in graph.outputs and free and graph.reading.get(tensor) == [reader]
 
 
+def before(graph: Draft, node: Node, *, rounded: bool = False) -> Node | None:
+    """The producer of its input, if ``node`` alone sees that; ``rounded``: by the source, too."""
+    found = graph.producers.get(node.inputs[0])
+    if found is None or not private(graph, found.output, node):
+        return None
+    return found if rounded or found.output not in graph.given else None
+
+
 def as_scale(graph: Draft, node: Node) -> tuple[Floats, Floats] | None:
     """(factor, offset), (c,) each, of a node that only scales."""
     if isinstance(node, nodes.Scale):
@@ -124,47 +132,38 @@ def as_scale(graph: Draft, node: Node) -> tuple[Floats, Floats] | None:
 
 def fold_scale_back(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
     """Convolution or linear layer, then a scale: scaled weights and biases."""
-    scale = as_scale(graph, node)
-    if scale is None or node.inputs[0] in graph.given:
+    scale, first = as_scale(graph, node), before(graph, node)
+    if scale is None or not isinstance(first, nodes.Weighted) or first.clip:
         return None
-    before = graph.producers.get(node.inputs[0])
-    if not isinstance(before, nodes.Weighted) or before.clip:
-        return None
-    if not private(graph, before.output, node):
-        return None
-    folded = replace(before.scaled(*scale), output=node.output, clip=node.clip)
-    return {before.output: [], node.output: [folded]}
+    folded = replace(first.scaled(*scale), output=node.output, clip=node.clip)
+    return {first.output: [], node.output: [folded]}
 
 
 def merge_scales(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
     """A scale of a scale is one; functions are fused by themselves."""
-    before = graph.producers.get(node.inputs[0])
-    if before is None or before.clip or before.output in graph.given:
+    first = before(graph, node)
+    if first is None or first.clip:
         return None
-    inner, outer = as_scale(graph, before), as_scale(graph, node)
-    both = isinstance(node, nodes.Function) and isinstance(before, nodes.Function)
-    if inner is None or outer is None or both or not private(graph, before.output, node):
+    inner, outer = as_scale(graph, first), as_scale(graph, node)
+    both = isinstance(node, nodes.Function) and isinstance(first, nodes.Function)
+    if inner is None or outer is None or both:
         return None
-    fields = {**node_fields(node), "inputs": before.inputs, "clip": node.clip}
+    fields = {**node_fields(node), "inputs": first.inputs, "clip": node.clip}
     factor, offset = outer[0] * inner[0], outer[0] * inner[1] + outer[1]
-    return {before.output: [], node.output: [nodes.Scale(**fields, factor=factor, offset=offset)]}
+    return {first.output: [], node.output: [nodes.Scale(**fields, factor=factor, offset=offset)]}
 
 
 def fold_scale_ahead(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
     """A scale, then a convolution of one group: into the weights; offsets only without padding."""
     if not isinstance(node, nodes.Convolution) or node.groups != 1 or node.steps is not None:
         return None
-    before = graph.producers.get(node.inputs[0])
-    scale = as_scale(graph, before) if before else None
-    if before is None or scale is None or before.output in graph.given:
-        return None
-    if (any(node.padding) and (scale[1] != 0).any()) or len(graph.reading[before.output]) > 1:
-        return None
-    if before.output in graph.outputs:
+    first = before(graph, node)
+    scale = as_scale(graph, first) if first else None
+    if first is None or scale is None or (any(node.padding) and (scale[1] != 0).any()):
         return None
     bias = node.bias + (node.weights * scale[1]).sum((1, 2, 3))
-    folded = replace(node, inputs=before.inputs, weights=node.weights * scale[0], bias=bias)
-    return {before.output: [], node.output: [folded]}
+    folded = replace(node, inputs=first.inputs, weights=node.weights * scale[0], bias=bias)
+    return {first.output: [], node.output: [folded]}
 
 
 def as_clip(node: Node) -> Interval | None:
@@ -182,11 +181,8 @@ def as_clip(node: Node) -> Interval | None:
 
 def clip_before_pool(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
     """Maximum pooling, then a clip: the other way round is the same, and the clip can be fused."""
-    limits = as_clip(node)
-    pool = graph.producers.get(node.inputs[0]) if limits else None
-    if not isinstance(pool, nodes.MaxPool) or pool.clip or not private(graph, pool.output, node):
-        return None
-    if graph.given:
+    pool = before(graph, node) if as_clip(node) and not graph.given else None
+    if not isinstance(pool, nodes.MaxPool) or pool.clip:
         return None
     clip = replace(node, inputs=pool.inputs, output=pool.output)
     return {pool.output: [clip], node.output: [replace(pool, inputs=(clip.output,),
@@ -196,25 +192,21 @@ def clip_before_pool(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
 def fuse_clip(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
     """ReLU, ReLU6 and the like: limits of what they follow."""
     limits = as_clip(node)
-    before = graph.producers.get(node.inputs[0]) if limits else None
-    if limits is None or before is None or not before.clips or before.clip:
+    first = before(graph, node, rounded=True) if limits else None
+    if first is None or not first.clips or first.clip:
         return None
-    if not private(graph, before.output, node):
-        return None
-    return {before.output: [], node.output: [replace(before, output=node.output, clip=limits)]}
+    return {first.output: [], node.output: [replace(first, output=node.output, clip=limits)]}
 
 
 def fuse_functions(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
     """A function of a function is one function."""
-    if not isinstance(node, nodes.Function):
+    first = before(graph, node) if isinstance(node, nodes.Function) else None
+    if not isinstance(node, nodes.Function) or not isinstance(first, nodes.Function):
         return None
-    before = graph.producers.get(node.inputs[0])
-    if not isinstance(before, nodes.Function) or not private(graph, before.output, node):
+    if len(first.body.steps) > LONGEST:
         return None
-    if before.output in graph.given or len(before.body.steps) > LONGEST:
-        return None
-    fused = replace(node, inputs=before.inputs, body=node.body.after(before.body))
-    return {before.output: [], node.output: [fused]}
+    fused = replace(node, inputs=first.inputs, body=node.body.after(first.body))
+    return {first.output: [], node.output: [fused]}
 
 
 def merge_functions(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
@@ -237,30 +229,28 @@ def merge_functions(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
 def _origins(graph: Draft, tensor: str) -> list[tuple[str, Composed]]:
     """``tensor`` itself, and what it is a function of, if it is one, with the function."""
     found = [(tensor, Composed.of("identity"))]
-    before = graph.producers.get(tensor)
-    if isinstance(before, nodes.Function) and tensor not in graph.given:
-        found.append((before.inputs[0], before.body))
+    made = graph.producers.get(tensor)
+    if isinstance(made, nodes.Function) and tensor not in graph.given:
+        found.append((made.inputs[0], made.body))
     return found
 
 
 def merge_slices(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
     """Merge a choice of elements with the one before it; not where elements are repeated."""
-    before = graph.producers.get(node.inputs[0])
-    if not (isinstance(node, nodes.Rearranged) and isinstance(before, nodes.Rearranged)):
+    first = before(graph, node, rounded=True) if isinstance(node, nodes.Rearranged) else None
+    if not isinstance(node, nodes.Rearranged) or not isinstance(first, nodes.Rearranged):
         return None
-    if not private(graph, before.output, node) or max(*node.repeats, *before.repeats) > 1:
+    if max(*node.repeats, *first.repeats) > 1:
         return None
-    pairs = zip(before.starts, before.steps, before.axes, strict=True)
+    runs = list(zip(first.starts, first.steps, first.axes, strict=True))
     merged = replace(
         node,
-        inputs=before.inputs,
-        axes=tuple(node.axes[axis] for axis in before.axes),
-        starts=tuple(node.starts[axis] * step + start for start, step, axis in pairs),
-        steps=tuple(
-            node.steps[axis] * step for step, axis in zip(before.steps, before.axes, strict=True)
-        ),
+        inputs=first.inputs,
+        axes=tuple(node.axes[axis] for axis in first.axes),
+        starts=tuple(node.starts[axis] * step + start for start, step, axis in runs),
+        steps=tuple(node.steps[axis] * step for _, step, axis in runs),
     )
-    return {before.output: [], node.output: [merged]}
+    return {first.output: [], node.output: [merged]}
 
 
 def scale_to_convolution(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
