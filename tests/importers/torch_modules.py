@@ -227,6 +227,7 @@ OTHERS: dict[str, tuple[nn.Module, Shape]] = {
     "flatten of channels last":
         (Of(lambda m, x: m.a(x.permute(0, 2, 3, 1).flatten(1)), a=nn.Linear(120, 3)), (6, 5, 4)),
     "softmax": (nn.Sequential(nn.Linear(12, 5), nn.Softmax(1)), (12,)),
+    "log softmax": (nn.Sequential(nn.Linear(12, 5), nn.LogSoftmax(1)), (12,)),
     "dropout": (nn.Sequential(nn.Dropout(), nn.Linear(12, 5)), (12,)),
     "norm after an activation":
         (nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.BatchNorm1d(5)), (6,)),
