@@ -60,7 +60,17 @@ WIDE = (
     *("ABS", "MAXIMUM", "MINIMUM"),
 )
 """Operators on int16, too."""
-SIGNED = ("ABS", "RSQRT", "SQUARED_DIFFERENCE", "HARD_SWISH", "LEAKY_RELU", "PRELU", "MEAN", "SUM")
+SIGNED = (
+    "L2_NORMALIZATION",
+    "ABS",
+    "RSQRT",
+    "SQUARED_DIFFERENCE",
+    "HARD_SWISH",
+    "LEAKY_RELU",
+    "PRELU",
+    "MEAN",
+    "SUM",
+)
 """Operators whose arithmetic is known of int8 alone."""
 
 

@@ -178,6 +178,12 @@ def softmax(to: Translation, node: Node, options: Options) -> None:
     to.add(operator, source, axis=axis_in_onnx(-1, node.input(0)), output=named(node.output))
 
 
+def l2_normalization(to: Translation, node: Node, options: Options) -> None:
+    source = named(node.input(0))
+    made = to.add("LpNormalization", source, axis=axis_in_onnx(-1, node.input(0)))
+    to.activated(made, options, node.output)
+
+
 def reshape(to: Translation, node: Node, options: Options) -> None:
     to.shaped(to.plain(node.input(0)), node.output)
 
@@ -312,6 +318,7 @@ OPERATORS: Mapping[str, Rule] = {
     "CAST": cast,
     "SOFTMAX": softmax,
     "LOG_SOFTMAX": softmax,
+    "L2_NORMALIZATION": l2_normalization,
     "RESHAPE": reshape,
     "SQUEEZE": reshape,
     "EXPAND_DIMS": reshape,

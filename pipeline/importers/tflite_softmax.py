@@ -1,10 +1,13 @@
-"""SOFTMAX and LOG_SOFTMAX over the last axis."""
+"""SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION over the last axis."""
 
 from __future__ import annotations
 
+from math import sqrt
+
 from pipeline.errors import ThimbleError
 from pipeline.graph.exponential import DIFFERENCE_BITS, exponentials
-from pipeline.graph.operators.along import LogSoftmax, Softmax, WideSoftmax
+from pipeline.graph.operators.along import LogSoftmax, Normalize, Softmax, WideSoftmax
+from pipeline.graph.requant import FixedPoint
 from pipeline.importers.scales import log_softmax as log_softmax_fields
 from pipeline.importers.scales import wide_softmax
 from pipeline.importers.tflite_builder import Builder
@@ -37,7 +40,23 @@ def log_softmax(build: Builder, node: Node, options: Options) -> None:
     build.emit(LogSoftmax, [source.name], build.target(node.output).name, **given)
 
 
+def l2_normalization(build: Builder, node: Node, options: Options) -> None:
+    """Over the last axis, rounded once: to the bit where squares add up to less than 2**21, beyond
+    which TFLite rounds twice. Output of scale 1/128 and zero point 0, as TFLite prescribes."""
+    source, depth = build.source(node.input(0)), node.input(0).dims[-1]
+    prescribed(node.output, 1 / 128, 0)
+    if options["activation"]:
+        raise ThimbleError("its fused activation is not supported")
+    rows = (1, source.size // depth, depth)
+    target = build.target(node.output, shape=rows)
+    requant = FixedPoint.of([128 / sqrt(depth)])
+    given = {"centred": False, "requant": requant}
+    build.emit(Normalize, [build.shaped(source.name, rows)], target.name, **given)
+    build.finish(node.output, target)
+
+
 OPERATORS = {
+    "L2_NORMALIZATION": Entry(l2_normalization, "L2NormOptions", "activation:i8"),
     "SOFTMAX": Entry(softmax, "SoftmaxOptions", "beta:f32"),
     "LOG_SOFTMAX": Entry(log_softmax),
 }

@@ -61,9 +61,7 @@ def reference(content: bytes, frames: np.ndarray) -> np.ndarray:
     return np.array(outputs)
 
 
-KINDS = sorted(
-    {*CASES, "network"} - {"QUANTIZE", "UNPACK", *REAL, *NUMBERS, *COMPARED}
-)
+KINDS = sorted({*CASES, "network"} - {"QUANTIZE", "UNPACK", *REAL, *NUMBERS, *COMPARED})
 
 
 @pytest.mark.parametrize("seeds", quick(1, [range(6), range(1000, 1100)], ci=0), ids=len)

@@ -321,7 +321,7 @@ def unary(
 ) -> bytes:
     """A function of one value; ``out`` is the scale and zero point that TFLite prescribes."""
     net, s, z = Writer(), scale(rng, 0.001, in_high), -128 if kind == "RSQRT" else zero(rng)
-    dims = (1, 300) if rng.random() < 0.5 else (1, 10, 5, 6)
+    dims = (1, 300) if rng.random() < 0.5 and kind[:2] != "L2" else (1, 10, 5, 6)
     x = net.tensor(dims, s, z)
     same = kind in ("RELU6",) or rng.random() < 0.2
     y_scale, y_zero = out or ((s, z) if same else (s * rng.uniform(0.5, 2), zero(rng)))
@@ -385,6 +385,7 @@ CASES: dict[str, Case] = {
     "EXPAND_DIMS": partial(reshape, "EXPAND_DIMS"),
     "SOFTMAX": partial(unary, "SOFTMAX", in_high=2.0, out=(1 / 256, -128)),
     "LOG_SOFTMAX": partial(unary, "LOG_SOFTMAX", in_high=2.0, out=(1 / 16, 127)),
+    "L2_NORMALIZATION": partial(unary, "L2_NORMALIZATION", out=(1 / 128, 0)),
     "LOGISTIC": partial(unary, "LOGISTIC", in_high=0.5, out=(1 / 256, -128)),
     "TANH": partial(unary, "TANH", in_high=0.5, out=(1 / 128, 0)),
     "RELU": partial(unary, "RELU"),
