@@ -79,7 +79,7 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("hardware.power.idle_ma=???",), "needs hardware.power.idle_ma: add hardware.power.idle"),
         (("hardware.flash_bytes=-4",), "hardware.flash_bytes=-4: give 1 or more"),
         (("codegen.prefix=2nd-net",), "a letter first: try codegen.prefix=nd_net"),
-        (("package=arduino", "hardware=host"), "hardware=host is not known to have an Arduino core"),
+        (("package=arduino", "hardware=host"), "hardware=host is not known to have an Arduino"),
         (("sliding.windows=0",), "sliding.windows=0: give 1 or more"),
         (("target=flash", "target.check=layers"), "does not say what its layers write: target=sim"),
         (("strategy=swap", "strategy.frames=2", "target.check=layers"), "one frame at a time"),
