@@ -14,7 +14,7 @@ from tests.plan.fixtures import FIXTURES
 from tests.plan.subjects import STRATEGIES, subjects
 from tests.tiers import quick
 
-PLANS = 5_000
+PLANS = 10_000
 UNUSED = {"Compute.delay", "Plan.graph", "Plan.strategy"}
 
 
