@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from pipeline.importers import whole
 from pipeline.importers.float_nodes import Floats
 from pipeline.importers.layout import Value
@@ -19,7 +21,8 @@ def layers(call: Call) -> Value:
 
 
 def instances(call: Call) -> Value:
-    made = whole.in_groups(call.builder, call.x, call.x.shape[1], call.number("epsilon", 1e-5))
+    channels = prod(call.x.shape[1:2])
+    made = whole.in_groups(call.builder, call.x, channels, call.number("epsilon", 1e-5))
     return _each_channel(call, made)
 
 

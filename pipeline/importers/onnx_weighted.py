@@ -173,9 +173,13 @@ def attention(call: Call) -> Value:
         raise call.refuse("an attention with a mask or with what was before is not supported")
     if call.integer("is_causal", 0) or call.number("softcap", 0.0) or len(call.node.outputs) > 1:
         raise call.refuse("an attention that is causal, capped or shows more is not supported")
+    if {len(x.shape) for x in given} not in ({3}, {4}):
+        raise call.refuse(f"an attention of {[list(x.shape) for x in given]}")
     heads = call.integer("q_num_heads", 0), *(call.integer("kv_num_heads", 0),) * 2
     flat = len(given[0].shape) == 3
     if flat:
+        if any(x.shape[2] % max(1, h) for x, h in zip(given, heads, strict=True)):
+            raise call.refuse(f"{heads} heads of {[list(x.shape) for x in given]}")
         given = [
             x.reshape((*x.shape[:2], max(1, h), x.shape[2] // max(1, h))).transpose((0, 2, 1, 3))
             for x, h in zip(given, heads, strict=True)

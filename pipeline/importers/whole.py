@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers import float_whole, moving
 from pipeline.importers.builder import Builder
-from pipeline.importers.float_graph import Shape
+from pipeline.importers.float_graph import Shape, checked_size
 from pipeline.importers.float_nodes import Floats, Pair
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Index, Value, ours, scattered, usual
@@ -29,6 +29,8 @@ def resized(build: Builder, x: Value, shape: Shape, weighed: Weighed) -> Value:
     old, new = ours(x.shape), ours(shape)
     if len(x.shape) != 4 or len(shape) != 4 or min(shape) < 1 or old[2] != new[2]:
         raise build.refuse(f"{list(x.shape)} to {list(shape)}: height and width can be resized")
+    for axis in (0, 1):
+        checked_size(f"{build.here}: its weights", (old[axis], new[axis]))
     rows, columns = (weighed(axis, old[axis], new[axis]) for axis in (0, 1))
     if all(np.array_equal(each, np.eye(*each.shape)) for each in (rows, columns)):
         return x
@@ -187,8 +189,8 @@ def over_axes(build: Builder, x: Value, axes: Sequence[int], **given: Any) -> Va
 
 def in_groups(build: Builder, x: Value, groups: int, epsilon: float) -> Value:
     """Normalize the channels of each of so many groups, of all places."""
-    if x.shape[1] % groups:
-        raise build.refuse(f"{x.shape[1]} channels are not {groups} groups")
+    if len(x.shape) < 2 or groups < 1 or x.shape[1] % groups:
+        raise build.refuse(f"channels of {list(x.shape)} are not {groups} groups")
     numbers = np.arange(x.shape[1]) // (x.shape[1] // groups)
     each = numbers.reshape(1, -1, *(1 for _ in x.shape[2:]))
     return normalized(build, x, np.broadcast_to(each, x.shape), epsilon=epsilon)
