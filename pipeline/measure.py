@@ -21,7 +21,7 @@ from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
 from pipeline.metrics import METRICS_VERSION
 from pipeline.plan.calibrate import rounds
-from pipeline.plan.interpret import interpret
+from pipeline.plan.interpret import sequence
 from pipeline.plan.serialize import plan_hash
 from pipeline.plan.vocabulary import Plan
 
@@ -100,8 +100,8 @@ def metrics(
             found["accuracy_device"] = accuracy(on_device, labels[: len(on_device)])
     if wrong := difference(found):
         found |= {"status": "failed", "error": wrong}
-    for name in ("pmu_bytes", "arena_bytes", "weight_bytes", "macs", "macs_executed"):
-        found[name] = schedule[name]
+    sizes = ("pmu_bytes", "state_bytes", "arena_bytes", "weight_bytes", "macs", "macs_executed")
+    found |= {name: schedule[name] for name in sizes if name in schedule}
     found["liveness_bytes"] = schedule["arena_bytes"] - schedule["arena_over_bound_bytes"]
     in_ram = hardware.weight_memory == hardware.stack_memory
     found["weight_sram_bytes"] = graph.weight_bytes if in_ram else 0
@@ -153,7 +153,7 @@ def references(graph: Graph, plan: Plan, images: Array) -> IntArray:
         return np.zeros((0, count), np.int64)
     if rounds(plan):
         frames = images[:REFERENCE_IMAGES].astype(np.int64)
-        outputs = np.stack([interpret(plan, graph, frame).output for frame in frames])
+        outputs = np.stack(list(sequence(plan, graph, frames)))
     else:
         checked = max(REFERENCE_IMAGES, REFERENCE_MACS // max(1, graph.macs))
         outputs = graph.evaluate(images[:checked].astype(np.int64))

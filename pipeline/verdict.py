@@ -16,7 +16,7 @@ from pipeline.metrics import METRICS_VERSION
 from pipeline.plan.calibrate import rounds
 from pipeline.plan.cost import cost
 from pipeline.plan.fit import fit, fits, of_board, roomy
-from pipeline.plan.interpret import interpret
+from pipeline.plan.interpret import sequence
 from pipeline.plan.verify import Report
 from pipeline.plan.vocabulary import Plan
 from pipeline.timing.summary import summary
@@ -45,9 +45,10 @@ def check(
     costs = cost(plan, graph, hardware, proof)
     difference = 0
     huge = len(plan.tracks) > 1 and graph.macs * plan.frames > HUGE_MACS
-    for number, frame in enumerate(() if huge else frames(graph)):
-        expected = graph.evaluate(frame[None])[0]
-        result = interpret(plan, graph, frame).output
+    given = [] if huge else list(frames(graph))
+    wanted = graph.evaluate(np.stack(given), batch=1) if given else ()
+    pairs = zip(wanted, sequence(plan, graph, given), strict=True)
+    for number, (expected, result) in enumerate(pairs):
         difference = max(difference, int(np.abs(result - expected).max()))
         if difference and not rounds(plan):
             raise ThimbleError(
@@ -64,6 +65,7 @@ def check(
         "metrics_version": METRICS_VERSION,
         "status": "ok" if verdict.fits else "infeasible",
         "pmu_bytes": costs.pmu_bytes,
+        **({"state_bytes": graph.state_bytes} if graph.states else {}),
         "arena_bytes": costs.arena_bytes,
         "arena_over_bound_bytes": costs.over_bound_bytes,
         "weight_bytes": graph.weight_bytes,

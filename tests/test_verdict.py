@@ -7,7 +7,6 @@ import pytest
 
 from pipeline import verdict
 from pipeline.errors import ThimbleError
-from pipeline.plan.interpret import Result
 from tests.boards import load_hardware
 from tests.strategies import nets
 from tests.strategies.chains import STRATEGIES, Herringbone, Ordinary, board, mnist
@@ -62,10 +61,7 @@ def test_a_wrong_plan_and_an_interpreter_that_disagrees_are_errors(
     with pytest.raises(ThimbleError):
         verdict.check(replace(plan, tracks=(replace(track, steps=track.steps[:-1]),)), GRAPH, uno)
 
-    def wrong(*_: object) -> Result:
-        return Result(np.full(10, 7), {})
-
-    monkeypatch.setattr(verdict, "interpret", wrong)
+    monkeypatch.setattr(verdict, "sequence", lambda *given: [np.full(10, 7)] * len(given[2]))
     with pytest.raises(ThimbleError, match=r"strategy herringbone.*: frame 0 gives"):
         verdict.check(plan, GRAPH, uno)
 

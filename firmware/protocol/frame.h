@@ -37,6 +37,7 @@
 #define FRAME_FLAG 0x7E
 #define FRAME_ESCAPE 0x7D
 #define FRAME_ESCAPE_XOR 0x20
+#define FRAME_KEEPS_STATE 0x80 /* beside the bytes of an output: each input follows the one before */
 #define FRAME_READY 0x11 /* XON */
 #define FRAME_FCS_BYTES 2
 #define FRAME_CRC_INITIAL 0xFFFFu

@@ -19,6 +19,11 @@
 #define FED_BYTES NN_INPUT_BYTES
 #define feed nn_feed
 #endif
+#ifdef NN_STATE_BYTES /* a frame follows the one before: what fails, or asks who is there, begins anew */
+#define KEEPS_STATE FRAME_KEEPS_STATE
+#else
+#define KEEPS_STATE 0
+#endif
 #ifndef THIMBLE_WAIT_BYTES
 #define THIMBLE_WAIT_BYTES 0
 #endif
@@ -111,7 +116,7 @@ static uint16_t send_identity(uint16_t crc) {
     crc = send_word(crc, (uint16_t)((uint32_t)FED_BYTES & 0xFFFF));
     crc = send_word(crc, (uint16_t)((uint32_t)FED_BYTES >> 16));
     crc = send_word(crc, OUTPUTS);
-    crc = send(crc, OUTPUT_BYTES);
+    crc = send(crc, OUTPUT_BYTES | KEEPS_STATE);
     crc = send_word(crc, (uint16_t)((uint32_t)NN_PARAMETER_BYTES & 0xFFFF));
     return send_word(crc, (uint16_t)((uint32_t)NN_PARAMETER_BYTES >> 16));
 }
@@ -242,7 +247,10 @@ PORT_MAIN int main(void) {
 #ifdef NN_CARD_BLOCKS
     uint8_t lost = nn_init() != NN_OK; /* looking for a card takes longer than the line waits for it in a frame */
 #else
-    const uint8_t lost = 0;
+    const uint8_t lost = KEEPS_STATE; /* or it is for each frame */
+#endif
+#if KEEPS_STATE
+    nn_init();
 #endif
     for (;;) {
         uint16_t crc = FRAME_CRC_INITIAL;
@@ -291,6 +299,11 @@ PORT_MAIN int main(void) {
                          : count > whole        ? FRAME_OVERSIZED
                          : crc != FRAME_CRC_GOOD ? FRAME_BAD_CRC
                                                  : carry_out(command);
+#if KEEPS_STATE
+        if (status != FRAME_OK || command == FRAME_IDENTIFY) {
+            nn_init();
+        }
+#endif
 #ifdef NN_CARD_BLOCKS
         if (status >= FRAME_NO_CARD) {
             lost = nn_init() != NN_OK;

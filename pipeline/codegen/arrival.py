@@ -87,7 +87,7 @@ def _check_order(image: Tensor, buffer: Buffer) -> None:
 
 def _held(program: Program, image: Tensor, buffer: Buffer, *, fillable: bool) -> Arrival:
     """All of it in one buffer: in one piece of bytes, or wherever its elements are."""
-    at = _in_one_piece(buffer)
+    at = in_one_piece(buffer)
     if at is not None:
         return _fed(program, [(at, input_bytes(image))], fillable)
     if image.dtype.bits > 8:
@@ -110,7 +110,7 @@ def _several(program: Program) -> Arrival:
     """Inputs that are fed one after the other, or filled each where it is."""
     parts = list[tuple[int, int]]()
     for buffer in program.input_buffers:
-        at = _in_one_piece(buffer)
+        at = in_one_piece(buffer)
         if at is None:
             raise ThimbleError(
                 f"{buffer.tensor}, one of several inputs, does not lie in one piece of bytes: "
@@ -120,7 +120,7 @@ def _several(program: Program) -> Arrival:
     return _fed(program, parts, fillable=True)
 
 
-def _in_one_piece(buffer: Buffer) -> int | None:
+def in_one_piece(buffer: Buffer) -> int | None:
     """The first byte of a buffer of bytes that lies in one piece, on a multiple of an element."""
     at, width = buffer.run(buffer.box), buffer.bits // 8
     return at // 2 if width and at is not None and at // 2 % width == 0 else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.codegen.program import Program
+from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.steps import written
 from pipeline.plan.vocabulary import Buffer
@@ -17,11 +18,20 @@ MOST_ALIGNED = 4
 def places(program: Program) -> list[int]:
     """The bytes where the results begin. If one is scattered, or off a multiple of its elements,
     all are put together at byte 0 and after it, in place: nothing else lives in the arena once they
-    are computed."""
+    are computed.
+
+    Raises:
+        ThimbleError: where state does.
+    """
     buffers = [program.plan.buffer[name] for name in program.plan.outputs]
     found = [_first(buffer) for buffer in buffers]
     if None not in found:
         return [first for first in found if first is not None]
+    if program.plan.states:
+        raise ThimbleError(
+            "an output that lies in several pieces would be put together where state is kept: "
+            "choose strategy=ordinary"
+        )
     unit, source, begins = min(buffer.nibbles for buffer in buffers), list[IntArray](), {}
     for buffer in sorted(buffers, key=lambda each: -each.bits):  # so that none needs padding
         begins[buffer.name] = unit * sum(part.size for part in source)

@@ -12,11 +12,24 @@ from pipeline.graph.tensor import IntArray, Tensor
 
 
 class OneEach:
-    """Gives a network of one or several ``inputs`` and ``outputs`` ``input`` and ``output``."""
+    """Gives a network of one or several ``inputs`` and ``outputs`` ``input`` and ``output``.
+
+    Attributes:
+        starts: what is there before the first operator: inputs, and states as they are read.
+        ends: what is there after the last: outputs, and states as the next call finds them.
+    """
 
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        return self.inputs
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        return self.outputs
 
     @property
     def input(self) -> str:
@@ -28,11 +41,22 @@ class OneEach:
         """The one output; raises ThimbleError where there are several."""
         return self._only("outputs", self.outputs)
 
+    @property
+    def start(self) -> str:
+        """The one tensor that is there before all operators; raises ThimbleError likewise."""
+        return self._only("inputs", self.starts)
+
+    @property
+    def end(self) -> str:
+        """The one tensor that is there after all operators; raises ThimbleError likewise."""
+        return self._only("outputs", self.ends)
+
     def _only(self, what: str, names: tuple[str, ...]) -> str:
         if len(names) > 1:
             cut = f", or model.outputs=[{names[0]}]" if what == "outputs" else ""
+            kept = " and states" if len(names) > len(getattr(self, what)) else ""
             raise ThimbleError(
-                f"{self.name} has {len(names)} {what}, and this takes networks of one: try "
+                f"{self.name} has {len(names)} {what}{kept}, and this takes networks of one: try "
                 f"strategy=joint or ordinary{cut}"
             )
         return names[0]

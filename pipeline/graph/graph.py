@@ -7,7 +7,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from pipeline.graph import operators as operator_package
 from pipeline.graph.ends import OneEach, apart, joined
 from pipeline.graph.operator import BoxValues, Operator
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo, UnsignedMean
+from pipeline.graph.state import State, check
 from pipeline.graph.tensor import DType, IntArray, Tensor, beside
 
 
@@ -32,6 +33,7 @@ class Graph(OneEach):
         operators: each output is produced by exactly one operator.
         constants: integer values of the constant tensors.
         inputs, outputs: names of what a frame gives and of its results, which live until the next.
+        states: what lives from one call to the next; ``initial``: what the first one reads of them.
     """
 
     name: str
@@ -40,9 +42,11 @@ class Graph(OneEach):
     constants: Mapping[str, IntArray]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    states: tuple[State, ...] = ()
+    initial: Mapping[str, IntArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        known = {*self.inputs, *self.constants}
+        known = {*self.starts, *self.constants}
         for op in self.operators:
             for name in (*op.inputs, *op.parameters):
                 if name not in known:
@@ -57,6 +61,7 @@ class Graph(OneEach):
             known.add(op.output)
         if missing := [name for name in self.outputs if name not in known]:
             raise ThimbleError(f"nothing produces the output {missing[0]}")
+        check(self.name, self.states, self.tensors, self.initial, self.operators)
         for ends in (self.inputs, self.outputs):
             if len(set(ends)) < len(ends) or not ends:
                 raise ThimbleError(f"{self.name} has no inputs or outputs, or one twice: {ends}")
@@ -70,6 +75,18 @@ class Graph(OneEach):
                 tensor.dtype.minimum <= values.min() and values.max() <= tensor.dtype.maximum
             ):
                 raise ThimbleError(f"{name} has values outside {tensor.dtype}")
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        return (*self.inputs, *(each.read for each in self.states))
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.outputs, *(each.made for each in self.states))))
+
+    @property
+    def state_bytes(self) -> float:
+        return sum(self.tensors[each.read].bytes for each in self.states)
 
     def beside(self, tensor: str, word: str) -> str:
         """A name for something that belongs to ``tensor``, see ``tensor.beside``."""
@@ -98,8 +115,20 @@ class Graph(OneEach):
 
     def run(self, frames: IntArray) -> dict[str, IntArray]:
         """The exact integer reference: every activation for ``frames`` (n, *input shape); of
-        several inputs (n, elements), one after the other."""
+        several inputs (n, elements), one after the other. With states they are the frames of
+        calls, the first one of which finds the initial values."""
         values = apart(frames, [self.tensors[name] for name in self.inputs])
+        if not self.states:
+            return self._run(values)
+        calls, found = list[dict[str, IntArray]](), dict(self.initial)
+        for number in range(len(frames)):
+            given = {name: each[number : number + 1] for name, each in values.items()}
+            calls.append(self._run(given | {name: each[None] for name, each in found.items()}))
+            found = {each.read: calls[-1][each.made][0] for each in self.states}
+        return {name: np.concatenate([call[name] for call in calls]) for name in calls[0]}
+
+    def _run(self, values: dict[str, IntArray]) -> dict[str, IntArray]:
+        """Every activation, given those before all operators."""
         for op in self.operators:
             box = self.tensors[op.output].box
             regions = {name: BoxValues(self.tensors[name].box, values[name]) for name in op.inputs}
@@ -111,6 +140,7 @@ class Graph(OneEach):
     def evaluate(self, frames: IntArray, batch: int = 500) -> IntArray:
         """(n, *input shape) -> (n, *output shape), a batch at a time; of several inputs or outputs
         (n, elements), one after the other."""
+        batch = len(frames) if self.states else batch
         parts = (self.run(frames[i : i + batch]) for i in range(0, len(frames), batch))
         return np.concatenate([joined([part[name] for name in self.outputs]) for part in parts])
 
@@ -118,7 +148,7 @@ class Graph(OneEach):
         """Write ``graph.json`` and ``graph.npz``, constants in the narrowest type numpy has."""
         narrow = {
             name: values.astype(self.tensors[name].dtype.stored)
-            for name, values in self.constants.items()
+            for name, values in {**self.constants, **self.initial}.items()
         }
         write_npz(folder / "graph.npz", narrow)
         content = {
@@ -128,6 +158,8 @@ class Graph(OneEach):
             "inputs": self.inputs,
             "outputs": self.outputs,
         }
+        if self.states:
+            content["states"] = codec.encode(self.states)
         write_json(folder / "graph.json", content)
 
     @classmethod
@@ -135,13 +167,19 @@ class Graph(OneEach):
         content = read_json(folder / "graph.json")
         try:
             tensors = codec.decode(content["tensors"], _classes())
+            states = codec.decode(content.get("states", []), _classes())
+            reads = {each.read for each in states}
+            stored = read_npz(folder / "graph.npz")
+            values = {name: held.astype(np.int64) for name, held in stored.items()}
             return cls(
                 content["name"],
                 {tensor.name: tensor for tensor in tensors},
                 codec.decode(content["operators"], _classes()),
-                {k: v.astype(np.int64) for k, v in read_npz(folder / "graph.npz").items()},
+                {name: held for name, held in values.items() if name not in reads},
                 tuple(content["inputs"]),
                 tuple(content["outputs"]),
+                states=states,
+                initial={name: held for name, held in values.items() if name in reads},
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ThimbleError(f"{folder / 'graph.json'} is damaged: {error}") from None
@@ -150,17 +188,19 @@ class Graph(OneEach):
     def hash(self) -> str:
         """A short hash of structure and constants, for provenance."""
         digest = hashlib.sha256(repr((self.tensors, self.operators)).encode())
-        for name in sorted(self.constants):
-            digest.update(name.encode() + np.ascontiguousarray(self.constants[name]).tobytes())
+        if self.states:
+            digest.update(repr(self.states).encode())
+        held = {**self.constants, **self.initial}
+        for name in sorted(held):
+            digest.update(name.encode() + np.ascontiguousarray(held[name]).tobytes())
         return digest.hexdigest()[:16]
 
 
 @cache
 def _classes() -> dict[str, type]:
     """Every operator in ``operators/`` and the value classes they hold."""
-    found: dict[str, type] = {
-        kind.__name__: kind for kind in (Tensor, DType, PowerOfTwo, FixedPoint, Mean, UnsignedMean)
-    }
+    kinds = (Tensor, DType, State, PowerOfTwo, FixedPoint, Mean, UnsignedMean)
+    found: dict[str, type] = {kind.__name__: kind for kind in kinds}
     for module in pkgutil.iter_modules(operator_package.__path__):
         members = vars(importlib.import_module(f"{operator_package.__name__}.{module.name}"))
         found |= {

@@ -151,6 +151,11 @@ class Operator(ABC):
             and all(_same_place(o, target.shape) for o in operands if o.tensor == name)
         )
 
+    def in_place(self, tensors: Tensors) -> dict[str, int]:
+        """Return the inputs whose place the output can take if all of them die, and how many of its
+        elements lie before each."""
+        return dict.fromkeys(self.overwritable(tensors), 0)
+
     def same_sized(self, tensors: Tensors) -> tuple[str, ...]:
         """Inputs that take as much room as the output."""
         target = tensors[self.output]

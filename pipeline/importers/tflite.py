@@ -24,11 +24,12 @@ from pipeline.importers import (
     tflite_shapes,
     tflite_slices,
     tflite_softmax,
+    tflite_states,
     tflite_tables,
     tflite_volumes,
 )
 from pipeline.importers.base import Imported, increasing
-from pipeline.importers.tflite_builder import ANY, Builder
+from pipeline.importers.tflite_builder import ANY, Builder, require_type
 from pipeline.importers.tflite_folding import fold
 from pipeline.importers.tflite_model import FileModel, FileTensor, printable
 from pipeline.importers.tflite_operator import Entry
@@ -48,6 +49,7 @@ ENTRIES: Mapping[str, Entry] = {
     **tflite_softmax.OPERATORS,
     **tflite_tables.OPERATORS,
     **tflite_reals.OPERATORS,
+    **tflite_states.OPERATORS,
 }
 
 
@@ -58,6 +60,7 @@ WIDE = (
     *tflite_moves.OPERATORS,
     *("LOGISTIC", "TANH", "LEAKY_RELU", "RELU", "RELU6", "SOFTMAX", "SUB", "SUM"),
     *("ABS", "MAXIMUM", "MINIMUM"),
+    *tflite_states.OPERATORS,
 )
 """Operators on int16, too."""
 SIGNED = (
@@ -154,11 +157,11 @@ def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
         missing.lost.update(each for each in makes if not _assumed(build, model, reads, each))
     missing.checked()
     for each in results:
-        if each.index in build.reals:
-            tflite_reals.ended(build, each)
-        elif each.index not in build.outputs:
+        if each.index not in build.outputs:
+            if each.index in build.reals:
+                require_type(each, ANY)
             build.outputs[each.index] = build.source(each, (*ANY, "INT32", "INT64")).name
-    return build.graph(name)
+    return build.graph(name, *tflite_states.paired(build, tflite_states.initial_values(model)))
 
 
 def _assumed(build: Builder, model: FileModel, reads: Sequence[int], index: int) -> bool:
@@ -166,18 +169,18 @@ def _assumed(build: Builder, model: FileModel, reads: Sequence[int], index: int)
     with suppress(ThimbleError):
         if any(each in build.made for each in reads) and index not in build.made:
             build.target(model.tensor(index), ("INT8", "INT16"))
-    return index in build.made or index in build.reals
+    return index in build.made or index in build.reals or index in build.handles
 
 
 def _needed(model: FileModel, results: Iterable[FileTensor]) -> Iterator[int]:
-    """The operators that the outputs depend on, in the file's order.
+    """The operators that the outputs, and variables, depend on, in the file's order.
 
     What computes a shape that the file states anyway is not among them.
     """
     wanted, found = {each.index for each in results}, []
     for index in reversed(range(model.operators)):
         kind, inputs, outputs = model.operator(index)
-        if wanted & set(outputs) - model.held:
+        if wanted & set(outputs) - model.held or kind == tflite_states.ASSIGN:
             reads = ENTRIES[kind].reads if kind in ENTRIES else 0
             wanted |= set(inputs[: reads or None])
             found.append(index)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.placing import Concat, Rearrange, Reshape
+from pipeline.graph.state import State, assigned_late
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.importers.moves import Move
 from pipeline.importers.tflite_model import FileTensor
@@ -45,7 +47,8 @@ class Builder:
     """``made`` maps a file's tensor to the graph's tensor that holds it, as ``inputs`` and
     ``outputs`` do; ``sources`` and ``results`` are all inputs and outputs in the file;
     ``kinds``: types that the operator in hand may have, ``label``: its name;
-    ``reals``: what isn't quantized."""
+    ``reals``: what isn't quantized; of variables ``handles`` are the names by tensor, ``reads`` the
+    tensors that are read, ``assigned`` what becomes them."""
 
     file_bytes: int
     sources: Sequence[int]
@@ -59,22 +62,33 @@ class Builder:
     constants: dict[str, IntArray] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
     made: dict[int, str] = field(default_factory=dict)
+    handles: dict[int, str] = field(default_factory=dict)
+    reads: dict[str, FileTensor] = field(default_factory=dict)
+    assigned: dict[str, str] = field(default_factory=dict)
     _constant_bytes: int = 0
 
-    def graph(self, name: str) -> Graph:
+    def graph(
+        self,
+        name: str,
+        states: tuple[State, ...] = (),
+        initial: Mapping[str, IntArray] = MappingProxyType({}),
+    ) -> Graph:
         if not self.operators:
             raise ThimbleError("the model computes nothing in integers")
-        alive, read = [], set(self.outputs.values())
+        alive, read = [], {*self.outputs.values(), *(each.made for each in states)}
         for op in reversed(self.operators):  # some of several results may be of no use
             if op.output in read:
                 alive.append(op)
                 read.update(op.inputs)
+        read |= {each.read for each in states}
         names = read | {*self.inputs.values()} | {name for op in alive for name in op.parameters}
         tensors = {name: tensor for name, tensor in self.tensors.items() if name in names}
         constants = {name: held for name, held in self.constants.items() if name in names}
         inputs = tuple(self.inputs[index] for index in self.sources)
         outputs = tuple(self.outputs[index] for index in self.results)
-        return Graph(name, tensors, tuple(reversed(alive)), constants, inputs, outputs)
+        operators = assigned_late(alive[::-1], states)
+        ends = inputs, outputs
+        return Graph(name, tensors, operators, constants, *ends, states=states, initial=initial)
 
     def source(self, tensor: FileTensor, kinds: Sequence[str] = ()) -> Tensor:
         """The activation that an operator reads."""

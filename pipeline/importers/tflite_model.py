@@ -117,9 +117,11 @@ class Node:
 
 @dataclass(frozen=True)
 class FileModel:
-    """The first subgraph of the file ``data``, which is what an interpreter runs."""
+    """A subgraph of the file ``data``, the first one, which is what an interpreter runs, or the one
+    of this ``number``, which that calls."""
 
     data: bytes
+    number: int = 0
     held: set[int] = field(default_factory=set)
     """Tensors that are constants here, though operators make them in the file."""
     _tensors: dict[int, FileTensor] = field(default_factory=dict)
@@ -136,7 +138,11 @@ class FileModel:
 
     @cached_property
     def subgraph(self) -> Table:
-        return self.root.item(2, 0)
+        return self.root.item(2, self.number)
+
+    def part(self, number: int) -> FileModel:
+        """Another subgraph of the file."""
+        return FileModel(self.data, number)
 
     def inputs(self, needed: Iterable[int]) -> list[FileTensor]:
         """The model's inputs, but those that none of the operators ``needed`` reads."""

@@ -38,11 +38,13 @@ def dequantize(call: Call) -> Value:
 
 
 def stepped(target: str, values: torch.Tensor, args: tuple[Any, ...]) -> Stepped | torch.Tensor:
-    """``values`` that the operator ``target`` dequantized, with the scales among its ``args``."""
+    """``values`` that the operator ``target`` dequantized, with the scales among its ``args`` where
+    these are of the first axis."""
     if not target.startswith(f"{PREFIX}dequantize_per_"):
         return values
     scales = torch.as_tensor(args[1]).double().numpy().reshape(-1)
-    return Stepped(values, scales, 0 if "per_tensor" in target else args[3])
+    by_first = "per_tensor" in target or args[3] == 0
+    return Stepped(values, scales) if by_first else values
 
 
 def is_quantized(network: nn.Module) -> bool:

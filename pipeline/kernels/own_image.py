@@ -108,7 +108,7 @@ def _alone(op: Windowed, graph: Graph, made: Box, read: Box) -> Graph | None:
         alone = Tile(
             graph.name, tensors, (replace(op, padding=padding),),
             {n: graph.constants[n] for n in op.parameters}, (op.inputs[0],),
-            (op.output,), reached(op, graph) if isinstance(op, Conv2d) else (),
+            (op.output,), taps=reached(op, graph) if isinstance(op, Conv2d) else (),
         )  # fmt: skip
         known = _graphs[key] = ref(graph, lambda _: _graphs.pop(key, None)), alone
     return known[1]

@@ -90,7 +90,7 @@ def components(graph: Graph, stuck: Callable[[Node], bool]) -> list[set[Node]]:
             parent[node] = node = parent[parent[node]]
         return node
 
-    ends = (*graph.inputs, *graph.outputs)
+    ends = (*graph.starts, *graph.ends)
     held = {(name, k) for name in ends for k in range(graph.tensors[name].shape[-1])}
     for op in graph.operators:
         names = (*op.inputs, op.output)
@@ -108,7 +108,7 @@ def components(graph: Graph, stuck: Callable[[Node], bool]) -> list[set[Node]]:
         else:
             held |= {(name, k) for name in names for k in range(graph.tensors[name].shape[-1])}
     found: dict[Node, set[Node]] = {}
-    activations = [*graph.inputs, *(op.output for op in graph.operators)]
+    activations = [*graph.starts, *(op.output for op in graph.operators)]
     for name in activations:
         for k in range(graph.tensors[name].shape[-1]):
             found.setdefault(root((name, k)), set()).add((name, k))

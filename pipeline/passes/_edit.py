@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
+from pipeline.graph.state import assigned_late
 from pipeline.graph.tensor import IntArray, Tensor
 
 
@@ -19,7 +20,7 @@ def edited(
 
     What the output does not need any more is left out.
     """
-    kept, needed = list[Operator](), {*graph.outputs, *graph.inputs}
+    kept, needed = list[Operator](), {*graph.ends, *graph.starts}
     for op in reversed(list(operators)):
         if op.output in needed:
             kept.insert(0, op)
@@ -29,10 +30,12 @@ def edited(
     return Graph(
         graph.name,
         {name: tensor for name, tensor in every.items() if name in needed},
-        tuple(kept),
+        assigned_late(kept, graph.states),
         {name: array for name, array in values.items() if name in needed},
         graph.inputs,
         graph.outputs,
+        states=graph.states,
+        initial=graph.initial,
     )
 
 

@@ -20,7 +20,7 @@ def apply(graph: Graph) -> Graph:
         taken = all(
             reader.output in going or isinstance(reader, Pairwise) for reader in readers[op.output]
         )
-        if op.output in values and op.output not in graph.outputs and taken:
+        if op.output in values and op.output not in graph.ends and taken:
             going.add(op.output)
     left = [_reading(op, going) for op in graph.operators if op.output not in going]
     return edited(graph, left, constants={name: values[name] for name in going})

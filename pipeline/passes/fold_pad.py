@@ -23,7 +23,7 @@ def apply(graph: Graph) -> Graph:
     pads: dict[str, Pad] = {}
     for op in graph.operators:
         convolved = all(isinstance(reader, Conv2d) for reader in readers[op.output])
-        if isinstance(op, Pad) and op.output not in graph.outputs and _spatial(op) and convolved:
+        if isinstance(op, Pad) and op.output not in graph.ends and _spatial(op) and convolved:
             pads[op.output] = op
     changed: list[Operator] = []
     for op in graph.operators:
@@ -44,7 +44,7 @@ def _ahead(graph: Graph) -> Graph:
         pad = pads.get(op.inputs[0]) if isinstance(op, Reshape) else None
         if isinstance(op, Reshape) and pad and op.shape == (1, *graph.tensors[pad.output].shape):
             convolved = all(isinstance(reader, Conv2d) for reader in readers[op.output])
-            alone = readers[pad.output] == [op] and pad.output not in graph.outputs
+            alone = readers[pad.output] == [op] and pad.output not in graph.ends
             if convolved and alone and pad.value is None:
                 name, bare = f"{op.output}.bare", (1, *graph.tensors[pad.inputs[0]].shape)
                 tensors[name] = replace(graph.tensors[op.output], name=name, shape=bare)

@@ -46,7 +46,7 @@ def _without_first(graph: Graph) -> Graph:
     for name in graph.inputs:
         readers = [op for op in graph.operators if name in op.inputs]
         first = readers[0] if len(readers) == 1 else None
-        if isinstance(first, Reshape) and first.output not in graph.outputs:
+        if isinstance(first, Reshape) and first.output not in graph.ends:
             source, names = replace(graph.tensors[name], shape=first.shape), {first.output: name}
             operators = [op.renamed(names) for op in graph.operators if op is not first]
             return _without_first(edited(graph, operators, {name: source}))
@@ -60,7 +60,7 @@ def _without_idle(graph: Graph) -> list[Operator]:
         op.output: op.inputs[0]
         for op in graph.operators
         if isinstance(op, Reshape)
-        and op.output not in graph.outputs
+        and op.output not in graph.ends
         and graph.tensors[op.inputs[0]].shape == op.shape
     }
     for op in graph.operators:

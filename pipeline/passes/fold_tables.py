@@ -22,7 +22,7 @@ def _once(graph: Graph) -> Graph:
     readers, changed = consumers(graph), list[Operator]()
     known: dict[str, tuple[str, IntArray]] = {}
     for op in graph.operators:
-        own = [n for n in known if readers[n] == [op] and n not in graph.outputs and n in op.inputs]
+        own = [n for n in known if readers[n] == [op] and n not in graph.ends and n in op.inputs]
         sources = {known[name][0] if name in own else name for name in op.inputs}
         if len(sources) == 1 and _plain(graph, op):
             source = graph.tensors[sources.pop()]

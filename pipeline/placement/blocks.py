@@ -43,6 +43,30 @@ class Profile(NamedTuple):
         return list(zip(offsets, self.parts, strict=True))
 
 
+def put_over(parts: list[tuple[int, Block]], offset: int, block: Block) -> int:
+    """Add ``block``, ``offset`` above the address of ``parts``, over what dies there as it begins:
+    whichever of two is larger has the cells at the step that both need. Return the number of a part
+    that begins where it does."""
+    end = offset + block.size
+    for number, (at, part) in enumerate(parts):
+        stop = at + part.size
+        if at >= end or offset >= stop or part.last < block.first - 1:
+            continue
+        if (at, stop) == (offset, end):
+            parts[number] = at, part._replace(last=max(part.last, block.last))
+            return number
+        if part.last < block.first:
+            continue
+        if offset <= at and stop <= end:
+            parts[number] = at, part._replace(last=block.first - 1)
+        elif part.last < block.last:
+            block = block._replace(first=part.last + 1)
+        elif at == offset:
+            return number
+    parts.append((offset, block))
+    return len(parts) - 1
+
+
 class Profiles:
     """Profiles as columns of numbers: of a large network there are a hundred thousand.
 

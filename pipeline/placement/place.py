@@ -22,6 +22,9 @@ MOVES = 40_000
 EACH = 100
 """Bound them for each profile, too."""
 
+LOOKUP = 16
+"""Steps of a lookup of conflicts."""
+
 MOVE = 50
 """Steps of about a microsecond that a move, or a fit, takes."""
 
@@ -32,7 +35,7 @@ class Placed:
 
     Attributes:
         proved: no arena is smaller.
-        effort: steps of about a microsecond that the exact search took.
+        effort: steps of about a microsecond that the search took.
     """
 
     cells: int
@@ -52,7 +55,8 @@ def place(of: Profiles, overlaps: Overlaps = (), effort: int = EFFORT) -> Placed
     bound, conflicts = load(of, overlaps), Interference(of, overlaps)
     if len(overlaps) or conflicts.several.any():
         moves = min(MOVES, EACH * len(of))
-        return Placed(*fitted(conflicts, bound, moves * effort // EFFORT), bound)
+        found = fitted(conflicts, bound, moves * effort // EFFORT)
+        return Placed(*found, bound, effort=LOOKUP * conflicts.work)
     return _exact(conflicts, bound, effort)
 
 

@@ -84,11 +84,11 @@ def spans(plan: Plan) -> tuple[dict[str, tuple[int, int]], list[str]]:
             last[name] = len(labels)
         labels.append(_label(plan, event.step))
     end = len(labels) - 1
-    for name in plan.outputs:
+    for name in (*plan.outputs, *plan.states):
         first.setdefault(name, end)  # written through another buffer
     first |= dict.fromkeys(plan.resident, 0)
     kept = plan.inputs if dict(plan.notes).get(KEPT) else ()
-    last |= dict.fromkeys((*plan.outputs, *kept), end)
+    last |= dict.fromkeys((*plan.outputs, *plan.states, *kept), end)
     return {name: (first[name], stop) for name, stop in last.items()}, labels
 
 

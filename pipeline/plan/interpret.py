@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -38,16 +38,27 @@ AT_ONCE = 1 << 23
 @dataclass(frozen=True)
 class Result:
     """The output's values (of several outputs one after the other, of several frames stacked, if
-    the plan is for several) and, for each memory, the bytes up to the highest one touched."""
+    the plan is for several) and, for each memory, the bytes up to the highest one touched.
+
+    Attributes:
+        left: what the next call finds of states, by the tensor that it reads.
+    """
 
     output: IntArray
     high_water_bytes: dict[str, float]
+    left: dict[str, IntArray]
 
 
 class Interpreter:
-    """The state of one run: a byte array for each memory."""
+    """The state of one run: a byte array for each memory.
 
-    def __init__(self, plan: Plan, graph: Graph, frame: IntArray) -> None:
+    Args:
+        found: of states, as the call before ``left`` them; None: their initial values.
+    """
+
+    def __init__(
+        self, plan: Plan, graph: Graph, frame: IntArray, found: Mapping[str, IntArray] | None = None
+    ) -> None:
         matches.check(plan, graph)
         self.plan, self.graph = plan, graph
         self.operators = {op.name: op for op in graph.operators}
@@ -58,6 +69,8 @@ class Interpreter:
         inputs = [graph.tensors[name] for name in graph.inputs]
         shape = inputs[0].shape if len(inputs) == 1 else (sum(each.size for each in inputs),)
         given = apart(np.broadcast_to(frame, (plan.frames, *shape)), inputs)
+        states = graph.initial if found is None else found
+        given |= {name: values[None] for name, values in states.items()}
         for name in plan.resident:
             buffer = plan.buffer[name]
             if buffer.tensor in given:
@@ -94,6 +107,13 @@ class Interpreter:
             storage.write(buffer.addresses(box), values, dtype)
         else:
             storage.write_run(start, values, dtype)
+
+    @property
+    def left(self) -> dict[str, IntArray]:
+        """What the next call finds of states, once all steps are done."""
+        pairs = zip(self.graph.states, self.plan.states, strict=True)
+        places = ((each.read, self.plan.buffer[name]) for each, name in pairs)
+        return {read: self.read(place, place.box) for read, place in places}
 
     def step(self, event: Event) -> None:
         """
@@ -301,18 +321,33 @@ def _in_order(box: Box, times: IntArray) -> list[Box]:
     return result
 
 
-def interpret(plan: Plan, graph: Graph, frame: IntArray, choose: Choice = None) -> Result:
+def interpret(
+    plan: Plan,
+    graph: Graph,
+    frame: IntArray,
+    choose: Choice = None,
+    found: Mapping[str, IntArray] | None = None,
+) -> Result:
     """Execute ``plan`` on ``frame`` (the input tensor's shape; of several inputs their elements one
     after the other), bit-exact with the firmware.
 
     A plan for n frames takes (n, *shape), or one frame n times over, and gives n outputs.
-    ``choose`` picks the interleaving of the tracks (see ``walk``).
+    ``choose`` picks the interleaving of the tracks (see ``walk``); ``found``: see ``Interpreter``.
     """
-    machine = Interpreter(plan, graph, frame)
+    machine = Interpreter(plan, graph, frame, found)
     for event in walk(plan, choose):
         machine.step(event)
     outputs, frames = [plan.buffer[name] for name in plan.outputs], range(plan.frames)
     each = [np.stack([machine.read(out.at(n), out.box) for n in frames]) for out in outputs]
     values = joined(each) if plan.frames > 1 else joined(each)[0]
     water = {name: storage.top_nibbles / 2 for name, storage in machine.storage.items()}
-    return Result(values, water)
+    return Result(values, water, machine.left)
+
+
+def sequence(plan: Plan, graph: Graph, frames: Iterable[IntArray]) -> Iterator[IntArray]:
+    """Yield the outputs of calls that follow each other, from the initial states on."""
+    found = None
+    for frame in frames:
+        done = interpret(plan, graph, frame, found=found)
+        found = done.left
+        yield done.output

@@ -28,14 +28,15 @@ def check(plan: Plan, graph: Graph) -> None:
         memory = plan.memory[plan.buffer[name].memory]
         if memory.kind == "stream" and (tensor,) != graph.inputs:
             raise PlanError(f"{name} is in {memory.name}, which brings the input alone")
-        if memory.kind == "rom" and tensor in graph.inputs:
+        if memory.kind == "rom" and tensor in graph.starts:
             raise PlanError(f"the input is in {memory.name}, where nothing can be written")
-        if tensor not in graph.inputs and tensor not in graph.constants:
+        if tensor not in graph.starts and tensor not in graph.constants:
             raise PlanError(f"{name} is resident, but {tensor} has to be computed")
         _whole(plan, plan.buffer[name], graph)
     resident = [plan.buffer[name].tensor for name in plan.resident]
-    if twice := [name for name in graph.inputs if resident.count(name) > 1]:
+    if twice := [name for name in graph.starts if resident.count(name) > 1]:
         raise PlanError(f"the input {twice[0]} arrives in two buffers")
+    _states(plan, graph)
     outputs = [plan.buffer[name] for name in plan.outputs]
     roles = {each.role for each in outputs}
     if tuple(each.tensor for each in outputs) != graph.outputs or roles != {"activation"}:
@@ -45,6 +46,20 @@ def check(plan: Plan, graph: Graph) -> None:
         if plan.memory[output.memory].kind not in ("ram", "block"):
             raise PlanError(f"the output is in {output.memory}, where nothing can be written")
         _whole(plan, output, graph)
+
+
+def _states(plan: Plan, graph: Graph) -> None:
+    """Check that each state has one place, at the start and at the end."""
+    places = {plan.buffer[name].tensor: plan.buffer[name] for name in plan.resident}
+    ends = [plan.buffer[name] for name in plan.states]
+    if [each.tensor for each in ends] != [each.made for each in graph.states]:
+        raise PlanError(f"the plan's states are {', '.join(plan.states)}, not the graph's")
+    for state, end in zip(graph.states, ends, strict=True):
+        place = places.get(state.read)
+        if place is None or (place.memory, place.map) != (end.memory, end.map):
+            raise PlanError(f"{end.name} does not lie where the next call finds {state.read}")
+        if plan.memory[end.memory].kind != "ram" or plan.frames > 1:
+            raise PlanError(f"the state {state.read} is of one frame, in RAM")
 
 
 def _tensor(buffer: Buffer, graph: Graph) -> None:

@@ -17,6 +17,8 @@ class Parts:
     Attributes:
         resident: buffers that hold their tensor before the first step: constants and the inputs.
         outputs: those that hold the results after the last step, in the graph's order.
+        states: those that hold what the next call finds, in the graph's order: each lies as the
+            resident one of what this call found.
         frames: how many; copy ``f`` of an input's and an output's buffer is frame ``f``'s.
         notes: what the strategy knows about the plan, for the report; ``KEPT`` is a promise.
     """
@@ -30,6 +32,7 @@ class Parts:
     outputs: tuple[str, ...]
     notes: tuple[tuple[str, bool | int | float | str], ...] = ()
     frames: int = 1
+    states: tuple[str, ...] = ()
 
     @cached_property
     def buffer(self) -> dict[str, Buffer]:
@@ -48,7 +51,13 @@ class Parts:
     @property
     def inputs(self) -> tuple[str, ...]:
         """Buffers that hold the inputs before the first step."""
-        return tuple(name for name in self.resident if self.buffer[name].role != "constant")
+        places = {(self.buffer[name].memory, self.buffer[name].map) for name in self.states}
+        held = {name: self.buffer[name] for name in self.resident}
+        return tuple(
+            name
+            for name, each in held.items()
+            if each.role != "constant" and (each.memory, each.map) not in places
+        )
 
     @cached_property
     def on_card(self) -> dict[str, Buffer]:

@@ -24,7 +24,7 @@ CLASSES: dict[str, type] = {
 
 OFTEN = {
     "copy": 0, "frame": 0, "copies": 1, "copy_stride": 0, "frames": 1, "kernel": "", "delay": 0,
-    "held": [],
+    "held": [], "states": [],
 }  # fmt: skip
 """Fields that are left out where they have these values."""
 

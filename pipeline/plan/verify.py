@@ -3,6 +3,8 @@
 Accepted means: every read finds exactly the complete element it needs; accumulators get every atom
 once before they are finished; a unit's reads precede its writes; nothing leaves its memory; a
 stream is read once and in order; tracks neither race nor deadlock; outputs are there at the end.
+So is each state, where the next call looks for it: as every call begins with nothing else but
+constants and its input, what one leaves is what the next one reads, in any number of calls.
 """
 
 from __future__ import annotations
@@ -153,13 +155,13 @@ class _Verifier:
             handler = handlers.get(type(event.step))
             if handler is not None:
                 handler(event, event.step)  # type: ignore[operator]
-        for name in self.plan.outputs:
+        for name in (*self.plan.outputs, *self.plan.states):
             for elements in self.each_frame(self.plan.buffer[name]):
                 self.tokens.check(elements, lambda: "the plan's end")
         kept = dict(self.plan.notes).get(KEPT)
         for name in self.plan.resident:
             buffer = self.plan.buffer[name]
-            if kept or self.constant(buffer):
+            if (kept and buffer.tensor in self.graph.inputs) or self.constant(buffer):
                 for elements in self.each_frame(buffer):
                     self.tokens.check(elements, lambda: "the next frame")
         frames = self.plan.frames

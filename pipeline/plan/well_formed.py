@@ -118,6 +118,7 @@ def _buffers(plan: Parts) -> None:
     _distinct("track", [track.name for track in plan.tracks])
     _distinct("resident buffer", list(plan.resident))
     _distinct("output", list(plan.outputs))
+    _distinct("state", list(plan.states))
     reach = dict.fromkeys(plan.memory, 0)
     for buffer in plan.buffers:
         if buffer.memory not in plan.memory:
@@ -139,7 +140,7 @@ def _buffers(plan: Parts) -> None:
         raise PlanError(f"buffers reach more than {MOST_BYTES} B: addresses are wrong")
     if not 1 <= plan.frames <= MOST_COPIES:
         raise PlanError(f"a plan is for 1 to {MOST_COPIES} frames, not {plan.frames}")
-    for name in (*plan.resident, *plan.outputs):
+    for name in (*plan.resident, *plan.outputs, *plan.states):
         buffer = _buffer(plan, name)
         if buffer.role not in ("activation", "constant"):
             raise PlanError(

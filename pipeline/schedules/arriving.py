@@ -55,7 +55,7 @@ class Arriving:
 
     @classmethod
     def of(cls, graph: Graph, hardware: Hardware) -> Self:
-        image, *others = (graph.tensors[name] for name in graph.inputs)
+        image, *others = (graph.tensors[name] for name in graph.starts)
         streams = streaming(graph, hardware)
         op = _reader(graph, image.name)
         if streams and isinstance(op, Pool2d) and op.stride == op.kernel and op.dilation == (1, 1):
@@ -155,7 +155,7 @@ class Arriving:
         return [*whole(*range(before)), Loop("row", height, each), *whole(*range(done, rows))]
 
     def opened(self, draft: Draft) -> None:
-        arriving(draft, draft.graph.input if self.pool else "")
+        arriving(draft, draft.graph.start if self.pool else "")
         if self.sums:
             draft.sums(self.given.name, rows=1, bits=self.sum_bits)
 
@@ -184,7 +184,7 @@ class Arriving:
     def _added(self, draft: Draft, made: Box, row: Index) -> Step:
         """Row ``row`` of the windows of ``made``, which is in one row."""
         assert self.pool is not None
-        image = draft.graph.input
+        image = draft.graph.start
         (top, _), *across = draft.needs(self.pool, made)[image]
         read = {image: (Range(top + row, 1), *across)}
         return draft.add(self.pool, draft.buffer(self.sums), made, read)
@@ -192,7 +192,7 @@ class Arriving:
 
 def streaming(graph: Graph, hardware: Hardware) -> bool:
     """Check whether the input is read as it comes: the only one, where the board lets it."""
-    return hardware.streams_input and len(graph.inputs) == 1
+    return hardware.streams_input and len(graph.starts) == 1
 
 
 def _reader(graph: Graph, tensor: str) -> Operator | None:
@@ -203,7 +203,7 @@ def _reader(graph: Graph, tensor: str) -> Operator | None:
 
 def arriving(draft: Draft, name: str = "") -> None:
     """The input comes in through a stream, which needs no place."""
-    image = draft.graph.tensors[draft.graph.input]
+    image = draft.graph.tensors[draft.graph.start]
     name, shape = name or draft.graph.beside(image.name, STREAM), image.shape
     bits = image.dtype.bits
     stream = Buffer(name, image.name, STREAM, shape, bits, packed(shape, bits))

@@ -7,7 +7,7 @@ becomes a plan). Every map begins at nibble 0 until placement.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
@@ -57,7 +57,7 @@ class Held:
     Attributes:
         numbers: of what has to be placed: all of it, or each of its rows.
         within: the variable of a loop; nothing of the buffer is needed from one pass to the next.
-        over: the buffer whose place it takes, from its beginning on.
+        over: the buffer whose place it takes, from ``at`` nibbles behind its beginning on.
         placed: its map has addresses already.
         rows: each index of the first axis has a life of its own, and a place of its own but where
             they follow each other, ``in_one_piece``.
@@ -67,6 +67,7 @@ class Held:
     numbers: range
     within: str = ""
     over: str = ""
+    at: int = 0
     placed: bool = False
     rows: bool = False
     in_one_piece: bool = False
@@ -164,7 +165,7 @@ class Draft:
         if sizes and tuple(sizes) != shape:
             wrap = (n if n < extent else 0 for n, extent in zip(sizes, shape, strict=True))
             place = replace(place, wrap=tuple(wrap))
-        return self._hold(tensor, place, kind, **how)
+        return self.hold_at(tensor, place, kind, **how)
 
     def hold_rows(self, tensor: str, whole: bool = False, pixels: int = 0) -> Buffer:
         """``tensor`` in memory row by row: each lies anywhere, or, ``whole``, after the other;
@@ -177,7 +178,7 @@ class Draft:
             place = Blocks((0,) * shape[0], pixels, max(1, bits // 4))
         elif not whole:
             place = Rows((0,) * shape[0], packed(shape, bits).strides[1:])
-        return self._hold(tensor, place, rows=True, in_one_piece=whole)
+        return self.hold_at(tensor, place, rows=True, in_one_piece=whole)
 
     def hold_part(self, tensor: str, box: Box, kind: str, over: str = "") -> Buffer:
         """No more than ``box`` of ``tensor`` in memory, side by side; ``kind``: which part that is,
@@ -186,7 +187,7 @@ class Draft:
         strides = packed(tuple(each.size for each in box), bits).strides
         held = tuple(each.ends for each in box)
         base = -sum(stride * low for stride, (low, _) in zip(strides, held, strict=True))
-        return self._hold(tensor, Affine(base, strides, held=held), kind, over=over)
+        return self.hold_at(tensor, Affine(base, strides, held=held), kind, over=over)
 
     def sums(self, tensor: str, rows: int = 0, bits: int = 0) -> Buffer:
         """Accumulators for ``tensor``; ``rows``: a ring of so many of the first axis."""
@@ -202,8 +203,8 @@ class Draft:
         self._put(buffer)
         return buffer
 
-    def _hold(self, tensor: str, place: Map, kind: str = "", **how: Any) -> Buffer:
-        """``how``: see ``Held``."""
+    def hold_at(self, tensor: str, place: Map, kind: str = "", **how: Any) -> Buffer:
+        """``tensor`` in memory, its elements where ``place`` says; ``kind``, ``how``: as above."""
         of, name = self.graph.tensors[tensor], self.graph.beside(tensor, kind) if kind else tensor
         memory = self.hardware.activation_memory
         buffer = Buffer(name, tensor, memory, of.shape, of.dtype.bits, place)
@@ -215,6 +216,36 @@ class Draft:
         """``how``: see ``Held``."""
         new = range(self.count, self.count + (buffer.shape[0] if how.get("rows") else 1))
         self.held[buffer.name] = Held(buffer, self.numbers.setdefault(buffer.name, new), **how)
+
+    def base(self, name: str, needs: Callable[[int], bool] = lambda _: True) -> tuple[str, int]:
+        """Return the buffer whose place ``name`` takes, itself if it has one of its own, and the
+        nibbles from that one's beginning to it; ``needs``: whether any step needs a number."""
+        at = 0
+        while (held := self.held[name]).over and needs(self.held[held.over].first):
+            name, at = held.over, at + held.at
+        return name, at
+
+    def join(self, op: Operator) -> str:
+        """Put all that ``op`` may overwrite into its place in the output; return the buffer whose
+        place the output then takes, "" where some cannot be moved there."""
+        first, *others = op.in_place(self.graph.tensors).items()
+        homes = [self.home[name] for name, _ in (first, *others)]
+        if not all(name in self.held for name in homes):
+            return ""
+        bases = [self.base(name)[0] for name in homes]
+        sizes = [[self.graph.tensors[self.held[n].buffer.tensor].nibbles for n in each]
+                 for each in (bases, homes)]  # fmt: skip
+        fit = all(whole <= own for whole, own in zip(*sizes, strict=True))
+        bits, align = (
+            self.graph.tensors[op.output].dtype.bits // 4,
+            2 * self.hardware.alignment_bytes,
+        )
+        fit &= not any(before * bits % align for _, before in others)
+        if others and not (fit and len({*bases}) == len(bases)):
+            return ""
+        for base, (_, before) in zip(bases[1:], others, strict=True):
+            self.held[base] = replace(self.held[base], over=homes[0], at=before * bits)
+        return homes[0]
 
     def put(self, buffer: Buffer) -> None:
         """``buffer`` has its address."""

@@ -8,7 +8,7 @@ touches lives through all of it. Scratch is destroyed by each step that has it: 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import compress
 from math import prod
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
-from pipeline.placement.blocks import WORD, Block, Profile, Profiles, round_up
+from pipeline.placement.blocks import WORD, Block, Profile, Profiles, put_over, round_up
 from pipeline.placement.fit import NOWHERE
 from pipeline.plan.steps import touched
 from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Loop, Step
@@ -135,10 +135,11 @@ def to_place(draft: Draft, body: Iterable[Step], keep_input: bool, but: bool = F
     graph, held, lives = draft.graph, draft.held, LiveIntervals()
     end = lives.walk(body, held)
     come = {each.tensor for each in draft.elsewhere.values()}
-    for name in set(graph.inputs) - come:
+    for name in set(graph.starts) - come:
         image = next(each for each in held.values() if each.buffer.tensor == name)
-        lives.add(image.numbers, LiveInterval(0, end if keep_input else 0))
-    for name in graph.outputs:
+        kept = keep_input and name in graph.inputs
+        lives.add(image.numbers, LiveInterval(0, end if kept else 0))
+    for name in graph.ends:
         lives.add(held[draft.home[name]].numbers, LiveInterval(end, end))
     at = array("i", [-1]) * draft.count
     may = draft.overlaps
@@ -160,14 +161,16 @@ def _profiles(
     draft: Draft, lives: LiveIntervals, scratch: bool, at: array[int]
 ) -> Iterator[Profile]:
     """Yield what is to be placed, with scratch or without, and note the numbers of its parts."""
-    base, above, parts = dict[str, str](), dict[str, list[Held]](), 0
-    for name, each in draft.held.items():
-        if each.over and draft.held[each.over].first in lives:  # or nothing needs what is there
-            base[name] = base.get(each.over, each.over)
-            above.setdefault(base[name], []).append(each)
+    above, parts = dict[str, list[tuple[int, Held]]](), 0
+    bases = {name: draft.base(name, lives.__contains__) for name in draft.held}
+    for name, (base, behind) in bases.items():  # its own, if nothing needs what is there
+        if base != name and draft.held[name].first in lives:
+            above.setdefault(base, []).append((behind, draft.held[name]))
+    for members in above.values():
+        members.sort(key=lambda each: lives[each[1].first])
     for name, each in draft.held.items():
         size, align = _to_place(each, draft.hardware)
-        together = [n for n in each.numbers if n in lives] * (name not in base)
+        together = [n for n in each.numbers if n in lives] * (bases[name][0] == name)
         if each.buffer.role == "scratch" and scratch:
             at[each.first] = parts
             profile = Profile(tuple(Block(size, n, n) for n in lives.often[each.first]), align)
@@ -177,33 +180,21 @@ def _profiles(
         for some in ([n] for n in together) if apart else [together] * bool(together):
             for part, number in enumerate(some, parts):
                 at[number] = part
-            blocks = tuple(Block(size, *lives[number]) for number in some)
             step = to_next_row(each.buffer, draft.hardware) if each.in_one_piece else 0
-            offsets = tuple(step * (number - each.first) for number in some if step)
-            for more in above.get(name, ()):
-                if more.first in lives:
-                    at[more.first] = parts
-                    higher, least = _to_place(more, draft.hardware)
-                    blocks = _over(blocks, Block(higher, *lives[more.first]))
-                    align = max(align, least)
-            parts += len(blocks)
-            yield Profile(blocks, align, offsets)
+            placed = [(step * (n - each.first), Block(size, *lives[n])) for n in some]
+            for behind, more in above.get(name, ()):
+                higher, least = _to_place(more, draft.hardware)
+                at[more.first] = parts + put_over(placed, behind, Block(higher, *lives[more.first]))
+                align = max(align, least)
+            parts += len(placed)
+            offsets, blocks = zip(*placed, strict=True)
+            yield Profile(blocks, align, offsets if any(offsets) else ())
 
 
 def _to_place(held: Held, hardware: Hardware) -> tuple[int, int]:
     """Nibbles of all of it, or of a row, with what is lost to alignment, and that."""
     size, align = cells_of(held), alignment(held.buffer, hardware)
     return size if held.in_one_piece else round_up(size, align), align
-
-
-def _over(below: Sequence[Block], block: Block) -> tuple[Block, ...]:
-    """Return what lies at one address once ``block`` lies over the last of ``below``."""
-    *rest, last = below
-    if last.size == block.size:
-        return *rest, last._replace(last=max(last.last, block.last))
-    turn = last.last + (last.size > block.size)  # both are there at the step that turns one
-    more = [block._replace(first=turn)] if turn <= block.last else []
-    return *rest, last._replace(last=turn - 1), *more
 
 
 def cells_of(held: Held) -> int:

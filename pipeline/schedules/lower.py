@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +20,7 @@ from pipeline.placement.fit import NOWHERE, first_fit
 from pipeline.placement.place import EFFORT, place
 from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Plan, Rows, Step, Track
 from pipeline.schedules.draft import Draft, Held
+from pipeline.schedules.kept import kept
 from pipeline.schedules.lifetimes import cells_of, to_next_row, to_place
 
 PROCESSOR = "cpu"
@@ -71,8 +71,8 @@ class Laid:
         fixed = constants(graph, hardware, self.cells, draft.elsewhere)
         held = [self._placed(each) for each in draft.held.values()]
         elsewhere = tuple(draft.elsewhere.values())
-        first = {b.tensor: b for b in reversed((*elsewhere, *held)) if b.tensor in graph.inputs}
-        images = [first[name] for name in graph.inputs]
+        first = {b.tensor: b for b in reversed((*elsewhere, *held)) if b.tensor in graph.starts}
+        images = [first[name] for name in graph.starts]
         resident = (*images, *(b for b in elsewhere if b.role == "constant"), *fixed)
         return Plan(
             graph.name,
@@ -85,6 +85,7 @@ class Laid:
             ),
             resident=tuple(buffer.name for buffer in resident),
             outputs=tuple(draft.home[name] for name in graph.outputs),
+            states=tuple(draft.home[each.made] for each in graph.states),
             notes=notes,
             frames=draft.frames,
         )
@@ -178,21 +179,23 @@ def _laid(
 def _placed(draft: Draft, regions: Sequence[Region], keep_input: bool, effort: int) -> Laid:
     """Without steps, and scratch, where something may overlap."""
     body = list[Step]()
-    blocks = to_place(draft, _kept(_steps(regions, draft), draft, body), keep_input, but=True)
+    blocks = to_place(draft, _noted(_steps(regions, draft), draft, body), keep_input, but=True)
     placed = place(blocks.profiles, blocks.overlaps, effort)
     begins = blocks.begins(placed.addresses)
     return Laid(draft, regions, tuple(body), placed.cells, placed.bound, begins)
 
 
 def _steps(regions: Iterable[Region], draft: Draft) -> Iterator[Step]:
-    return chain.from_iterable(region.steps(draft) for region in regions)
+    for region in regions:
+        yield from region.steps(draft)
+    yield from kept(draft)
 
 
-def _kept(steps: Iterable[Step], draft: Draft, kept: list[Step]) -> Iterator[Step]:
+def _noted(steps: Iterable[Step], draft: Draft, body: list[Step]) -> Iterator[Step]:
     for step in steps:
-        kept.append(step)
+        body.append(step)
         if draft.overlaps.offsets:
-            kept.clear()
+            body.clear()
         yield step
 
 
@@ -277,9 +280,9 @@ def needed(graph: Graph) -> list[Operator]:
     Raises:
         ThimbleError: where there are none.
     """
-    if not {*graph.inputs, *graph.constants}.isdisjoint(graph.outputs):
+    if not {*graph.starts, *graph.constants}.isdisjoint(graph.ends):
         raise ThimbleError(f"{graph.name} has nothing to compute, its output is given: try another")
-    wanted, result = set(graph.outputs), list[Operator]()
+    wanted, result = set(graph.ends), list[Operator]()
     for op in reversed(graph.operators):
         if op.output in wanted:
             wanted.update(op.inputs)

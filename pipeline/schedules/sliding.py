@@ -64,8 +64,8 @@ class Order:
             if each.tensor != start:
                 read.update(dict.fromkeys(given, found[each]))
 
-        for row in range(rows_of(graph, graph.output)):
-            make(Made(graph.output, row))
+        for row in range(rows_of(graph, graph.end)):
+            make(Made(graph.end, row))
         return cls(tuple(found), read)
 
     def first(self, tensor: str, row: int, number: int) -> int:
@@ -101,7 +101,7 @@ class Sliding:
             self.given.opened(draft)
         held, made, found = dict[str, Range](), set[tuple[str, int]](), list[Step]()
         for name in (start, *producers):
-            whole = name == graph.output or (name == start and not self.given.streams)
+            whole = name == graph.end or (name == start and not self.given.streams)
             held[name] = Range(0, rows_of(graph, name) if whole else order.height.get(name, 1))
             _hold(draft, name, held[name])
         for number, (name, row) in enumerate(order.made):
@@ -135,8 +135,8 @@ def _hold(draft: Draft, name: str, rows: Range, over: str = "") -> Buffer:
 def kept_bytes(graph: Graph) -> float:
     """Sum the bytes that stay from one of neighbouring windows to the next: rows that both read,
     when the first is done. If windows have ends of their own, all rows that the next one reads."""
-    order, last = Order.of(graph, needed(graph), graph.input), graph.producer(graph.output)
-    output = last.inputs[0] if isinstance(last, Concat) else graph.output
+    order, last = Order.of(graph, needed(graph), graph.start), graph.producer(graph.end)
+    output = last.inputs[0] if isinstance(last, Concat) else graph.end
     end = order.made.index(Made(output, 0))
     kept = (e.tensor for e in order.made[:end] if order.read[e] > end and e.tensor != output)
     return sum(graph.tensors[name].bytes / rows_of(graph, name) for name in kept)

@@ -56,7 +56,7 @@ def lower_bound(graph: Graph, operators: Sequence[Operator], streamed: bool) -> 
     Args:
         streamed: the input comes in piece by piece, and is not held.
     """
-    ends = [graph.outputs] if streamed else [graph.inputs, graph.outputs]
+    ends = [graph.ends] if streamed else [graph.starts, graph.ends]
     sums = (Bound(sum(graph.tensors[n].bytes for n in each), " and ".join(each)) for each in ends)
     best = max(sums, key=lambda one: one.bytes)
     tried = []
@@ -109,7 +109,7 @@ class DependencyCone:
             made[edges[made[edges[:, 1]], 0]] = True
         ends = np.arange(target, target + pixels(self.graph, self.target))
         made[ends] = False
-        for name in self.first.keys() & set(self.graph.inputs):
+        for name in self.first.keys() & set(self.graph.starts):
             begin = self.first[name]
             made[begin : begin + pixels(self.graph, name)] = not self.streamed
         starts = np.flatnonzero(made)

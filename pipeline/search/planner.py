@@ -148,7 +148,7 @@ class Planner:
     def _pixels(self, peak_bytes: float) -> Plan:
         """Refuse where they hold ``peak_bytes`` or more between parts already, or are too many."""
         graph = self.graph
-        view = PixelView.of(graph.tensors, (graph.input,), needed(graph), graph.output)
+        view = PixelView.of(graph.tensors, (graph.start,), needed(graph), graph.end)
         blocks = [view.part(span) for span in view.spans() if span.stop - span.first > 1]
         woven = sum(prod(graph.tensors[op.output].shape[:-1]) for each in blocks for op in each)
         ends = (view.nibbles(end) for span in view.spans() for end in span)

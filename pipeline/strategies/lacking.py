@@ -54,8 +54,8 @@ def ways(
         short_bytes: by how much the memory is too small for ``plan``.
         hopeless: no plan can fit that computes nothing twice.
     """
-    image, notes = graph.tensors[graph.inputs[0]], dict(plan.notes)
-    rows = len(graph.inputs) == 1 and len(image.shape) == 3 and image.shape[0] > 1
+    image, notes = graph.tensors[graph.starts[0]], dict(plan.notes)
+    rows = len(graph.starts) == 1 and len(image.shape) == 3 and image.shape[0] > 1
     if not hardware.streams_input and rows and short_bytes <= image.bytes:
         # what streams in need not be held: no more than that is saved
         by_rows = notes.get("form") == "rows"

@@ -27,7 +27,7 @@ class Sliding(Strategy):
             ThimbleError: for a graph without operators, or with several inputs or outputs, and
                 where the image is summed up as it streams in.
         """
-        _ = graph.input, graph.output
+        _ = graph.start, graph.end
         arriving = Arriving.of(graph, hardware)
         if arriving.sums:
             raise ThimbleError(

@@ -45,7 +45,8 @@ def measure(
     asked = int(target["images"])
     if asked < 0:
         raise ThimbleError(f"target.images={asked}: give 0 or more")
-    frames = _in_flight(build, images)
+    frames, in_turn = _in_flight(build, images)
+    size = {**size, "in_turn": in_turn}
     native = host.infer(build / "host", together(images, frames))
     given = together(images[:asked], frames)
     runs, written = _run(target, build, size, hardware, given, native[: len(given)], first_bytes)
@@ -81,11 +82,13 @@ def measure(
     return {key: value for key, value in report.items() if value is not None}, arrays
 
 
-def _in_flight(build: Path, images: Images) -> int:
-    """Count the frames that the program in ``build`` computes together."""
+def _in_flight(build: Path, images: Images) -> tuple[int, bool]:
+    """Count the frames that the program in ``build`` computes together, and ask whether each
+    follows the one before."""
     with host.runnable(build / "host") as program:
-        frames, rest = divmod(host.identify(program).input_bytes, max(1, prod(images.shape[1:])))
-    return 1 if rest else max(1, frames)
+        who = host.identify(program)
+    frames, rest = divmod(who.input_bytes, max(1, prod(images.shape[1:])))
+    return 1 if rest else max(1, frames), who.in_turn
 
 
 def _run(

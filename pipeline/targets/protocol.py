@@ -15,6 +15,8 @@ import numpy.typing as npt
 from pipeline.errors import ThimbleError
 
 VERSION = 2
+KEEPS_STATE = 0x80
+"""Beside the bytes of an output."""
 FLAG = 0x7E
 ESCAPE = 0x7D
 ESCAPE_XOR = 0x20
@@ -75,13 +77,15 @@ class Reply:
 
 @dataclass(frozen=True)
 class Identity:
-    """Identity of a firmware: bytes an input, outputs, bytes an output, and how many bytes of
-    parameters it has to be sent before the first input."""
+    """Identity of a firmware: bytes an input, outputs, bytes an output, how many bytes of
+    parameters it has to be sent before the first input, and whether each input follows the one
+    before."""
 
     input_bytes: int
     outputs: int
     output_bytes: int
     parameter_bytes: int
+    in_turn: bool = False
 
     @property
     def dtype(self) -> np.dtype[np.signedinteger]:
@@ -191,7 +195,9 @@ def identity(payload: bytes) -> Identity:
         raise FrameError(
             f"the firmware speaks protocol {version}, this is {VERSION}: flash it again"
         )
-    return Identity(*_unpack("<HIHBI", payload)[1:])
+    _, input_bytes, count, output_bytes, parameter_bytes = _unpack("<HIHBI", payload)
+    width, in_turn = output_bytes & ~KEEPS_STATE, bool(output_bytes & KEEPS_STATE)
+    return Identity(input_bytes, count, width, parameter_bytes, in_turn)
 
 
 def report(payload: bytes) -> Report:

@@ -100,7 +100,8 @@ def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images
 
     with counted("simulated core", len(images)) as advance, ThreadPoolExecutor(1) as pool:
         model = pool.submit(_modelled, core, who, loaded, images[: qemu_cycles.IMAGES])
-        parts = in_parallel(several, list(shares(len(images), IMAGES_A_RUN)))
+        portions = list(shares(len(images), IMAGES_A_RUN, who.in_turn))
+        parts = in_parallel(several, portions)
         modelled = model.result()
     memories = [memory, *(after for _, after in parts)]
     none = Runs(np.zeros((0, who.outputs), who.dtype))

@@ -113,8 +113,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def shares(count: int, size: int) -> Iterator[slice]:
-    """``count`` items in consecutive slices of ``size``, the last one shorter."""
+def shares(count: int, size: int, in_turn: bool = False) -> Iterator[slice]:
+    """``count`` items in consecutive slices of ``size``, the last one shorter; all together where
+    each follows the one before, ``in_turn``."""
+    size = max(1, count) if in_turn else size
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 

@@ -58,7 +58,8 @@ class SharedLibrary:
             RuntimeError: the network refused an image.
         """
         given = np.ascontiguousarray(images)
-        used = self._copies[: max(1, len(images) // FEWEST_IMAGES)]
+        fewest = len(images) + 1 if self._copies[0].thimble_in_turn() else FEWEST_IMAGES
+        used = self._copies[: max(1, len(images) // fewest)]
         bounds = np.linspace(0, len(images), len(used) + 1).astype(int)
         with self._lock, ThreadPoolExecutor(len(used)) as pool:
             running = [

@@ -236,7 +236,8 @@ def run(
                 return _infer(chip, build, layers, images[part], first_bytes, advance)
 
         with counted("simulated chip", len(images)) as advance:
-            parts = in_parallel(one_chip, list(shares(len(images), IMAGES_A_CHIP)) or [slice(0, 0)])
+            portions = shares(len(images), IMAGES_A_CHIP, size.get("in_turn", False))
+            parts = in_parallel(one_chip, list(portions) or [slice(0, 0)])
         patched, skips = no_skips(elf.read_bytes(), size.get("code", {}).values())
         slow = None
         if skips and len(images):

@@ -48,18 +48,25 @@ def check(graph: Graph, plan: Plan, hardware: Hardware, frames: IntArray, target
     Raises:
         ThimbleError: names the first element that differs.
     """
-    plan, compared = roomy(plan), 0
+    plan, compared, before = roomy(plan), 0, b""
+    found: Mapping[str, IntArray] | None = None
     made = generate(graph, plan, hardware, {}, Options(stepped=True))
     given = np.ascontiguousarray(fed(graph, frames)).view(np.uint8).reshape(len(frames), -1)
     with _program(graph, plan, hardware, target, made) as ask:
         for number, (frame, sent) in enumerate(zip(frames, given, strict=True)):
-            *steps, answer = ask(protocol.encode(Command.INFER, sent.tobytes()))
+            asked = protocol.encode(Command.INFER, sent.tobytes())
+            *steps, answer = ask(before + asked)
             protocol.accept(answer, Command.INFER)
+            ends = [n for n, each in enumerate(steps) if each.command == Command.INFER]
+            steps = steps[ends[-1] + 1 :] if ends else steps  # of this call
+            before += asked if graph.states else b""
             arenas = [each.payload for each in steps if each.command == Command.STEP]
-            for event, counted, wrong in _compared(graph, plan, frame, arenas):
+            machine = Interpreter(plan, graph, frame, found)
+            for event, counted, wrong in _compared(machine, arenas):
                 if wrong:
                     raise ThimbleError(f"image {number}: {event}{_by(event, made)} {wrong}")
                 compared += counted
+            found = machine.left
     return compared
 
 
@@ -105,12 +112,10 @@ def _program(
         yield ask
 
 
-def _compared(
-    graph: Graph, plan: Plan, frame: IntArray, arenas: Sequence[bytes]
-) -> Iterator[tuple[Event, int, str]]:
+def _compared(machine: Interpreter, arenas: Sequence[bytes]) -> Iterator[tuple[Event, int, str]]:
     """Yield each step that left an arena behind, how many elements it wrote, and what the first one
     is that the interpreter has otherwise, or ""."""
-    memory, machine = arena_memory(plan), Interpreter(plan, graph, frame)
+    plan, memory = machine.plan, arena_memory(machine.plan)
     own = machine.storage[memory]
     left, events = deque(arenas), list(walk(plan))
     first = sum(_in_arena(event, plan) for event in events) - len(arenas)  # as it came in

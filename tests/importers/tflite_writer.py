@@ -108,20 +108,25 @@ class Writer:
                 self.operators.insert(0, self.operators.pop())
         return self
 
-    def content(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
-        held = [each["data"] for each in self.tensors if each["data"] is not None]
-        places = np.cumsum([each["data"] is not None for each in self.tensors])
-        tensors = [
-            _tensor(each, int(place) if each["data"] is not None else 0)
-            for each, place in zip(self.tensors, places, strict=True)
-        ]
-        operators = [_operator(op, number) for number, op in enumerate(self.operators)]
-        graph = Table("SubGraph", Tensors=tensors, Inputs=_ints(inputs), Outputs=_ints(outputs),
-                      Operators=operators)  # fmt: skip
+    def content(
+        self, inputs: Sequence[int], outputs: Sequence[int], once: "Writer | None" = None
+    ) -> bytes:
+        """``once``: a second subgraph, of no inputs."""
+        graphs, held = [self, *([once] if once else [])], list[Any]()
+        subgraphs, codes = list[Table](), list[Table]()
+        for each, ends in zip(graphs, ((inputs, outputs), ((), ())), strict=False):
+            tensors, operators = list[Table](), list[Table]()
+            for tensor in each.tensors:
+                held += [] if tensor["data"] is None else [tensor["data"]]
+                tensors.append(_tensor(tensor, 0 if tensor["data"] is None else len(held)))
+            for op in each.operators:
+                operators.append(_operator(op, len(codes)))
+                codes.append(_code(op["kind"]))
+            subgraphs.append(Table("SubGraph", Tensors=tensors, Inputs=_ints(ends[0]),
+                                   Outputs=_ints(ends[1]), Operators=operators))  # fmt: skip
         raw = [np.frombuffer(np.ascontiguousarray(values).tobytes(), np.uint8) for values in held]
         buffers = [Table("Buffer"), *(Table("Buffer", Data=each) for each in raw)]
-        codes = [_code(op["kind"]) for op in self.operators]
-        model = Table("Model", Version=3, OperatorCodes=codes, Subgraphs=[graph], Buffers=buffers)
+        model = Table("Model", Version=3, OperatorCodes=codes, Subgraphs=subgraphs, Buffers=buffers)
         builder = flatbuffers.Builder(4096)
         builder.Finish(model.written(builder), b"TFL3")
         return bytes(builder.Output())

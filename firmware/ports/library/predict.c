@@ -12,11 +12,21 @@ uint32_t thimble_input_bytes(void) { return NN_INPUT_BYTES; }
 
 uint32_t thimble_output_bytes(void) { return (uint32_t)(0 NN_EACH_OUTPUT(ADD_BYTES)); }
 
-/* `count` frames, each all inputs one after the other, to as many outputs, likewise; how many were computed. */
+#ifdef NN_STATE_BYTES
+#define FOLLOWS(n) ((n) > 0)
+#else
+#define FOLLOWS(n) 0
+#endif
+
+/* Frames follow each other: they are computed in order, by one copy of the network. */
+uint32_t thimble_in_turn(void) { return FOLLOWS(1); }
+
+/* `count` frames, each all inputs one after the other, to as many outputs, likewise; how many were computed. State is
+ * what it is initially at the first one. */
 int64_t thimble_predict(const uint8_t *inputs, uint8_t *outputs, int64_t count) {
     for (int64_t n = 0; n < count; n++) {
         const uint8_t *frame = inputs + n * (int64_t)NN_INPUT_BYTES;
-        if (nn_init() != NN_OK) {
+        if (!FOLLOWS(n) && nn_init() != NN_OK) {
             return n;
         }
         for (uint32_t at = 0; at < NN_INPUT_BYTES; at += PIECE) {

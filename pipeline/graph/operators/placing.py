@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from math import prod
 from typing import ClassVar
 
@@ -44,6 +45,13 @@ class Concat(Placing):
             terms.append(Term((Operand(name, _from(base, self.axis, len(shape))),)))
             base += shape[self.axis]
         return tuple(terms)
+
+    def in_place(self, tensors: Tensors) -> dict[str, int]:
+        """Return all inputs, one after the other, where no axis before has several entries."""
+        if prod(tensors[self.output].shape[: self.axis]) > 1:
+            return {}
+        sizes = [tensors[name].size for name in self.inputs]
+        return dict(zip(self.inputs, accumulate([0, *sizes[:-1]]), strict=True))
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
         total = np.zeros((1, *(stop - start for start, stop in out)), dtype=np.int64)
@@ -117,6 +125,14 @@ class Rearrange(OfOne, Placing):
                 raise ThimbleError(f"{self.name}: {self.shape} reaches beyond {source.shape}")
         self.same_quantization(tensors)
         return self.shape
+
+    def in_place(self, tensors: Tensors) -> dict[str, int]:
+        """Return the input where the output is one piece of it: that moves towards the front."""
+        source = tensors[self.inputs[0]].shape
+        cut = next((n for n, extent in enumerate(self.shape) if extent > 1), 0)
+        kept = self.axes == (*range(len(source)),) and {*self.steps, *self.repeats} == {1}
+        one_piece = kept and self.shape[cut + 1 :] == source[cut + 1 :]
+        return dict.fromkeys(self.inputs, 0) if one_piece else {}
 
     def whole_pixels(self, source: tuple[int, ...]) -> bool:
         """Check whether it selects whole pixels of an image (h, w, c), unchanged and none twice."""

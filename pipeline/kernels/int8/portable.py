@@ -7,12 +7,18 @@ from dataclasses import dataclass, field
 
 from pipeline.graph.families import Pairwise
 from pipeline.graph.operators.lookup import Lookup
-from pipeline.graph.operators.placing import Concat
+from pipeline.graph.operators.placing import Concat, Rearrange
 from pipeline.kernels.form import Form
 from pipeline.kernels.int8 import limits
 from pipeline.kernels.int8.costs import COSTS, PRODUCT_CYCLES, counted
 from pipeline.kernels.kernel import Kernel
-from pipeline.kernels.safe_offset import SafeOffset, best_offset, channel_offset, pixel_offset
+from pipeline.kernels.safe_offset import (
+    NEVER,
+    SafeOffset,
+    best_offset,
+    channel_offset,
+    pixel_offset,
+)
 from pipeline.kernels.work import Counts, priced
 
 
@@ -52,7 +58,16 @@ class Portable(Kernel):
 
     def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
         """Windows over pixels keep what they make of some, or of a row's channel, until its inputs
-        are read."""
+        are read. Pieces that are joined are in their places, one that is cut out moves to the
+        front."""
+        if isinstance(form.op, Concat | Rearrange):
+            before = form.op.in_place(form.graph.tensors).get(tensor)
+            whole = form.covers(form.op.output) and form.in_one_piece(form.op.output)
+            if before is None or not (whole and form.in_one_piece(tensor)):
+                return None
+            if isinstance(form.op, Rearrange):
+                return SafeOffset(0)
+            return SafeOffset(-NEVER, at=(-before * form.out.bits // 4,))
         if not form.op.slides or len(form.target.shape) < 3 or len(form.source.shape) < 3:
             return super().overlap(form, tensor)
         if not form.aside or form.out.extents[0] > 1:

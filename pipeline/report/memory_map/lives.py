@@ -64,7 +64,7 @@ class _Walk:
         ):
             self.step(event, float(begin), float(stop))
         kept = plan.inputs if dict(plan.notes).get(KEPT) else ()
-        for name in (*plan.outputs, *kept):
+        for name in (*plan.outputs, *plan.states, *kept):
             self.whole(plan.buffer[name], end, writes=False)
         return {name: memory.pieces(self.buffer_of, end) for name, memory in self.memories.items()}
 

@@ -98,12 +98,16 @@ def why(buffer: Buffer, graph: Graph) -> str:
         return "inputs of the next inference on their way to the card, and outputs of the last one"
     name = buffer.tensor
     readers = [op.name for op in graph.operators if name in (*op.inputs, *op.parameters)]
-    ends = ["the network's output"] * (name in graph.outputs or not readers)
+    kept = name in {each.made for each in graph.states}
+    ends = ["the network's output"] * (name in graph.outputs or not (readers or kept))
+    ends += ["kept for the next call"] * kept
     needed = " and ".join([f"needed by {', '.join(readers)}"] * bool(readers) + ends)
     if name in graph.constants:
         return f"constants, {needed}"
     if name in graph.inputs:
         return f"the network's input, {needed}"
+    if name in graph.starts:
+        return f"state, kept from the call before, {needed}"
     maker = graph.producer(name).name
     if buffer.role == "accumulator":
         return f"sums of {maker} under way, until they are complete"

@@ -126,8 +126,8 @@ class Cuts:
 
     def __post_init__(self) -> None:
         units, graph = self.units, self.units.graph
-        view = View.of(graph.tensors, graph.inputs, units.operators, *graph.outputs)
-        self.frontiers = [() if units.streamed else graph.inputs, *map(tuple, view.live[1:])]
+        view = View.of(graph.tensors, graph.starts, units.operators, *graph.ends)
+        self.frontiers = [() if units.streamed else graph.starts, *map(tuple, view.live[1:])]
         within = {name for run in units.runs for name in run.inner}
         self.cells = [
             sum(units.sizes[block] for block in units.held(tensors))
@@ -206,7 +206,7 @@ class Cuts:
                 alike = all(getattr(units.units[n].step, "kind", "") == "make" for n in layer)
                 order += layer[:: turn ** depth[op.output] if alike else 1]
             order = [unit for unit in order if unit in every]
-            view, given = units.view(order, units.graph.outputs)
+            view, given = units.view(order, units.graph.ends)
             tasks = beam(view, WIDTHS[-1], lambda sum, held: sum + held if held <= limit else inf)
             if view.peak(tasks) <= limit:
                 yield [order[task - given] for task in tasks if task >= given]

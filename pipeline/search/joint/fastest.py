@@ -64,7 +64,7 @@ class Fastest:
         units = self.cuts.units
         blocks = [block for name in op.inputs for block in units.blocks[name]]
         there = all(units.needed[block] or units.makers[block] < 0 for block in blocks)
-        if not there or (units.streamed and units.graph.input in op.inputs):
+        if not there or (units.streamed and units.graph.start in op.inputs):
             return inf
         return self._cycles(Form.whole(op, units.graph))
 

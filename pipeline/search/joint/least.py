@@ -82,7 +82,7 @@ def cuts_of(
     plain = last.union(*({*op.inputs, op.output} for op in alone))
     # rows of these are not made, or not read, whole
     apart = {name for run in runs for name in (*run.inner, *run.outer, run.op.output)}
-    lie = in_blocks(graph, operators, hardware, plain.union(apart, graph.outputs))
+    lie = in_blocks(graph, operators, hardware, plain.union(apart, graph.ends))
     made = frozenset(op.output for op in alone)
     streams = streaming(graph, hardware)
     units = Units(graph, hardware, operators, streams, lie, runs, alone=made)
@@ -122,15 +122,15 @@ def regions(cuts: Cuts, pieces: Sequence[Piece]) -> list[Region]:
 def _at_once(cuts: Cuts, steps: Iterable[RowsStep]) -> list[Region]:
     """The inputs, then one region; only the outputs, and those of operators that one call makes,
     are in one piece."""
-    outputs = frozenset(cuts.units.graph.outputs)
+    outputs = frozenset(cuts.units.graph.ends)
     return [*_inputs(cuts), Rows(tuple(steps), outputs, cuts.units.pixels)]
 
 
 def _inputs(cuts: Cuts) -> list[InputRows]:
     units = cuts.units
     read = {name for op in units.operators if op.output in units.alone for name in op.inputs}
-    whole = read if units.streamed else read.union(units.graph.inputs)
-    return [InputRows(name, units.streamed, name in whole) for name in units.graph.inputs]
+    whole = read if units.streamed else read.union(units.graph.starts)
+    return [InputRows(name, units.streamed, name in whole) for name in units.graph.starts]
 
 
 def _steps(cuts: Cuts, piece: Piece) -> tuple[RowsStep, ...]:
@@ -145,9 +145,9 @@ def at_peak(graph: Graph, hardware: Hardware) -> tuple[int, set[frozenset[str]]]
     cuts = cuts_of(graph, hardware)
     units, (peak, pieces) = cuts.units, cuts.least()
     order = [number for piece in pieces for number in cuts.order(piece)]
-    view, given = units.view(order, graph.outputs)
+    view, given = units.view(order, graph.ends)
     state, full = view.first, list[int]()
-    used = {name: [0] for name in graph.inputs}
+    used = {name: [0] for name in graph.starts}
     for task in range(len(view.tasks)):
         during, state = view.run(state, task)
         full += [task] * (during >= peak)

@@ -48,10 +48,10 @@ class ByChannels:
     channels: int = 0
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
-        _ = graph.input  # several are refused
+        _ = graph.start  # several are refused
         arriving = Arriving.of(graph, hardware)
         operators = [op for op in needed(graph) if op is not arriving.pool]
-        view = View.of(graph.tensors, (arriving.start.name,), operators, *graph.outputs)
+        view = View.of(graph.tensors, (arriving.start.name,), operators, *graph.ends)
         best, found = self.proposed(view)
         ways = self.in_place(best, partial(able, graph, hardware)), found
         for found in ways:  # kernels that work in place have scratch

@@ -56,7 +56,7 @@ def stretches(
 ) -> Iterator[tuple[int, int]]:
     """Yield the numbers of the first and the last operator of each stretch of images through
     windows, of which nothing but the last image is read elsewhere."""
-    read_last = View.of(graph.tensors, graph.inputs, operators, *graph.outputs).read_last
+    read_last = View.of(graph.tensors, graph.starts, operators, *graph.ends).read_last
     for first in range(len(operators)):
         until = first
         for last, op in enumerate(operators[first : first + longest], first):
@@ -138,7 +138,7 @@ def ending(graph: Graph, grid: Grid) -> list[Run]:
         rows, columns = (-(-extent // n) for extent, n in zip(shape, grid, strict=False))
         run = Run(graph, tuple(operators[: last + 1]), rows, columns)
         large = shape[0] >= grid[0] and shape[1] >= grid[1]
-        if large and run.reads and not any(graph.input in op.inputs for op in after):
+        if large and run.reads and not any(graph.start in op.inputs for op in after):
             found.append(run)
     return found
 
@@ -146,7 +146,7 @@ def ending(graph: Graph, grid: Grid) -> list[Run]:
 def _held(stage: Run) -> int:
     """Nibbles of the image, of what the stage makes, and of the largest patch."""
     tensors = stage.graph.tensors
-    return tensors[stage.graph.input].nibbles + tensors[stage.op.output].nibbles + stage.held
+    return tensors[stage.graph.start].nibbles + tensors[stage.op.output].nibbles + stage.held
 
 
 def _whole(stage: Run) -> list[Region]:
@@ -158,7 +158,7 @@ def _whole(stage: Run) -> list[Region]:
     """
     graph = stage.graph
     after = [op for op in needed(graph) if op not in stage.operators]
-    rest = View.of(graph.tensors, (stage.op.output,), after, *graph.outputs)
+    rest = View.of(graph.tensors, (stage.op.output,), after, *graph.ends)
     rest, ways = rest.reordered(least_peak(rest).tasks), list[tuple[Whole, int, bool]]()
     for n, op in enumerate(rest.operators):
         dying = rest.dying(Span(n, n + 1))

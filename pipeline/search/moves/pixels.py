@@ -48,7 +48,7 @@ def in_place(
         ThimbleError: for a layout of chains where there is none, for tensors without pixels, for
             several inputs or outputs, and where nothing can be convolved as it arrives.
     """
-    _ = graph.input, graph.output  # several are refused
+    _ = graph.start, graph.end  # several are refused
     first = Arriving.of(graph, hardware)
     if convolve:
         first = first.convolved(graph, hardware)
@@ -88,7 +88,7 @@ def _parts(
         if set(operators[behind - 1].inputs) != {operators[behind - 2].output}:
             break
         behind -= 1
-    tensor = operators[0].inputs[0] if operators[:behind] else graph.input
+    tensor = operators[0].inputs[0] if operators[:behind] else graph.start
     for op in operators[:behind] if layout == "contiguous" else []:
         if not op.slides or set(op.inputs) != {tensor}:
             raise ThimbleError(

@@ -14,9 +14,10 @@ from math import inf
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, scratch_bytes
-from pipeline.placement.blocks import WORD, Block, Profile, Profiles, load, round_up
+from pipeline.placement.blocks import WORD, Block, Profile, Profiles, load, put_over, round_up
 from pipeline.placement.place import place
 from pipeline.plan.vocabulary import KEPT, Plan
 from pipeline.schedules.arriving import Arriving
@@ -74,24 +75,24 @@ def one_by_one(
             "once it is read; set hardware.streams_input=false, or leave preserve_input out"
         )
     operators = [op for op in needed(graph) if op is not arriving.pool]
-    kept = (*graph.outputs, *[arriving.start.name] * keep_input)
-    view = View.of(graph.tensors, arriving.starts, operators, *kept)
+    kept = (*graph.ends, *[arriving.start.name] * keep_input)
+    view = View.each(graph, arriving.starts, operators, kept, 2 * hardware.alignment_bytes)
     aligns = [
-        max(2 * hardware.alignment_bytes, graph.tensors[n].dtype.bits // 4) for n in view.names
+        max(2 * hardware.alignment_bytes, graph.tensors[n].dtype.bits // 4) if n else 1
+        for n in view.names
     ]
     view = replace(view, sizes=tuple(map(round_up, view.sizes, aligns)))
     sums = [Profile((Block(each, 0, 0),), WORD) for each in arriving.beside.values()]
+    begun = len(view.tasks) - len(operators)
     scratch = [2 * scratch_bytes(Form.whole(op, graph), hardware) for op in operators]
+    scratch = [0] * begun + scratch
     tasks = (task._replace(scratch=n) for task, n in zip(view.tasks, scratch, strict=True))
     found = ordered(replace(view, tasks=tuple(tasks)), aligns, sums)
     if found.cells > room(graph, hardware):
         found = ordered(view, aligns, sums)
-    regions: list[Region] = [arriving]
-    for number, over in zip(found.order.tasks, found.over, strict=True):
-        op, under = operators[number], view.given if over == 0 else view.names[over or 0 :][:1]
-        taken = (name for name in op.overwritable(graph.tensors) if name in under)
-        regions.append(Whole(op, "" if over is None else next(taken)))
-
+    pairs = zip(found.order.tasks[begun:], found.over[begun:], strict=True)
+    chosen = ((operators[n - begun], "" if over is None else view.names[over]) for n, over in pairs)
+    regions: list[Region] = [arriving, *_placed(graph, list(chosen))]
     laid = partial(lay, regions, keep_input=keep_input, effort=EFFORT)
     best = laid(Draft(graph, hardware))
     if fast and not best.draft.most_scratch:
@@ -99,6 +100,23 @@ def one_by_one(
         best = quickest(graph, hardware, operators, partial(laid, cells=inf), most, best)
     proved = ("order_proved", found.order.proved), ("arena_proved", found.proved)
     return best.plan("ordinary", (*proved, *[(KEPT, True)] * keep_input))
+
+
+def _placed(graph: Graph, chosen: Sequence[tuple[Operator, str]]) -> Iterator[Whole]:
+    """Yield operators, each over what is ``chosen``, with what the next call finds in its place
+    where that is free: nothing else that lives to the end may be there."""
+    states, root = {each.made: each.read for each in graph.states}, dict[str, str]()
+    reads, read_last = set(states.values()), dict[str, int]()
+    read_last |= {name: n for n, (op, _) in enumerate(chosen) for name in op.inputs}
+    for number, (op, over) in enumerate(chosen):
+        own, base, place = states.get(op.output, ""), root.get(over, over), ""
+        if base in reads and op.output in graph.ends and base != own:
+            over = ""
+        elif own and not over and own not in root.values() and read_last[own] < number:
+            base = place = own
+        if over or place:
+            root[op.output] = base
+        yield Whole(op, over, place)
 
 
 def ordered(view: View, aligns: Sequence[int], extra: Sequence[Profile] = ()) -> Ordered:
@@ -109,7 +127,7 @@ def ordered(view: View, aligns: Sequence[int], extra: Sequence[Profile] = ()) ->
     order = least_peak(view)
     starts = [Profile((Block(view.sizes[0], 0, 0),)), *extra]
     peak = least = max(order.peak, load(Profiles(starts)))
-    if len(view.given) > 1:  # all of them lie there as long as an output lies over one
+    if len(view.given) != 1:  # some may lie elsewhere than their tasks say
         held = profiles_of(view, aligns, order.tasks, next(_choices(view, order.tasks)))
         peak = max(least, load(Profiles([*held, *extra])))
     best, complete, effort = None, True, EFFORT
@@ -122,8 +140,9 @@ def ordered(view: View, aligns: Sequence[int], extra: Sequence[Profile] = ()) ->
             break
         profiles = Profiles([*profiles_of(view, aligns, tasks, over), *extra])
         if load(profiles) > peak:
+            effort -= 20 * len(profiles) * int(profiles.offset.any())
             continue
-        placed = place(profiles, effort=effort // 2)
+        placed = place(profiles, effort=effort // (20 if profiles.offset.any() else 2))
         effort -= placed.effort + 20 * len(profiles)
         complete &= placed.proved
         if best is None or placed.cells < best.cells:
@@ -148,12 +167,18 @@ def _orders(
 
 
 def _choices(view: View, tasks: tuple[int, ...]) -> Iterator[Choice]:
-    """Yield every choice of dying inputs whose places outputs take; None for an output apart."""
+    """Yield every choice of dying inputs whose places outputs take; None for an output apart, but
+    for what would have to be copied then."""
     done, options = 0, list[tuple[int | None, ...]]()
+    made_again = {made for _, made in view.again}
     for number in tasks:
         done |= 1 << number
-        over = (t for t in view.tasks[number].over if not view.readers[t] & ~done)
-        options.append((*over, None))
+        task = view.tasks[number]
+        over = tuple(t for t in task.over if not view.readers[t] & ~done)
+        if task.before:
+            over = over[:1] if over == task.over else ()
+        at_home = task.before or number + 1 in made_again
+        options.append(over if over and at_home else (*over, None))
     return product(*options)
 
 
@@ -161,16 +186,46 @@ def profiles_of(
     view: View, aligns: Sequence[int], tasks: tuple[int, ...], over: Choice
 ) -> list[Profile]:
     """Make profiles of what lives when: one for tensors in one place, one for a task's scratch."""
-    home, first, last, align = {0: 0}, {0: 0}, {0: 0}, {0: aligns[0]}
+    under, first, last = dict[int, tuple[int, int]](), {0: 0}, {0: 0}
     scratch = list[Profile]()
+
+    def base(tensor: int) -> tuple[int, int]:
+        """The tensor whose place it takes, and the cells from that one's beginning."""
+        at = 0
+        while tensor in under:
+            tensor, more = under[tensor]
+            at += more
+        return tensor, at
+
     for step, (number, taken) in enumerate(zip(tasks, over, strict=True), 1):
-        made = number + 1
-        at = home[made] = made if taken is None else home[taken]
-        first.setdefault(at, step)
-        align[at] = max(align.get(at, 1), aligns[made])
-        last |= {home[tensor]: step for tensor in (made, *view.tasks[number].reads)}
-        if cells := view.tasks[number].scratch:
-            scratch.append(Profile((Block(cells, step, step),), WORD))
-    last |= {home[tensor]: len(tasks) for tensor in view.kept}
-    found = [Profile((Block(view.sizes[t], first[t], last[t]),), align[t]) for t in first]
+        task, made = view.tasks[number], number + 1
+        first[made] = step
+        last |= dict.fromkeys((made, *task.reads), step)
+        joined = [(base(tensor)[0], tensor, at) for tensor, at in zip(task.over, task.before)]  # noqa: B905, of most none
+        fit = all(view.sizes[whole] <= view.sizes[tensor] for whole, tensor, _ in joined)
+        if taken is not None and fit and len({whole for whole, *_ in joined}) == len(joined):
+            under |= {whole: (taken, at) for whole, _, at in joined[1:]}
+            under[made] = taken, 0
+        if task.scratch:
+            scratch.append(Profile((Block(task.scratch, step, step),), WORD))
+    last |= dict.fromkeys(view.kept, len(tasks))
+    moved = []
+    for read, made in view.again:
+        if base(made)[0] != read:
+            free = last[read] < first[made] and all(base(t)[0] != read for t in under)
+            under |= {made: (read, 0)} if free and made not in under else {}
+        moved += [read] * (base(made)[0] != read)
+    parts, align = dict[int, list[tuple[int, Block]]](), dict[int, int]()
+    for tensor, begin in first.items():
+        if not view.sizes[tensor]:
+            continue
+        at, behind = base(tensor)
+        put_over(parts.setdefault(at, []), behind, Block(view.sizes[tensor], begin, last[tensor]))
+        align[at] = max(align.get(at, 1), aligns[tensor])
+    for read in moved:
+        put_over(parts[read], 0, Block(view.sizes[read], len(tasks) + 1, len(tasks) + 1))
+    found = []
+    for at, placed in parts.items():
+        offsets, blocks = zip(*placed, strict=True)
+        found.append(Profile(blocks, align[at], offsets if any(offsets) else ()))
     return [*found, *scratch]

@@ -50,14 +50,14 @@ def lower_bound(
     """
     rows, columns, _ = layers[-1].shape
     work, parts = behind(layers, Part(1.0, set(range(rows)), set(range(columns))))
-    shape = graph.tensors[graph.input].shape
+    shape = graph.tensors[graph.start].shape
     row_bytes = prod(shape[2:] if len(shape) == 3 else shape)
-    inputs = int(parts[graph.input].pixels * row_bytes) if graph.input in parts else 0
+    inputs = int(parts[graph.start].pixels * row_bytes) if graph.start in parts else 0
     weights = max(0, sum(layer.weight_bytes for layer in layers) - flash_bytes)
     read_us = passing_us(rates.read, rates, sram_bytes)
     write_us = passing_us(rates.write, rates, sram_bytes)
     last_us = rates.move_us(1, writes=True)
-    outputs, cpu_us = graph.tensors[graph.output].size, frames * rates.compute_us(work)
+    outputs, cpu_us = graph.tensors[graph.end].size, frames * rates.compute_us(work)
     found = {
         "cpu": cpu_us,
         "io": (weights + frames * inputs) * read_us + frames * outputs * write_us,

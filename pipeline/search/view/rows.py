@@ -82,10 +82,10 @@ class Units:
         self.draft = draft = self.alike or drafted(
             self.graph, self.hardware, self.operators, self.pixels
         )
-        for name in self.graph.inputs:
+        for name in self.graph.starts:
             self._add_blocks(name)
         if self.streamed:
-            for row, block in enumerate(self.blocks[self.graph.input]):
+            for row, block in enumerate(self.blocks[self.graph.start]):
                 self._add(Arrive(row), block, after=(row - 1,) * bool(row))
         inner = {name for run in self.runs for name in run.inner}
         patched = {run.op.output: run for run in self.runs}
@@ -110,7 +110,7 @@ class Units:
     def view(self, order: Sequence[int], target: Iterable[str]) -> tuple[View, int]:
         """The units of ``order``, which begins with nothing or with the input, as tasks, after as
         many that give what is there: sums are a tensor anew with each row that is added."""
-        inputs = () if self.streamed else self.graph.inputs
+        inputs = () if self.streamed else self.graph.starts
         image = [block for name in inputs for block in self.blocks[name]]
         given = [block for block in image if self.needed[block]]
         unread = sum(self.sizes[block] for block in image if not self.needed[block])
@@ -196,7 +196,7 @@ class Units:
 
     def _trace(self) -> None:
         """Trace what the outputs need, and who reads it: what nobody needs is not made."""
-        pending = [self.makers[block] for name in self.graph.outputs for block in self.blocks[name]]
+        pending = [self.makers[block] for name in self.graph.ends for block in self.blocks[name]]
         seen, self.needed = {-1, *pending}, bytearray(len(self.sizes))
         while pending:
             unit = self.units[pending.pop()]
@@ -217,7 +217,7 @@ def drafted(
 ) -> Draft:
     """A draft that holds all rows."""
     draft = Draft(graph, hardware)
-    for name in (*graph.inputs, *(op.output for op in operators)):
+    for name in (*graph.starts, *(op.output for op in operators)):
         draft.hold_rows(name, pixels=pixels.get(name, 0))
     return draft
 

@@ -117,7 +117,7 @@ def layers(graph: Graph) -> tuple[TiledLayer, ...]:
         ThimbleError: for tensors that are no bytes, or neither images nor vectors, and for several
             inputs or outputs.
     """
-    _ = graph.input, graph.output
+    _ = graph.start, graph.end
     return tuple(_layer(op, graph) for op in needed(graph))
 
 
@@ -156,7 +156,7 @@ def chain(graph: Graph) -> tuple[TiledLayer, ...]:
         ThimbleError: besides, where it is not a chain of convolutions, pooling, dense layers and
             functions.
     """
-    found, before = layers(graph), graph.input
+    found, before = layers(graph), graph.start
     for layer in found:
         read, op = [source.tensor for source in layer.sources], graph.operator(layer.name)
         if read != [before] or not isinstance(op, Conv2d | Pool2d | Dense | Lookup):

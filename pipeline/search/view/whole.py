@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Self
 
+from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, Tensors
 
 AT_END = 1 << 30
@@ -28,8 +29,11 @@ class Task(NamedTuple):
         reads: the activations it reads, each once.
         over: those of ``reads`` whose place the output may take if they die here.
         scratch: nibbles that its kernel needs beside them while it runs.
-        shares: nibbles that the output has in common with each of ``over``; of none: all of its.
+        shares: nibbles that the output has in common with each of ``over``; of none: all of the
+            smaller one.
         after: tasks that come before, besides those that make what it reads.
+        before: for each of ``over`` the nibbles of the output that lie before it; if there are any,
+            the output takes the places of all or of none.
     """
 
     reads: tuple[int, ...]
@@ -37,6 +41,7 @@ class Task(NamedTuple):
     scratch: int = 0
     shares: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
+    before: tuple[int, ...] = ()
 
 
 class State(NamedTuple):
@@ -56,6 +61,7 @@ class View:
         kept: tensors that are live after the last task.
         operators: what the tasks are; ``names`` of the tensors; ``tensors``: all by name.
         given: names of what is there before all tasks, which is one tensor where tasks are counted.
+        again: of each state what is read, and what has to be in its place after all tasks.
     """
 
     sizes: tuple[int, ...]
@@ -65,6 +71,7 @@ class View:
     names: tuple[str, ...] = ()
     tensors: Tensors = field(default_factory=dict, repr=False)
     given: tuple[str, ...] = ()
+    again: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(
@@ -82,6 +89,42 @@ class View:
         tasks = (Task(numbers(op.inputs), numbers(op.overwritable(tensors))) for op in operators)
         known = tuple(operators), names, tensors, tuple(given)
         return cls(sizes, tuple(tasks), numbers(kept), *known)
+
+    @classmethod
+    def each(
+        cls,
+        graph: Graph,
+        given: Sequence[str],
+        operators: Sequence[Operator],
+        kept: Sequence[str],
+        align: int = 1,
+    ) -> Self:
+        """The same, and in place what is joined to a state, at multiples of ``align`` nibbles, or
+        cut out for one; of several that are ``given`` each is a tensor of its own, which a task of
+        its own brings."""
+        tensors, begun = graph.tensors, len(given) if len(given) > 1 else 0
+        names = ("", *given)[begun == 0 :] + tuple(op.output for op in operators)
+        number = {name: n for n, name in enumerate(names)}
+        tasks = [Task((), after=(n - 1,) * bool(n)) for n in range(begun)]
+        made = {each.made for each in graph.states}
+        kept_again = made.union(each.read for each in graph.states)
+        for op in operators:
+            bits, places = tensors[op.output].dtype.bits // 4, op.in_place(tensors)
+            if kept_again.isdisjoint((op.output, *op.inputs)):
+                places = dict.fromkeys(op.overwritable(tensors), 0)
+            over = {number[name]: before * bits for name, before in places.items()}
+            if any(before % align for before in over.values()):
+                over = {}
+            reads = tuple(dict.fromkeys(number[name] for name in op.inputs))
+            before = tuple(over.values()) if any(over.values()) else ()
+            waits = {*reads} if op.output in made else set()  # what becomes a state stays in place
+            after = [n for n, task in enumerate(tasks) if waits.intersection(task.reads)]
+            tasks.append(Task(reads, (*over,), 0, (), (*range(begun), *after), before))
+        sizes = tuple(tensors[name].nibbles if name else 0 for name in names)
+        ends = tuple(dict.fromkeys(number[name] for name in kept))
+        known = tuple(operators), names, tensors, () if begun else tuple(given)
+        again = tuple((number[each.read], number[each.made]) for each in graph.states)
+        return cls(sizes, tuple(tasks), ends, *known, again)
 
     def reordered(self, order: Sequence[int]) -> "View":
         """The same where the tasks are given in ``order``."""
@@ -183,7 +226,8 @@ class View:
     def shared(self, number: int, tensor: int) -> int:
         """Nibbles that the output of task ``number`` saves where ``tensor`` dies."""
         task, size = self.tasks[number], self.sizes[number + 1]
-        shares = dict(zip(task.over, task.shares or [size] * len(task.over), strict=True))
+        smaller = (min(size, self.sizes[each]) for each in task.over)
+        shares = dict(zip(task.over, task.shares or smaller, strict=True))
         return shares.get(tensor, 0)
 
     def run(self, state: State, number: int) -> tuple[int, State]:

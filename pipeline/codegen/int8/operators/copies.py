@@ -116,6 +116,8 @@ def rearrange(job: Job) -> None:
         for part, place in zip(job.box, places, strict=True)
     ]
     even = (_whole(p.start, n) and _whole(p.extent, n) for p, n in zip(job.box, times, strict=True))
+    if op.in_place(job.program.graph.tensors) and not job.apart and _to_front(job, op):
+        return
     if not (job.apart and _evenly_spaced(job) and (max(times) == 1 or all(even))):
         return _one_by_one(job, op)
     source, read = job.source, []
@@ -135,6 +137,19 @@ def rearrange(job: Job) -> None:
     about = f"{op.name}: {shape_text(source.shape)} -> {shape_text(op.shape)}"
     line = out.store(loops.at(0), view.load(loops.at(1)))
     _elements(job.program, op.name, about, {"in": view, "out": out}, loops, counts, line)
+
+
+def _to_front(job: Job, op: Rearrange) -> bool:
+    """Move one piece of the input, over which the output lies; False where it is in several."""
+    read = [
+        Span(part.start + start, part.stop + start)
+        for part, start in zip(job.box, op.starts, strict=True)
+    ]
+    view, out = job.view("in", job.given(op.inputs[0]), read), job.out()
+    if not _in_one_piece(view, out):
+        return False
+    _copy(job.program, op.name, f"{op.name}: to the front", view, out, apart=False)
+    return True
 
 
 def _one_by_one(job: Job, op: Rearrange) -> None:
