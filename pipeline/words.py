@@ -19,6 +19,7 @@ METRICS = {
     "images_host": ("images run by the native program", "the same C, compiled for this computer"),
     "mismatches_host": ("native images with any other output", "against the integer reference"),
     "pmu_bytes": ("peak of the activations", "with the input, without scratch and weights"),
+    "state_bytes": ("state", "of the peak: what stays from call to call"),
     "lower_bound_bytes": ("lower bound of the peak", "proved; nothing computed twice"),
     "above_bound_pct": ("peak above the bound", "0: no plan needs less"),
     "liveness_bytes": ("live at once", "scratch included: no placement needs less"),
@@ -121,9 +122,6 @@ polling.
 """
 
 
-MORE = ("accuracy_", "agreement_", "throughput_fps", "wear_years_")
-"""Prefixes of metrics of which more is better; of the others less is."""
-
 MEMORIES = {
     "sram": "SRAM",
     "sdram": "external SDRAM",
@@ -141,6 +139,7 @@ PASSES = {
     "dead_channels": "channels left out that decide nothing",
     "fold_pad": "padding made part of its layer",
     "fold_reshape": "reshapes left out",
+    "fold_mixed": "convolutions of several kernels over parts of the channels made one",
     "fold_tables": "functions of one value made one table",
 }
 """Lossless pass -> what it did."""

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from tests.contracts.test_operators import EVERY
 from tests.graphs import Chained, Net
 from tests.passes.growers import WAYS, random_network
 
-ALL = ["constants", "fold_reshape", "fold_pad", "fold_tables", "dead_channels"]
+ALL = ["constants", "fold_reshape", "fold_pad", "fold_mixed", "fold_tables", "dead_channels"]
 SAMPLE = range(150)
 """Seeds of the networks that are tried by default."""
 VALID = {"padding": (0, 0, 0, 0)}
@@ -70,7 +71,27 @@ def changed(seed: int) -> set[str]:
 
 def test_outputs_stay_the_same() -> None:
     made = Counter(name for seed in SAMPLE for name in changed(seed))
-    assert min(made[name] for name in ALL) > 2, made
+    assert min(made[name] for name in ALL if name != "fold_mixed") > 2, made
+
+
+@pytest.mark.parametrize(
+    ("rows", "clip", "folds"), [(3, None, True), (2, None, True), (3, 9, False)]
+)
+def test_depthwise_convolutions_of_several_heights_are_one(
+    rows: int, clip: int | None, folds: bool
+) -> None:
+    """Over slices that begin at a row and a channel; not where their activations differ."""
+    net, outs = Net((5, 1, 7), np.random.default_rng(1)), list[str]()
+    for channels, first, height in ((3, 0, 5), (4, 5 - rows, rows)):
+        net.last = net.image
+        net.rearrange((height, 1, channels), starts=(first, 0, 3 * bool(first)))
+        name = net.depthwise((height, 1), padding=(0, 0, 0, 0))
+        ends = None if clip is None or first else (-clip, clip)
+        net.operators[-1] = replace(net.operators[-1], clip=ends)
+        net.tensors[name] = replace(net.tensors[name], scale=(0.1,), zero_point=3)
+        outs.append(name)
+    net.concat(tuple(outs))
+    assert kinds(same(net.graph(), ["fold_mixed"]))[-1] == ("Conv2d" if folds else "Concat")
 
 
 @pytest.mark.slow
