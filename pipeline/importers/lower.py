@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from math import isfinite
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -133,6 +133,18 @@ class Lowering:
         self.computed(nodes.Function(name=label, inputs=(name,), output=label, body=body))
         return label
 
+    def brought_from(self, made: Affine, kind: type[Operator], node: Node, **fields: Any) -> None:
+        """What makes ``made``, brought to the output's quantization where that is another."""
+        if self.affines[node.output] == made:
+            clip = {"clip": self.clip(node)} if node.clips else {}
+            return self.emit(kind, node, **clip, **fields)
+        between = f"{node.name}.between"
+        self.affines[between] = made
+        self.declare(between, self.tensors[node.output].shape)
+        self.emit(kind, replace(node, name=between, output=between), **fields)
+        given: dict[str, Any] = {**node_fields(node), "inputs": (between,), "clip": node.clip}
+        self.computed(nodes.Function(**given, body=Composed.of("identity")))
+
     def weighted(self, node: nodes.Weighted, kind: type[Operator], **fields: Any) -> None:
         """A sum of products with weights and a bias."""
         source, target = self.affines[node.inputs[0]], self.affines[node.output]
@@ -193,27 +205,17 @@ def _alike(kind: type[Operator], fields: str) -> Callable[[Lowering, Any], None]
     return lowered
 
 
-def _average_pool(low: Lowering, node: nodes.AveragePool) -> None:
+def _average(low: Lowering, node: nodes.AveragePool | nodes.GlobalMean) -> None:
     source, target = low.affines[node.inputs[0]], low.affines[node.output]
-    fields = {"kernel": node.kernel, "stride": node.stride, "padding": node.padding}
-    if source == target or any(node.padding):
-        inputs, requant = low.kept(node), Mean()
-        low.emit(AveragePool2d, node, inputs=inputs, clip=low.clip(node), requant=requant, **fields)
-        return
-    ratio = source.scale / (node.kernel[0] * node.kernel[1] * target.scale)
-    fixed = fixed_point(node, [ratio], source.steps * node.kernel[0] * node.kernel[1])
+    size = low.tensors[node.inputs[0]].shape[:2]
+    fields: dict[str, Any] = {"kernel": size, "stride": size}
+    if isinstance(node, nodes.AveragePool):
+        fields = {"kernel": node.kernel, "stride": node.stride, "padding": node.padding}
+        if source == target or any(node.padding):  # windows of several sizes
+            return low.brought_from(source, AveragePool2d, node, requant=Mean(), **fields)
+    count = prod(fields["kernel"])
+    fixed = fixed_point(node, [source.scale / (count * target.scale)], source.steps * count)
     low.emit(AveragePool2d, node, clip=low.clip(node), requant=fixed, **fields)
-
-
-def _global_mean(low: Lowering, node: nodes.GlobalMean) -> None:
-    source, target = low.affines[node.inputs[0]], low.affines[node.output]
-    height, width, _ = low.tensors[node.inputs[0]].shape
-    ratio = source.scale / (height * width * target.scale)
-    requant = fixed_point(node, [ratio], source.steps * height * width)
-    size = (height, width)
-    low.emit(
-        AveragePool2d, node, kernel=size, stride=size, clip=low.clip(node), requant=requant
-    )  # fmt: skip
 
 
 def _operands(low: Lowering, node: nodes.Binary) -> tuple[tuple[str, str], tuple[str, ...]]:
@@ -305,22 +307,15 @@ def _softmax(low: Lowering, node: nodes.SoftmaxOver) -> None:
         kind, made, given = LogSoftmax, LOGARITHM, log_softmax(source.scale)
     elif source.bits == 16:
         kind, made, given = WideSoftmax, SHARE, wide_softmax(source.scale)
-    if low.affines[node.output] == made:
-        return low.emit(kind, node, **given)
-    between = f"{node.name}.probabilities"
-    low.affines[between] = made
-    low.declare(between, low.tensors[node.output].shape)
-    low.emit(kind, replace(node, name=between, output=between), **given)
-    body, fields = Composed.of("identity"), {**node_fields(node), "inputs": (between,)}
-    low.computed(nodes.Function(**fields, body=body))
+    low.brought_from(made, kind, node, **given)
 
 
 RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     nodes.Convolution: _alike(Conv2d, "stride dilation padding groups"),
     nodes.Linear: _alike(Dense, ""),
     nodes.MaxPool: _alike(MaxPool2d, "kernel stride padding dilation"),
-    nodes.AveragePool: _average_pool,
-    nodes.GlobalMean: _global_mean,
+    nodes.AveragePool: _average,
+    nodes.GlobalMean: _average,
     nodes.Sum: _sum,
     nodes.Product: _product,
     nodes.Slopes: _slopes,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pipeline.errors import ThimbleError
 from pipeline.importers.float_graph import Affine, FloatGraph
+from pipeline.importers.float_nodes import AveragePool
 from pipeline.importers.scales import FIXED
 
 
@@ -26,16 +27,26 @@ def completed(graph: FloatGraph) -> Mapping[str, Affine]:
     return found
 
 
-def quantizations(graph: FloatGraph) -> dict[str, Affine]:
+def quantizations(graph: FloatGraph, guessed: bool = True) -> dict[str, Affine]:
     """The file's, and those that follow from them: pools, padding and reshaping keep theirs;
-    probabilities have 1/256."""
+    probabilities have 1/256.
+
+    Args:
+        guessed: also of what a mean is taken of or others read besides, whose range may be wider.
+    """
     found = dict(graph.given)
+    for node in graph.nodes:  # what is known goes first: a mean may have a smaller range
+        known = {found.get(name) for name in node.inputs}
+        if node.keeps and len(known) == 1 and (one := known.pop()):
+            found.setdefault(node.output, one)
     for node in reversed(graph.nodes):
         if type(node) in FIXED:
             found.setdefault(node.output, FIXED[type(node)])
         if node.keeps and node.output in found:
             for name in node.inputs:
-                found.setdefault(name, found[node.output])
+                alone = len(graph.readers(name)) == 1 and name not in graph.outputs
+                if guessed or (alone and not isinstance(node, AveragePool)):
+                    found.setdefault(name, found[node.output])
     for node in graph.nodes:
         if node.keeps and node.inputs[0] in found:
             found.setdefault(node.output, found[node.inputs[0]])

@@ -17,10 +17,11 @@ from pipeline.importers.layout import Value
 
 @dataclass(frozen=True, eq=False)
 class Stepped:
-    """A constant of integers times ``steps``, one or one for each index of the first axis."""
+    """A constant of integers times ``steps``, one or one for each index of ``axis``."""
 
     values: torch.Tensor
     steps: Floats
+    axis: int
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,12 @@ class Call:
             raise self.builder.refuse(f"{name} is computed from the input, a constant is expected")
         return None if found is None else floats(found)
 
-    def steps(self, index: int, name: str) -> Floats | None:
-        """Return the steps that a parameter's values are multiples of, where they are known."""
+    def steps(self, index: int, name: str, axis: int = 0) -> Floats | None:
+        """Return the steps that a parameter's values are multiples of, one or one for each index of
+        ``axis``, where they are known."""
         found = self.get(index, name)
-        return found.steps if isinstance(found, Stepped) else None
+        known = isinstance(found, Stepped) and (found.steps.size == 1 or found.axis == axis)
+        return found.steps if known else None
 
 
 def floats(item: Any) -> Floats:

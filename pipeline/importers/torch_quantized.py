@@ -38,13 +38,11 @@ def dequantize(call: Call) -> Value:
 
 
 def stepped(target: str, values: torch.Tensor, args: tuple[Any, ...]) -> Stepped | torch.Tensor:
-    """``values`` that the operator ``target`` dequantized, with the scales among its ``args`` where
-    these are of the first axis."""
+    """``values`` that the operator ``target`` dequantized, with the scales among its ``args``."""
     if not target.startswith(f"{PREFIX}dequantize_per_"):
         return values
     scales = torch.as_tensor(args[1]).double().numpy().reshape(-1)
-    by_first = "per_tensor" in target or args[3] == 0
-    return Stepped(values, scales) if by_first else values
+    return Stepped(values, scales, 0 if "per_tensor" in target else args[3])
 
 
 def is_quantized(network: nn.Module) -> bool:

@@ -79,7 +79,7 @@ def _spread(
     }  # fmt: skip
     return whole.transposed(
         call.builder, call.x, required(call, 1, "weight"), call.constant(2, "bias"), call.shape,
-        groups, call.steps(1, "weight"), **fields,
+        groups, call.steps(1, "weight", 1), **fields,
     )  # fmt: skip
 
 

@@ -81,7 +81,7 @@ class Int8(Quantizer):
         if not network.given:
             return lower(*self.calibration(network, data))
         graph = without_idle(simplified(network))
-        known = quantizations(graph)
+        known = quantizations(graph, guessed=False)
         if known.keys() < graph.shapes.keys():
             entries = {name: known[name] for name in graph.inputs}
             known = {**self.observed(graph, self.frames(graph, data), entries), **known}

@@ -80,8 +80,6 @@ IMAGES: dict[str, nn.Module] = {
     "mean": Of(lambda m, x: x.mean((-1, -2))),
     "mean of rows": Of(lambda m, x: x.mean(2, keepdim=True)),
     "greatest": Of(lambda m, x: x.amax((2, 3))),
-    "mean kept": Of(lambda m, x: x.mean([2, 3], keepdim=True)),
-    "add": Of(lambda m, x: m.a(x) + m.b(x), a=nn.Conv2d(6, 4, 1), b=nn.Conv2d(6, 4, 1)),
     "add with alpha": Of(lambda m, x: torch.add(x, m.a(x), alpha=0.5), a=nn.Conv2d(6, 6, 1)),
     "residual": Of(lambda m, x: F.relu(x + m.a(x)), a=nn.Conv2d(6, 6, 3, padding=1)),
     "subtract": Of(lambda m, x: m.a(x) - m.b(x), a=nn.Conv2d(6, 4, 1), b=nn.Conv2d(6, 4, 1)),
@@ -213,8 +211,6 @@ OTHERS: dict[str, tuple[nn.Module, Shape]] = {
     "norm of features": (nn.Sequential(nn.BatchNorm1d(12), nn.ReLU(), nn.Linear(12, 3)), (12,)),
     "norm after flatten":
         (nn.Sequential(nn.Flatten(), nn.BatchNorm1d(120), nn.Linear(120, 4)), (6, 5, 4)),
-    "linear": (nn.Linear(12, 5), (12,)),
-    "linear without bias": (nn.Linear(12, 5, bias=False), (12,)),
     "linear, norm, relu": (nn.Sequential(nn.Linear(12, 5), nn.BatchNorm1d(5), nn.ReLU()), (12,)),
     "linear over positions": (nn.Linear(10, 5), (7, 10)),
     "matmul": (WithConstant(lambda x, c: x @ c, 12, 5), (12,)),

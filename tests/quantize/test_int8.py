@@ -18,6 +18,7 @@ from pipeline.graph.graph import Graph
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph
 from pipeline.importers.float_passes import simplified
+from pipeline.importers.quantizations import quantizations
 from pipeline.importers.scales import PIXEL, range_affine, stored_weights
 from pipeline.importers.torch_export import exported
 from pipeline.importers.torch_model import Ranged
@@ -123,6 +124,16 @@ def test_concatenated_tensors_share_a_quantization_where_nothing_else_reads_them
     first, second, inner, product, outer = (node.output for node in graph.nodes)
     assert found[product] == found[inner] == found[outer]
     assert len({found[first], found[second], found[outer]}) == 3  # the product reads both
+
+
+def test_what_a_mean_is_taken_of_has_a_range_of_its_own() -> None:
+    mean = nodes.AveragePool(
+        name="m", inputs=("x",), output="y", kernel=(2, 2), stride=(2, 2), padding=(0, 0, 0, 0)
+    )
+    shapes, given = {"x": (4, 4, 1), "y": (2, 2, 1)}, {"y": Affine(0.1, 3)}
+    graph = FloatGraph("net", shapes, (mean,), ("x",), ("y",), given)
+    assert quantizations(graph, guessed=False) == given
+    assert quantizations(graph) == {"x": given["y"], **given}
 
 
 def test_mistakes_are_one_line(residual: nn.Module, data: Arrays) -> None:
