@@ -79,7 +79,8 @@ def advised(config: Mapping[str, Any], report: Mapping[str, Any]) -> str:
     fastest of the other strategies, and limits for pruning where the network is trained here."""
     fitting = [each for each in report.get("others", ()) if each.get("fits")]
     quickest = min(fitting, key=lambda each: each.get("modelled_us", inf), default=None)
-    ways = [f"strategy={quickest['strategy']} (fits)"] if quickest else []
+    named = quickest["strategy"] if quickest else ""
+    ways = [f"{named if '=' in named else f'strategy={named}'} (fits)"] if named else []
     lacks = report["needed_bytes"] - report["available_bytes"]
     of = {"SRAM": "pmu_bytes", "flash": "weight_bytes"}.get(report["resource"], "")
     trained = not config["model"].get("enters")

@@ -122,6 +122,9 @@ polling.
 """
 
 
+MORE = ("accuracy_", "agreement_", "throughput_fps", "wear_years_")
+"""Prefixes of metrics of which more is better; of the others less is."""
+
 MEMORIES = {
     "sram": "SRAM",
     "sdram": "external SDRAM",

@@ -16,10 +16,11 @@ from pipeline.plan.profile import profile
 from pipeline.quantize.samples import calibration_frames
 from pipeline.report import page
 from pipeline.report.memory_map.thumbnail import thumbnail
+from pipeline.report.peak import WITHOUT
 from pipeline.sliding import Windows
 from pipeline.strategies import coded
 from pipeline.strategies.lacking import lacking
-from pipeline.strategies.others import others
+from pipeline.strategies.others import figures, others, quick_planners
 from pipeline.targets.planned import planned
 from pipeline.timing.repair import with_places
 from stages._main import LOG, Config, stage
@@ -34,7 +35,8 @@ def main(cfg: Config) -> None:
     if kept := config.instantiate(cfg["frontend"]).state_bytes:
         # beside the arena as long as sound comes in, like the stack
         hardware = replace(hardware, stack_reserve_bytes=hardware.stack_reserve_bytes + kept)
-    plan = config.instantiate(cfg["strategy"]).plan(graph, hardware)
+    strategy = config.instantiate(cfg["strategy"])
+    plan = strategy.plan(graph, hardware)
     pieces.check(plan, hardware)
     coded.check(plan, graph, hardware)
     plan = calibrated(plan, graph, calibration_frames(graph, DATA, windows))
@@ -59,6 +61,11 @@ def main(cfg: Config) -> None:
     if report["status"] == "ok" and budget.limits(cfg["prune"]):
         report |= budget.unmet(cfg["prune"], report, read_json(Path("pruning.json"))["steps"])
     report["others"] = others(plan, graph, hardware)
+    quick = {each.name for each in quick_planners(graph.macs)}
+    scratch = any(each.role == "scratch" for each in plan.buffers)
+    if scratch and plan.strategy.partition("/")[0] in quick:
+        portable = replace(hardware, kernels="portable")
+        report["others"].append({"strategy": WITHOUT, **figures(strategy, graph, portable)})
     serialize.save(plan, Path("plan.json"))
     proof.save(Path("proof.json"), found, plan, graph)
     costs, passes = cost(roomy(plan), graph, hardware, found), read_json(Path("passes.json"))

@@ -93,7 +93,7 @@ def write(
             },
             turns=clock.unit != "us" and any(len(each.layers) > 1 for each in clock.stretches),
             peak_bytes=cost.pmu_bytes,
-            peak=peak.explain(plan, cost),
+            peak=f"{peak.explain(plan, cost)} {peak.scratch(plan, schedule)}".rstrip(),
             lower=peak.lower(plan, graph, cost),
             layers=layers,
             predictions=predictions,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeline.graph.graph import Graph
-from pipeline.plan.cost import Cost
+from pipeline.plan.cost import ACTIVATIONS, Cost, timeline
 from pipeline.plan.vocabulary import Plan
-from pipeline.words import number
+from pipeline.words import number, time
+
+WITHOUT = "hardware.kernels=portable"
+"""What is typed for kernels without scratch."""
 
 MOST_NAMED = 4
 """Tensors; of more, the largest."""
@@ -28,6 +32,32 @@ def explain(plan: Plan, cost: Cost) -> str:
         f"{said} would take {number(apart)} B apart; {number(apart - peak.live_bytes)} B are "
         "shared, because elements are written over others whose last use is past."
     )
+
+
+def scratch(plan: Plan, report: Mapping[str, Any]) -> str:
+    """Say when most of the arena is in use, where scratch is part of that, and what the key costs
+    that does without; "" for plans without scratch.
+
+    Args:
+        report: schedule.json, whose ``others`` may have a row ``WITHOUT``.
+    """
+    moments = timeline(plan, (*ACTIVATIONS, "scratch"))
+    fullest = max(moments, key=lambda moment: moment.live_bytes)
+    own = sum(size for name, size in fullest.buffers if plan.buffer[name].role == "scratch")
+    if not own:
+        return ""
+    said = (
+        f"The arena of {number(report['arena_bytes'])} B is fullest at {fullest.label}: "
+        f"{number(own)} B of it are scratch of the kernels there."
+    )
+    rows = (each for each in report.get("others", ()) if each["strategy"] == WITHOUT)
+    row: Mapping[str, Any] = next(rows, {})
+    if "modelled_us" in row and "modelled_us" in report:
+        said += (
+            f" {WITHOUT} takes none, {number(row['needed_bytes'])} B in all with the stack, and "
+            f"{time(row['modelled_us'])} for {time(report['modelled_us'])}."
+        )
+    return said
 
 
 def lower(plan: Plan, graph: Graph, cost: Cost) -> str:

@@ -11,10 +11,7 @@ from typing import Any
 from pipeline.artifacts import read_json
 from pipeline.report.memory_map.thumbnail import LETTERS
 from pipeline.report.template import embedded, environment
-from pipeline.words import METRICS, called, counts
-
-MORE = ("accuracy_", "agreement_", "throughput_fps", "wear_years_")
-"""Prefixes of metrics of which more is better; of the others less is."""
+from pipeline.words import METRICS, MORE, called, counts
 
 FIRST = (
     *("sram_bytes", "planned_sram_bytes", "pmu_bytes", "accuracy_int", "latency_us", "modelled_us"),

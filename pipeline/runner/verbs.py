@@ -1,18 +1,27 @@
-"""Words for something else than a run: ``doctor``, ``board check FILE``, ``flash RUN …``."""
+"""Words for something else than a run: ``doctor``, ``board check FILE``, ``flash RUN …``,
+``compare RUN RUN …``, ``best METRIC …``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pipeline.runner import allowed, described, doctor, flashed
+from pipeline.runner import allowed, compared, described, doctor, flashed
 
 VERBS: dict[tuple[str, ...], Callable[..., int]] = {
     ("doctor",): doctor.run,
     ("board", "check"): described.check,
     ("flash",): flashed.run,
+    ("compare",): compared.compare,
+    ("best",): compared.best,
 }
 """What returns the exit code, by its words; it is given the words after these."""
-COUNTS = {("doctor",): range(1), ("board", "check"): range(1, 2), ("flash",): range(1, 4)}
+COUNTS = {
+    ("doctor",): range(1),
+    ("board", "check"): range(1, 2),
+    ("flash",): range(1, 4),
+    ("compare",): range(1000),
+    ("best",): range(1, 1000),
+}
 
 
 def called(words: Sequence[str]) -> int | None:

@@ -23,7 +23,7 @@ def others(plan: Plan, graph: Graph, hardware: Hardware) -> list[dict[str, Any]]
     or ``why`` it has no plan. Nothing is proved or tried."""
     own = plan.strategy.partition("/")[0]
     every = [each for each in quick_planners(graph.macs) if each.name != own]
-    return [{"strategy": each.name, **_needs(each, graph, hardware)} for each in every]
+    return [{"strategy": each.name, **figures(each(), graph, hardware)} for each in every]
 
 
 def quick_planners(macs: int) -> list[type[Strategy]]:
@@ -39,9 +39,9 @@ def quick_planners(macs: int) -> list[type[Strategy]]:
     return sorted(found, key=lambda each: each.name)
 
 
-def _needs(strategy: type[Strategy], graph: Graph, hardware: Hardware) -> dict[str, Any]:
+def figures(strategy: Strategy, graph: Graph, hardware: Hardware) -> dict[str, Any]:
     try:
-        plan = strategy().plan(graph, hardware)
+        plan = strategy.plan(graph, hardware)
         coded.check(plan, graph, hardware)
     except ThimbleError as error:
         return {"why": str(error)}

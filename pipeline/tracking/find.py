@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
 from pipeline.errors import ThimbleError
 from pipeline.tracking import spool
+from pipeline.words import MORE
 
 
 def artifacts(run: str) -> Path:
@@ -41,6 +43,39 @@ def artifacts(run: str) -> Path:
         raise ThimbleError(f"{run} is a sweep: replay one of its jobs, {listed}")
     return Path(url2pathname(urlparse(found[0].info.artifact_uri).path))
 
+
+def best_by(metric: str, query: str) -> list[dict[str, Any]]:
+    """Return the best runs by ``metric``, the best first: id, name, folder and all metrics.
+
+    Args:
+        query: MLflow's filter, such as ``metrics.sram_bytes < 65536``; "" for none.
+
+    Raises:
+        ThimbleError: for a filter that MLflow doesn't read, or where nothing is tracked yet.
+    """
+    from mlflow.exceptions import MlflowException
+
+    from pipeline.tracking.store import DATABASE, Store
+
+    folder = spool.folder()
+    if not (folder / DATABASE).exists():
+        raise ThimbleError(f"nothing is tracked yet in {folder}")
+    store, less = Store(folder), not metric.startswith(MORE)
+    order = [f"metrics.{metric} {'ASC' if less else 'DESC'}"]
+    there = f"metrics.{metric} > -1" + (f" and {query}" if query else "")
+    try:
+        found = store.client.search_runs([store.experiment], there, 1, BEST, order)
+    except MlflowException as error:
+        raise ThimbleError(f"{query}: {error.message}") from None
+    return [
+        {"id": run.info.run_id, "name": run.info.run_name, **run.data.metrics,
+         "run_dir": run.data.tags["thimble.run_dir"]}
+        for run in found
+    ]  # fmt: skip
+
+
+BEST = 10
+"""Runs that are shown."""
 
 MOST = 5
 """Runs that a message lists."""

@@ -1,5 +1,6 @@
 """Top of the page, and the bars and tables below: verdict, figures, memories, words, peak."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +13,14 @@ from pipeline.plan.fit import roomy
 from pipeline.report import headline, peak, ram
 from pipeline.report.memories import bars, constants, planned
 from pipeline.report.results import groups
+from pipeline.strategies.joint import Joint
 from pipeline.words import METRICS as ALL_METRICS
 from pipeline.words import PASSES, energy, large, memory, number, si, time, valued
+from tests.boards import load_hardware
 from tests.plan.fixtures import herringbone, residual
 from tests.plan.test_cost import BOARD
 from tests.report.pages import METRICS, made
+from tests.strategies import nets
 
 SRAM_WEIGHTS = replace(BOARD, weights_in="sram")
 WEIGHTS = {"card": 1000.0, "flash": 24.0}
@@ -126,6 +130,16 @@ def test_the_peak_is_explained_and_how_to_lower_it() -> None:
     said = peak.lower(plan, graph, result)
     assert f"with {number(best)} B" in said
     assert f"At most {number(result.pmu_bytes - best)} B are to be gained" in said
+    assert not peak.scratch(plan, {})
+    with_scratch = Joint().plan(nets.ds_cnn((8,) * 2), load_hardware("nucleo_f446re"))
+    told = {"arena_bytes": 99, "modelled_us": 7.0}
+    said = peak.scratch(with_scratch, told)
+    assert re.fullmatch(
+        r"The arena of 99 B is fullest at \w+: \d+ B of it are scratch .* there\.", said
+    )
+    row = {"strategy": peak.WITHOUT, "needed_bytes": 50, "modelled_us": 8000.0}
+    more = peak.scratch(with_scratch, {**told, "others": [row]}).removeprefix(said)
+    assert more == f" {peak.WITHOUT} takes none, 50 B in all with the stack, and 8 ms for 7 µs."
     plan, graph, hardware = made("slots")
     result = cost(roomy(plan), graph, hardware)
     assert "conv1 and conv2 both reach this peak, and both would" in peak.lower(plan, graph, result)

@@ -1,19 +1,29 @@
-"""Boards side by side, and the JSON that says so."""
+"""Boards side by side, and runs; and the JSON that says so."""
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 
+from pipeline.artifacts import write_json, write_text
+from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
+from pipeline.runner import verbs
 from pipeline.strategies.auto import Auto
 from pipeline.targets import candidates
 from tests.boards import load_hardware
 from tests.strategies import nets
 
-SCHEMAS = ROOT / "docs"
 FITS = {"3600": True, "65536": True, "2048": False}
+
+
+def schema(name: str) -> Any:
+    return json.loads((ROOT / "docs" / f"{name}.schema.json").read_text())
 
 
 @pytest.mark.ci
@@ -26,6 +36,41 @@ def test_a_row_is_as_if_it_was_planned_for_alone() -> None:
     for row, chosen in zip(found, (boards[1], boards[2], boards[0]), strict=True):
         alone = next(candidates.rows(graph, [chosen]))
         assert row == alone and alone["strategy"] == Auto().plan(graph, chosen).strategy
-    schema = json.loads((SCHEMAS / "fits.schema.json").read_text())
     said = {"status": "ok", "run_dir": "x", "model": graph.name, "smallest": None, "boards": found}
-    jsonschema.validate(said, schema)
+    jsonschema.validate(said, schema("fits"))
+
+
+def run(folder: Path, strategy: str, plan: str, peak: int) -> Path:
+    """What a planned run leaves, of which no other part differs."""
+    outs = [{"path": "plan.json", "md5": plan}, {"path": "graph.json", "md5": "a"}]
+    params = {"strategy": {"name": strategy}, "output": folder.name, "seed": 1}
+    layers = {"profile": [{"layer": "conv", "bytes": peak}], "thumbnail": {"rows": [strategy]},
+              "forms": [{"layer": "conv", "modelled_cycles": 7}]}  # fmt: skip
+    write_text(folder / "params.yaml", yaml.dump(params))
+    write_text(folder / "dvc.lock", yaml.dump({"stages": {"schedule": {"outs": outs}}}))
+    write_json(folder / "result.json", {"status": "ok", "pmu_bytes": peak, "run_dir": "x"})
+    write_json(folder / "schedule.json", layers)
+    return folder
+
+
+def test_runs_differ_first_where_a_cause_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = run(tmp_path / "one", "naive", "b", 9), run(tmp_path / "two", "joint", "c", 5)
+    same, found = run(tmp_path / "same", "joint", "d", 5), []
+    for words in ((one, two), (two, same), (two, two)):
+        assert verbs.called(["compare", *map(str, words), "output=json"]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+        jsonschema.validate(found[-1], schema("compare"))
+    assert [each["differs_first"] for each in found] == ["config", "plan", None]
+    assert found[0]["config"] == {"strategy.name": ["naive", "joint"]}
+    assert found[0]["figures"] == {"pmu_bytes": [9, 5]} and not found[1]["figures"]
+    assert found[0]["plan"] == {"plan.json": ["b", "c"]} and found[0]["maps"] == [
+        ["naive"],
+        ["joint"],
+    ]
+    assert found[0]["layers"] == [{"layer": "conv", "cycles": [7, 7], "live_bytes": [9, 5]}]
+    assert verbs.called(["compare", str(one), str(two)]) == 0
+    assert re.search(r"layers, live bytes +one +two\nconv +9 +5\n", capsys.readouterr().out)
+    with pytest.raises(ThimbleError, match="no run's folder"):
+        verbs.called(["compare", str(one), str(tmp_path)])

@@ -108,6 +108,11 @@ def test_every_file_of_a_run_and_of_a_sweep(project: Project) -> None:
         == [("herringbone", "ok", "400", "")] * 2 + [("naive", "infeasible", "3000", "3000")] * 2
     )
     assert single["metrics"]["training/loss"] == 0.5, "the last of its curve"
+    fitting = ("tags.`thimble.status` = 'ok'", "output=json")
+    best = project.run("best", "pmu_bytes", *fitting).json["runs"]
+    assert [run["pmu_bytes"] for run in best] == [400] * 3
+    alike = project.run("compare", best[0]["id"], best[-1]["run_dir"], "output=json").json
+    assert alike["differs_first"] in ("config", None) and not alike["plan"]
     assert single["history"]["training/loss"] == [[1, 2.5], [2, 1.5], [3, 0.5]]
 
 

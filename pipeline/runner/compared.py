@@ -1,0 +1,191 @@
+"""``python run.py compare RUN RUN …``: what differs between runs, the first cause first; and
+``best METRIC "filter"``: the best of all tracked runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from pipeline import home
+from pipeline.artifacts import read_json
+from pipeline.errors import ThimbleError
+from pipeline.runner.screen import FILE_WIDTH, json_line, shown
+from pipeline.words import METRICS, number, valued
+
+AS_JSON, OPTIONS = "output=json", ("output=", "tracking=")
+FILES = {
+    "data": ("data/dataset.npz",),
+    "weights": ("weights.npz", "pruned.npz", "graph.npz"),
+    "graph": ("graph.json",),
+    "plan": ("plan.json",),
+    "program": ("generated",),
+}
+"""What a run is made of, in the order in which one follows from another; files by their hashes."""
+
+UNTOLD = ("output", "tracking", "cache", "until", "threads", "files")
+"""Keys of a config that make no other result."""
+
+Values = list[Any]
+
+
+def compare(*words: str) -> int:
+    """Show what differs between the runs ``words``: folders, ids, or beginnings of ids."""
+    runs = [word for word in words if not word.startswith(OPTIONS)]
+    if len(runs) < 2:
+        raise ThimbleError("compare needs two runs or more: folders, or ids of tracked runs")
+    found = differences([_folder(run) for run in runs], runs)
+    if AS_JSON in words:
+        json_line(found)
+    else:
+        _show(found)
+    return 0
+
+
+def _folder(run: str) -> Path:
+    place = home.typed() / run
+    if (place / "params.yaml").is_file():
+        return place
+    if place.is_dir():
+        raise ThimbleError(f"{run}: no run's folder, it has no params.yaml; a sweep's jobs have")
+    from pipeline.tracking.find import artifacts  # with it MLflow
+
+    return artifacts(run)
+
+
+def differences(folders: Sequence[Path], names: Sequence[str]) -> dict[str, Any]:
+    """Return, as docs/compare.schema.json says, what differs; each list has a value a run."""
+    read = [_read(folder) for folder in folders]
+    results: list[Mapping[str, Any]] = [each["result.json"] for each in read]
+    parts = {"config": _differing([_flat(each["params.yaml"]) for each in read])}
+    for part, files in FILES.items():
+        parts[part] = _differing([_hashes(each["dvc.lock"], files) for each in read])
+    if parts["graph"] or parts["plan"]:
+        for key, what in (("graph.json", "operators"), ("plan.json", "buffers")):
+            counts = [{what: len(each[key].get(what, ()))} for each in read]
+            parts[key.removesuffix(".json")] |= _differing(counts)
+    figures = _differing([{k: r[k] for k in ("status", *METRICS) if k in r} for r in results])
+    first = next((part for part, found in parts.items() if found), None)
+    maps = [each["schedule.json"].get("thumbnail", {}).get("rows", []) for each in read]
+    return {
+        "runs": list(names), "differs_first": first or ("figures" if figures else None), **parts,
+        "layers": _layers(results, [each["schedule.json"] for each in read]),
+        "figures": figures, "maps": maps if parts["plan"] else [],
+    }  # fmt: skip
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in ("params.yaml", "dvc.lock"):
+        there = (folder / name).is_file()
+        text = (folder / name).read_text() if there else ""
+        found[name] = yaml.load(text, yaml.CSafeLoader) or {}
+    for name in ("result.json", "schedule.json", "graph.json", "plan.json"):
+        found[name] = read_json(folder / name) if (folder / name).is_file() else {}
+    return found
+
+
+def _flat(node: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in node.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{before}{key}.")
+        elif (before + key).split(".")[0] not in UNTOLD:
+            found[before + key] = value
+    return found
+
+
+def _hashes(lock: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
+    outs = [out for stage in lock.get("stages", {}).values() for out in stage.get("outs", ())]
+    return {out["path"]: out["md5"][:12] for out in outs if out["path"] in files}
+
+
+def _differing(each: Sequence[Mapping[str, Any]]) -> dict[str, Values]:
+    """Return the keys whose values differ, with all values; None is none."""
+    keys = dict.fromkeys(key for one in each for key in one)
+    found = {key: [one.get(key) for one in each] for key in keys}
+    return {key: values for key, values in found.items() if any(v != values[0] for v in values)}
+
+
+def _layers(results: Sequence[Mapping[str, Any]], plans: Sequence[Mapping[str, Any]]) -> Values:
+    """List layers with the cycles of each run, counted ones or else modelled ones, and with the
+    most bytes that are live while they are computed."""
+    cycles: list[dict[str, Any]] = []
+    for result, plan in zip(results, plans, strict=True):
+        modelled = {f["layer"]: f.get("modelled_cycles") for f in plan.get("forms", ())}
+        counted = {f["layer"]: f["cycles"] for f in result.get("layers", ()) if f.get("cycles")}
+        cycles.append(modelled | counted)
+    lives = [{f["layer"]: f["bytes"] for f in plan.get("profile", ())} for plan in plans]
+    names = dict.fromkeys(name for each in (*cycles, *lives) for name in each)
+    return [
+        {"layer": n, "cycles": [c.get(n) for c in cycles], "live_bytes": [b.get(n) for b in lives]}
+        for n in names
+    ]
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = FILE_WIDTH
+    runs = [Path(run).name for run in found["runs"]]
+    console.print(f"differs first: {found['differs_first'] or 'nothing'}", style="bold")
+    for part in ("config", *FILES, "figures"):
+        if rows := {key: _said(part, key, values) for key, values in _told(found[part]).items()}:
+            _print(console, part, runs, rows)
+    for name, rows in zip(runs, found["maps"], strict=False):
+        console.print(f"\nmemory of {name}: addresses upwards, steps to the right; tensors are "
+                      "t, u and v in turn, sums a, scratch x")  # fmt: skip
+        console.print("\n".join(rows))
+    for kind in ("cycles", "live_bytes"):
+        rows = {r["layer"]: r[kind] for r in found["layers"] if len(set(r[kind])) > 1}
+        if said := {name: _said("layers", kind, values) for name, values in rows.items()}:
+            _print(console, f"layers, {kind.replace('_', ' ')}", runs, said)
+
+
+def _told(keys: Mapping[str, Values]) -> Mapping[str, Values]:
+    """Leave out what follows from the board's name, where that differs."""
+    board = "hardware.name" in keys
+    return {k: v for k, v in keys.items() if not board or k.partition(".")[0] != "hardware"
+            or k == "hardware.name"}  # fmt: skip
+
+
+def _said(part: str, key: str, values: Values) -> list[str]:
+    write = {"figures": lambda value: valued(key, value), "layers": number}.get(part, str)
+    return ["–" if value is None else write(value) for value in values]
+
+
+def _print(
+    console: Console, title: str, runs: Sequence[str], rows: Mapping[str, Sequence[str]]
+) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in (title, *runs):
+        table.add_column(name, justify="left" if name == title else "right", overflow="fold")
+    for name, values in rows.items():
+        table.add_row(name, *values)
+    console.print()
+    console.print(table)
+
+
+def best(metric: str, *words: str) -> int:
+    """Show the best tracked runs by ``metric`` of those that MLflow's filter, the next of
+    ``words``, leaves."""
+    query = " and ".join(word for word in words if not word.startswith(OPTIONS))
+    if metric not in METRICS:
+        raise ThimbleError(f"best {metric}: no such metric; docs/metrics.md has them all")
+    from pipeline.tracking.find import best_by  # with it MLflow
+
+    found = best_by(metric, query)
+    if AS_JSON in words:
+        json_line({"metric": metric, "runs": found})
+        return 0 if found else 1
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    if not found:
+        console.print(f"no tracked run has {metric} and is as the filter says")
+    for run in found:
+        place = shown(Path(run["run_dir"]))
+        console.print(f"{valued(metric, run[metric]):>14}  {run['id'][:8]}  {run['name']}  {place}")
+    return 0 if found else 1
