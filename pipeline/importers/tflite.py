@@ -29,7 +29,7 @@ from pipeline.importers import (
     tflite_volumes,
 )
 from pipeline.importers.base import Imported, increasing
-from pipeline.importers.tflite_builder import ANY, Builder, require_type
+from pipeline.importers.tflite_builder import ANY, Builder
 from pipeline.importers.tflite_folding import fold
 from pipeline.importers.tflite_model import FileModel, FileTensor, printable
 from pipeline.importers.tflite_operator import Entry
@@ -157,9 +157,9 @@ def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
         missing.lost.update(each for each in makes if not _assumed(build, model, reads, each))
     missing.checked()
     for each in results:
-        if each.index not in build.outputs:
-            if each.index in build.reals:
-                require_type(each, ANY)
+        if each.index in build.reals:
+            tflite_reals.ended(build, each)
+        elif each.index not in build.outputs:
             build.outputs[each.index] = build.source(each, (*ANY, "INT32", "INT64")).name
     return build.graph(name, *tflite_states.paired(build, tflite_states.initial_values(model)))
 

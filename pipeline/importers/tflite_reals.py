@@ -189,6 +189,22 @@ def quantized(build: Builder, node: Node) -> None:
     by_table(build, node, given.source, nearest(steps) + out.zero_point)
 
 
+def ended(build: Builder, tensor: FileTensor) -> None:
+    """Store real numbers that the network gives in 16 bits, over the range that they have."""
+    source, values = _source(build, tensor), _values(build, tensor).astype(np.float64)
+    if source is None or not np.isfinite(values).all():
+        raise ThimbleError(f"{tensor.name}, an output, has values that are no finite numbers")
+    low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
+    scale = (high - low) / 65535 or 1.0
+    zero_point = round(-32768 - low / scale)
+    given = build.tensors[source]
+    made = build.fresh(tensor.name, given.shape, "int16", (scale,), zero_point)
+    table = np.rint(values / scale).astype(np.int64) + zero_point
+    entries = tuple(table.clip(-32768, 32767).tolist())
+    build.operators.append(Lookup(f"{made.name}_stored", (source,), made.name, table=entries))
+    build.outputs[tensor.index] = made.name
+
+
 def absolute(build: Builder, node: Node, options: Options) -> None:
     """To any quantization; of real numbers between DEQUANTIZE and QUANTIZE."""
     ratio = node.input(0).scale / node.output.scale

@@ -122,6 +122,21 @@ def test_float_operators_between_integers_are_a_table(kinds: Sequence[str], tmp_
     assert np.array_equal(graph.evaluate(given), exact(content, given))
 
 
+def test_real_results_are_stored_in_16_bits(tmp_path: Path) -> None:
+    net = Writer()
+    x, y = net.tensor((1, 256), 0.03, -7), net.tensor((1, 256), dtype="FLOAT32")
+    real, infinite = (net.tensor((1, 256), dtype="FLOAT32") for _ in range(2))
+    net.operator("DEQUANTIZE", [x], [real])
+    net.operator("EXP", [real], [y])
+    net.operator("LOG", [real], [infinite])
+    graph, given = integers(net.content([x], [y]), tmp_path), np.arange(-128, 128)[None]
+    target = graph.tensors[graph.output]
+    wanted = np.exp(0.03 * (given + 7)) / target.scale[0] + target.zero_point
+    assert target.dtype.bits == 16 and abs(graph.evaluate(given) - wanted).max() < 0.51
+    with pytest.raises(ThimbleError, match="values that are no finite numbers"):
+        integers(net.content([x], [infinite]), tmp_path)
+
+
 def test_three_dimensions_between_integers(tmp_path: Path) -> None:
     """tflite-micro has none of it: PyTorch's real numbers."""
     rng, net = np.random.default_rng(0), Writer()
