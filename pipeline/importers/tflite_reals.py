@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.requant import FixedPoint
-from pipeline.importers.tflite_builder import Builder, Real, values_of
+from pipeline.importers.tflite_builder import Builder, Real, require_type, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import LIMITS, Entry, Options, axis_of
 from pipeline.importers.tflite_tables import by_table, nearest, rounded_table, wide
@@ -191,6 +191,7 @@ def quantized(build: Builder, node: Node) -> None:
 
 def ended(build: Builder, tensor: FileTensor) -> None:
     """Store real numbers that the network gives in 16 bits, over the range that they have."""
+    require_type(tensor, ("FLOAT32",))
     source, values = _source(build, tensor), _values(build, tensor).astype(np.float64)
     if source is None or not np.isfinite(values).all():
         raise ThimbleError(f"{tensor.name}, an output, has values that are no finite numbers")
