@@ -19,14 +19,22 @@ GROUPS = {
     ),
     MEMORY: (
         *("pmu_bytes", "liveness_bytes", "arena_bytes", "linked_bytes", "stack_bytes"),
-        *("sram_bytes", "sram_limit_bytes"),
-        *("weight_bytes", "flash_bytes"),
+        *("sram_bytes", "planned_sram_bytes", "sram_limit_bytes"),
+        *("weight_bytes", "flash_bytes", "planned_flash_bytes"),
     ),
     TIME: (
         *("latency_us", "latency_max_us", "latency_no_zeros_us"),
         *("latency_low_us", "latency_high_us"),
         "latency_error_pct",
-        *("compute_us", "cycles", "instructions", "macs", "macs_executed", "energy_uj"),
+        *(
+            "modelled_us",
+            "compute_us",
+            "cycles",
+            "instructions",
+            "macs",
+            "macs_executed",
+            "energy_uj",
+        ),
         *("sound_us", "realtime_factor"),
     ),
     "Sliding windows": (

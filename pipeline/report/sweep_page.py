@@ -55,6 +55,7 @@ def html(
         .get_template("sweep.html.j2")
         .render(
             title=title(jobs),
+            command=command(folder),
             counted=counted([job["status"] for job in jobs]),
             present=[kind for kind, shades in LETTERS.items() if letters & set(shades)],
             data=embedded(content),
@@ -69,6 +70,13 @@ def title(jobs: Sequence[Job]) -> str:
         values = {str(job.get(key, "")) for job in jobs}
         alike += [f"{before} {value}" for value in values if value and len(values) == 1]
     return " ".join([f"{len(jobs)} job{'s' if len(jobs) > 1 else ''}", *alike])
+
+
+def command(folder: Path) -> str:
+    """Say what was typed for the sweep in ``folder``; "" where that is not known."""
+    about = folder / "sweep.json"
+    words = read_json(about)["overrides"] if about.is_file() else []
+    return " ".join(["python run.py -m", *words]) if words else ""
 
 
 def counted(states: Sequence[str]) -> str:
