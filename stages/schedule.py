@@ -21,7 +21,6 @@ from pipeline.sliding import Windows
 from pipeline.strategies import coded
 from pipeline.strategies.lacking import lacking
 from pipeline.strategies.others import figures, others, quick_planners
-from pipeline.targets.planned import planned
 from pipeline.timing.repair import with_places
 from stages._main import LOG, Config, stage
 
@@ -56,7 +55,6 @@ def main(cfg: Config) -> None:
         zeros = zero_shares(graph, frames) if skips(plan, graph, hardware) else {}
         report |= modelled(plan, graph, hardware, zeros)
     report["forms"] = formed(plan, graph, hardware)
-    report |= planned(plan, graph, hardware)
     report |= lacking(report, plan, graph, hardware)
     if report["status"] == "ok" and budget.limits(cfg["prune"]):
         report |= budget.unmet(cfg["prune"], report, read_json(Path("pruning.json"))["steps"])

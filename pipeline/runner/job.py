@@ -66,6 +66,8 @@ class Job:
             if version.get("code_dirty") == "true":
                 write_text(self.folder / PATCH, patch(version["code_version"]))
             self._run_stages(version)
+            if "forms" in self.result and "build" not in self._took:
+                self._estimate()
             if self.result["status"] == "infeasible" and "memories" in self.result:
                 self._advise()
             if self.record:
@@ -127,6 +129,13 @@ class Job:
             if named := self._hydra.runtime.choices.get("experiment"):
                 tags["experiment"] = str(named)
             self._entry = spool.begin(self.folder, title, tags, sweep)
+
+    def _estimate(self) -> None:
+        """Say what the program of a plan would take. No stage does: one that plans would depend on
+        what writes C."""
+        from pipeline.targets.planned import planned_in  # with it comes NumPy
+
+        self.result |= planned_in(self.folder, self.config["hardware"])
 
     def _advise(self) -> None:
         """Name what would fit: strategies, limits for pruning and, for a single run, boards."""

@@ -4,15 +4,19 @@ counted, code by its text."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from math import ceil
+from pathlib import Path
+from typing import Any
 
+from pipeline import board
 from pipeline.codegen import outline
 from pipeline.codegen.constants import bytes_of
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
+from pipeline.plan import serialize
 from pipeline.plan.cost import high_water_nibbles
 from pipeline.plan.vocabulary import Plan
 
@@ -52,6 +56,12 @@ def planned(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, int]:
         tables, code = text_bytes(source, hardware.cpu or hardware.core)
         found["planned_flash_bytes"] = constants + tables + code
     return found
+
+
+def planned_in(folder: Path, described: Mapping[str, Any]) -> dict[str, int]:
+    """Estimate what the plan in a run's ``folder`` takes on a board, as its config describes it."""
+    plan, graph = serialize.load(folder / "plan.json"), Graph.load(folder)
+    return planned(plan, graph, board.hardware(described))
 
 
 def text_bytes(source: str, core: str) -> tuple[int, int]:
