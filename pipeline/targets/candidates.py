@@ -31,15 +31,15 @@ def planned_in(folder: Path, every: Iterable[Hardware]) -> Iterator[Row]:
 
 
 def rows(graph: Graph, every: Iterable[Hardware]) -> Iterator[Row]:
-    """Yield a row of each board, those with much memory first. A plan is made once for boards that
-    differ in memory and clock alone, if it has room on all of them."""
+    """Yield a row of each board. A plan is made once for boards that differ in memory and clock
+    alone, if it has room on all of them and the largest comes first."""
     alike: dict[str, tuple[Hardware, Row]] = {}
-    for hardware in sorted(every, key=lambda each: -each.sram_bytes):
+    for hardware in every:
         key = repr({k: v for k, v in asdict(hardware).items() if k not in NO_MATTER})
-        if key not in alike or not (row := _row(hardware, *alike[key]))["fits"]:
+        known = key in alike and hardware.sram_bytes <= alike[key][0].sram_bytes
+        if not known or not _row(hardware, *alike[key])["fits"]:
             alike[key] = hardware, _planned(graph, hardware)
-            row = _row(hardware, *alike[key])
-        yield row
+        yield _row(hardware, *alike[key])
 
 
 def _planned(graph: Graph, hardware: Hardware) -> Row:
