@@ -14,6 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets.predictor import Predictor
+from tests.boards import load_hardware
 from tests.codegen.card.support import planned
 from tests.codegen.int8.support import frames, host, network
 from tests.codegen.support import uno
@@ -45,6 +46,15 @@ def test_any_number_of_images(predictor: Predictor, graph: Graph, count: int) ->
     if count:
         equal(outputs, graph.evaluate(given.astype(np.int64)))
         equal(predictor.predict(given[::-3]), outputs[::-3])  # a view
+
+
+def test_kernels_in_assembly_have_a_twin_that_compilers_make_right_vectors_of() -> None:
+    net, chip = Net((5, 1, 40), np.random.default_rng(0)), load_hardware("nucleo_g0b1re")
+    net.conv(32, (5, 1), padding=(0, 0, 0, 0))
+    net.conv(48, (1, 1))
+    graph = net.graph()
+    predictor = Predictor.build(graph, Ordinary().plan(graph, chip), chip)
+    equal(predictor.predict(images(graph, 6)), graph.evaluate(frames(graph, 6)))
 
 
 def test_threads_and_predictors_side_by_side(predictor: Predictor, graph: Graph) -> None:
