@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.home import ROOT
 from tests import reach
-from tests.affected import changed, chosen, naming, noticing
+from tests.affected import changed, chosen, noticing
 from tests.programs import said
 from tests.reach import Reach, Recording, reduced
 
@@ -88,21 +88,6 @@ def test_what_has_changed_since(root: Path) -> None:
 )
 def test_who_notices(root: Path, file: str, lines: list[int], expected: list[str]) -> None:
     assert noticing(root, file, lines, RECORD) == expected
-
-
-@pytest.mark.parametrize(
-    ("file", "expected"),
-    [
-        ("pipeline/used.py", "a"),
-        ("pipeline/new.py", "b"),
-        ("conf/board/uno.yaml", "c"),
-        ("docs/page.md", "c"),
-        ("firmware/port.c", "c"),
-        ("docs/other.md", ""),
-    ],
-)
-def test_who_says_its_name(root: Path, file: str, expected: str) -> None:
-    assert naming(root, file) == [f"tests/test_{name}.py" for name in expected]
 
 
 def test_what_goes_into_a_minute(root: Path) -> None:

@@ -51,8 +51,7 @@ def test_a_measured_tier_replaces_its_entry(tmp_path: Path) -> None:
         "tests/gone.py::c": ("ci", 1),
     }
     write(log(tests), path)
-    first = Cost({"default": 0.2, "ci": 7.0}, {"b": 7.0})
-    assert read(path) == Record({HERE: first}, 0.03)
+    assert read(path).files == {HERE: Cost({"default": 0.2, "ci": 7.0}, {"b": 7.0})}
     write(log({f"{HERE}::slow": ("slow", 60.0)}, tiers=["slow"]), path)
     both = Cost({"default": 0.2, "ci": 7.0, "slow": 60.0}, {"b": 7.0, "slow": 60.0})
     assert read(path).files == {HERE: both}
@@ -137,22 +136,15 @@ def make_durations(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
     return call
 
 
-@pytest.mark.parametrize(
-    "workers",
-    [pytest.param((), id="alone"), pytest.param(("-n", "1"), id="xdist", marks=pytest.mark.ci)],
-)
 def test_processor_time_counts_and_waiting_does_not(
-    project: Path, workers: tuple[str, ...], make_durations: Callable[[], Record]
+    project: Path, make_durations: Callable[[], Record]
 ) -> None:
-    done = run(project, TESTS, *workers)
+    done = run(project, TESTS, "-n", "1")
     assert done.returncode == 0, done.stdout + done.stderr
-    record = make_durations()
-    cost = record.files["tests/test_burns.py"]
-    assert record.work_seconds > 0.001
+    cost = make_durations().files["tests/test_burns.py"]
     assert cost.tests.keys() == {"test_in_a_subprocess", "test_marked"}
     assert min(cost.tests.values()) >= 0.3 and cost.tiers.keys() == {"default", "ci"}
-    warned = done.stdout.partition("without a marker")[2]
-    assert "test_in_a_subprocess" in warned and "test_marked" not in warned
+    assert "test_in_a_subprocess" in done.stdout.partition("without a marker")[2]
 
 
 @pytest.mark.ci
