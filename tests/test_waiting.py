@@ -13,9 +13,7 @@ TIMED = (
     r"\bdeadline = ",
 )
 """A limit on real time; processor time, ``time.process_time()``, may have one."""
-MEASURED = {
-    *("tests/runner/test_kills.py", "tests/bench.py", "tests/mutate.py", "tests/test_waiting.py")
-}
+MEASURED = {f"tests/{n}.py" for n in ("runner/test_kills", "bench", "mutate", "test_waiting")}
 """Files in which the time of parts of a run tells when to kill it, or is a result, no more."""
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py"))
 

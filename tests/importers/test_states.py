@@ -90,10 +90,8 @@ def test_a_plan_that_keeps_something_else_is_refused() -> None:
     with pytest.raises(PlanError, match=r"states are .* not the graph's"):
         verify(replace(plan, states=plan.states[::-1]), graph)
     with pytest.raises(PlanError, match="does not lie where the next call finds held"):
-        moved = [
-            replace(b, map=b.map.moved(8)) if b.name in plan.states else b for b in plan.buffers
-        ]
-        verify(roomy(replace(plan, buffers=tuple(moved))), graph)
+        moved = {n: replace(plan.buffer[n], map=plan.buffer[n].map.moved(8)) for n in plan.states}
+        verify(roomy(replace(plan, buffers=(*(plan.buffer | moved).values(),))), graph)
     with pytest.raises(PlanError, match=r"the plan's end needs 8-bit element of .* finds"):
         steps = tuple(step for step in plan.tracks[0].steps if not isinstance(step, Move))
         verify(replace(plan, tracks=(replace(plan.tracks[0], steps=steps),)), graph)

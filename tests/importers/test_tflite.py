@@ -19,6 +19,7 @@ from pipeline.errors import ThimbleError
 from pipeline.frames import stored
 from pipeline.graph.graph import Graph
 from pipeline.home import ROOT
+from pipeline.importers import tflite_states
 from pipeline.importers.tflite import TFLite, supported
 from tests.importers.tflite_cases import CASES, unary
 from tests.importers.tflite_networks import network
@@ -40,7 +41,7 @@ def test_every_supported_operator_has_a_case() -> None:
     # DEQUANTIZE ends some of the networks, SELECT_V2 compares, others stand alone below
     other = {"DEQUANTIZE", "TILE", "RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "CAST", "SELECT",
              "SELECT_V2", "SIGN", "POW", "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT",
-             "EMBEDDING_LOOKUP", "CONV_3D"}  # fmt: skip
+             "EMBEDDING_LOOKUP", "CONV_3D", *tflite_states.OPERATORS}  # fmt: skip
     assert {*CASES} | other == set(supported())
     assert all(supported().values())
 

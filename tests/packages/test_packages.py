@@ -35,6 +35,7 @@ from pipeline.targets.machines import machine
 from pipeline.training.environment import Run
 from tests.codegen.int8.support import host, network
 from tests.codegen.support import WARNINGS, frames, uno, write
+from tests.importers.test_states import recurrent
 from tests.packages.conftest import LABELS, Uno, made, needs_core, sketch
 from tests.programs import ran, said
 from tests.pruning.networks import DATA, MODEL, weights
@@ -384,7 +385,7 @@ def test_every_macro_of_the_manual_is_in_the_header(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "embedding.md").read_text()
     table = text.partition("## What the header says")[2].partition("## Streams")[0]
     made_of, header = {"graph": "0", "plan": "1"}, ""
-    for graph in (network(), several(4)):
+    for graph in (network(), several(4), recurrent()):
         plan = Ordinary().plan(graph, host())
         options = Options(stack=Stack(400, "a compiler"))
         header += generate(graph, plan, host(), made_of, options)["model.h"]

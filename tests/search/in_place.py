@@ -7,7 +7,8 @@ how much; ``rows``: how many are larger than that in row-major order. Ends with 
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import product
 from typing import NamedTuple
@@ -128,16 +129,18 @@ def best(chain: Chain) -> int | None:
     return found + found % 2 if found > source.size else found
 
 
-def drawn(kind: str, number: int) -> tuple[Chain, int]:
-    """Case ``number`` of a kind, and the least that it can do with."""
+def several(kind: str, number: int) -> Iterator[Chain]:
+    """Yield chains of a kind without end, the same for the same number."""
     rng = np.random.default_rng([sum(kind.encode()), number])
     while True:
-        try:
-            chain = KINDS[kind](rng)
-        except ThimbleError:  # no output is left
-            continue
-        if (found := best(chain)) is not None:
-            return chain, found
+        with suppress(ThimbleError):  # no output is left
+            yield KINDS[kind](rng)
+
+
+def drawn(kind: str, number: int) -> tuple[Chain, int]:
+    """Case ``number`` of a kind, and the least that it can do with."""
+    found = ((chain, best(chain)) for chain in several(kind, number))
+    return next((chain, least) for chain, least in found if least is not None)
 
 
 class Judged(NamedTuple):
