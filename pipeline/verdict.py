@@ -14,7 +14,7 @@ from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
 from pipeline.metrics import METRICS_VERSION
 from pipeline.plan.calibrate import rounds
-from pipeline.plan.cost import cost
+from pipeline.plan.cost import Cost, cost
 from pipeline.plan.fit import fit, fits, of_board, roomy
 from pipeline.plan.interpret import sequence
 from pipeline.plan.verify import Report
@@ -29,10 +29,14 @@ a larger one is proved, but not tried, which would take minutes."""
 
 
 def check(
-    plan: Plan, graph: Graph, hardware: Hardware, proof: Report | None = None
+    plan: Plan,
+    graph: Graph,
+    hardware: Hardware,
+    proof: Report | None = None,
+    costs: Cost | None = None,
 ) -> dict[str, Any]:
     """The content of schedule.json: costs, and whether the plan fits ``hardware``; it is proved
-    here unless ``proof`` says what was.
+    here unless ``proof``, or ``costs``, say what was.
 
     Raises:
         PlanError: the plan is wrong, or takes a memory for something else than it is.
@@ -42,7 +46,7 @@ def check(
     """
     of_board(plan, hardware)
     plan = roomy(plan)
-    costs = cost(plan, graph, hardware, proof)
+    costs = costs or cost(plan, graph, hardware, proof)
     difference = 0
     huge = len(plan.tracks) > 1 and graph.macs * plan.frames > HUGE_MACS
     given = [] if huge else list(frames(graph))

@@ -41,7 +41,8 @@ def main(cfg: Config) -> None:
     plan = calibrated(plan, graph, calibration_frames(graph, DATA, windows))
     plan = with_places(plan, graph, hardware)
     found = proof.prove(plan, graph)
-    report = verdict.check(plan, graph, hardware, found)
+    costs = cost(roomy(plan), graph, hardware, found)
+    report = verdict.check(plan, graph, hardware, found, costs)
     if CUT_SHORT in plan.notes:
         report["warnings"] = ["the search was cut short: the same command searches again"]
         if LOG.is_dir():
@@ -66,7 +67,7 @@ def main(cfg: Config) -> None:
         report["others"].append({"strategy": WITHOUT, **figures(strategy, graph, portable)})
     serialize.save(plan, Path("plan.json"))
     proof.save(Path("proof.json"), found, plan, graph)
-    costs, passes = cost(roomy(plan), graph, hardware, found), read_json(Path("passes.json"))
+    passes = read_json(Path("passes.json"))
     origin = {"board": hardware.title, "graph": graph.hash, "plan": serialize.plan_hash(plan)}
     drawn = page.write(
         Path("plan.html"), graph, plan, hardware, costs, report, provenance=origin, passes=passes

@@ -7,15 +7,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pipeline import config
+from pipeline.artifacts import read_npz
 from pipeline.errors import ThimbleError
+from pipeline.frames import reshaped, stored
 from pipeline.graph.graph import Graph
+from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
-from pipeline.kernels import modelled
+from pipeline.kernels import modelled, skips, zero_shares
 from pipeline.plan.fit import needs
 from pipeline.targets.planned import planned
 from pipeline.verdict import timed
 
+DATA, FRAMES = Path("data/dataset.npz"), 8
 Row = dict[str, Any]
 STRATEGY = {"_target_": "pipeline.strategies.auto.Auto"}
 NO_MATTER = (
@@ -26,23 +32,29 @@ NO_MATTER = (
 
 
 def planned_in(folder: Path, every: Iterable[Hardware]) -> Iterator[Row]:
-    """Yield a row of each board for the graph in ``folder``."""
-    yield from rows(Graph.load(folder), every)
+    """Yield a row of each board for the graph in ``folder`` and the data there."""
+    graph, frames = Graph.load(folder), None
+    images = read_npz(folder / DATA).get("train_images", np.zeros(0))
+    if len(graph.inputs) == 1 and len(images):
+        tensor, some = graph.tensors[graph.input], images[:: max(1, len(images) // FRAMES)]
+        frames = stored(reshaped(some, tensor), tensor).astype(np.int64)
+    yield from rows(graph, every, frames)
 
 
-def rows(graph: Graph, every: Iterable[Hardware]) -> Iterator[Row]:
+def rows(graph: Graph, every: Iterable[Hardware], frames: IntArray | None = None) -> Iterator[Row]:
     """Yield a row of each board. A plan is made once for boards that differ in memory and clock
-    alone, if it has room on all of them and the largest comes first."""
+    alone, if it has room on all of them and the largest comes first. ``frames``: what kernels may
+    skip is what is 0 in these."""
     alike: dict[str, tuple[Hardware, Row]] = {}
     for hardware in every:
         key = repr({k: v for k, v in asdict(hardware).items() if k not in NO_MATTER})
         known = key in alike and hardware.sram_bytes <= alike[key][0].sram_bytes
         if not known or not _row(hardware, *alike[key])["fits"]:
-            alike[key] = hardware, _planned(graph, hardware)
+            alike[key] = hardware, _planned(graph, hardware, frames)
         yield _row(hardware, *alike[key])
 
 
-def _planned(graph: Graph, hardware: Hardware) -> Row:
+def _planned(graph: Graph, hardware: Hardware, frames: IntArray | None) -> Row:
     """Return what a plan needs and how long it takes; ``why`` there is none."""
     try:
         plan = config.instantiate(STRATEGY).plan(graph, hardware)
@@ -51,7 +63,9 @@ def _planned(graph: Graph, hardware: Hardware) -> Row:
     if plan.on_card:
         us = timed(plan, graph, hardware)["makespan_us"] / plan.frames
     else:
-        us = modelled(plan, graph, hardware)["modelled_us"]
+        some = frames if frames is not None and skips(plan, graph, hardware) else None
+        zeros = {} if some is None else zero_shares(graph, some)
+        us = modelled(plan, graph, hardware, zeros)["modelled_us"]
     about = planned(plan, graph, hardware)
     memories = needs(plan, hardware)
     memories["flash"] = max(memories.get("flash", 0), about.get("planned_flash_bytes", 0))

@@ -44,24 +44,29 @@ def planned(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, int]:
     """``planned_sram_bytes`` and ``planned_flash_bytes``: about ``sram_bytes`` and ``flash_bytes``
     of what is built; the latter not of plans with a card, nor where there is no C. Nothing for a
     computer."""
-    if hardware.core == "host":
-        return {}
-    held = ceil(high_water_nibbles(plan, hardware.stack_memory, constants=True) / 2)
-    stack = STACK.get(hardware.cpu or hardware.core, CORTEX_STACK)
-    found = {"planned_sram_bytes": held + stack + STATICS}
+    found = _sram(plan, hardware)
     with suppress(ThimbleError):
-        if plan.on_card:
-            return found
-        source, constants = outline(graph, plan, hardware)
-        tables, code = text_bytes(source, hardware.cpu or hardware.core)
-        found["planned_flash_bytes"] = constants + tables + code
+        if found and not plan.on_card:
+            source, constants = outline(graph, plan, hardware)
+            tables, code = text_bytes(source, hardware.cpu or hardware.core)
+            found["planned_flash_bytes"] = constants + tables + code
     return found
 
 
 def planned_in(folder: Path, described: Mapping[str, Any]) -> dict[str, int]:
     """Estimate what the plan in a run's ``folder`` takes on a board, as its config describes it."""
-    plan, graph = serialize.load(folder / "plan.json"), Graph.load(folder)
-    return planned(plan, graph, board.hardware(described))
+    plan, hardware = serialize.load(folder / "plan.json"), board.hardware(described)
+    if plan.on_card:  # its graph may be large
+        return _sram(plan, hardware)
+    return planned(plan, Graph.load(folder), hardware)
+
+
+def _sram(plan: Plan, hardware: Hardware) -> dict[str, int]:
+    if hardware.core == "host":
+        return {}
+    held = ceil(high_water_nibbles(plan, hardware.stack_memory, constants=True) / 2)
+    stack = STACK.get(hardware.cpu or hardware.core, CORTEX_STACK)
+    return {"planned_sram_bytes": held + stack + STATICS}
 
 
 def text_bytes(source: str, core: str) -> tuple[int, int]:
