@@ -141,6 +141,8 @@ def rule(build: Builder, node: Node, options: Options) -> None:
         raise ThimbleError(f"of {kinds} it is not supported") from None
     name = build.shaped(source, node.output.shape)
     if node.output.type in STORED:  # SELECT of stored integers
+        if not np.isfinite(made).all():
+            raise ThimbleError(f"{node.output.name} is of integers, and chosen from infinity")
         table = tuple(int(value) for value in np.broadcast_to(made, (256,)))
         return build.emit(Lookup, [name], build.target(node.output).name, table=table)
     kind = KINDS.get(node.output.type)

@@ -41,6 +41,8 @@ def resized(build: Builder, x: Value, shape: Shape, weighed: Weighed) -> Value:
 def enlarged(build: Builder, x: Value, shape: Shape) -> Value:
     """(1, c, h, w) -> ``shape``, whole multiples: nearest neighbours."""
     old, new = ours(x.shape), ours(shape)
+    if len(old) != len(new):
+        raise build.refuse(f"{list(x.shape)} to {list(shape)}: it has other axes")
     runs = [Run(0, 1, a, b // a) for a, b in zip(old, new, strict=True)]
     moved = Move.along(old, runs).fields
     return Value(build.add(nodes.Rearranged, [build.usual(x)], **moved), usual(shape))
