@@ -154,7 +154,7 @@ def _walked(
             builder.label = "range"
             body = Composed.of("affine", (high - low) / 255, low)
             items[each.name] = builder.function(source, body)
-    missing = Missing()
+    missing, used = Missing(), {name for node in file.nodes for name in node.inputs}
     for node in file.nodes:
         builder.here, builder.label = node.where, node.label
         reads = [read for read in node.inputs if isinstance(items.get(read), (Value, Stored))]
@@ -168,7 +168,7 @@ def _walked(
             before = (file.names.get(n, shown(n)) for n in reads if n not in missing.made)
             missing.add(shown(node.operator), node.where, error, before)
         missing.made.update(node.outputs)
-        shapes = file.shapes() if reads else {}
+        shapes = file.shapes() if reads and not used.isdisjoint(node.outputs) else {}
         for made in filter(None, node.outputs):
             if made in shapes and made not in items:
                 items[made] = builder.source(f"missing {made}", shapes[made], last)

@@ -25,7 +25,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
@@ -238,11 +238,19 @@ def hostile() -> dict[str, bytes]:
     """Files made to exhaust a careless importer."""
     x = (1, 4, 9, 8)
     many = "; ".join(f"t{i} = Add({'x' if i == 0 else f't{i - 1}'}, x)" for i in range(3000))
-    declared = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
-    declared.dims[0] = 2**40
-    external = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
-    external.data_location = TensorProto.EXTERNAL
-    external.external_data.add(key="location", value="/etc/passwd")
+    declared, external = (
+        model("y = Add(x, w)", x, {"w": np.ones(1, np.float32)}) for _ in range(2)
+    )
+    declared.graph.initializer[0].dims[0] = 2**40
+    held = external.graph.initializer[0]
+    held.data_location = TensorProto.EXTERNAL
+    held.external_data.add(key="location", value="/etc/passwd")
+    deep = onnx.ModelProto()
+    inner = deep.graph
+    for _ in range(200):
+        attribute = inner.node.add(op_type="If").attribute.add(name="then_branch")
+        attribute.type = onnx.AttributeProto.GRAPH
+        inner = attribute.g
     quantized = "q = QuantizeLinear(x, s); a = DequantizeLinear(q, s)"
     made = {
         "padding": model("y = Pad(x, p)", x, {"p": np.array([0, 0, 2**40, 0, 0, 0, 0, 2**40])}),
@@ -266,25 +274,15 @@ def hostile() -> dict[str, bytes]:
         "large input": model("y = Abs(x)", (1, 2**20, 2**20, 2**10)),
         "cycle": model("a = Add(x, b); b = Abs(a); y = Abs(b)", x),
         "axes": model("y = Unsqueeze(x, a)", x, {"a": np.arange(60, dtype=np.int64)}),
+        "more outputs than it says": model("a, b = Split<num_outputs = 1>(x); y = Add(a, b)", x),
         "nan scale": model(f"{quantized}; y = Abs(a)", x, {"s": np.float32("nan")}),
         "tiny scale": model(
             f"{quantized}; o = Conv(a, w); p = QuantizeLinear(o, t); y = DequantizeLinear(p, t)", x,
             {"s": np.float32(1e30), "t": np.float32(1e-38),
              "w": np.ones((1, 4, 1, 1), np.float32)}),
+        "declared size": declared, "external data": external, "nested": deep,
     }  # fmt: skip
-    contents = {name: each.SerializeToString() for name, each in made.items()}
-    for name, tensor in (("declared size", declared), ("external data", external)):
-        broken = model("y = Add(x, w)", x)
-        broken.graph.initializer.append(tensor)
-        contents[name] = broken.SerializeToString()
-    deep = onnx.ModelProto()
-    inner = deep.graph
-    for _ in range(200):
-        attribute = inner.node.add(op_type="If").attribute.add(name="then_branch")
-        attribute.type = onnx.AttributeProto.GRAPH
-        inner = attribute.g
-    contents["nested"] = deep.SerializeToString()
-    return contents
+    return {name: each.SerializeToString() for name, each in made.items()}
 
 
 pytestmark = pytest.mark.skipif(
