@@ -143,6 +143,11 @@ class _Longer:
 
     def graph(self) -> Graph:
         one = self.one
+        if one.states:
+            raise ThimbleError(
+                f"sliding.windows: {one.name} keeps state, and computes only what is new already: "
+                "leave sliding.windows out"
+            )
         image = one.tensors[one.input]
         if len(image.shape) != 3:
             raise ThimbleError(

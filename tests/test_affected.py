@@ -1,11 +1,9 @@
 """Tests that a change reaches, and which of them go into a minute."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from pipeline.home import ROOT
 from tests import reach
 from tests.affected import changed, chosen, noticing
 from tests.programs import said
@@ -120,15 +118,3 @@ def test_the_record_has_tests_for_each_line_and_narrow_ones_first(
     path = root / "reach.json"
     reach.write(found, path)
     assert reach.read(path) == found
-
-
-@pytest.mark.ci
-def test_only_what_is_listed_runs(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
-    (tmp_path / "test_x.py").write_text("def test_a(): pass\n\ndef test_b(): pass\n")
-    (tmp_path / "test_y.py").write_text("def test_c(): pass\n")
-    (tmp_path / "only").write_text("test_x.py::test_b\ntest_y.py\ntest_x.py::test_gone\n")
-    words = (f"--rootdir={tmp_path}", "--only=only", "-v", "-p", "no:cacheprovider")
-    command = [sys.executable, "-m", "pytest", *words, "--config-file=/dev/null"]
-    printed = said(command, tmp_path, env={"PYTHONPATH": str(ROOT)})
-    assert "2 passed" in printed and "test_b" in printed and "test_a" not in printed

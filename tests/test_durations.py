@@ -145,33 +145,3 @@ def test_processor_time_counts_and_waiting_does_not(
     assert cost.tests.keys() == {"test_in_a_subprocess", "test_marked"}
     assert min(cost.tests.values()) >= 0.3 and cost.tiers.keys() == {"default", "ci"}
     assert "test_in_a_subprocess" in done.stdout.partition("without a marker")[2]
-
-
-@pytest.mark.ci
-def test_ci_fails_without_a_record_or_beyond_a_limit(
-    project: Path, make_durations: Callable[[], Record]
-) -> None:
-    assert durations.main() == 1  # no run has left a log
-    done = run(project, TESTS, "--check-durations", "-k", "nothing")
-    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED and not done.stderr
-    done = run(project, TESTS, "--check-durations")
-    assert done.returncode == 1 and "3 passed" in done.stdout
-    assert "tests/test_burns.py is not in tests/durations.json: make durations" in done.stdout
-    make_durations()
-    assert run(project, TESTS, "--check-durations").returncode == 0
-    done = run(project, TESTS, "--check-durations", limit=0.1)
-    assert done.returncode == 1 and "of processor time, 0 allowed" in done.stdout
-
-
-@pytest.mark.ci
-def test_what_failed_and_passed_on_the_same_code_is_named(tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    (tmp_path / ".gitignore").write_text(".pytest_cache\n__pycache__\nonce\n")
-    words = ("-c", "user.name=me", "-c", "user.email=me@example.org", "commit", "-qm", "All")
-    subprocess.run(["git", *words, "--allow-empty"], cwd=tmp_path, check=True)
-    tests = "from pathlib import Path\n\ndef test_once():\n    Path('once').touch(exist_ok=False)\n"
-    said = "failed and passed on the same code"
-    assert said not in run(tmp_path, tests).stdout
-    again = run(tmp_path, tests).stdout
-    assert "tests/test_burns.py::test_once" in again.partition(said)[2]
-    assert said not in run(tmp_path, tests + "# changed\n").stdout

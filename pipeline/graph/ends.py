@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import IntArray, Tensor
+
+if TYPE_CHECKING:
+    from pipeline.graph.state import State
 
 
 class OneEach:
@@ -22,14 +26,15 @@ class OneEach:
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    states: tuple[State, ...] = ()
 
     @property
     def starts(self) -> tuple[str, ...]:
-        return self.inputs
+        return (*self.inputs, *(each.read for each in self.states))
 
     @property
     def ends(self) -> tuple[str, ...]:
-        return self.outputs
+        return tuple(dict.fromkeys((*self.outputs, *(each.made for each in self.states))))
 
     @property
     def input(self) -> str:

@@ -77,14 +77,6 @@ class Graph(OneEach):
                 raise ThimbleError(f"{name} has values outside {tensor.dtype}")
 
     @property
-    def starts(self) -> tuple[str, ...]:
-        return (*self.inputs, *(each.read for each in self.states))
-
-    @property
-    def ends(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.outputs, *(each.made for each in self.states))))
-
-    @property
     def state_bytes(self) -> float:
         return sum(self.tensors[each.read].bytes for each in self.states)
 

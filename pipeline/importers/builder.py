@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import ThimbleError
+from pipeline.graph.state import State
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph, Node, Shape
 from pipeline.importers.float_nodes import Floats, Padding, Pair
@@ -41,6 +42,7 @@ class Builder:
         self.shapes: dict[str, Shape] = {}
         self.nodes: list[Node] = []
         self.given: dict[str, Affine] = {}
+        self.states: list[State] = []
 
     def graph(
         self, sources: Sequence[str], results: Sequence[Value], signals: bool = True
@@ -52,7 +54,31 @@ class Builder:
         if not self.nodes:
             raise ThimbleError(f"{self.name}: the network has no operator")
         nodes = tuple(self.nodes)
-        return FloatGraph(self.name, self.shapes, nodes, tuple(sources), outputs, self.given)
+        kept = tuple(self.states)
+        ends = tuple(sources), outputs
+        return FloatGraph(self.name, self.shapes, nodes, *ends, self.given, states=kept)
+
+    def state(self, read: Value, result: Value) -> None:
+        """Let ``read`` be the ``result`` of the call before: what an operator of its own makes, in
+        the layout and the quantization of ``read``."""
+        self.here = f"the state {read.tensor}"
+        if result.shape != read.shape:
+            raise self.refuse(
+                f"it is {list(read.shape)}, and {list(result.shape)} for the next call: one shape "
+                "is needed (model.state)"
+            )
+        if not any(read.tensor in node.inputs for node in self.nodes):
+            raise self.refuse("nothing reads it: choose other pairs of model.state, or [none]")
+        made = self.ordered(result, read.index, self.shapes[read.tensor])
+        known = self.given.get(read.tensor, self.given.get(made))
+        if known:
+            self.given[read.tensor] = known
+        own = any(node.output == made for node in self.nodes)
+        if not own or made in {of.made for of in self.states} or known != self.given.get(made):
+            made = self.add(nodes.Function, [made], body=Composed.of("identity"))
+            if known:
+                self.given[made] = known
+        self.states.append(State(read.tensor, made))
 
     def _final(self, result: Value, signals: bool) -> str:
         plain = np.arange(result.index.size)
@@ -274,9 +300,10 @@ class Builder:
     def concatenation(self, parts: Sequence[Value], axis: int) -> Value:
         """Along ``axis`` of the source."""
         shape = list(parts[0].shape)
-        if axis == 0 and len(shape) > 1:
-            raise self.refuse("a concatenation along the batch axis is not supported")
         shape[axis] = sum(part.shape[axis] for part in parts)
+        if axis == 0 and len(shape) > 1:
+            rows = [part.reshape((1, part.index.size)) for part in parts]
+            return self.concatenation(rows, 1).reshape(tuple(shape))
         if images := self.images(*parts):
             return self.concatenation(images, SIGNAL_AXES[axis]).reshape(tuple(shape))
         if len(shape) > 4:

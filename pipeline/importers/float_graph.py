@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.ends import OneEach
+from pipeline.graph.state import State
 from pipeline.graph.tensor import DType
 from pipeline.importers.deferred import F, torch
 
@@ -102,6 +103,7 @@ class FloatGraph(OneEach):
         shapes: of every activation.
         given: quantizations that the source itself brings (QDQ models); empty for float networks.
         limits: the real values that a user gives for 0 and 255 of the input; None: see ``given``.
+        states: what lives from one call to the next; the first one reads zeros.
     """
 
     name: str
@@ -111,9 +113,10 @@ class FloatGraph(OneEach):
     outputs: tuple[str, ...]
     given: Mapping[str, Affine] = field(default_factory=dict)
     limits: Interval | None = None
+    states: tuple[State, ...] = ()
 
     def __post_init__(self) -> None:
-        known = set(self.inputs)
+        known = set(self.starts)
         for node in self.nodes:
             if missing := [name for name in node.inputs if name not in known]:
                 raise node.refuse(f"reads {missing[0]}, which nothing before it produces")
@@ -121,7 +124,7 @@ class FloatGraph(OneEach):
             if shape != self.shapes[node.output] or node.output in known:
                 raise node.refuse(f"makes {shape}, expected {self.shapes[node.output]} once")
             known.add(node.output)
-        if missing := [name for name in self.outputs if name not in known]:
+        if missing := [name for name in self.ends if name not in known]:
             raise ThimbleError(f"{self.name}: nothing produces the output {missing[0]}")
 
     def readers(self, tensor: str) -> list[Node]:
@@ -129,15 +132,29 @@ class FloatGraph(OneEach):
 
     def each(self, frames: torch.Tensor, evaluate: Evaluate) -> Iterator[tuple[str, torch.Tensor]]:
         """Every activation (n, *shape) by name, in order, for frames (n, *input shape), of several
-        inputs (n, elements), one after the other.
+        inputs (n, elements), one after the other. With states, each frame is a call by itself:
+        (1, *shape) of all activations of one call, then of the next.
 
         An activation is dropped after its last reader.
         """
-        last = {name: index for index, node in enumerate(self.nodes) for name in node.inputs}
+        kept = {of.read: frames.new_zeros(1, *self.shapes[of.read]) for of in self.states}
+        for part in torch.split(frames, 1) if self.states else (frames,):
+            values = self._apart(part) | kept
+            yield from self._call(values, evaluate)
+            kept = {of.read: values[of.made] for of in self.states}
+
+    def _apart(self, frames: torch.Tensor) -> dict[str, torch.Tensor]:
         shapes = [self.shapes[name] for name in self.inputs]
         each = torch.split(frames.flatten(1), [prod(shape) for shape in shapes], 1)
         parts = zip(self.inputs, each, shapes, strict=True)
-        values = {name: part.reshape(len(frames), *shape) for name, part, shape in parts}
+        return {name: part.reshape(len(frames), *shape) for name, part, shape in parts}
+
+    def _call(
+        self, values: dict[str, torch.Tensor], evaluate: Evaluate
+    ) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield and add to ``values``, of which what states become is left."""
+        last = {name: index for index, node in enumerate(self.nodes) for name in node.inputs}
+        last |= {of.made: len(self.nodes) for of in self.states}
         yield from list(values.items())
         for index, node in enumerate(self.nodes):
             values[node.output] = evaluate(index, [values[name] for name in node.inputs])
@@ -159,18 +176,22 @@ class FloatGraph(OneEach):
 
         return self.each(frames, evaluate)
 
+    def run(self, frames: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Every activation (n, *shape) by name, all at once."""
+        found: dict[str, list[torch.Tensor]] = {}
+        for name, values in self.walk(frames):
+            found.setdefault(name, []).append(values)
+        return {name: torch.cat(parts) for name, parts in found.items()}
+
     def evaluate(self, frames: torch.Tensor, batch: int = 64) -> torch.Tensor:
         """(n, *input shape) -> (n, *output shape); of several (n, elements) one after the other."""
-        parts = []
-        for start in range(0, len(frames), batch):
-            walked = self.walk(frames[start : start + batch])
-            found = {name: v for name, v in walked if name in self.outputs}
-            results = [found[name] for name in self.outputs]
-            flat = (
-                results[0] if len(results) == 1 else torch.cat([v.flatten(1) for v in results], 1)
-            )
-            parts.append(flat)
-        return torch.cat(parts)
+        found: dict[str, list[torch.Tensor]] = {name: [] for name in self.outputs}
+        for part in torch.split(frames, len(frames) if self.states else batch):
+            for name, values in self.walk(part):
+                if name in found:
+                    found[name].append(values)
+        results = [torch.cat(parts) for parts in found.values()]
+        return results[0] if len(results) == 1 else torch.cat([v.flatten(1) for v in results], 1)
 
 
 def checked_size(what: str, shape: Shape) -> Shape:

@@ -28,7 +28,7 @@ class Draft:
     nodes: tuple[Node, ...]
     shapes: Mapping[str, Shape]
     given: Mapping[str, Affine]
-    outputs: tuple[str, ...]
+    ends: tuple[str, ...]
 
     @cached_property
     def producers(self) -> dict[str, Node]:
@@ -45,7 +45,7 @@ class Draft:
     def edited(self, edit: Mapping[str, list[Node]]) -> Draft:
         """Replace the nodes with these outputs by others, and leave out what is dead then."""
         made = [each for node in self.nodes for each in edit.get(node.output, [node])]
-        needed, alive = set(self.outputs), []
+        needed, alive = set(self.ends), []
         for node in reversed(made):
             if node.output in needed:
                 alive.append(node)
@@ -56,7 +56,7 @@ class Draft:
         for node in alive:
             if node.output in fresh:
                 shapes[node.output] = node.infer([shapes[name] for name in node.inputs])
-        return Draft(tuple(alive), shapes, self.given, self.outputs)
+        return Draft(tuple(alive), shapes, self.given, self.ends)
 
 
 Rule = Callable[[Draft, Node], dict[str, list[Node]] | None]
@@ -73,7 +73,7 @@ def simplified(graph: FloatGraph) -> FloatGraph:
 
 def exhausted(graph: FloatGraph, rule: Rule) -> FloatGraph:
     """``rule`` applied until it applies nowhere."""
-    draft = Draft(graph.nodes, graph.shapes, graph.given, graph.outputs)
+    draft = Draft(graph.nodes, graph.shapes, graph.given, graph.ends)
     index = 0
     while index < len(draft.nodes):
         edit = rule(draft, draft.nodes[index])
@@ -87,7 +87,7 @@ def exhausted(graph: FloatGraph, rule: Rule) -> FloatGraph:
 
 def rebuilt(graph: FloatGraph, made: Sequence[Node]) -> FloatGraph:
     """The graph of these nodes, shapes inferred anew."""
-    shapes = {name: graph.shapes[name] for name in graph.inputs}
+    shapes = {name: graph.shapes[name] for name in graph.starts}
     for node in made:
         shapes[node.output] = node.infer([shapes[name] for name in node.inputs])
     given = {name: affine for name, affine in graph.given.items() if name in shapes}
@@ -108,7 +108,7 @@ def private(graph: Draft, tensor: str, reader: Node) -> bool:
     """Check whether ``reader`` alone sees ``tensor``: no one else, no rounding of the source's."""
     same = graph.given.get(tensor) == graph.given.get(reader.output)
     free = tensor not in graph.given or same
-    return tensor not in graph.outputs and free and graph.reading.get(tensor) == [reader]
+    return tensor not in graph.ends and free and graph.reading.get(tensor) == [reader]
 
 
 def before(graph: Draft, node: Node, *, rounded: bool = False) -> Node | None:

@@ -66,14 +66,18 @@ class Lowering:
             self.declare(name, graph.shapes[name])
             if graph.limits:
                 self.tensors[name] = self.tensors[name].spread(graph.limits)
+        for of in graph.states:
+            self.declare(of.read, graph.shapes[of.read])
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
             self.declare(node.output, self.graph.shapes[node.output])
             RULES[type(node)](self, node)
+        kept = [self.tensors[of.read] for of in self.graph.states]
         return Graph(
             self.graph.name, self.tensors, tuple(self.operators), self.constants,
-            self.graph.inputs, self.graph.outputs,
+            self.graph.inputs, self.graph.outputs, states=self.graph.states,
+            initial={each.name: np.full(each.shape, each.zero_point) for each in kept},
         )  # fmt: skip
 
     def declare(self, name: str, shape: tuple[int, ...]) -> None:

@@ -8,6 +8,7 @@ that differs from onnxruntime by one unit at most, where the real number is near
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -65,10 +66,13 @@ class Onnx(Imported):
         input_range: what the network takes for the raw values 0 and 255 of the data; of an input
             of integers, these are the data's values themselves, 128 less for int8.
         sizes: of the axes that the file leaves open, in order; the batch's is 1.
+        state: inputs that a call doesn't get, since they are what an output was in the call before:
+            ``h:hn`` for each; empty: by names and shapes; ``none``: none are. They begin as zeros.
     """
 
     input_range: tuple[float, ...] = (0.0, 1.0)
     sizes: tuple[int, ...] = ()
+    state: tuple[str, ...] = ()
 
     def graph(self) -> Graph:
         network, in_units = self._read()
@@ -89,7 +93,7 @@ class Onnx(Imported):
         content, limits = self.content(), increasing(self.input_range)
         try:
             beside = ExternalFiles(Path(self.path).parent, LARGEST_BYTES)
-            file = read(content, beside, self.outputs, self.sizes)
+            file = read(content, beside, self.outputs, self.sizes, self.state)
             return entered(Path(self.path).stem, file, limits)
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None
@@ -154,6 +158,9 @@ def _walked(
             builder.label = "range"
             body = Composed.of("affine", (high - low) / 255, low)
             items[each.name] = builder.function(source, body)
+    for each, _ in file.states:
+        builder.here = builder.label = shown(each.name)
+        items[each.name] = builder.source(builder.label, each.shape, last=False)
     missing, used = Missing(), {name for node in file.nodes for name in node.inputs}
     for node in file.nodes:
         builder.here, builder.label = node.where, node.label
@@ -174,14 +181,19 @@ def _walked(
                 items[made] = builder.source(f"missing {made}", shapes[made], last)
             missing.lost |= {made} - items.keys()
     missing.checked()
-    results = list[Value]()
-    for output in file.outputs:
-        result = items.get(output)
-        result = result.value if isinstance(result, Stored) else result
-        if not isinstance(result, Value):
-            raise ThimbleError(f"the output {shown(output)} does not depend on the input")
-        results.append(result)
+    results = [_result(items, output) for output in file.outputs]
+    for each, made in file.states:
+        builder.label = f"{shown(each.name)}.kept"
+        builder.state(_result(items, each.name), _result(items, made))
     return builder.graph(sources, results, signals=not file.channels_first)
+
+
+def _result(items: Mapping[str, Item], name: str) -> Value:
+    result = items.get(name)
+    result = result.value if isinstance(result, Stored) else result
+    if not isinstance(result, Value):
+        raise ThimbleError(f"the output {shown(name)} does not depend on the input")
+    return result
 
 
 def _is_quantized(file: OnnxFile) -> bool:

@@ -23,6 +23,7 @@ from pipeline.importers.base import chosen
 from pipeline.importers.float_graph import Shape, checked_size
 from pipeline.importers.onnx_external import ExternalFiles, is_external
 from pipeline.importers.onnx_names import shown, text
+from pipeline.importers.onnx_states import states
 
 Array = npt.NDArray[Any]
 
@@ -83,6 +84,7 @@ class OnnxFile:
     Attributes:
         channels_first: images are; else that is to be found out.
         names: of tensors for people, where they have others.
+        states: what a call reads, beside ``inputs``, and the tensor that it is in the next one.
         shapes: of float tensors, as far as these are known without knowing the operators.
     """
 
@@ -93,14 +95,16 @@ class OnnxFile:
     opset: int
     channels_first: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
+    states: tuple[tuple[FileInput, str], ...] = ()
     shapes: Callable[[], Mapping[str, Shape]] = dict
 
 
 def read(
-    content: bytes, external: ExternalFiles, outputs: Sequence[str] = (), sizes: Sequence[int] = ()
-) -> OnnxFile:
+    content: bytes, external: ExternalFiles, outputs: Sequence[str] = (), sizes: Sequence[int] = (),
+    state: Sequence[str] = (),
+) -> OnnxFile:  # fmt: skip
     """Parse ``content``; ``external`` is where its constants may be; ``outputs``: see ``Imported``;
-    ``sizes``: see ``Onnx``.
+    ``sizes`` and ``state``: see ``Onnx``.
 
     Raises:
         ThimbleError: it is no ONNX file, or holds what is not supported.
@@ -127,8 +131,12 @@ def read(
     _closed(sources, sizes)
     every = {shown(name): text(name) for node in graph.node for name in node.output}
     every |= {shown(each.name): text(each.name) for each in graph.output}
-    ends = chosen(outputs, [shown(each.name) for each in graph.output], every)
-    results = tuple(every[name] for name in ends)
+    starts = {shown(each.name): each for each in sources}
+    extents = [{shown(each.name): _extents(each) for each in part}
+               for part in (sources, graph.output)]  # fmt: skip
+    kept = states(state, extents[0], extents[1], every)
+    own = [name for each in graph.output if (name := shown(each.name)) not in kept.values()]
+    results = tuple(every[name] for name in chosen(outputs, own, every))
     nodes = [_node(index, node, external) for index, node in enumerate(graph.node)]
     opsets = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
     if max(opsets, default=1) > NEWEST_OPSET:
@@ -137,17 +145,27 @@ def read(
             f"known here, up to opset {NEWEST_OPSET}: export it with opset_version={NEWEST_OPSET} "
             "or less"
         )
-    needed = _needed(nodes, results) if outputs else tuple(nodes)
+    made = [every[name] for name in kept.values()]
+    needed = _needed(nodes, (*results, *made)) if outputs else tuple(nodes)
     read = {name for node in needed for name in node.inputs}
-    given = [each for each in sources if text(each.name) in read or len(sources) == 1]
+    found = [each for name, each in starts.items() if name not in kept]
+    given = [each for each in found if text(each.name) in read or len(found) == 1]
     return OnnxFile(
         needed,
         constants,
         tuple(FileInput(text(each.name), _shape(each), _kind(each)) for each in given),
         results,
         int(opsets[0]) if opsets else 1,
+        states=tuple(
+            (FileInput(text(starts[name].name), _shape(starts[name], True), "float32"), of)
+            for name, of in zip(kept, made, strict=True)
+        ),
         shapes=cache(partial(_inferred, model)),
     )
+
+
+def _extents(value: onnx.ValueInfoProto) -> list[int]:
+    return [int(dim.dim_value) for dim in value.type.tensor_type.shape.dim]
 
 
 def _inferred(model: onnx.ModelProto) -> Mapping[str, Shape]:
@@ -237,16 +255,23 @@ def _attribute(attribute: AttributeProto, where: str, external: ExternalFiles) -
 
 def _closed(sources: Sequence[onnx.ValueInfoProto], sizes: Sequence[int]) -> None:
     """Give the axes that the file leaves open, other than the batch's, their ``sizes``."""
-    every = (each.type.tensor_type.shape.dim[1:] for each in sources)
-    opened = [dim for dims in every for dim in dims if not dim.dim_value]
+    every = [each.type.tensor_type.shape.dim for each in sources]
+    batch = {dims[0].dim_param for dims in every if dims} - {""}
+    opened = list[Any]()
+    for dim in (dim for dims in every for dim in dims[1:] if not dim.dim_value):
+        if dim.dim_param in batch:
+            dim.dim_value = 1
+        else:
+            opened.append(dim)
     if sizes and len(sizes) != len(opened):
         raise ThimbleError(f"model.sizes={list(sizes)}: it leaves {len(opened)} axes open")
     for dim, size in zip(opened, sizes, strict=False):
         dim.dim_value = size
 
 
-def _shape(value: onnx.ValueInfoProto) -> Shape:
-    """The input's shape; a batch axis left open becomes 1."""
+def _shape(value: onnx.ValueInfoProto, kept: bool = False) -> Shape:
+    """The input's shape; a batch axis left open becomes 1. Of a state, ``kept``, the first axis may
+    be another, such as layers."""
     extents = []
     for axis, dim in enumerate(value.type.tensor_type.shape.dim):
         extent = int(dim.dim_value)
@@ -261,7 +286,7 @@ def _shape(value: onnx.ValueInfoProto) -> Shape:
         raise ThimbleError(
             f"the input {shown(value.name)} has the shape {extents}: up to 4 axes work"
         )
-    if len(extents) > 1 and extents[0] != 1:
+    if len(extents) > 1 and extents[0] != 1 and not kept:
         raise ThimbleError(
             f"the input {shown(value.name)} is a batch of {extents[0]}: export it with a batch of 1"
         )
@@ -279,7 +304,7 @@ def _kind(value: onnx.ValueInfoProto) -> str:
     if kind not in names:
         raise ThimbleError(
             f"the input {shown(value.name)} has elements of type {_type_name(kind)}; float, int8 "
-            "and uint8 are supported"
+            "and uint8 are supported; what only chooses, such as a rate, is fixed by the export"
         )
     return names[kind]
 

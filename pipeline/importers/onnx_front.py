@@ -65,7 +65,7 @@ def _without_idle(graph: FloatGraph, source: str) -> FloatGraph:
         return graph
     first, *others = graph.readers(source)
     target = graph.given.get(first.output)
-    if others or first.output in graph.outputs or target is None:
+    if others or first.output in graph.ends or target is None:
         return graph
     if not isinstance(first, nodes.Function) or not _scales(first):
         return graph

@@ -35,6 +35,10 @@ def quantizations(graph: FloatGraph, guessed: bool = True) -> dict[str, Affine]:
         guessed: also of what a mean is taken of or others read besides, whose range may be wider.
     """
     found = dict(graph.given)
+    states = [(of.read, of.made) for of in graph.states]
+    for name, other in (*states, *((made, read) for read, made in states)):
+        if name in found:
+            found.setdefault(other, found[name])
     for node in graph.nodes:  # what is known goes first: a mean may have a smaller range
         known = {found.get(name) for name in node.inputs}
         if node.keeps and len(known) == 1 and (one := known.pop()):
@@ -44,7 +48,7 @@ def quantizations(graph: FloatGraph, guessed: bool = True) -> dict[str, Affine]:
             found.setdefault(node.output, FIXED[type(node)])
         if node.keeps and node.output in found:
             for name in node.inputs:
-                alone = len(graph.readers(name)) == 1 and name not in graph.outputs
+                alone = len(graph.readers(name)) == 1 and name not in graph.ends
                 if guessed or (alone and not isinstance(node, AveragePool)):
                     found.setdefault(name, found[node.output])
     for node in graph.nodes:

@@ -23,7 +23,7 @@ def seen(node: Mapping[str, Any]) -> dict[str, Any]:
     """Read the network of the config ``model``; one that is trained here has random weights.
 
     Returns:
-        ``network``, a row for each input and for each operator, with ``layer``, ``operator``, what
+        ``network``, a row for each input, state and operator, with ``layer``, ``operator``, what
         it ``reads``, its output's ``shape`` and ``type``, ``macs`` and ``weights``, ``weight_type``
         ("" without weights); ``macs`` and ``weights`` of all; ``quantized``: false of networks that
         are still to be quantized.
@@ -52,6 +52,9 @@ def _integers(graph: Graph) -> list[Row]:
     makers = {op.output: op.name for op in graph.operators}
     inputs = (graph.tensors[name] for name in graph.inputs)
     rows = [_row(each.name, "input", (), each.shape, str(each.dtype)) for each in inputs]
+    for of in graph.states:
+        kept = graph.tensors[of.read]
+        rows.append(_row(of.read, "state", [makers[of.made]], kept.shape, str(kept.dtype)))
     for op in graph.operators:
         made, held = graph.tensors[op.output], [graph.tensors[name] for name in op.parameters]
         reads = [makers.get(name, name) for name in op.inputs]
@@ -66,6 +69,8 @@ def _floats(graph: FloatGraph) -> list[Row]:
 
     makers = {node.output: node.name for node in graph.nodes}
     rows = [_row(name, "input", (), graph.shapes[name], "float") for name in graph.inputs]
+    for of in graph.states:
+        rows.append(_row(of.read, "state", [makers[of.made]], graph.shapes[of.read], "float"))
     for node in graph.nodes:
         shape, reads = graph.shapes[node.output], [makers.get(name, name) for name in node.inputs]
         row = _row(node.name, type(node).__name__, reads, shape, "float")

@@ -73,7 +73,8 @@ def errors(floats: FloatGraph, graph: Graph, frames: Iterable[IntArray]) -> list
     """Compare each operator of ``floats`` whose inputs and output ``graph`` has.
 
     Args:
-        frames: (1, *input shape) each, integers as ``graph`` stores them.
+        frames: (n, *input shape) each, integers as ``graph`` stores them; with states, of calls
+            from the first one on.
     """
     known = graph.tensors
     found = {node: _Sums() for node in floats.nodes if {node.output, *node.inputs} <= known.keys()}
@@ -84,7 +85,7 @@ def errors(floats: FloatGraph, graph: Graph, frames: Iterable[IntArray]) -> list
             for name, q in stored.items()
         }
         given = torch.cat([real[name].flatten(1) for name in graph.inputs], 1)
-        exact = dict(floats.walk(given))
+        exact = floats.run(given)
         for node, sums in found.items():
             with torch.no_grad():
                 own = node.evaluate([real[name] for name in node.inputs])

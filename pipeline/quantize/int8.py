@@ -97,14 +97,14 @@ class Int8(Quantizer):
         count = max(1, min(MOST_COMPARED, COMPARED_MACS // max(1, graph.macs)))
         frames = replace(self, images=count).frames(plain, data).astype(np.int64) - 128
         with threaded(self.threads):
-            return errors(plain, graph, (frame[None] for frame in frames))
+            return errors(plain, graph, np.split(frames, 1 if plain.states else len(frames)))
 
     def float_labels(
         self, network: Model | FloatGraph, weights: Arrays, images: npt.NDArray[np.uint8], macs: int
     ) -> npt.NDArray[np.int64]:
         if isinstance(network, FloatGraph):
             images = images if len(network.outputs) == 1 else images[:0]
-            return labels(network.evaluate, images, macs, self.threads)
+            return labels(network.evaluate, images, macs, self.threads, bool(network.states))
         module = loaded(network.build(), weights).eval()
         return labels(lambda x: module(x.permute(0, 3, 1, 2)), images, macs, self.threads)
 
@@ -133,13 +133,14 @@ class Int8(Quantizer):
 
     def frames(self, graph: FloatGraph, data: Arrays | None) -> npt.NDArray[np.uint8]:
         """(n, *input shape) u8, of several inputs (n, elements), evenly spaced over the training
-        images."""
+        images; where the network keeps state, the first ones, which follow each other."""
         shapes = [graph.shapes[name] for name in graph.inputs]
         found = (data or {}).get("train_images", np.zeros(0))
         if not has_images(data):
             count = max(4, min(self.images, MOST_VALUES // sum(map(prod, shapes))))
             found = for_inputs(count, shapes, self.seed)
-        chosen = np.unique(np.linspace(0, len(found) - 1, self.images).astype(np.int64))
+        last = min(len(found), self.images) if graph.states else len(found)
+        chosen = np.unique(np.linspace(0, last - 1, self.images).astype(np.int64))
         return as_input(np.asarray(found[chosen], np.uint8), graph)
 
 
@@ -152,7 +153,7 @@ def batches(
     graph: FloatGraph, frames: npt.NDArray[np.uint8], entries: Mapping[str, Affine]
 ) -> Iterator[torch.Tensor]:
     """Yield what the stored integers of ``frames`` stand for, the inputs' by ``entries``."""
-    size = max(1, BATCH_ELEMENTS // frames[0].size)
+    size = len(frames) if graph.states else max(1, BATCH_ELEMENTS // frames[0].size)
     sizes = torch.tensor([prod(graph.shapes[name]) for name in graph.inputs])
     each = [(entries[name].scale, entries[name].zero_point) for name in graph.inputs]
     scale, zero = (torch.tensor(of).repeat_interleave(sizes) for of in zip(*each, strict=True))
@@ -196,7 +197,7 @@ def _absorbed(graph: FloatGraph, source: str) -> tuple[FloatGraph, Affine]:
     if not isinstance(first, nodes.Function) or len(first.body.steps) != 1 or first.clip:
         return graph, PIXEL
     step = first.body.steps[0]
-    if step.function != "affine" or step.constants[0] <= 0 or first.output in graph.outputs:
+    if step.function != "affine" or step.constants[0] <= 0 or first.output in graph.ends:
         return graph, PIXEL
     factor, offset = step.constants
     zero_point = round(-128 - offset / factor)

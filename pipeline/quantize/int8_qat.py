@@ -63,6 +63,11 @@ class Int8Qat(Int8):
 
     def labelled(self, network: FloatGraph, data: Arrays | None) -> tuple[Labelled, Labelled]:
         """To train on, and to select by: the former where there are no validation images."""
+        if network.states:
+            raise ThimbleError(
+                f"{network.name}: it keeps state from call to call, and quantize=int8_qat trains "
+                "on images by themselves: choose quantize=int8"
+            )
         held = data or {}
         train, validation = (
             Labelled(

@@ -113,10 +113,11 @@ OBSERVERS: Mapping[str, Callable[[Histogram, float], Affine]] = {
 def groups(graph: FloatGraph, fixed: Mapping[str, Affine]) -> dict[str, str]:
     """For each activation the name of its group: those that have to share one quantization.
 
-    Pools, padding and reshaping keep theirs. What is concatenated shares one where nothing else
-    reads it; the others are requantized there, and so is what has a fixed quantization.
+    Pools, padding and reshaping keep theirs, and states over calls. What is concatenated shares
+    one where nothing else reads it; the others are requantized there, and so is what has a fixed
+    quantization.
     """
-    parent = {name: name for name in graph.shapes}
+    parent = {name: name for name in graph.shapes} | {of.made: of.read for of in graph.states}
 
     def root(name: str) -> str:
         while parent[name] != name:
@@ -132,7 +133,7 @@ def groups(graph: FloatGraph, fixed: Mapping[str, Affine]) -> dict[str, str]:
     for node in graph.nodes:
         if isinstance(node, nodes.Concatenation):
             for name in node.inputs:
-                alone = len(graph.readers(name)) == 1 and name not in graph.outputs
+                alone = len(graph.readers(name)) == 1 and name not in graph.ends
                 if alone and not held(name):
                     parent[root(name)] = root(node.output)
     return {name: root(name) for name in graph.shapes}
@@ -162,11 +163,12 @@ def calibrated(
     for number, frames in enumerate(batches(), 1):
         for name, values in graph.walk(frames):
             seen[member[name]].widen(values)
-            if number == 1:
+            if number == 1 and not graph.states:
                 counted.append((name, some(values)))
     if observer != "minmax":
         walked = (each for frames in batches() for each in graph.walk(frames))
-        for name, values in counted if number == 1 else walked:  # one batch: they are here still
+        one_batch = number == 1 and not graph.states  # what it gave is here still
+        for name, values in counted if one_batch else walked:
             seen[member[name]].count(values)
     chosen = {group: OBSERVERS[observer](found, percentile) for group, found in seen.items()}
     for output in (member[name] for name in graph.outputs):

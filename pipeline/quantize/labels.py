@@ -23,7 +23,9 @@ Network = Callable[[torch.Tensor], torch.Tensor]
 
 
 @torch.no_grad()
-def labels(network: Network, images: npt.NDArray[np.uint8], macs: int, threads: int) -> Labels:
+def labels(
+    network: Network, images: npt.NDArray[np.uint8], macs: int, threads: int, in_turn: bool = False
+) -> Labels:
     """The place of the greatest output for each of the first images, as many as LARGEST_MACS
     allows; none where the outputs are no vector, and so no label.
 
@@ -32,9 +34,11 @@ def labels(network: Network, images: npt.NDArray[np.uint8], macs: int, threads: 
         images: (n, h, w, c).
         macs: of an inference.
         threads: that PyTorch shares an operator among.
+        in_turn: each image follows the one before, so that they go together.
     """
     chosen = images[: max(FEWEST_IMAGES, LARGEST_MACS // max(1, macs))]
     batch = max(1, min(BATCH_IMAGES, BATCH_ELEMENTS // max(1, prod(images.shape[1:]))))
+    batch = len(images) or 1 if in_turn else batch
     with threaded(threads):
         found = _batched(network, chosen, batch)
         if found is None:

@@ -105,8 +105,8 @@ TABLE = (
     Line(r"codegen\.prefix|package\.version", "C, names of files", WORD, A_WORD),
     Line(r"cache\.remote", "programs that come from it and are run", NOTHING, "nothing"),
     Line(r"hardware\.(name|title|power\.source|card\.source)|codegen\.labels|package\.library"
-         rf"|strategy\.until|model\.(in|out)puts(\..*)?|data\.inputs|({GROUPS})\.name", SAID, TEXT,
-         LINE),
+         rf"|strategy\.until|model\.((in|out)puts|state)(\..*)?|data\.inputs|({GROUPS})\.name",
+         SAID, TEXT, LINE),
     Line(r"(paper|figure)(\..*)?", "pages, tables and pictures, escaped", LINES, "text"),
     # Hydra makes what _target_ names, wherever it stands
     Line(r"hydra\.callbacks\.check\._target_", CODE, r"pipeline\.runner\.options\.Check", OWN),
