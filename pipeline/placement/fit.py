@@ -39,6 +39,9 @@ HEAVIER = 500
 
 HEAVIEST = 1 << 40
 
+LAST = 5_000
+"""Moves from the best of what was reached, at most."""
+
 NEAREST = 64
 """A limit is as far below what was reached as a part of the distance to the bound: a half, or a
 half of that for each limit given up, down to this part; then it is a cell."""
@@ -70,7 +73,8 @@ def _lowest(starts: IntArray, ends: IntArray, align: int) -> int:
 
 
 def fitted(interference: Interference, bound: int, moves: int) -> Fitted:
-    """The lowest top found in so many ``moves``; ``bound`` is low enough. Deterministic."""
+    """The lowest top found in so many ``moves`` from all first fits, and as many, up to ``LAST``,
+    from the best of what they led to; ``bound`` is low enough. Deterministic."""
     ways, profiles = list[tuple[int, int, IntArray]](), interference.profiles
     nowhere = np.full(len(profiles), NOWHERE)
     for number, rank in enumerate(RANKS[: max(1, FITS // max(1, len(profiles)))]):
@@ -84,7 +88,8 @@ def fitted(interference: Interference, bound: int, moves: int) -> Fitted:
         if not found or found[-1].top > bound:
             chance = Random(number)
             found.append(_mended(interference, Fitted(top, at), bound, each, chance))
-    return min(found, key=lambda way: way.top)
+    best = min(found, key=lambda way: way.top)
+    return _mended(interference, best, bound, min(moves, LAST), Random(len(RANKS)))
 
 
 def _mended(

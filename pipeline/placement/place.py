@@ -19,7 +19,7 @@ EFFORT = 300_000
 MOVES = 40_000
 """Bound the moves of profiles whose conflicts are known; there are fewer of others."""
 
-EACH = 100
+EACH = 75
 """Bound them for each profile, too."""
 
 LOOKUP = 16
