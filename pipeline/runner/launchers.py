@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import traceback
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,17 @@ class Call:
     @property
     def sweep(self) -> Path:
         return Path(self.environment[FOLDER])
+
+    @cached_property
+    def network(self) -> str:
+        """All that may be said of what is trained and quantized."""
+        groups = ("seed", "data", "frontend", "model", "train", "quantize")
+        return str([self.config.get(group) for group in groups])
+
+
+def first(waiting: Sequence[Call], making: Collection[str]) -> Call:
+    """Return the first call that does not wait for one of the networks ``making``, or the first."""
+    return next((call for call in waiting if call.network not in making), waiting[0])
 
 
 def run(call: Call) -> None:
@@ -162,7 +173,8 @@ EVERY_CORE = {"_target_": "hydra_plugins.thimble.Local", "n_jobs": -1}
 
 
 class Local(Jobs):
-    """``n_jobs`` side by side on this machine, -1 for as many as it has cores.
+    """``n_jobs`` side by side on this machine, -1 for as many as it has cores. Those of a network
+    that one of them is making wait for it while there are others.
 
     Each runs in a joblib (loky) pool of a single process: a pool breaks as a whole when one of its
     processes is killed.
@@ -174,14 +186,17 @@ class Local(Jobs):
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
         width = self.options["n_jobs"]
-        waiting, running = deque(calls), dict[Future[None], tuple[Call, Any]]()
+        waiting, running = list(calls), dict[Future[None], tuple[Call, Any]]()
+        made = set[str]()
         ensure_running()  # loky wants it, and its start would let the signal in again
         pools = [Pool(1) for _ in range(min(len(calls), width if width > 0 else cpu_count()))]
         free = list(pools)
         try:
             while waiting or running:
                 while waiting and free:
-                    call, pool = waiting.popleft(), free.pop()
+                    making = {each.network for each, _ in running.values()} - made
+                    call, pool = first(waiting, making), free.pop()
+                    waiting.remove(call)
                     # the new process does not hear Ctrl-C, which a terminal sends to all of a
                     # command: this one ends it, and it would print a trace of its own
                     heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -191,6 +206,7 @@ class Local(Jobs):
                         signal.pthread_sigmask(signal.SIG_SETMASK, heard)
                 for ended in wait(running, return_when=FIRST_COMPLETED).done:
                     call, pool = running.pop(ended)
+                    made.add(call.network)
                     try:
                         ended.result()
                     except TerminatedWorkerError:

@@ -120,6 +120,12 @@ def test_a_killed_worker_is_a_row_and_the_others_go_on(project: Project) -> None
     assert project.ran() == ["train"], "the cache was whole, and kept"
 
 
+def test_a_job_waits_for_its_network_while_there_are_others() -> None:
+    calls: list[Any] = [SimpleNamespace(network=name) for name in "aab"]
+    assert launchers.first(calls, {"a"}) is calls[2]
+    assert launchers.first(calls, ()) is launchers.first(calls, {"a", "b"}) is calls[0]
+
+
 def test_what_a_line_gives_comes_before_what_all_jobs_have() -> None:
     sweeper = EveryCombination(
         params={"strategy.scheduler": "swapnn", "seed": "1,2"}, jobs=["a=1 b=2"]
