@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import reach
 from tests.affected import changed, chosen, noticing
 from tests.programs import said
-from tests.reach import Reach, Recording, reduced
+from tests.reach import Reach
 
 MODULE = """\
 LIMIT = 3
@@ -80,7 +79,6 @@ def test_what_has_changed_since(root: Path) -> None:
         ("pipeline/used.py", [5], [A, C, B]),
         ("pipeline/used.py", [6, 13], [A, B, C]),
         ("pipeline/used.py", [1], [B]),
-        ("pipeline/new.py", [1], []),
         ("firmware/port.c", [1], [C]),
     ],
 )
@@ -96,25 +94,3 @@ def test_what_goes_into_a_minute(root: Path) -> None:
     assert choice.left_out_seconds == 12.0
     choice = chosen(root, {"pipeline/used.py": [5], "tests/test_a.py": []}, RECORD, {})
     assert (choice.files, choice.tests, choice.left_out) == (["tests/test_a.py"], [], [])
-
-
-def test_the_record_has_tests_for_each_line_and_narrow_ones_first(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reach, "ROOT", root)
-    many = {f"tests/test_many.py::test[{n}]" for n in range(20)}
-    lines = {5: {A, B, C, *many}, 6: {B, C}, 7: {A}, 4: {""}, 1: {C}}
-    breadth = reach.Counter({A: 10, B: 20, C: 1000, **dict.fromkeys(many, 500)})
-    seconds = dict.fromkeys([A, B, C, *many], 0.1)
-    recording = Recording(seconds, {"pipeline/used.py": lines}, {"x.c": {C}}, breadth)
-    found = reduced(recording)
-    low = found.tests["pipeline/used.py"]["low"]
-    assert low[:2] == [A, B] and low[-1] == C
-    assert len(low) == 5  # two at most of one parametrised test
-    assert found.tests["x.c"] == {"": [C]}
-    assert recording.at("pipeline/used.py", 6) == [B, C]
-    assert recording.at("pipeline/used.py", 4)[:2] == [A, B]  # nobody reaches it: its function
-    assert recording.at("pipeline/used.py", 1)[:2] == [A, B]  # of no function: the file
-    path = root / "reach.json"
-    reach.write(found, path)
-    assert reach.read(path) == found

@@ -1,18 +1,11 @@
 """The record of what tests cost: how it is kept, and the limits that are checked by it."""
 
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from pipeline.home import ROOT
 from tests import durations
 from tests.durations import Cost, Record, read, write
-from tests.programs import ran
-from tests.runner.project import clean_environment
 
 HERE = "tests/test_here.py"
 
@@ -75,73 +68,3 @@ def test_what_is_said_of_a_run() -> None:
         HERE,
     ]
     assert not list(durations.off({HERE: Cost({"default": 14.0})}, record, ["default"]))
-
-
-CONFTEST = """
-from pathlib import Path
-from tests import durations, meter
-from tests.conftest import pytest_addoption, pytest_configure
-
-durations.RECORD = Path(__file__).parent / "tests" / "durations.json"
-durations.LIMITS_SECONDS = {("default",): LIMIT}
-durations.NAMED_SECONDS = meter.LIMIT_SECONDS = 0.2
-"""
-TESTS = """
-import subprocess, sys, time, pytest
-BURN = "import time; end = time.process_time() + 0.3\\nwhile time.process_time() < end: pass"
-
-def test_in_a_subprocess():
-    subprocess.run([sys.executable, "-c", BURN], check=True)
-
-def test_that_waits():
-    time.sleep(0.4)
-
-@pytest.mark.ci
-def test_marked():
-    exec(BURN)
-"""
-
-
-def run(
-    project: Path, tests: str, *options: str, limit: float = 100
-) -> subprocess.CompletedProcess[str]:
-    (project / "conftest.py").write_text(CONFTEST.replace("LIMIT}", f"{limit}}}"))
-    (project / "pytest.ini").write_text("[pytest]\nmarkers = ci\n")
-    (project / "tests").mkdir(exist_ok=True)
-    (project / "tests" / "test_burns.py").write_text(tests)
-    alone = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    command = [sys.executable, "-m", "pytest", "-p", "xdist", *options]
-    return ran(command, project, env={**clean_environment(), **alone})
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A folder that has the name of a tier."""
-    (tmp_path / "ci").mkdir()
-    return tmp_path / "ci"
-
-
-@pytest.fixture
-def make_durations(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Record]:
-    """Run ``make durations`` in ``project``."""
-    path = project / "tests" / "durations.json"
-    monkeypatch.setattr(durations, "ROOT", project)
-    monkeypatch.setattr(durations, "RECORD", path)
-    monkeypatch.setattr(durations, "NAMED_SECONDS", 0.2)
-
-    def call() -> Record:
-        assert durations.main() == 0
-        return read(path)
-
-    return call
-
-
-def test_processor_time_counts_and_waiting_does_not(
-    project: Path, make_durations: Callable[[], Record]
-) -> None:
-    done = run(project, TESTS, "-n", "1")
-    assert done.returncode == 0, done.stdout + done.stderr
-    cost = make_durations().files["tests/test_burns.py"]
-    assert cost.tests.keys() == {"test_in_a_subprocess", "test_marked"}
-    assert min(cost.tests.values()) >= 0.3 and cost.tiers.keys() == {"default", "ci"}
-    assert "test_in_a_subprocess" in done.stdout.partition("without a marker")[2]

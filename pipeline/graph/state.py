@@ -55,10 +55,10 @@ def assigned_late(operators: Sequence[Operator], states: Sequence[State]) -> tup
     found, made = list(operators), {each.made for each in states}
     for op in operators:
         if op.output in made:
-            inputs = set(op.inputs)
-            others = [n for n, each in enumerate(found) if inputs & {*each.inputs}]
-            readers = [n for n, each in enumerate(found) if op.output in each.inputs]
-            last = min(others[-1], min(readers, default=len(found)) - 1)
+            inputs, n = set(op.inputs), found.index(op)
+            others = [at for at, each in enumerate(found) if inputs & {*each.inputs}]
+            readers = [at for at, each in enumerate(found) if op.output in each.inputs]
+            last = min(max(others, default=n), min(readers, default=len(found)) - 1)
             found.remove(op)
             found.insert(last, op)
     return tuple(found)

@@ -344,10 +344,12 @@ def interpret(
     return Result(values, water, machine.left)
 
 
-def sequence(plan: Plan, graph: Graph, frames: Iterable[IntArray]) -> Iterator[IntArray]:
+def sequence(
+    plan: Plan, graph: Graph, frames: Iterable[IntArray], choose: Choice = None
+) -> Iterator[IntArray]:
     """Yield the outputs of calls that follow each other, from the initial states on."""
     found = None
     for frame in frames:
-        done = interpret(plan, graph, frame, found=found)
+        done = interpret(plan, graph, frame, choose, found)
         found = done.left
         yield done.output

@@ -81,6 +81,9 @@ int main(int argc, char **argv) {
     const int refused = load();
     if (refused) return refused;
     for (unsigned n = 0; fread(frame, 1, sizeof frame, stdin) == sizeof frame; n++) {
+#ifdef NN_STATE_BYTES
+        if (!n)
+#endif
         if (nn_init() != NN_OK) return 2;
 #if NN_INPUT_FILLABLE
         if (n % 2) {
@@ -177,7 +180,7 @@ class Native:
         name = hardware.name if hardware else "host"
         self.graph, self.about = graph, said(graph, plan, folder, name)
         hardware = hardware or host()
-        self.about["begins"] = lambda frame: begins(graph, plan, hardware, self.given[frame])
+        self.about["begins"] = lambda frame: begins(graph, plan, hardware, self.upto(frame))
         self.files = files or generate(graph, plan, hardware, {})
         written = {**self.files, "main.c": MAIN}
         self.card = folder / image.NAME
@@ -218,15 +221,19 @@ class Native:
         replies = np.frombuffer(done.stdout, np.int8).reshape(-1, each)
         return done.returncode, answers(graph, replies)
 
+    def upto(self, frame: int) -> IntArray:
+        """Return it, with states behind those before it."""
+        return self.given[0 if self.graph.states else frame : frame + 1]
+
     def sent(self, frames: IntArray) -> bytes:
         """Return what the program reads."""
         return self.parameters + fed(self.graph, frames).tobytes()
 
 
-def begins(graph: Graph, plan: Plan, hardware: Hardware, frame: IntArray) -> str:
-    """Say where the plan's C begins to differ from the interpreter, natively, on ``frame``."""
+def begins(graph: Graph, plan: Plan, hardware: Hardware, frames: IntArray) -> str:
+    """Say where the plan's C begins to differ from the interpreter, natively, on ``frames``."""
     try:
-        stepped.check(graph, plan, hardware, frame[None], "host")
+        stepped.check(graph, plan, hardware, frames, "host")
     except ThimbleError as error:
         return str(error)
     return "each step writes what the interpreter does"

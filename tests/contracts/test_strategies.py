@@ -33,7 +33,7 @@ from pipeline.strategies.base import LAYOUTS, OBJECTIVES, Strategy
 from tests.codegen.int8.support import host
 from tests.codegen.support import frames, uno
 from tests.comparing import equal
-from tests.graphs import random_graph
+from tests.graphs import random_graph, recalling
 from tests.several import several
 from tests.strategies.chains import drawn
 from tests.strategies.proving import as_c
@@ -58,11 +58,15 @@ WORDS = (
 
 def graphs() -> st.SearchStrategy[Graph]:
     """Chains of few bits, chains of 8 bits, and int8 networks with branches, some of several inputs
-    and outputs; some have tensors that are called as if they belonged to others."""
+    and outputs, some with states; some have tensors that are called as if they belonged to others.
+    """
     seeds = st.integers(0, 100_000)
     few_bits = seeds.map(lambda seed: drawn(np.random.default_rng(seed)).graph())
     every = few_bits | seeds.map(random_chain) | seeds.map(random_graph) | seeds.map(several)
-    return st.builds(crowded, every, st.sampled_from(WORDS))
+    kept = st.builds(
+        recalling, few_bits | seeds.map(random_graph), seeds.map(np.random.default_rng)
+    )
+    return st.builds(crowded, every | kept, st.sampled_from(WORDS))
 
 
 def crowded(graph: Graph, word: str) -> Graph:

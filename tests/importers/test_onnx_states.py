@@ -138,8 +138,6 @@ def test_what_is_kept_has_an_operator_and_a_quantization_of_its_own(
         ("h:hn c:hn", "model.state=[c:hn]: hn is in two pairs"),
         ("h:hn c:cn x0:out", "model.state: all inputs are states, x0, h, c: one at least"),
         ("h:hn c:y1", "the state c: it is [2, 1, 6], and [1, 6] for the next call: one shape is"),
-        ("h:hn", "the input c is a batch of 2"),
-        ("none", "the input h is a batch of 2"),
     ],
 )
 def test_pairs_that_mean_nothing(state: str, said: str, tmp_path: Path) -> None:

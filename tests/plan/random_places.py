@@ -28,6 +28,7 @@ class Draft(Dice):
     Attributes:
         streams: every operator row by row, as soon as it can.
         chains: the buffers that each tensor is moved through; where it is made, and where read.
+        kept: by what a state is made as, the buffer in the place of what is read of it.
     """
 
     graph: Graph
@@ -35,10 +36,11 @@ class Draft(Dice):
     streams: bool
     buffers: dict[str, Buffer] = field(default_factory=dict)
     chains: dict[str, list[str]] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
 
     @property
     def resident(self) -> tuple[str, ...]:
-        return tuple(self.chains[n][0] for n in (self.graph.input, *self.graph.constants))
+        return tuple(self.chains[n][0] for n in (*self.graph.starts, *self.graph.constants))
 
     @property
     def output(self) -> str:
@@ -64,24 +66,27 @@ class Draft(Dice):
 def placed(draft: Draft, row: list[Action], feet: list[Footprint]) -> list[Action]:
     """Give every buffer a map. Some computations get scratch."""
     elements, end = lives_of(draft, feet), len(row)
+    ends = {draft.kept[of.made]: draft.chains[of.read][0] for of in draft.graph.states}
     lives = dict.fromkeys(draft.buffers, (0, end))
     for name in {name for name, *_ in elements}:
         spans = [span for (other, *_), span in elements.items() if other == name]
         lives[name] = min(a for a, _ in spans), max(b for _, b in spans)
     for name in draft.resident:
-        kept = draft.buffers[name].tensor in draft.graph.constants
+        kept = draft.buffers[name].tensor in draft.graph.constants or name in ends.values()
         lives[name] = (-1, end if kept else lives[name][1])
-    lives[draft.output] = (lives[draft.output][0], end)
+    for name in (draft.output, *ends):
+        lives[name] = (lives[name][0], end)
     for name, buffer in draft.buffers.items():
         wrap: Place = ()
-        if name not in (*draft.resident, draft.output):
+        if name not in (*draft.resident, draft.output, *ends):
             wrapped = draft.chance(0.3 + 0.4 * draft.streams)
             wrap = _ring(draft, buffer, elements) if wrapped else ()
         draft.buffers[name] = _mapped(draft, buffer, wrap)
     row = _with_scratch(draft, row, lives)
     apart, loose = draft.pick((1, 0), *[(0, 0)] * 4, *[(0, 1)] * 2)
     for memory in {b.memory for b in draft.buffers.values()} - {"stream"}:
-        held = [buffer for buffer in draft.buffers.values() if buffer.memory == memory]
+        every = [buffer for buffer in draft.buffers.values() if buffer.memory == memory]
+        held = [buffer for buffer in every if buffer.name not in ends]
         blocks = []
         for each in held:
             first, last = (-1, end) if apart else lives[each.name]
@@ -91,6 +96,9 @@ def placed(draft: Draft, row: list[Action], feet: list[Footprint]) -> list[Actio
         bases = first_fit(Interference(Profiles(blocks)), served, np.full(len(held), NOWHERE))
         for n, buffer in enumerate(held):
             draft.buffers[buffer.name] = _moved(buffer, int(bases[n]))
+    for name, read in ends.items():
+        like = draft.buffers[read]
+        draft.buffers[name] = replace(like, name=name, tensor=draft.buffers[name].tensor)
     if draft.frames == 1 and draft.chance(0.4):
         _over_an_input(draft, row, lives)
     return row
@@ -201,7 +209,8 @@ def _over_an_input(draft: Draft, row: list[Action], lives: dict[str, Span]) -> N
             continue
         out, ins = draft.buffers[step.out.buffer], [draft.buffers[s.buffer] for s in step.ins]
         dying = [b for b in ins if lives[b.name][1] == n and b.memory == out.memory]
-        if lives[out.name][0] == n and step.out.size == out.shape and dying:
+        free = out.name not in draft.kept.values()
+        if free and lives[out.name][0] == n and step.out.size == out.shape and dying:
             over = draft.pick(*dying)
             even = 2 if max(out.bits, over.bits) > 4 else 1
             shift = over.extent[0] - out.extent[0] + even * (draft.below(10) - 6)

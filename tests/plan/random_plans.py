@@ -2,6 +2,7 @@
 buffers that lie apart; then an order of them, places that are right for it, and tracks."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise, product
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
+from pipeline.graph.state import State
 from pipeline.graph.tensor import Box
 from pipeline.hardware import Memory
 from pipeline.plan.vocabulary import (
@@ -27,10 +29,11 @@ from pipeline.plan.vocabulary import (
     Wait,
 )
 from pipeline.schedules.bounds import Needs, ranges
+from tests.graphs import recalling
 from tests.passes.growers import random_network
 from tests.plan.random_places import Draft, Place, placed
 from tests.plan.reference import Footprint, conflict, footprint
-from tests.plan.reference_places import Wrong
+from tests.plan.reference_places import Wrong, places, window, within
 from tests.plan.reference_steps import Action, Deeds
 from tests.strategies.chains import drawn
 
@@ -57,11 +60,25 @@ def small_graph(rng: np.random.Generator) -> Graph:
         net = drawn(rng) if rng.random() < 0.5 else random_network(int(rng.integers(1 << 32)), 2)
         sizes = [tensor.size for tensor in net.tensors.values()]
         if max(sizes) <= MOST_ELEMENTS and len(net.operators) <= MOST_OPERATORS:
-            return net.graph()
+            graph = net.graph()
+            if not all(_sees(op, graph) for op in graph.operators):
+                continue
+            return recalling(graph, rng) if rng.random() < 0.25 else graph
+
+
+def _sees(op: Operator, graph: Graph) -> bool:
+    """Check that not all windows of an operand lie in the padding."""
+    every = [operand for term in op.terms(graph.tensors) for operand in term.operands]
+    return all(
+        any(within(place, graph.tensors[operand.tensor].box)
+            for made in places(graph.tensors[op.output].box) for place in window(operand, made))
+        for operand in every
+    )  # fmt: skip
 
 
 def _made(rng: np.random.Generator) -> tuple[Plan, Graph]:
-    graph, frames = small_graph(rng), int(rng.choice([1, 1, 1, 1, 1, 1, 1, 1, 2, 3]))
+    graph = small_graph(rng)
+    frames = 1 if graph.states else int(rng.choice([1, 1, 1, 1, 1, 1, 1, 1, 2, 3]))
     draft = Draft(rng, graph, frames, streams=rng.random() < 0.25)
     row, found = in_a_row(draft, scheduled(draft))
     row = placed(draft, row, found)
@@ -69,7 +86,8 @@ def _made(rng: np.random.Generator) -> tuple[Plan, Graph]:
     notes = ((KEPT, draft.chance(0.9)),) if draft.chance(0.1) else ()
     tracks = dealt(draft, row, known)
     ends = draft.resident, (draft.output,), notes, frames
-    return Plan("random", "random", known, buffers, tracks, *ends), graph
+    kept = tuple(draft.kept[of.made] for of in graph.states)
+    return Plan("random", "random", known, buffers, tracks, *ends, states=kept), graph
 
 
 def memories(draft: Draft) -> tuple[Memory, ...]:
@@ -150,6 +168,21 @@ def homes(draft: Draft) -> None:
             role = "constant" if constant and not n and draft.chance(0.8) else "activation"
             draft.buffer(name, tensor, memory, copies=copies, role=role)
         draft.chains[tensor] = names
+    for of in graph.states:
+        _kept(draft, of)
+
+
+def _kept(draft: Draft, of: State) -> None:
+    """The place that a state is made for: that of what is read. Perhaps it is made there."""
+    ops = draft.graph.operators
+    read, name = draft.buffers[draft.chains[of.read][0]], f"kept.{of.made}"
+    draft.buffers[name] = replace(read, name=name, tensor=of.made, role="activation")
+    draft.kept[of.made] = name
+    makes = next(n for n, op in enumerate(ops) if op.output == of.made)
+    late = all(of.read not in op.inputs for op in ops[makes:])
+    if draft.chains[of.made] == [f"0.{of.made}"] and draft.chance(0.7 * late):
+        draft.chains[of.made] = [name]
+        del draft.buffers[f"0.{of.made}"]
 
 
 def scheduled(draft: Draft) -> list[tuple[int, Action]]:
@@ -159,24 +192,32 @@ def scheduled(draft: Draft) -> list[tuple[int, Action]]:
     ops = {op: draft.chance(0.35 * (op.combine != "whole")) for op in graph.operators}
     for frame in range(draft.frames):
         fixed = () if frame else graph.constants
-        stages = [along(draft, name, frame) for name in (graph.input, *fixed)]
+        stages = [along(draft, name, frame) for name in (*graph.starts, *fixed)]
         for op, in_parts in ops.items():
             make = partial_sums if in_parts else whole_sums
             stages += [make(draft, op, frame), along(draft, op.output, frame)]
+        for made, name in draft.kept.items():
+            if draft.chains[made] != [name]:
+                stages.append(moved(draft, draft.chains[made][-1], name, frame))
         found += [(n, step) for n, stage in enumerate(stages) for step in stage]
     return found
 
 
 def along(draft: Draft, tensor: str, frame: int) -> Iterator[Action]:
     """Moves from where a tensor is first to where it is used, tile by tile."""
-    copy, shape = draft.copy(tensor, frame), draft.graph.tensors[tensor].shape
     for far, near in pairwise(draft.chains[tensor]):
-        boxes = tiles(draft, shape)
-        if draft.buffers[far].memory == "stream":  # rows, in order
-            size, rest = 1 + draft.below(shape[0]), tuple((0, n) for n in shape[1:])
-            boxes = [((n, min(n + size, shape[0])), *rest) for n in range(0, shape[0], size)]
-        for box in boxes:
-            yield Move(piece(far, box, copy), piece(near, box, copy), frame)
+        yield from moved(draft, far, near, frame)
+
+
+def moved(draft: Draft, far: str, near: str, frame: int) -> Iterator[Action]:
+    buffer = draft.buffers[far]
+    copy, shape = draft.copy(buffer.tensor, frame), buffer.shape
+    boxes = tiles(draft, shape)
+    if buffer.memory == "stream":  # rows, in order
+        size, rest = 1 + draft.below(shape[0]), tuple((0, n) for n in shape[1:])
+        boxes = [((n, min(n + size, shape[0])), *rest) for n in range(0, shape[0], size)]
+    for box in boxes:
+        yield Move(piece(far, box, copy), piece(near, box, copy), frame)
 
 
 def whole_sums(draft: Draft, op: Operator, frame: int) -> Iterator[Action]:

@@ -90,14 +90,21 @@ def _each_frame(plan: Plan, graph: Graph, deeds: Deeds, buffer: Buffer) -> Itera
 
 def _start(plan: Plan, graph: Graph, deeds: Deeds) -> Content:
     content: Content = {}
-    if [deeds.buffer(name).tensor for name in plan.resident].count(graph.input) > 1:
-        raise Wrong("the input comes twice")
+    there, reads = [deeds.buffer(name).tensor for name in plan.resident], _reads(graph)
+    if any(there.count(name) > 1 for name in (graph.input, *reads)):
+        raise Wrong("the input, or a state, comes twice")
     for name in plan.resident:
         buffer = deeds.buffer(name)
-        if buffer.role == "accumulator" or buffer.tensor not in {graph.input, *graph.constants}:
+        if buffer.role == "accumulator" or buffer.tensor not in {
+            graph.input,
+            *reads,
+            *graph.constants,
+        }:
             raise Wrong(f"{name} cannot be there before the first step")
         kind = deeds.memories[buffer.memory].kind
-        if kind == ("stream" if buffer.tensor in graph.constants else "rom"):
+        if kind == ("rom" if buffer.tensor == graph.input else "stream") or (
+            buffer.tensor in reads and kind != "ram"
+        ):
             raise Wrong(f"{name} cannot come in {buffer.memory}")
         for element in _each_frame(plan, graph, deeds, buffer):
             for cell, token in zip(*element, strict=True):
@@ -112,11 +119,39 @@ def _ended(plan: Plan, graph: Graph, deeds: Deeds, content: Content) -> None:
         raise Wrong(f"{plan.outputs} are not the outputs")
     there = [deeds.buffer(name) for name in plan.resident]
     promised = bool(dict(plan.notes).get(KEPT))
-    for buffer in (*outputs, *(b for b in there if promised or b.tensor in graph.constants)):
+    reads = _reads(graph)
+    stay = [b for b in there if b.tensor in graph.constants or (promised and b.tensor not in reads)]
+    for buffer in (*outputs, *stay):
         for element in _each_frame(plan, graph, deeds, buffer):
             for cell, token in zip(*element, strict=True):
                 if content.get(cell) != (token, None):
                     raise Wrong(f"{buffer.name} is not there at the end")
+    _next_call(plan, graph, deeds, content)
+
+
+def _reads(graph: Graph) -> dict[str, str]:
+    """By what a call reads of a state what that is made of for the next."""
+    return {of.read: of.made for of in graph.states}
+
+
+def _next_call(plan: Plan, graph: Graph, deeds: Deeds, content: Content) -> None:
+    """Call the elements that states have become by the names that the next call has for them: it
+    has to find what this one found. So does each call after it, and the first finds initial values
+    in the very same cells."""
+    known = {deeds.buffer(name).tensor: deeds.buffer(name) for name in plan.resident}
+    ends = [deeds.buffer(name) for name in plan.states]
+    if [of.tensor for of in ends] != [*_reads(graph).values()] or (ends and plan.frames > 1):
+        raise Wrong(f"{plan.states} are not the states")
+    for (read, made), end in zip(_reads(graph).items(), ends, strict=True):
+        if read not in known:
+            raise Wrong(f"{read} is not there before the first step")
+        found, said = (list(_each_frame(plan, graph, deeds, of)) for of in (known[read], end))
+        if [each.cells for each in found] != [each.cells for each in said]:
+            raise Wrong(f"{end.name} says that {read} is elsewhere")
+        for cells, tokens in found:
+            for cell, (_, *rest) in zip(cells, tokens, strict=True):
+                if content.get(cell) != ((made, *rest), None):
+                    raise Wrong(f"the next call does not find {read} in {cell}")
 
 
 # --- every interleaving

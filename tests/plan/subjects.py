@@ -19,6 +19,8 @@ from pipeline.home import ROOT
 from pipeline.plan.calibrate import calibrated
 from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Plan
+from pipeline.strategies.ordinary import Ordinary
+from tests.graphs import recalling
 from tests.plan.fixtures import FIXTURES, double_buffer
 from tests.plan.mutations import nodes
 from tests.strategies import chains
@@ -64,7 +66,7 @@ def subject(
 def subjects() -> dict[str, Subject]:
     """All, by name: of a strategy ``option key=value …``."""
     rng = np.random.default_rng(5)
-    makers = {**FIXTURES, "larger": partial(double_buffer, tiles=12)}
+    makers = {**FIXTURES, "larger": partial(double_buffer, tiles=12), "recalled": recalled}
     found = [subject(name, *make(rng), chains.board(), rng) for name, make in makers.items()]
     for option in sorted(STRATEGIES.glob("*.yaml")):
         for name, *made in plans(yaml.safe_load(option.read_text())):
@@ -137,6 +139,12 @@ def image() -> tuple[Graph, Hardware]:
     x = net.conv("input", 2, 3, 2)
     net.dense(net.average(net.add(net.conv(x, 2, 3), x)), 2)
     return net.graph(), with_card(1 << 10)
+
+
+def recalled(rng: np.random.Generator) -> tuple[Plan, Graph]:
+    """8 bits: an image's sum with what was made of it in the call before."""
+    graph = recalling(image()[0], rng)
+    return roomy(Ordinary().plan(graph, chains.board())), graph
 
 
 def narrow() -> tuple[Graph, Hardware]:

@@ -15,7 +15,7 @@ from tests.plan.subjects import STRATEGIES, subjects
 from tests.tiers import quick
 
 PLANS = 10_000
-UNUSED = {"Compute.delay", "Plan.graph", "Plan.states", "Plan.strategy"}  # no states are drawn
+UNUSED = {"Compute.delay", "Plan.graph", "Plan.strategy"}
 
 
 def test_reference_shares_nothing_with_the_verifier() -> None:
