@@ -5,14 +5,12 @@ depthwise-separable and inverted blocks, squeeze-excitation, concatenation, pool
 Scales are chosen so that values spread over their range and neither vanish nor saturate throughout.
 """
 
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from pipeline.errors import ThimbleError
 from pipeline.graph.exponential import exponentials
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
@@ -23,9 +21,7 @@ from pipeline.graph.operators.pairwise import Add, Multiply, Prelu
 from pipeline.graph.operators.placing import Concat, Pad, Rearrange, Reshape
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo
-from pipeline.graph.state import State
 from pipeline.graph.tensor import DType, IntArray, Tensor
-from pipeline.passes._edit import edited
 
 
 @dataclass
@@ -261,39 +257,6 @@ class Net:
     def graph(self) -> Graph:
         operators, ends = tuple(self.operators), ((self.image,), (self.last,))
         return Graph(self.name, self.tensors, operators, self.constants, *ends)
-
-
-def recalling(graph: Graph, rng: np.random.Generator) -> Graph:
-    """``graph`` with up to two states: an operator reads what some tensor like its input, or the
-    input itself, was in the call before. As it is where there is none like it."""
-    for n in range(2):
-        forms = {name: (each.shape, each.dtype) for name, each in graph.tensors.items()}
-        likes = [
-            (op, name, of.output) for op in graph.operators for name in op.inputs
-            for of in graph.operators if forms[of.output] == forms[name]
-        ]  # fmt: skip
-        if likes and (not n or rng.random() < 0.3):
-            reader, name, made = likes[int(rng.integers(len(likes)))]
-            with suppress(ThimbleError):
-                graph = _recalled(graph, reader, name, made, rng)
-    return graph
-
-
-def _recalled(
-    graph: Graph, reader: Operator, name: str, made: str, rng: np.random.Generator
-) -> Graph:
-    kept = replace(graph.tensors[made], name=f"{made}.before")
-    others = [op.renamed({name: kept.name}) if op is reader else op for op in graph.operators]
-    low, high = kept.dtype.minimum, kept.dtype.maximum + 1
-    with_state = replace(
-        graph, tensors={**graph.tensors, kept.name: kept}, operators=tuple(others),
-        states=(*graph.states, State(kept.name, made)),
-        initial={**graph.initial, kept.name: rng.integers(low, high, kept.shape)},
-    )  # fmt: skip
-    found = edited(with_state, others)
-    if not {*graph.inputs} <= {each for op in found.operators for each in op.inputs}:
-        raise ThimbleError("an input that nothing reads")
-    return found
 
 
 class Chained:

@@ -1,8 +1,14 @@
-"""Small random networks of several inputs and outputs."""
+"""Small random networks of several inputs and outputs, and others with states."""
+
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
+from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
+from pipeline.graph.operator import Operator
+from pipeline.graph.state import State
 from pipeline.passes._edit import edited
 from tests.graphs import BLOCKS, Net
 
@@ -28,3 +34,36 @@ def several(seed: int, inputs: int = 2) -> Graph:
     operators = tuple(net.operators)
     whole = Graph(net.name, net.tensors, operators, net.constants, tuple(names), outputs)
     return edited(whole, operators)
+
+
+def recalling(graph: Graph, rng: np.random.Generator) -> Graph:
+    """``graph`` with up to two states: an operator reads what some tensor like its input, or the
+    input itself, was in the call before. As it is where there is none like it."""
+    for n in range(2):
+        forms = {name: (each.shape, each.dtype) for name, each in graph.tensors.items()}
+        likes = [
+            (op, name, of.output) for op in graph.operators for name in op.inputs
+            for of in graph.operators if forms[of.output] == forms[name]
+        ]  # fmt: skip
+        if likes and (not n or rng.random() < 0.3):
+            reader, name, made = likes[int(rng.integers(len(likes)))]
+            with suppress(ThimbleError):
+                graph = _recalled(graph, reader, name, made, rng)
+    return graph
+
+
+def _recalled(
+    graph: Graph, reader: Operator, name: str, made: str, rng: np.random.Generator
+) -> Graph:
+    kept = replace(graph.tensors[made], name=f"{made}.before")
+    others = [op.renamed({name: kept.name}) if op is reader else op for op in graph.operators]
+    low, high = kept.dtype.minimum, kept.dtype.maximum + 1
+    with_state = replace(
+        graph, tensors={**graph.tensors, kept.name: kept}, operators=tuple(others),
+        states=(*graph.states, State(kept.name, made)),
+        initial={**graph.initial, kept.name: rng.integers(low, high, kept.shape)},
+    )  # fmt: skip
+    found = edited(with_state, others)
+    if not {*graph.inputs} <= {each for op in found.operators for each in op.inputs}:
+        raise ThimbleError("an input that nothing reads")
+    return found

@@ -78,8 +78,6 @@ def test_what_has_changed_since(root: Path) -> None:
     [
         ("pipeline/used.py", [5], [A, C, B]),
         ("pipeline/used.py", [6, 13], [A, B, C]),
-        ("pipeline/used.py", [1], [B]),
-        ("firmware/port.c", [1], [C]),
     ],
 )
 def test_who_notices(root: Path, file: str, lines: list[int], expected: list[str]) -> None:

@@ -67,4 +67,3 @@ def test_what_is_said_of_a_run() -> None:
         "tests/new.py",
         HERE,
     ]
-    assert not list(durations.off({HERE: Cost({"default": 14.0})}, record, ["default"]))

@@ -33,8 +33,8 @@ from pipeline.strategies.base import LAYOUTS, OBJECTIVES, Strategy
 from tests.codegen.int8.support import host
 from tests.codegen.support import frames, uno
 from tests.comparing import equal
-from tests.graphs import random_graph, recalling
-from tests.several import several
+from tests.graphs import random_graph
+from tests.several import recalling, several
 from tests.strategies.chains import drawn
 from tests.strategies.proving import as_c
 from tests.strategies.swap.nets import random_chain

@@ -24,8 +24,9 @@ from pipeline.quantize.int8 import Int8
 from tests.codegen.support import frames
 from tests.comparing import equal
 from tests.contracts.test_operators import EVERY
-from tests.graphs import Chained, Net, recalling
+from tests.graphs import Chained, Net
 from tests.passes.growers import WAYS, random_network
+from tests.several import recalling
 
 ALL = ["constants", "fold_reshape", "fold_pad", "fold_mixed", "fold_tables", "dead_channels"]
 SAMPLE = range(150)

@@ -29,12 +29,12 @@ from pipeline.plan.vocabulary import (
     Wait,
 )
 from pipeline.schedules.bounds import Needs, ranges
-from tests.graphs import recalling
 from tests.passes.growers import random_network
 from tests.plan.random_places import Draft, Place, placed
 from tests.plan.reference import Footprint, conflict, footprint
 from tests.plan.reference_places import Wrong, places, window, within
 from tests.plan.reference_steps import Action, Deeds
+from tests.several import recalling
 from tests.strategies.chains import drawn
 
 KINDS = {"sram": "ram", "other": "ram", "card": "block", "stream": "stream", "flash": "rom"}

@@ -20,9 +20,9 @@ from pipeline.plan.calibrate import calibrated
 from pipeline.plan.fit import roomy
 from pipeline.plan.vocabulary import Plan
 from pipeline.strategies.ordinary import Ordinary
-from tests.graphs import recalling
 from tests.plan.fixtures import FIXTURES, double_buffer
 from tests.plan.mutations import nodes
+from tests.several import recalling
 from tests.strategies import chains
 from tests.strategies.nets import Net
 from tests.strategies.swap.nets import Chain
