@@ -32,6 +32,7 @@ class Arrival:
         complete: C expression: the input is whole.
         rewind: C statements: nothing has arrived.
         step: the operator that is done on the way, or ``ARRIVAL``.
+        begun: C expression: part of a frame has arrived.
         at: the bytes of the arena where inputs are, if a caller may fill them; else empty.
     """
 
@@ -39,6 +40,7 @@ class Arrival:
     complete: str
     rewind: tuple[str, ...]
     step: str = ARRIVAL
+    begun: str = "nn_fed"
     at: tuple[int, ...] = ()
 
 
@@ -165,8 +167,8 @@ def _pooled(
         return None
     source = pooled.source(program, image, found, counters(program))
     rewind = ("nn_fed_rows = 0;", "nn_fed_column = 0;")
-    arrival = Arrival(source, f"nn_fed_rows == {image.shape[0]}", rewind, found.op.name)
-    return arrival, events[found.events :]
+    whole, begun = f"nn_fed_rows == {image.shape[0]}", "nn_fed_rows || nn_fed_column"
+    return Arrival(source, whole, rewind, found.op.name, begun), events[found.events :]
 
 
 def counters(program: Program) -> dict[str, str]:

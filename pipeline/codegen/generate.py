@@ -22,7 +22,7 @@ from pipeline.codegen.options import Options
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import KERNELS, render, static_source, without_idle
 from pipeline.codegen.sound import Sound
-from pipeline.codegen.states import resets
+from pipeline.codegen.states import OWNER_BYTES, States
 from pipeline.codegen.tape import Tape
 from pipeline.codegen.walker import emit
 from pipeline.errors import ThimbleError
@@ -151,7 +151,7 @@ class _Parts(NamedTuple):
 
 def _source(made: _Parts, whole: bool = True) -> str:
     program, coming, card, sound = made.program, made.coming, made.card, made.sound
-    windows, states = code.source(program.windows), resets(program)
+    windows, states = code.source(program.windows), States.of(program)
     kernels = [without_idle(kernel.code()) for kernel in program.kernels.values()]
     if program.hardware.cpu in WEAVES:
         kernels = list(map(woven, kernels))
@@ -229,6 +229,7 @@ def _header(made: _Parts, provenance: Mapping[str, str], options: Options) -> st
         arena_bytes=checks.arena_bytes(plan),
         ram_bytes=next((m.bytes for m in hardware.memories if m.name == arena), 0),
         state_bytes=ceil(graph.state_bytes),
+        saved_bytes=OWNER_BYTES + sum(ceil(graph.tensors[of.read].bytes) for of in graph.states),
         weight_bytes=sum(ceil(graph.tensors[name].bytes) for name in graph.constants),
         weights_in_ram=in_ram,
         macs=graph.macs,

@@ -1,36 +1,74 @@
-"""C that gives states their initial values, each in its place in the arena."""
+"""C that gives states their initial values, each in its place in the arena, and that takes them out
+of it and puts them back."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.codegen.arrival import in_one_piece
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
+from pipeline.graph.tensor import Tensor
+from pipeline.plan.serialize import plan_hash
+
+OWNER_BYTES = 8
+"""Of what has been taken out, the first ones say of which network and plan."""
 
 
-def resets(program: Program) -> list[str]:
-    """Statements, one or a few for each state.
+class States(NamedTuple):
+    """Statements: ``reset`` writes initial values; ``save`` and ``load`` copy to and from what
+    ``saved`` points to, behind its first bytes, each of which has to be ``owner`` at ``n``."""
 
-    Raises:
-        ThimbleError: for a state that is not in one piece of bytes.
-    """
-    lines = list[str]()
+    reset: list[str]
+    save: list[str]
+    load: list[str]
+    owner: str
+
+    @classmethod
+    def of(cls, program: Program) -> States | None:
+        """None where there are no states.
+
+        Raises:
+            ThimbleError: for a state that is not in one piece of bytes.
+        """
+        if not program.graph.states:
+            return None
+        reset, save, load, to = list[str](), list[str](), list[str](), OWNER_BYTES
+        for tensor, at in _places(program):
+            reset += _initially(program, tensor, at)
+            size = ceil(tensor.bytes)
+            save.append(f"memcpy(saved + {to}, &nn_arena[{at}], {size});")
+            load.append(f"memcpy(&nn_arena[{at}], saved + {to}, {size});")
+            to += size
+        words = f"{program.graph.hash} {plan_hash(program.plan)}".encode()
+        digest = np.frombuffer(sha256(words).digest()[:OWNER_BYTES], np.uint8).astype(np.int64)
+        table = program.constants.add("states", "owner", "uint8_t", digest, "whose states they are")
+        return cls(reset, save, load, table.read("n"))
+
+
+def _places(program: Program) -> Iterator[tuple[Tensor, int]]:
     for state, name in zip(program.graph.states, program.plan.states, strict=True):
-        tensor, at = program.graph.tensors[state.read], in_one_piece(program.plan.buffer[name])
+        at = in_one_piece(program.plan.buffer[name])
         if at is None:
             raise ThimbleError(f"the state {state.read} does not lie in one piece of bytes")
-        stored = program.graph.initial[state.read].astype(tensor.dtype.stored.newbyteorder("<"))
-        values = np.frombuffer(stored.tobytes(), np.uint8)
-        if (values == values[0]).all():
-            lines.append(f"memset(&nn_arena[{at}], {values[0]}, {len(values)});")
-            continue
-        table = program.constants.add(
-            state.read, "initial", "uint8_t", values.astype(np.int64), f"{state.read}: initially"
-        )
-        lines += [
-            f"for (uint16_t n = 0; n < {len(values)}; n++) {{",
-            f"    nn_arena[{at} + n] = {table.read('n')};",
-            "}",
-        ]
-    return lines
+        yield program.graph.tensors[state.read], at
+
+
+def _initially(program: Program, tensor: Tensor, at: int) -> list[str]:
+    stored = program.graph.initial[tensor.name].astype(tensor.dtype.stored.newbyteorder("<"))
+    values = np.frombuffer(stored.tobytes(), np.uint8)
+    if (values == values[0]).all():
+        return [f"memset(&nn_arena[{at}], {values[0]}, {len(values)});"]
+    table = program.constants.add(
+        tensor.name, "initial", "uint8_t", values.astype(np.int64), f"{tensor.name}: initially"
+    )
+    return [
+        f"for (uint16_t n = 0; n < {len(values)}; n++) {{",
+        f"    nn_arena[{at} + n] = {table.read('n')};",
+        "}",
+    ]

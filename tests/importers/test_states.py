@@ -20,7 +20,8 @@ from pipeline.strategies.auto import Auto
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.sliding import Sliding
-from pipeline.targets import stepped
+from pipeline.targets import builds, stepped
+from pipeline.targets.host import infer
 from pipeline.targets.predictor import Predictor
 from tests.boards import load_hardware
 from tests.comparing import equal
@@ -29,6 +30,7 @@ from tests.importers.tflite_reference import frames, imported, reference
 from tests.importers.tflite_variables import variable
 from tests.plan.agreement import refuse
 from tests.public_models import folder
+from tests.targets.cortex_m import generated, outputs, simulated
 from tests.tiers import quick
 
 L4, M0 = (load_hardware(name) for name in ("nucleo_l4r5zi", "nucleo_g0b1re"))
@@ -95,6 +97,37 @@ def test_a_plan_that_keeps_something_else_is_refused() -> None:
     steps = tuple(step for step in plan.tracks[0].steps if not isinstance(step, Move))
     without = replace(plan, tracks=(replace(plan.tracks[0], steps=steps),))
     refuse(without, graph, r"the plan's end needs 8-bit element of .* finds")
+
+
+TRIED = """static void tried(uint8_t byte) {
+    static uint8_t saved[NN_SAVED_BYTES], other[NN_SAVED_BYTES];
+    uint8_t wrong = nn_state(saved) != NN_OK;
+    feed(&byte, 1);
+    wrong |= nn_state(other) != NN_INCOMPLETE;
+    nn_reset(); /* in the middle of a frame */
+    memcpy(other, saved, sizeof saved);
+    other[3] ^= 1; /* of other firmware */
+    wrong |= nn_restore(other) != NN_CORRUPT || memcmp(other + 8, saved + 8, NN_STATE_BYTES);
+    if (!wrong) nn_restore(saved); /* else state is what it was initially */
+}
+"""
+
+
+@pytest.mark.ci
+def test_a_state_goes_on_after_a_sleep(tmp_path: Path) -> None:
+    """Before each frame it is taken out, all begins anew within another one, and it is put back."""
+    graph = recurrent()
+    sources = generated(tmp_path, graph, L4, Ordinary().plan(graph, L4))
+    main = (sources / "main.c").read_text()
+    take, fed = "static inline void take(", "        feed(&byte, 1);"
+    assert take in main and fed in main
+    main = main.replace(take, f"#include <string.h>\n{TRIED}{take}")
+    (sources / "main.c").write_text(main.replace(fed, f"        if (!at) tried(byte);\n{fed}"))
+    size, given = builds.build(sources, tmp_path / "build", L4), frames(graph, 5)
+    wanted = graph.evaluate(given)
+    equal(outputs(graph, simulated(tmp_path, graph, L4, size, given)), wanted)
+    native = infer(tmp_path / "build" / "host", given.astype(np.int8).view(np.uint8))
+    equal(native.reshape(wanted.shape), wanted)
 
 
 @pytest.mark.parametrize(
