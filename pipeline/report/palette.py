@@ -23,6 +23,7 @@ QUIET = Colour("#536370", "#a3b1bb", "text that explains")
 
 MEMORY = {
     "tensor": Colour("#2a7f9e", "#3d9dc0", "activations"),
+    "state": Colour("#6b4fa0", "#a690dc", "state, kept from call to call"),
     "sums": Colour("#0f7a5a", "#2fb58f", "sums under way"),
     "weights": Colour("#5a8f2a", "#84b84a", "weights"),
     "scratch": Colour("#a87b0a", "#dcb23c", "scratch of a kernel"),

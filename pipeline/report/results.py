@@ -18,7 +18,8 @@ GROUPS = {
         "images_reference",
     ),
     MEMORY: (
-        *("pmu_bytes", "liveness_bytes", "arena_bytes", "linked_bytes", "stack_bytes"),
+        *("pmu_bytes", "state_bytes", "liveness_bytes", "arena_bytes"),
+        *("linked_bytes", "stack_bytes"),
         *("sram_bytes", "planned_sram_bytes", "sram_limit_bytes"),
         *("weight_bytes", "flash_bytes", "planned_flash_bytes"),
     ),

@@ -98,7 +98,6 @@ def test_a_state_has_the_range_that_it_reaches_over_many_calls(tmp_path: Path) -
     read, made = (graph.tensors[name] for name in (of.read, of.made))
     assert 9.5 < 255 * read.scale[0] < 10.5
     assert (read.scale, read.zero_point) == (made.scale, made.zero_point)
-    assert np.ptp(graph.evaluate(np.full((40, 4), 127))[[0, 39], 0]) > 100
 
 
 @pytest.mark.parametrize("state", ["h:xd k:sd", "h:sd k:y", "h:sd k:sd2"])

@@ -16,6 +16,7 @@ from pipeline.plan.fit import roomy
 from pipeline.plan.interpret import sequence
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Move, Plan
+from pipeline.report.memory_map.picture import kind
 from pipeline.strategies.auto import Auto
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
@@ -81,6 +82,7 @@ def test_files_equal_tflite_micro_and_rings_are_neither_copied_nor_doubled(tmp_p
         equal(graph.evaluate(given).reshape(12, -1), reference(content, given, graph))
     plan = Ordinary().plan(graph := passes.applied(graph, PASSES), L4)
     assert not any(isinstance(step, Move) for step in plan.tracks[0].steps)
+    assert [kind(plan.buffer[name], graph) for name in plan.states] == ["state"]
     graph.save(tmp_path)
     loaded = Graph.load(tmp_path)
     assert loaded.hash == graph.hash and (loaded.evaluate(given) == graph.evaluate(given)).all()

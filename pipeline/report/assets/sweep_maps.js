@@ -1,7 +1,7 @@
 "use strict";
 // The jobs' memory maps, small and all to one scale.
 (() => {
-  const place = document.getElementById("maps"), kinds = {t: ["tensor", 1], u: ["tensor", 0.7], v: ["tensor", 0.85], a: ["sums", 1], w: ["weights", 1], x: ["scratch", 1]};
+  const place = document.getElementById("maps"), kinds = {t: ["tensor", 1], u: ["tensor", 0.7], v: ["tensor", 0.85], s: ["state", 1], a: ["sums", 1], w: ["weights", 1], x: ["scratch", 1]};
   const maps = sweep.jobs.map((job, number) => ({job, number, map: job.map})).filter(each => each.map);
   const room = map => Math.max(0, map.limit - map.weights - map.stack);  // what the board has for what is drawn
   const most = Math.max(...maps.map(({map}) => Math.max(map.bytes, Math.min(room(map), 1.25 * map.bytes))));

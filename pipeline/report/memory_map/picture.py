@@ -85,6 +85,8 @@ def kind(buffer: Buffer, graph: Graph) -> str:
         return "scratch"
     if buffer.role == "accumulator":
         return "sums"
+    if any(buffer.tensor in (each.read, each.made) for each in graph.states):
+        return "state"
     return "weights" if buffer.tensor in graph.constants else "tensor"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 ROWS, COLUMNS = 48, 96
-LETTERS = {"tensor": "tuv", "sums": "a", "weights": "w", "scratch": "x"}
+LETTERS = {"tensor": "tuv", "state": "s", "sums": "a", "weights": "w", "scratch": "x"}
 """Letters by kind of ``palette.MEMORY``, tensors in turn; capital where a kept place is empty."""
 FREE = "."
 
