@@ -73,8 +73,8 @@ def _lowest(starts: IntArray, ends: IntArray, align: int) -> int:
 
 
 def fitted(interference: Interference, bound: int, moves: int) -> Fitted:
-    """The lowest top found in so many ``moves`` from all first fits, and as many, up to ``LAST``,
-    from the best of what they led to; ``bound`` is low enough. Deterministic."""
+    """The lowest top found in so many ``moves`` from all first fits, and in half as many, up to
+    ``LAST``, from the best of what they led to; ``bound`` is low enough. Deterministic."""
     ways, profiles = list[tuple[int, int, IntArray]](), interference.profiles
     nowhere = np.full(len(profiles), NOWHERE)
     for number, rank in enumerate(RANKS[: max(1, FITS // max(1, len(profiles)))]):
@@ -89,7 +89,7 @@ def fitted(interference: Interference, bound: int, moves: int) -> Fitted:
             chance = Random(number)
             found.append(_mended(interference, Fitted(top, at), bound, each, chance))
     best = min(found, key=lambda way: way.top)
-    return _mended(interference, best, bound, min(moves, LAST), Random(len(RANKS)))
+    return _mended(interference, best, bound, min(moves // 2, LAST), Random(len(RANKS)))
 
 
 def _mended(
