@@ -36,11 +36,11 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     wide = any(form.graph.tensors[name].dtype.bits > 8 for name in read)
     apart = form.op.slides and not held and getattr(form.op, "dilation", (1, 1)) != (1, 1)
     if wide or apart or any(form.graph.tensors[name].zero_point for name in held):
-        return portable, Window(4 * cycles)
+        return portable, Window(4 * cycles, core)
     own: tuple[Kernel, ...]
     if hardware.core == "avr":
         own = (*avr.KERNELS, LookedUpAdd()) if avr.has_assembly(hardware) else ()
-        nibbles = _of_nibbles(form, cycles, hardware.weight_memory)
+        nibbles = _of_nibbles(form, cycles, core, hardware.weight_memory)
         narrow = any(form.graph.tensors[name].dtype.bits < 8 for name in form.op.parameters[:1])
         if narrow and nibbles.accepts(form):  # portable C would hold a byte for each weight
             return *own, nibbles
@@ -48,17 +48,19 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     own = thumb.KERNELS if thumb.has_thumb(hardware) else ()
     if cortex_m.has_dsp(hardware):
         own = (*cortex_m.kernels(hardware.cpu), *cortex_m.ordered(hardware.cpu))
-    return *own, portable, _of_nibbles(form, 4 * cycles)
+    return *own, portable, _of_nibbles(form, 4 * cycles, core)
 
 
-def _of_nibbles(form: Form, work_cycles: float, weights_in: str = "") -> Kernel:
+def _of_nibbles(form: Form, work_cycles: float, core: str, weights_in: str = "") -> Kernel:
     """``weights_in``: of a core with assembly for windows, where those lie."""
     match form.op:
         case Add():
             return Sum(work_cycles)
         case Rearrange():
             return Copy(work_cycles)
-    return AvrWindow(work_cycles, weights_in) if weights_in else Window(work_cycles)
+    if weights_in:
+        return AvrWindow(work_cycles, core, weights_in)
+    return Window(work_cycles, core)
 
 
 def offers(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:

@@ -41,22 +41,22 @@ AVR = Costs(
     moved=18.0,
 )  # fmt: skip
 CORTEX_M4 = Costs(
-    held=60.0, placed=110.0, pooled=60.0, added=110.0, ended=20.0, taken=100.0, piece=500.0,
+    held=60.0, placed=110.0, pooled=60.0, added=110.0, ended=20.0, taken=95.0, piece=500.0,
     moved=12.0,
 )  # fmt: skip
 RATES = {"cortex-m0plus": 1.35, "cortex-m33": 0.96, "cortex-m7": 0.62}
 """Other cores' cycles for one of a Cortex-M4."""
 
-DIVIDED, CALLS = 1.46, 0.65
+DIVIDED, CALLS = 1.46, 0.78
 """So many times more where a pooled byte's column is a division and a remainder; and the part of
-what a cycle of kernels waits for instructions that no cache holds which a cycle of feeding does."""
+what a cycle of portable C waits for instructions which a cycle of feeding does."""
 
 
 def costs(hardware: Hardware) -> Costs:
     """Return the costs fitted to simulated layers, those of tests/kernels/test_all_work.py."""
     if hardware.core == "avr":
         return AVR
-    rate = RATES.get(hardware.cpu, 1.0) * (1 + CALLS * Waits.of(hardware).fetch)
+    rate = RATES.get(hardware.cpu, 1.0) * (1 + CALLS * Waits.of(hardware).portable)
     return Costs(*(rate * each for each in CORTEX_M4))
 
 

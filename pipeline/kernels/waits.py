@@ -24,21 +24,23 @@ SMALL_CACHE, LEAST_CACHE, NO_LOOP = 8192, 1024, 16
 """Bytes of a cache of instructions that holds few kernels at a time, a round of an innermost loop
 and not what is around that, and not even that."""
 
-FETCH, BYTE, PORTABLE = 0.41, 0.7, 0.84
-"""Shares of a wait state: that a cycle waits for instructions which no cache holds, and that a byte
-of a table takes on a Cortex-M0+ (simulated F302R8 and G0B1); of the first, portable C's."""
+FETCH, PORTABLE, THUMB, BYTE = 0.41, 0.34, 0.075, 0.7
+"""Shares of a wait state: that a cycle waits for instructions which no cache holds, of assembly, of
+portable C, and of that on a Cortex-M0+; that a byte of a table takes there (simulated F302R8 and
+G0B1)."""
 
 
 class Waits(NamedTuple):
     """Cycles of a byte of flash that no cache holds, of tables, of code and of a loop's code;
     ``cached_bytes``: of tables that the cache holds; ``fetch``: for a cycle of a core whose cache
-    holds no loop at all."""
+    holds no loop at all; ``portable``: the same, of portable C."""
 
     table: float = 0.0
     code: float = 0.0
     loop: float = 0.0
     cached_bytes: int = 0
     fetch: float = 0.0
+    portable: float = 0.0
 
     @classmethod
     def of(cls, hardware: Hardware) -> Waits:
@@ -47,14 +49,16 @@ class Waits(NamedTuple):
         code_bytes = flash.line_bytes * flash.instruction_lines
         cached_bytes = code_bytes if flash.unified else flash.line_bytes * flash.data_lines
         if thumb.has_thumb(hardware) and not cached_bytes:  # it reads weights byte by byte
-            return cls(BYTE * flash.wait_states * in_flash)
+            states = flash.wait_states
+            return cls(BYTE * states * in_flash, portable=THUMB * states)
         if hardware.cpu not in (*cortex_m.RATES, *thumb.RATES) or not flash.read_bytes:
             return cls()
         each = flash.wait_states / flash.read_bytes
         table = each if cached_bytes else flash.wait_states / WORD
         code, loop = (each * (code_bytes <= most) for most in (SMALL_CACHE, LEAST_CACHE))
-        fetch = FETCH * flash.wait_states * (code_bytes <= NO_LOOP)
-        return cls(table * in_flash, code, loop, cached_bytes, fetch)
+        fetch, portable = (each * flash.wait_states * (code_bytes <= NO_LOOP)
+                           for each in (FETCH, PORTABLE))  # fmt: skip
+        return cls(table * in_flash, code, loop, cached_bytes, fetch, portable)
 
 
 def cycles_of_step(kernel: Kernel, form: Form, hardware: Hardware) -> float:
@@ -64,7 +68,7 @@ def cycles_of_step(kernel: Kernel, form: Form, hardware: Hardware) -> float:
     waits, size = Waits.of(hardware), kernel.table_bytes(form)
     kept = size <= waits.cached_bytes * 3 // 4
     passes = 1 if kept else kernel.table_passes(form, waits.cached_bytes)
-    fetch = waits.fetch * (1.0 if isinstance(kernel, Fast) else PORTABLE)
+    fetch = waits.fetch if isinstance(kernel, Fast) else waits.portable
     own = kernel.cycles(form) * (1 + fetch)
     taken = own + waits.table * size * passes + waits.loop * kernel.loop_bytes(form)
     parts = form.parts.values()

@@ -38,10 +38,15 @@ LIGHT = {
 OWN_COSTS = {
     "cortex-m7": COSTS | {"depthwise": {"product": 10.1, "tap": 22.3}},
     "cortex-m0plus": COSTS | LIGHT,
-    "avr": COSTS | LIGHT,
-}
+    "avr": {
+        **COSTS, **LIGHT,
+        "conv2d": {"product": 5.5, "run": 6.0, "output": 72.0},
+        "dense": {"product": 6.5, "output": 87.0},
+        "pool": {"value": 7.6, "tap": 1.0, "output": 60.0},
+    },
+}  # fmt: skip
 """Costs by core, where a kind takes less in proportion: an M7's fitted to MobileNetV1's calls with
-a card (docs/swap.md)."""
+a card (docs/swap.md), an AVR's to layers with weights in SRAM on an Uno and a Mega."""
 
 PRODUCT_CYCLES = COSTS["conv2d"]["product"]
 
@@ -90,4 +95,4 @@ def counted(form: Form) -> tuple[str, Counts]:
         counts = {"product": products(form), "gathered": gathered, "output": elements}
         return "accumulate", {**counts, "narrow output": narrow}
     runs = positions(form)[0] if getattr(op, "groups", 1) == 1 else taps
-    return "conv2d", {"product": products(form), "run": elements * runs}
+    return "conv2d", {"product": products(form), "run": elements * runs, "output": elements}
