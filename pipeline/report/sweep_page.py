@@ -23,12 +23,17 @@ Job = Mapping[str, Any]
 
 
 def html(
-    folder: Path, jobs: Sequence[Job], rows: Sequence[Mapping[str, Any]], names: Sequence[str]
+    folder: Path,
+    jobs: Sequence[Job],
+    rows: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    compared: Mapping[str, Any] | None = None,
 ) -> str:
     """
     Args:
         folder: of the sweep, in which the page will lie.
         jobs: their results; rows: the same, flat; names: what tells them apart.
+        compared: what differs, as docs/compare.schema.json has it, of a few runs that are no sweep.
     """
     metrics = known(rows)
     content: dict[str, Any] = {
@@ -54,8 +59,9 @@ def html(
         environment()
         .get_template("sweep.html.j2")
         .render(
-            title=title(jobs),
-            command=command(folder),
+            title=title(jobs, "run" if compared else "job"),
+            compared=compared,
+            command="" if compared else command(folder),
             counted=counted([job["status"] for job in jobs]),
             present=[kind for kind, shades in LETTERS.items() if letters & set(shades)],
             data=embedded(content),
@@ -63,13 +69,13 @@ def html(
     )
 
 
-def title(jobs: Sequence[Job]) -> str:
+def title(jobs: Sequence[Job], what: str = "job") -> str:
     """Say how many jobs, and of what, where that is the same for all of them."""
     alike = []
     for key, before in (("model", "of"), ("hardware", "on")):
         values = {str(job.get(key, "")) for job in jobs}
         alike += [f"{before} {value}" for value in values if value and len(values) == 1]
-    return " ".join([f"{len(jobs)} job{'s' if len(jobs) > 1 else ''}", *alike])
+    return " ".join([f"{len(jobs)} {what}{'s' if len(jobs) > 1 else ''}", *alike])
 
 
 def command(folder: Path) -> str:

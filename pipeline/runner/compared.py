@@ -1,5 +1,5 @@
-"""``python run.py compare RUN RUN …``: what differs between runs, the first cause first; and
-``best METRIC "filter"``: the best of all tracked runs."""
+"""``python run.py compare RUN RUN …``: what differs between runs, the first cause first, as text,
+JSON or a page; and ``best METRIC "filter"``: the best of all tracked runs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from pipeline import home
-from pipeline.artifacts import read_json
+from pipeline.artifacts import read_json, write_text
 from pipeline.errors import ThimbleError
+from pipeline.report import sweep_page
 from pipeline.runner.screen import FILE_WIDTH, json_line, shown
-from pipeline.words import METRICS, number, valued
+from pipeline.runner.table import flat
+from pipeline.words import METRICS, valued
 
-AS_JSON, OPTIONS = "output=json", ("output=", "tracking=")
+AS_JSON, PAGE, OPTIONS = "output=json", "page=", ("output=", "tracking=", "page=")
 FILES = {
     "data": ("data/dataset.npz",),
     "weights": ("weights.npz", "pruned.npz", "graph.npz"),
@@ -34,11 +36,22 @@ Values = list[Any]
 
 
 def compare(*words: str) -> int:
-    """Show what differs between the runs ``words``: folders, ids, or beginnings of ids."""
+    """Show what differs between the runs ``words``: folders, ids, or beginnings of ids; with
+    ``page=FILE`` also in a page."""
     runs = [word for word in words if not word.startswith(OPTIONS)]
     if len(runs) < 2:
         raise ThimbleError("compare needs two runs or more: folders, or ids of tracked runs")
-    found = differences([_folder(run) for run in runs], runs)
+    folders = [_folder(run) for run in runs]
+    read = [_read(folder) for folder in folders]
+    found = differences(read, runs)
+    for word in words:
+        if word.startswith(PAGE):
+            path = home.typed() / word.removeprefix(PAGE)
+            called = [Path(run).name for run in runs]
+            told = {**found, "runs": called, "config": _told(found["config"])}
+            jobs = [{"overrides": [], **each["result.json"], "run_dir": str(folder)}
+                    for each, folder in zip(read, folders, strict=True)]  # fmt: skip
+            write_text(path, sweep_page.html(path.parent, jobs, flat(jobs), called, told))
     if AS_JSON in words:
         json_line(found)
     else:
@@ -57,9 +70,8 @@ def _folder(run: str) -> Path:
     return artifacts(run)
 
 
-def differences(folders: Sequence[Path], names: Sequence[str]) -> dict[str, Any]:
+def differences(read: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
     """Return, as docs/compare.schema.json says, what differs; each list has a value a run."""
-    read = [_read(folder) for folder in folders]
     results: list[Mapping[str, Any]] = [each["result.json"] for each in read]
     parts = {"config": _differing([_flat(each["params.yaml"]) for each in read])}
     for part, files in FILES.items():
@@ -134,16 +146,14 @@ def _show(found: Mapping[str, Any]) -> None:
     runs = [Path(run).name for run in found["runs"]]
     console.print(f"differs first: {found['differs_first'] or 'nothing'}", style="bold")
     for part in ("config", *FILES, "figures"):
-        if rows := {key: _said(part, key, values) for key, values in _told(found[part]).items()}:
-            _print(console, part, runs, rows)
+        _print(console, part, runs, _told(found[part]))
     for name, rows in zip(runs, found["maps"], strict=False):
         console.print(f"\nmemory of {name}: addresses upwards, steps to the right; tensors are "
                       "t, u and v in turn, sums a, scratch x")  # fmt: skip
         console.print("\n".join(rows))
     for kind in ("cycles", "live_bytes"):
         rows = {r["layer"]: r[kind] for r in found["layers"] if len(set(r[kind])) > 1}
-        if said := {name: _said("layers", kind, values) for name, values in rows.items()}:
-            _print(console, f"layers, {kind.replace('_', ' ')}", runs, said)
+        _print(console, f"layers, {kind.replace('_', ' ')}", runs, rows)
 
 
 def _told(keys: Mapping[str, Values]) -> Mapping[str, Values]:
@@ -153,21 +163,15 @@ def _told(keys: Mapping[str, Values]) -> Mapping[str, Values]:
             or k == "hardware.name"}  # fmt: skip
 
 
-def _said(part: str, key: str, values: Values) -> list[str]:
-    write = {"figures": lambda value: valued(key, value), "layers": number}.get(part, str)
-    return ["–" if value is None else write(value) for value in values]
-
-
-def _print(
-    console: Console, title: str, runs: Sequence[str], rows: Mapping[str, Sequence[str]]
-) -> None:
+def _print(console: Console, title: str, runs: Sequence[str], rows: Mapping[str, Values]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for name in (title, *runs):
         table.add_column(name, justify="left" if name == title else "right", overflow="fold")
     for name, values in rows.items():
-        table.add_row(name, *values)
-    console.print()
-    console.print(table)
+        table.add_row(name, *(valued(name, value) for value in values))
+    if rows:
+        console.print()
+        console.print(table)
 
 
 def best(metric: str, *words: str) -> int:

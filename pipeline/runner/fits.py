@@ -4,8 +4,12 @@ tried."""
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import hydra
@@ -17,7 +21,7 @@ from rich.table import Table
 from pipeline import home
 from pipeline.artifacts import write_json
 from pipeline.errors import ThimbleError
-from pipeline.runner.boards import every_board
+from pipeline.runner import boards
 from pipeline.runner.job import Job
 from pipeline.runner.screen import FILE_WIDTH, json_line
 from pipeline.targets import candidates
@@ -52,8 +56,12 @@ def _run(chosen: DictConfig) -> None:
         sys.exit(job.finish())
     as_json = job.screen.as_json
     words = [word for word in job.overrides if word.startswith("hardware.")]
-    found = candidates.planned_in(job.folder, every_board(words))
-    every = _shown(found, Console(stderr=as_json, highlight=False, markup=False))
+    sizes, console = boards.sizes(), Console(stderr=as_json, highlight=False, markup=False)
+    names = sorted(sizes, key=lambda name: -sizes[name][0])
+    deaf = signal.SIGINT, signal.SIG_IGN  # this process ends them
+    with get_context("fork").Pool(initializer=signal.signal, initargs=deaf) as pool:
+        found = pool.imap_unordered(partial(_row, job.folder, words), names)
+        every = _shown(filter(None, found), console)
     fitting = [row["board"] for row in every if row["fits"]]
     result |= {"boards": every, "smallest": fitting[0] if fitting else None}
     result["status"] = "ok" if fitting else "infeasible"
@@ -61,6 +69,12 @@ def _run(chosen: DictConfig) -> None:
     if as_json:
         json_line(result)
     sys.exit(0 if fitting else 3)
+
+
+def _row(folder: Path, words: Sequence[str], name: str) -> Row | None:
+    """Plan for the board ``name``; None for a computer."""
+    hardware = boards.named(name, words)
+    return None if hardware.core == "host" else candidates.row(folder, hardware)
 
 
 def _shown(found: Iterable[Row], console: Console) -> list[Row]:

@@ -17,6 +17,7 @@ from pipeline.runner.table import flat
 from pipeline.runner.titles import names
 from pipeline.words import METRICS
 from tests.report.browser import (
+    DESKTOP,
     PAPER,
     PHONE,
     browser,
@@ -178,3 +179,27 @@ def test_the_front_is_the_pictures(browser: Any, folder: Path, jobs: list[dict[s
     assert len(boxes) > 6  # two of the axes, four dots, some names
     for one, other in combinations(boxes, 2):
         assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+@pytest.mark.ci
+def test_runs_are_compared(browser: Any, folder: Path, jobs: list[dict[str, Any]]) -> None:
+    """Maps lie above each other, as wide as the time that their runs take."""
+    layers = [{"layer": "conv", "cycles": [875, None], "live_bytes": [760, 40]}]
+    found = {"runs": ["a", "b"], "differs_first": "config", "config": {"seed": [1, 2]},
+             "layers": layers}  # fmt: skip
+    two = [job | {"modelled_us": us} for job, us in zip(jobs, (100.0, 50.0), strict=False)]
+    path = folder / "compared.html"
+    path.write_text(sweep_page.html(folder, two, flat(two), found["runs"], found))
+    for size, dark in ((DESKTOP, False), (PHONE, True)):
+        with opened(browser, path, size, dark) as page:
+            assert fits_across(page) and not too_faint(page)
+            said = [each.split() for each in page.locator(".scroll > table").all_inner_texts()]
+            assert said[0] == ["config", "a", "b", "seed", "1", "2"] and said[1][-2:] == [
+                "875",
+                "–",
+            ]
+            places = page.locator("#maps canvas").evaluate_all(
+                "all => all.map(each => [each.offsetLeft, each.clientWidth])"
+            )
+            (left, wide), (other, half) = places
+            assert left == other and abs(wide - 2 * half) <= 1

@@ -6,13 +6,16 @@
   const room = map => Math.max(0, map.limit - map.weights - map.stack);  // what the board has for what is drawn
   const most = Math.max(...maps.map(({map}) => Math.max(map.bytes, Math.min(room(map), 1.25 * map.bytes))));
   const bytes = value => `${(+value.toFixed(1)).toLocaleString("en")} B`;
+  const us = job => job.values.compute_us ?? job.values.modelled_us, timed = place.className && maps.every(({job}) => us(job));
+  const longest = Math.max(...maps.map(({job}) => us(job)));
   if (!maps.length) place.textContent = "No job has a plan.";
   const drawings = maps.map(({job, number, map}) => {
     const figure = document.createElement("figure"), canvas = document.createElement("canvas"), caption = document.createElement("figcaption");
     figure.dataset.job = number;
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", `Memory map of ${job.name}`);
-    caption.append(named(job), `: ${bytes(map.bytes)}${map.weights ? `, with ${bytes(map.weights)} of weights` : ""} of ${bytes(map.limit)}`);
+    if (timed) canvas.style.width = `${100 * us(job) / longest}%`;
+    caption.append(named(job), `: ${timed ? `${written("_us", us(job))}, ` : ""}${bytes(map.bytes)}${map.weights ? `, with ${bytes(map.weights)} of weights` : ""} of ${bytes(map.limit)}`);
     figure.append(canvas, caption);
     figure.addEventListener("click", () => chooseJob(number));
     place.append(figure);
