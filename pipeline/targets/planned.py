@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline import board
 from pipeline.codegen import outline
@@ -22,22 +22,38 @@ from pipeline.plan.vocabulary import Plan
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 TABLE = re.compile(r"(u?int\d+_t) \w+\[\w*\][ \w]*= *(\{[^;]*?\});")
+LINES = re.compile(r"nn_line_t nn_lines\[(\d+)\]")
 ASSEMBLY = re.compile(r'^ *".*\\n" *$', re.MULTILINE)
 TOKEN = re.compile(r"\w+|[^\w\s]+")
 
-CODE = {
-    "avr": (1600, 0.85),
-    "cortex-m0plus": (3300, 0.645),
-    "cortex-m3": (2600, 0.6),
-    "cortex-m4": (2900, 0.51),
-    "cortex-m7": (2900, 0.72),
-}
-"""Bytes of the program but for the network, and of a word or sign of its C, by core; least squares
-over built networks. An instruction of assembly has 2."""
 
-STACK = {"avr": 64, "cortex-m0plus": 400}
-CORTEX_STACK, STATICS = 250, 20
-"""Bytes of a usual stack, and of what lies beside the arena."""
+class Usual(NamedTuple):
+    """Bytes of the program but for the network, of a word or sign of its C, more of an ``int32_t``,
+    and of a usual stack: least squares over built networks. An instruction of assembly has 2."""
+
+    base: int
+    each: float
+    stack: int
+    wide: int = 0
+
+
+BYTES = {
+    "avr": Usual(1400, 0.75, 64, 20),
+    "cortex-m0plus": Usual(3300, 0.645, 320),
+    "cortex-m3": Usual(2600, 0.6, 250),
+    "cortex-m4": Usual(2900, 0.51, 250),
+    "cortex-m7": Usual(2900, 0.72, 250),
+}
+NIBBLES = {
+    "avr": Usual(1340, 0.72, 64),
+    "cortex-m0plus": Usual(2980, 0.93, 260),
+    "cortex-m4": Usual(2740, 0.86, 200),
+}
+"""The same of networks of 4 bits; cores that aren't here are as a Cortex-M4."""
+
+STATICS, LINE_BYTES = 20, 10
+"""Bytes of what lies beside the arena, and of a row of pixels that a kernel of 4 bits goes through
+(``nn_lines``)."""
 
 
 def planned(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, int]:
@@ -48,7 +64,7 @@ def planned(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, int]:
     with suppress(ThimbleError):
         if found and not plan.on_card:
             source, constants = outline(graph, plan, hardware)
-            tables, code = text_bytes(source, hardware.cpu or hardware.core)
+            tables, code = text_bytes(source, hardware.core, _usual(plan, hardware))
             found["planned_flash_bytes"] = constants + tables + code
     return found
 
@@ -65,20 +81,24 @@ def _sram(plan: Plan, hardware: Hardware) -> dict[str, int]:
     if hardware.core == "host":
         return {}
     held = ceil(high_water_nibbles(plan, hardware.stack_memory, constants=True) / 2)
-    stack = STACK.get(hardware.cpu or hardware.core, CORTEX_STACK)
-    return {"planned_sram_bytes": held + stack + STATICS}
+    return {"planned_sram_bytes": held + _usual(plan, hardware).stack + STATICS}
 
 
-def text_bytes(source: str, core: str) -> tuple[int, int]:
+def _usual(plan: Plan, hardware: Hardware) -> Usual:
+    found = NIBBLES if any(buffer.bits == 4 for buffer in plan.buffers) else BYTES
+    return found.get(hardware.cpu or hardware.core, found["cortex-m4"])
+
+
+def text_bytes(source: str, core: str, usual: Usual) -> tuple[int, int]:
     """Estimate the bytes of constants, and of code with all that it is linked with."""
     text, tables = "".join(_native(COMMENT.sub("", source), core)), 0
     for kind, values in TABLE.findall(text):
         tables += bytes_of(kind) * (values.count(",") + (not values.endswith(",\n}")))
-    text = TABLE.sub("", text)
-    base, each = CODE.get(core, CODE["cortex-m4"])
+    tables += LINE_BYTES * sum(map(int, LINES.findall(text)))
     instructions = sum(":" not in line for line in ASSEMBLY.findall(text))
-    words = len(TOKEN.findall(ASSEMBLY.sub("", text)))
-    return tables, round(base + 2 * instructions + each * words)
+    text = ASSEMBLY.sub("", TABLE.sub("", text))
+    code = usual.each * len(TOKEN.findall(text)) + usual.wide * text.count("int32_t")
+    return tables, round(usual.base + 2 * instructions + code)
 
 
 def _native(source: str, core: str) -> Iterator[str]:

@@ -69,9 +69,8 @@ def error(name: str, hardware: Hardware, strategy: Strategy, folder: Path) -> fl
     said = modelled(plan, graph, hardware, zero_shares(graph, given))
     assert said["modelled_by"] == "kernels"
     size, about = built(folder, graph, hardware, plan), planned(plan, graph, hardware)
-    near = max(0.1 * size.flash_bytes, 1500)
-    assert abs(about["planned_flash_bytes"] - size.flash_bytes) < near
-    assert abs(about["planned_sram_bytes"] - size.sram_bytes) < max(0.1 * size.sram_bytes, 200)
+    assert abs(about["planned_flash_bytes"] - size.flash_bytes) < 0.1 * size.flash_bytes
+    assert abs(about["planned_sram_bytes"] - size.sram_bytes) < 0.1 * size.sram_bytes
     sent = np.ascontiguousarray(given.astype(np.int8)).view(np.uint8)
     target = {"name": "simulate", "images": 1}
     report, _ = device.measure(target, folder / "build", asdict(size), hardware, sent)
@@ -81,6 +80,7 @@ def error(name: str, hardware: Hardware, strategy: Strategy, folder: Path) -> fl
 CORTEX_M = [
     ("lenet5", "nucleo_f446re", Ordinary()),
     ("ds_cnn_s", "nucleo_g0b1re", Joint()),
+    *product(("mnist_2kb", "record_mnist"), ("pico", "nucleo_f302r8"), (Ordinary(),)),
     *product(
         ("ds_cnn_s", "autoencoder", "resnet8", "micronet_kws_s", "mobilenet_v1_vww"),
         ("nucleo_g431rb", "nucleo_u575zi", "nucleo_f767zi", "nucleo_g0b1re", "nucleo_f302r8",
@@ -93,9 +93,10 @@ CORTEX_M = [
 @needs_arm
 @pytest.mark.parametrize(("name", "board", "strategy"), quick(0, dict.fromkeys(CORTEX_M), ci=2))
 def test_on_a_cortex_m(name: str, board: str, strategy: Strategy, tmp_path: Path) -> None:
-    """Rows are streamed."""
+    """Rows are streamed. C of 4 bits within 10 %."""
     hardware = board_named(board, **ALL, streams_input=isinstance(strategy, Joint))
-    assert abs(error(name, hardware, strategy, tmp_path)) < 0.05
+    most = 0.1 if "mnist" in name else 0.05
+    assert abs(error(name, hardware, strategy, tmp_path)) < most
 
 
 UNO, MEGA = {"name": "arduino"}, {"name": "arduino_mega"}

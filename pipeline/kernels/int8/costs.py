@@ -37,7 +37,7 @@ LIGHT = {
 
 OWN_COSTS = {
     "cortex-m7": COSTS | {"depthwise": {"product": 10.1, "tap": 22.3}},
-    "cortex-m0plus": COSTS | LIGHT,
+    "cortex-m0plus": COSTS | LIGHT | {"add": {"element": 117.0}},
     "avr": {
         **COSTS, **LIGHT,
         "conv2d": {"product": 5.5, "run": 6.0, "output": 72.0},
@@ -46,7 +46,7 @@ OWN_COSTS = {
     },
 }  # fmt: skip
 """Costs by core, where a kind takes less in proportion: an M7's fitted to MobileNetV1's calls with
-a card (docs/swap.md), an AVR's to layers with weights in SRAM on an Uno and a Mega."""
+a card (docs/swap.md), a Cortex-M0+'s sum of 64-bit products to a keyword network's, an AVR's to layers with weights in SRAM on an Uno and a Mega."""
 
 PRODUCT_CYCLES = COSTS["conv2d"]["product"]
 
