@@ -21,8 +21,6 @@ AROUND = "torch_model.Ranged"
 def where(node: FxNode) -> str:
     """The module's path in the network, its class if it is PyTorch's, the line of the source."""
     path, module = _module_path(node), module_name(node)
-    if AROUND in str(_stack(node, 0)[1]):
-        path = path.partition(".")[2]
     trace = str(node.meta.get("stack_trace") or "")
     lines = re.findall(r'File "([^"]+)", line (\d+)', trace)
     own = [(file, line) for file, line in lines
@@ -33,8 +31,10 @@ def where(node: FxNode) -> str:
 
 
 def label(node: FxNode) -> str:
-    """The name of what the node becomes: its module's path, or its own name."""
-    return _module_path(node) or str(node.name)
+    """The name of what the node becomes: its module's path, and in the user's own its operator."""
+    made = node.args[0] if str(node.target) == ITEM else node
+    own = "" if module_name(node) or node.op != "call_function" else operator_name(made)
+    return ".".join(filter(None, (_module_path(node), own))) or str(node.name)
 
 
 def named(node: FxNode) -> tuple[str, str]:
@@ -63,7 +63,9 @@ def module_name(node: FxNode) -> str:
 
 
 def _module_path(node: FxNode) -> str:
-    return str(_stack(node)[0])
+    """The path in the user's network."""
+    path = str(_stack(node)[0])
+    return path.partition(".")[2] if AROUND in str(_stack(node, 0)[1]) else path
 
 
 def _stack(node: FxNode, index: int = -1) -> tuple[Any, Any]:

@@ -45,8 +45,9 @@ OWN_COSTS = {
         "pool": {"value": 7.6, "tap": 1.0, "output": 60.0},
     },
 }  # fmt: skip
-"""Costs by core, where a kind takes less in proportion: an M7's fitted to MobileNetV1's calls with
-a card (docs/swap.md), a Cortex-M0+'s sum of 64-bit products to a keyword network's, an AVR's to layers with weights in SRAM on an Uno and a Mega."""
+"""Costs by core, where a kind takes less in proportion, or more: an M7's fitted to MobileNetV1's
+calls with a card (docs/swap.md), an M0+'s sums, of 64-bit products, to a keyword network's, an AVR's
+to layers with weights in SRAM on an Uno and a Mega."""
 
 PRODUCT_CYCLES = COSTS["conv2d"]["product"]
 
