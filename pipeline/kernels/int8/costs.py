@@ -46,8 +46,8 @@ OWN_COSTS = {
     },
 }  # fmt: skip
 """Costs by core, where a kind takes less in proportion, or more: an M7's fitted to MobileNetV1's
-calls with a card (docs/swap.md), an M0+'s sums, of 64-bit products, to a keyword network's, an AVR's
-to layers with weights in SRAM on an Uno and a Mega."""
+calls with a card (docs/swap.md), an M0+'s sums, of 64-bit products, to a keyword network's, an
+AVR's to layers with weights in SRAM on an Uno and a Mega."""
 
 PRODUCT_CYCLES = COSTS["conv2d"]["product"]
 
