@@ -12,26 +12,31 @@ from pipeline.errors import ThimbleError
 from pipeline.runner import replay
 from pipeline.targets import device, flash
 
-PORT, DRY_RUN = "target.port=", "target.dry_run=true"
+PORT, DRY_RUN, FLASHER = "target.port=", "target.dry_run=true", "hardware.flasher="
 
 
 def run(name: str, *words: str) -> int:
     """Write the firmware of the run ``name``, as ``replay=RUN`` names it; return the exit code, 0.
 
     Args:
-        words: of ``target.port=PORT`` and ``target.dry_run=true``, which writes nothing.
+        words: of ``target.port=PORT``, ``hardware.flasher=COMMAND``, another than the board's, and
+            ``target.dry_run=true``, which writes nothing.
 
     Raises:
         ThimbleError: for other words, a run that ended badly, or before ``build``, and what
             ``flash.run`` raises.
     """
-    if other := [word for word in words if word != DRY_RUN and not word.startswith(PORT)]:
-        raise ThimbleError(f"flash {name}: leave out {other[0]}; have {PORT}PORT and {DRY_RUN}")
-    port = next((word.removeprefix(PORT) for word in words if word.startswith(PORT)), "")
-    dry_run = DRY_RUN in words
+    given = {key: word.removeprefix(key) for word in words for key in (PORT, FLASHER)
+             if word.startswith(key)}  # fmt: skip
+    if other := [word for word in words if word != DRY_RUN and not word.startswith(tuple(given))]:
+        raise ThimbleError(
+            f"flash {name}: leave out {other[0]}; have {PORT}PORT, {FLASHER}COMMAND and {DRY_RUN}"
+        )
+    port, dry_run = given.get(PORT, ""), DRY_RUN in words
     folder = replay.find(name)
     config = replay.read(folder).config(dict.fromkeys(replay.HERE))
-    hardware = board.hardware(config["hardware"])
+    described = config["hardware"]
+    hardware = board.hardware({**described, "flasher": given.get(FLASHER, described["flasher"])})
     flash.ready(hardware, port, dry_run=dry_run)
     target = {"port": port, "dry_run": dry_run}
     _, written = flash.run(folder / "build", target, hardware, np.zeros((0, 1), np.uint8))

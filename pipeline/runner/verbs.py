@@ -18,7 +18,7 @@ VERBS: dict[tuple[str, ...], Callable[..., int]] = {
 COUNTS = {
     ("doctor",): range(1),
     ("board", "check"): range(1, 2),
-    ("flash",): range(1, 4),
+    ("flash",): range(1, 5),
     ("compare",): range(1000),
     ("best",): range(1, 1000),
 }
