@@ -32,7 +32,7 @@ def where(node: FxNode) -> str:
 
 def label(node: FxNode) -> str:
     """The name of what the node becomes: its module's path, and in the user's own its operator."""
-    made = node.args[0] if str(node.target) == ITEM else node
+    made = node.all_input_nodes[0] if str(node.target) == ITEM else node
     own = "" if module_name(node) or node.op != "call_function" else operator_name(made)
     return ".".join(filter(None, (_module_path(node), own))) or str(node.name)
 
