@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from math import prod
 
 from pipeline.graph.operator import Operator
@@ -35,7 +36,7 @@ LIGHT = {
 }
 """Costs of what multiplies nothing, on cores that multiply slowly."""
 
-OWN_COSTS = {
+OWN_COSTS: dict[str, Mapping[str, Counts]] = {
     "cortex-m7": COSTS | {"depthwise": {"product": 10.1, "tap": 22.3}},
     "cortex-m0plus": COSTS | LIGHT | {"add": {"element": 117.0}},
     "avr": {
