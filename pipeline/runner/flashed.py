@@ -35,8 +35,9 @@ def run(name: str, *words: str) -> int:
     port, dry_run = given.get(PORT, ""), DRY_RUN in words
     folder = replay.find(name)
     config = replay.read(folder).config(dict.fromkeys(replay.HERE))
-    described = config["hardware"]
-    hardware = board.hardware({**described, "flasher": given.get(FLASHER, described["flasher"])})
+    flasher = given.get(FLASHER, config["hardware"]["flasher"])
+    flasher = flasher[1:-1] if flasher[:1] in ("'", '"') else flasher  # as Hydra wants braces
+    hardware = board.hardware({**config["hardware"], "flasher": flasher})
     flash.ready(hardware, port, dry_run=dry_run)
     target = {"port": port, "dry_run": dry_run}
     _, written = flash.run(folder / "build", target, hardware, np.zeros((0, 1), np.uint8))

@@ -371,7 +371,7 @@ def test_a_dry_run_checks_and_writes_nothing(
     monkeypatch.setattr(replay, "read", lambda _: record)
     others = "pyocd load -t {part} {hex}", "st-flash --format ihex write {hex}"
     for each in (hardware.flasher, *others):
-        words = "target.dry_run=true", f"hardware.flasher={each}"
+        words = "target.dry_run=true", f'hardware.flasher="{each}"'
         assert verbs.called(["flash", str(tmp_path), *words]) == 0 and not said.exists()
         printed = capsys.readouterr().out
         assert each.format(part=hardware.part, hex="firmware.hex") in printed
