@@ -16,7 +16,7 @@ from pipeline.kernels.work import Counts, made, positions, products
 COSTS: dict[str, Counts] = {
     "accumulate": {"product": 3.24, "gathered": 43.9, "output": 4.43, "narrow output": 12.7},
     "add": {"element": 43.7},
-    "conv2d": {"product": 9.71, "run": 57.7},
+    "conv2d": {"product": 9.71, "run": 57.7, "output": 0.0},
     "copy": {"element": 1.35, "pixel": 1.78},
     "dense": {"product": 9.06, "output": 35.2},
     "depthwise": {"product": 10.7, "tap": 71.0, "output": 38.0},
