@@ -95,8 +95,7 @@ CORTEX_M = [
 def test_on_a_cortex_m(name: str, board: str, strategy: Strategy, tmp_path: Path) -> None:
     """Rows are streamed. C of 4 bits within 10 %."""
     hardware = board_named(board, **ALL, streams_input=isinstance(strategy, Joint))
-    most = 0.1 if "mnist" in name else 0.05
-    assert abs(error(name, hardware, strategy, tmp_path)) < most
+    assert abs(error(name, hardware, strategy, tmp_path)) < (0.1 if "mnist" in name else 0.05)
 
 
 UNO, MEGA = {"name": "arduino"}, {"name": "arduino_mega"}
