@@ -27,6 +27,7 @@ from pipeline.graph.operators.pairwise import Add, Multiply, Prelu
 from pipeline.graph.operators.placing import Concat, Pad, Rearrange, Reshape
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.requant import Mean
+from pipeline.graph.state import assigned_late
 from pipeline.graph.tensor import DType, IntArray, Tensor, within_int8
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers import float_whole, lower_whole
@@ -73,10 +74,10 @@ class Lowering:
         for node in self.graph.nodes:
             self.declare(node.output, self.graph.shapes[node.output])
             RULES[type(node)](self, node)
-        kept = [self.tensors[of.read] for of in self.graph.states]
+        states, kept = self.graph.states, [self.tensors[of.read] for of in self.graph.states]
         return Graph(
-            self.graph.name, self.tensors, tuple(self.operators), self.constants,
-            self.graph.inputs, self.graph.outputs, states=self.graph.states,
+            self.graph.name, self.tensors, assigned_late(self.operators, states), self.constants,
+            self.graph.inputs, self.graph.outputs, states=states,
             initial={each.name: np.full(each.shape, each.zero_point) for each in kept},
         )  # fmt: skip
 
