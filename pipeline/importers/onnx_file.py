@@ -221,10 +221,9 @@ def _node(index: int, node: onnx.NodeProto, external: ExternalFiles) -> FileNode
     if text(node.domain) not in DOMAINS:
         raise ThimbleError(f"{where}: operators of {shown(node.domain)} are not supported")
     attributes = {text(each.name): _attribute(each, where, external) for each in node.attribute}
-    label = (shown(node.output[0]) if node.output else "") or name
     return FileNode(
         text(node.op_type), tuple(text(each) for each in node.input),
-        tuple(text(each) for each in node.output), attributes, where, label,
+        tuple(text(each) for each in node.output), attributes, where, name,
     )  # fmt: skip
 
 
