@@ -7,6 +7,7 @@ computed on int64 arrays and stays in 32 bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import floor
 from typing import Any
 
@@ -139,6 +140,15 @@ def points(function: Callable[[Floats], Floats], low: float, high: float) -> tup
     off = np.floor((exact[1:] + found[:-1]) / 2 + 0.5) - nearest
     found[:-1] -= np.copysign(np.floor(abs(off) / 2 + 0.5), off)
     return tuple(found.clip(-32768, 32767).astype(np.int64).tolist())
+
+
+@cache
+def sigmoid_points() -> tuple[int, ...]:
+    """Return 256 values of sigmoid from 0 in steps of 1/24, in Q0.16, each nearer to the curve's
+    middle by half of what lines are off there: TFLite's sigmoid_table_uint16."""
+    exact = 65536 / (1 + np.exp(-np.arange(256) / 24))
+    near = np.rint(exact[1:-1] - np.diff(exact, 2) / 16).astype(np.int64)
+    return 1 << 15, *near.tolist(), (1 << 16) - 1
 
 
 def between(points: Sequence[int], q: IntArray) -> IntArray:

@@ -29,11 +29,13 @@ class Imported(ABC):
         enters: the first stage that has the network.
         outputs: the names of the tensors at which the network ends, its outputs or any others;
             empty: at its outputs.
+        step: a call is one step of a sequence: what recurrent operators keep stays for the next.
     """
 
     path: str
     enters: str = "quantize"
     outputs: tuple[str, ...] = ()
+    step: bool = False
 
     @abstractmethod
     def graph(self) -> Graph:

@@ -32,11 +32,12 @@ MOST = 2000
 class Builder:
     """Collects nodes. ``here`` is what messages call the operator in hand; ``label`` names it.
 
-    ``moving``: elements may change their order in memory, which takes an operator.
+    ``moving``: elements may change their order in memory, which takes an operator; ``step``: what
+    recurrent operators keep stays from one call to the next.
     """
 
-    def __init__(self, name: str, moving: bool = False) -> None:
-        self.name, self.moving = name, moving
+    def __init__(self, name: str, moving: bool = False, step: bool = False) -> None:
+        self.name, self.moving, self.step = name, moving, step
         self.here = ""
         self.label = ""
         self.shapes: dict[str, Shape] = {}
@@ -53,10 +54,17 @@ class Builder:
         outputs = tuple(dict.fromkeys(self._final(result, signals) for result in results))
         if not self.nodes:
             raise ThimbleError(f"{self.name}: the network has no operator")
-        nodes = tuple(self.nodes)
-        kept = tuple(self.states)
+        kept, alive = tuple(self.states), list[Node]()
+        read = {*outputs, *(each.made for each in kept)}
+        for node in reversed(self.nodes):  # some of several results may be of no use
+            if node.output in read:
+                alive.append(node)
+                read.update(node.inputs)
+        read |= {*sources, *(each.read for each in kept)}
+        shapes = {name: shape for name, shape in self.shapes.items() if name in read}
+        given = {name: affine for name, affine in self.given.items() if name in read}
         ends = tuple(sources), outputs
-        return FloatGraph(self.name, self.shapes, nodes, *ends, self.given, states=kept)
+        return FloatGraph(self.name, shapes, tuple(alive[::-1]), *ends, given, states=kept)
 
     def state(self, read: Value, result: Value) -> None:
         """Let ``read`` be the ``result`` of the call before: what an operator of its own makes, in

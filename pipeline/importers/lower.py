@@ -30,7 +30,7 @@ from pipeline.graph.requant import Mean
 from pipeline.graph.state import assigned_late
 from pipeline.graph.tensor import DType, IntArray, Tensor, within_int8
 from pipeline.importers import float_nodes as nodes
-from pipeline.importers import float_whole, lower_whole
+from pipeline.importers import float_whole, lower_recurrent, lower_whole
 from pipeline.importers.float_graph import Affine, FloatGraph, Node
 from pipeline.importers.float_nodes import Floats, node_fields
 from pipeline.importers.float_pairs import Maximum, Minimum, Quotient
@@ -337,4 +337,5 @@ RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     nodes.LogSoftmaxOver: _softmax,
     nodes.Function: Lowering.computed,
     **lower_whole.RULES,
+    **lower_recurrent.RULES,
 }

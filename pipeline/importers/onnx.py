@@ -21,6 +21,7 @@ from pipeline.importers import (
     onnx_norms,
     onnx_pooling,
     onnx_quantized,
+    onnx_recurrent,
     onnx_shapes,
     onnx_slices,
     onnx_weighted,
@@ -53,6 +54,7 @@ OPERATORS: Table = {
     **onnx_slices.OPERATORS,
     **onnx_functions.OPERATORS,
     **onnx_quantized.OPERATORS,
+    **onnx_recurrent.OPERATORS,
     **onnx_integers.OPERATORS,
 }
 KNOWN = {"Constant", *OPERATORS, *FOLDS}
@@ -94,6 +96,7 @@ class Onnx(Imported):
         try:
             beside = ExternalFiles(Path(self.path).parent, LARGEST_BYTES)
             file = read(content, beside, self.outputs, self.sizes, self.state)
+            file = replace(file, step=self.step)
             return entered(Path(self.path).stem, file, limits)
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None
@@ -141,7 +144,7 @@ def _walked(
     moving: bool = False,
 ) -> FloatGraph:
     """``pixels``: a quantized network, too, takes the data's values, which mean ``input_range``."""
-    builder = Builder(name, moving)
+    builder = Builder(name, moving, file.step)
     items: dict[str, Item] = {key: Constant(value) for key, value in file.constants.items()}
     quantized, (low, high) = _is_quantized(file), input_range
     sources = [INPUT] if len(file.inputs) == 1 else [shown(each.name) for each in file.inputs]
@@ -227,10 +230,10 @@ def _take(builder: Builder, node: FileNode, items: dict[str, Item], opset: int) 
         raise unknown
     else:
         result = OPERATORS[node.operator](call)
-    if not node.outputs or not node.outputs[0]:
+    if not any(node.outputs):
         raise builder.refuse("has no output")
     results = result if isinstance(result, list) else [result]
     for name, made in zip(node.outputs, results, strict=False):  # some are for training only
-        if name in items:
+        if name and name in items:
             raise builder.refuse(f"makes {shown(name)}, which is there already")
         items[name] = made

@@ -84,6 +84,7 @@ class OnnxFile:
     Attributes:
         channels_first: images are; else that is to be found out.
         names: of tensors for people, where they have others.
+        step: see ``Imported``.
         states: what a call reads, beside ``inputs``, and the tensor that it is in the next one.
         shapes: of float tensors, as far as these are known without knowing the operators.
     """
@@ -95,6 +96,7 @@ class OnnxFile:
     opset: int
     channels_first: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
+    step: bool = False
     states: tuple[tuple[FileInput, str], ...] = ()
     shapes: Callable[[], Mapping[str, Shape]] = dict
 

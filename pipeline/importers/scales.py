@@ -14,7 +14,7 @@ from pipeline.graph.operator import product_sums
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.importers import float_nodes as nodes
-from pipeline.importers import float_whole
+from pipeline.importers import float_recurrent, float_whole
 from pipeline.importers.deferred import torch
 from pipeline.importers.float_graph import Affine, Interval, Node
 from pipeline.importers.float_nodes import Floats
@@ -27,14 +27,19 @@ PROBABILITY = Affine(1 / 256, -128)
 """Quantization of the integer softmax's output."""
 LOGARITHM = Affine(1 / 16, 127)
 """Of its logarithm's."""
+SHARE = Affine(2.0**-15, 0, 16)
+"""Of the wide integer softmax's, and of what a GRU keeps."""
+CELL = Affine(2.0**-11, 0, 16)
+"""Of what an LSTM remembers."""
 FIXED: Mapping[type[Node], Affine] = {
     nodes.SoftmaxOver: PROBABILITY,
     nodes.LogSoftmaxOver: LOGARITHM,
     float_whole.Places: Affine(1.0, 0, 32),
+    float_recurrent.Gru: Affine(1 / 128, 0),
+    float_recurrent.GruStep: SHARE,
+    float_recurrent.LstmMemory: CELL,
 }
 """Quantizations of what operators make, whatever their inputs."""
-SHARE = Affine(2.0**-15, 0, 16)
-"""Quantization of the wide integer softmax's output."""
 WEIGHT_LIMIT = 127
 ABOVE = 1 + 2.0**-20
 """Least ratio of an output's scale to the step of the sums that it is made from."""

@@ -45,7 +45,8 @@ def _network(node: Mapping[str, Any]) -> Graph | FloatGraph:
     from pipeline.importers.float_passes import simplified
     from pipeline.importers.torch_export import exported
 
-    return simplified(exported(node["name"], model.build().eval(), model.examples))
+    module = model.build().eval()
+    return simplified(exported(node["name"], module, model.examples, model.step))
 
 
 def _integers(graph: Graph) -> list[Row]:

@@ -21,6 +21,7 @@ from pipeline.importers import (
     tflite_pooling,
     tflite_products,
     tflite_reals,
+    tflite_recurrent,
     tflite_shapes,
     tflite_slices,
     tflite_softmax,
@@ -49,6 +50,7 @@ ENTRIES: Mapping[str, Entry] = {
     **tflite_softmax.OPERATORS,
     **tflite_tables.OPERATORS,
     **tflite_reals.OPERATORS,
+    **tflite_recurrent.OPERATORS,
     **tflite_states.OPERATORS,
 }
 
@@ -92,7 +94,8 @@ class TFLite(Imported):
         """Raises ThimbleError: what in the file is not supported, and where it is."""
         content = self.content()
         try:
-            graph = _graph(printable(Path(self.path).stem), _opened(content), self.outputs)
+            name = printable(Path(self.path).stem)
+            graph = _graph(name, _opened(content), self.outputs, self.step)
             return self.ranged(graph, self.input_range) if self.input_range else graph
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None
@@ -132,11 +135,12 @@ def _is_float(model: FileModel, needed: Sequence[int]) -> bool:
     return "FLOAT32" in kinds and not kinds & {"INT8", "UINT8", "INT16"}
 
 
-def _graph(name: str, model: FileModel, outputs: Sequence[str]) -> Graph:
+def _graph(name: str, model: FileModel, outputs: Sequence[str], step: bool) -> Graph:
     results = model.outputs(outputs)
     needed = list(_needed(model, results))
     given = model.inputs(needed)
     build = Builder(len(model.data), [each.index for each in given], [e.index for e in results])
+    build.step = step
     for each in given:
         if each.type != "FLOAT32":  # else QUANTIZE makes the input
             try:

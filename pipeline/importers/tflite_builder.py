@@ -47,6 +47,7 @@ class Builder:
     """``made`` maps a file's tensor to the graph's tensor that holds it, as ``inputs`` and
     ``outputs`` do; ``sources`` and ``results`` are all inputs and outputs in the file;
     ``kinds``: types that the operator in hand may have, ``label``: its name;
+    ``step``: what recurrent operators keep stays from one call to the next;
     ``reals``: what isn't quantized; of variables ``handles`` are the names by tensor, ``reads`` the
     tensors that are read, ``assigned`` what becomes them."""
 
@@ -57,6 +58,7 @@ class Builder:
     outputs: dict[int, str] = field(default_factory=dict)
     kinds: Sequence[str] = ("INT8",)
     label: str = ""
+    step: bool = False
     reals: dict[int, Real] = field(default_factory=dict)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, IntArray] = field(default_factory=dict)

@@ -46,6 +46,7 @@ class FileTensor:
         scales, zero_points: one entry, or one for each index of ``axis``; empty for plain numbers.
         data: a constant's bytes; empty for activations.
         unsigned: the file has it as uint8, each integer 128 greater than here.
+        variable: an operator keeps it from one call to the next.
     """
 
     index: int
@@ -58,6 +59,7 @@ class FileTensor:
     axis: int
     data: memoryview
     unsigned: bool = False
+    variable: bool = False
 
     @property
     def size(self) -> int:
@@ -216,8 +218,8 @@ class FileModel:
         name = printable(table.text(3).split(";")[0]) or f"tensor {index}"
         kind = TYPES.get(table.scalar(1, "i8"), "an unknown type")
         dims = self._dims(table, name, known)
-        if table.scalar(5, "bool") or table.table(6) is not None:
-            raise ThimbleError(f"{name} is a variable or sparse, which is not supported")
+        if table.table(6) is not None:
+            raise ThimbleError(f"{name} is sparse, which is not supported")
         quantization = table.table(4)
         scales: tuple[Any, ...] = ()
         zeros: tuple[Any, ...] = ()
@@ -237,7 +239,7 @@ class FileModel:
             data = memoryview((np.frombuffer(data, np.uint8) ^ 128).tobytes())
         return FileTensor(
             index, name, dims, kind, scales=scales, zero_points=zeros, axis=axis, data=data,
-            unsigned=unsigned,
+            unsigned=unsigned, variable=bool(table.scalar(5, "bool")),
         )  # fmt: skip
 
     @cached_property

@@ -65,9 +65,8 @@ def _lines(build: Builder, node: Node, tanh: bool) -> None:
         factor, shift = factor * 2, shift + 1
     if factor >= 1 << 16:
         raise ThimbleError(f"its input's scale {scale:g} is too large for 16 bits")
-    exact = 65536 / (1 + np.exp(-np.arange(256) / 24)) - 32768
-    near = np.rint(exact[1:-1] - np.diff(exact, 2) / 16).astype(np.int64)
-    above = [*near.tolist(), 32767, 32767 if tanh else 32766]
+    near = [value - (1 << 15) for value in exponential.sigmoid_points()[1:]]
+    above = [*near, 32767 if tanh else 32766]
     table = (*(-value for value in reversed(above)), 0, *above)
     interval, narrow, offset = (8, 8, 0) if tanh else (9, 10, 1 << 24)
     build.emit(

@@ -32,8 +32,8 @@ Examples = torch.Tensor | Mapping[str, torch.Tensor]
 """One input (1, …), images (1, c, h, w); of several each by its name, as the module takes them."""
 
 
-def exported(name: str, module: nn.Module, example: Examples) -> FloatGraph:
-    """The float graph of ``module`` in evaluation mode.
+def exported(name: str, module: nn.Module, example: Examples, step: bool = False) -> FloatGraph:
+    """The float graph of ``module`` in evaluation mode; ``step``: see ``Builder``.
 
     Raises:
         ThimbleError: the module cannot be traced, or has an operator that is not supported: its
@@ -43,12 +43,12 @@ def exported(name: str, module: nn.Module, example: Examples) -> FloatGraph:
     program = traced(name, module.eval(), *examples.values())
     inputs, (first, *others) = list(examples), examples.values()
     try:
-        return _imported(name, program, inputs)
+        return _imported(name, program, inputs, step)
     except Moves:
         if not others and (first.ndim == 3 or _transposes_first(program)):
             with contextlib.suppress(ThimbleError):
-                return _imported(name, program, inputs, last=True)
-        return _imported(name, program, inputs, moving=True)
+                return _imported(name, program, inputs, step, last=True)
+        return _imported(name, program, inputs, step, moving=True)
 
 
 def _transposes_first(program: torch.export.ExportedProgram) -> bool:
@@ -102,10 +102,10 @@ def _quiet() -> Iterator[None]:
 
 
 def _imported(
-    name: str, program: torch.export.ExportedProgram, inputs: list[str], last: bool = False,
-    moving: bool = False,
+    name: str, program: torch.export.ExportedProgram, inputs: list[str], step: bool,
+    last: bool = False, moving: bool = False,
 ) -> FloatGraph:  # fmt: skip
-    builder = Builder(name, moving)
+    builder = Builder(name, moving, step)
     values, missing = dict[str, Any](), Missing()
     sources = iter(inputs)
     for node in program.graph.nodes:

@@ -94,6 +94,7 @@ class TorchModel(Model):
         state_dict: weights: a .pt or .pth file with a state dict of tensors, or an .npz.
         input_range: what the network takes for the raw values 0 and 255 of the data. The network
             does the rest of its normalization, if any, itself.
+        step: a call is one step of a sequence: what recurrent layers keep stays for the next.
     """
 
     input_shape: Shape = (0, 0, 0)
@@ -103,6 +104,7 @@ class TorchModel(Model):
     input_range: tuple[float, float] = (0.0, 1.0)
     inputs: tuple[tuple[Any, ...], ...] = ()
     outputs: tuple[str, ...] = ()
+    step: bool = False
 
     def __post_init__(self) -> None:
         if self.inputs:
@@ -169,7 +171,7 @@ class TorchModel(Model):
         with torch.random.fork_rng(devices=[]):
             network = self.build().eval()
         self._tried(network)
-        exported(self.factory, network, self.examples)
+        exported(self.factory, network, self.examples, self.step)
 
     def _tried(self, network: nn.Module) -> torch.Tensor:
         """Return what it gives for an input of zeros."""

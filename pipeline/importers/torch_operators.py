@@ -12,6 +12,7 @@ from pipeline.importers import (
     torch_norms,
     torch_pooling,
     torch_quantized,
+    torch_recurrent,
     torch_shapes,
     torch_weighted,
 )
@@ -25,6 +26,7 @@ OPERATORS: Table = {
     **torch_functions.OPERATORS,
     **torch_norms.OPERATORS,
     **torch_quantized.OPERATORS,
+    **torch_recurrent.OPERATORS,
 }
 
 

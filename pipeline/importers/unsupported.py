@@ -12,8 +12,8 @@ DOCS = "docs/importing.md"
 
 LABELS = "end the network with what it is taken of: the label is the same"
 RECURRENT = (
-    "nothing recurrent is; convolutions over time are, as docs/zoo.md's networks for speech have "
-    f"them; {DOCS} lists all that is"
+    "of recurrent layers LSTM and GRU are, and convolutions over time, as docs/zoo.md's networks "
+    f"for speech have them; {DOCS} lists all that is"
 )
 DYNAMIC = (
     "scales are not found at run time here; quantize with fixed ones (onnxruntime's "
@@ -26,10 +26,10 @@ ENDS = ("topk", "customoperator", "nonmaxsuppression")
 """Begin the names of operators before which a network may as well end."""
 INSTEAD = {
     "topk": LABELS,
-    **dict.fromkeys(("lstm", "gru", "rnn", "rnntanh", "rnnrelu", "svdf"), RECURRENT),
+    **dict.fromkeys(("rnn", "rnntanh", "rnnrelu"), RECURRENT),
     **dict.fromkeys(
-        (f"{way}directionalsequence{kind}" for way in ("uni", "bi") for kind in ("lstm", "rnn")),
-        RECURRENT,
+        (f"{kind}directionalsequence{of}" for kind, of in (("uni", "rnn"), ("bi", "rnn"),
+                                                           ("bi", "lstm"))), RECURRENT,
     ),
     **dict.fromkeys(
         ("dynamicquantizelstm", "dynamicquantizematmul"),

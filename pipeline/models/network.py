@@ -96,6 +96,11 @@ class Model(ABC):
         """The network with fresh weights, from PyTorch's global generator."""
 
     @property
+    def step(self) -> bool:
+        """Whether a call is one step of a sequence, see ``Imported``."""
+        return False
+
+    @property
     def takes(self) -> tuple[float, float]:
         """The real values that whoever uses it gives it for 0 and 255 of an image."""
         return 0.0, 255.0

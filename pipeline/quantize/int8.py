@@ -145,7 +145,7 @@ class Int8(Quantizer):
 
 
 def _floats(name: str, model: Model, weights: Arrays) -> FloatGraph:
-    floats = exported(name, loaded(model.build(), weights), model.examples)
+    floats = exported(name, loaded(model.build(), weights), model.examples, model.step)
     return replace(floats, limits=model.takes)
 
 

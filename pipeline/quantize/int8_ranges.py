@@ -154,9 +154,13 @@ def calibrated(
         observer: a key of OBSERVERS. An output's range is always all that was seen: clipping
             logits could make two classes equal.
     """
-    fixed = dict(entries) | {
-        node.output: FIXED[type(node)] for node in graph.nodes if type(node) in FIXED
-    }
+    fixed = {node.output: FIXED[type(node)] for node in graph.nodes if type(node) in FIXED}
+    for node in graph.nodes:  # of parts that are alike nothing is requantized
+        if isinstance(node, nodes.Concatenation):
+            of = {fixed.get(name) for name in node.inputs}
+            if len(of) == 1 and (one := of.pop()):
+                fixed[node.output] = one
+    fixed |= entries
     member = groups(graph, fixed)
     seen = {group: Histogram() for group in member.values()}
     number, counted = 0, list[tuple[str, torch.Tensor]]()

@@ -12,6 +12,7 @@ from pipeline.importers import (
     onnx_norms,
     onnx_pooling,
     onnx_quantized,
+    onnx_recurrent,
     onnx_shapes,
     onnx_slices,
     onnx_weighted,
@@ -21,19 +22,22 @@ from pipeline.importers import (
     torch_functions,
     torch_norms,
     torch_pooling,
+    torch_recurrent,
     torch_shapes,
     torch_weighted,
 )
 
 PAGE = ROOT / "docs" / "importing.md"
-KINDS = ("convolutions, products, norms", "pools", "arithmetic", "shapes", "functions", "quantized")
+KINDS = ("convolutions, products, norms", "recurrent", "pools", "arithmetic", "shapes", "functions",
+         "quantized")  # fmt: skip
 TORCH = (
-    {**torch_weighted.OPERATORS, **torch_norms.OPERATORS}, torch_pooling.OPERATORS,
-    torch_arithmetic.OPERATORS, torch_shapes.OPERATORS, torch_functions.OPERATORS,
+    {**torch_weighted.OPERATORS, **torch_norms.OPERATORS}, torch_recurrent.OPERATORS,
+    torch_pooling.OPERATORS, torch_arithmetic.OPERATORS, torch_shapes.OPERATORS,
+    torch_functions.OPERATORS,
 )  # fmt: skip
 ONNX = (
-    {**onnx_weighted.OPERATORS, **onnx_norms.OPERATORS}, onnx_pooling.OPERATORS,
-    onnx_arithmetic.OPERATORS,
+    {**onnx_weighted.OPERATORS, **onnx_norms.OPERATORS}, onnx_recurrent.OPERATORS,
+    onnx_pooling.OPERATORS, onnx_arithmetic.OPERATORS,
     {**onnx_shapes.OPERATORS, **onnx_slices.OPERATORS}, onnx_functions.OPERATORS,
     onnx_quantized.OPERATORS,
 )  # fmt: skip

@@ -27,6 +27,7 @@ from pipeline.targets.predictor import Predictor
 from tests.boards import load_hardware
 from tests.comparing import equal
 from tests.graphs import Net
+from tests.importers.tflite_cells import lstm
 from tests.importers.tflite_reference import frames, imported, reference
 from tests.importers.tflite_variables import variable
 from tests.plan.agreement import refuse
@@ -68,7 +69,8 @@ def in_sequence(plan: Plan, graph: Graph, given: np.ndarray) -> None:
 @pytest.mark.parametrize("strategy", quick(1, STRATEGIES, ci=3))
 def test_what_is_kept_is_what_the_next_call_finds(strategy: Ordinary, tmp_path: Path) -> None:
     ring = passes.applied(imported(variable(np.random.default_rng(1)), tmp_path), PASSES)
-    for graph in (ring, recurrent()):
+    cells = imported(lstm(np.random.default_rng(2), 1), tmp_path, step=True)
+    for graph in (ring, recurrent(), cells):
         given = frames(graph, 9)
         assert (graph.evaluate(given)[2:] != graph.evaluate(given[2:])).any()
         in_sequence(strategy.plan(graph, L4), graph, given)
@@ -87,6 +89,29 @@ def test_files_equal_tflite_micro_and_rings_are_neither_copied_nor_doubled(tmp_p
     loaded = Graph.load(tmp_path)
     assert loaded.hash == graph.hash and (loaded.evaluate(given) == graph.evaluate(given)).all()
     assert stepped.check(graph, plan, L4, given[:3], "host") > 0
+
+
+def test_cells_of_files_keep_their_variables_from_step_to_step(tmp_path: Path) -> None:
+    """As many steps as a sequence has give what the sequence gives, and what tflite-micro does."""
+    for seed in range(8):
+        content = lstm(np.random.default_rng(seed), 1)
+        graph = imported(content, tmp_path, step=True)
+        whole = imported(lstm(np.random.default_rng(seed), 12), tmp_path)
+        given = frames(graph, 12, seed)
+        found = graph.evaluate(given).reshape(12, -1)
+        equal(found, reference(content, given, graph))
+        rows = given.reshape(1, *whole.tensors[whole.input].shape)
+        equal(found, whole.evaluate(rows).reshape(12, -1))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"peephole": 9}, "a peephole"), ({"projection": 16}, "a projection"),
+     ({"norm": 20}, "layer normalization"), ({"steps": 3}, "this one has 3")],
+)  # fmt: skip
+def test_cells_that_are_refused(change: dict[str, int], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ThimbleError, match=said):
+        imported(lstm(np.random.default_rng(0), **change), tmp_path, step=True)
 
 
 def test_a_plan_that_keeps_something_else_is_refused() -> None:

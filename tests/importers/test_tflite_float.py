@@ -157,6 +157,6 @@ def test_three_dimensions_between_integers(tmp_path: Path) -> None:
 
 
 def test_others_between_integers_are_refused(tmp_path: Path) -> None:
-    for kind, said in (("SOFTMAX", "no function of one value"), ("SVDF", "SVDF: not supported")):
+    for kind, said in (("SOFTMAX", "no function of one value"), ("RNN", "RNN: not supported")):
         with pytest.raises(ThimbleError, match=said):
             integers(between((kind,)), tmp_path)

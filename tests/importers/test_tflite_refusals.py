@@ -73,7 +73,7 @@ def sharing() -> bytes:
 INT32 = np.int32
 EACH = np.arange(-128, 128).astype(np.int8)
 REFUSED = {
-    "unknown": (one("SVDF"), "operator 0, SVDF: not supported; nothing recurrent is"),
+    "unknown": (one("BIDIRECTIONAL_SEQUENCE_LSTM"), "not supported; of recurrent layers"),
     "custom": (one("MyOperator"), "operator 0, custom operator MyOperator: not supported"),
     "control flow": (one("WHILE"), "operator 0, WHILE: not supported"),
     "float": (one("RELU", given="FLOAT32"), "net/tensor_0 is float32, and the model is not float"),

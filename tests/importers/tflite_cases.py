@@ -10,6 +10,7 @@ import numpy as np
 from tflite.ActivationFunctionType import ActivationFunctionType
 from tflite.Padding import Padding
 
+from tests.importers.tflite_cells import lstm, svdf
 from tests.importers.tflite_reals import COMPARED, NUMBERS, REAL, extreme, real
 from tests.importers.tflite_slices import SLICES
 from tests.importers.tflite_writer import Case, Random, Writer, scale, sizes, zero
@@ -391,5 +392,7 @@ CASES: dict[str, Case] = {
     "RELU": partial(unary, "RELU"),
     "RELU6": partial(unary, "RELU6"),
     "QUANTIZE": quantize,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm,
+    "SVDF": svdf,
     **SLICES,
 }

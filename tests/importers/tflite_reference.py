@@ -10,10 +10,10 @@ from pipeline.graph.graph import Graph
 from pipeline.importers.tflite import TFLite
 
 
-def imported(content: bytes, folder: Path) -> Graph:
+def imported(content: bytes, folder: Path, step: bool = False) -> Graph:
     path = folder / "net.tflite"
     path.write_bytes(content)
-    return TFLite(path=str(path)).graph()
+    return TFLite(path=str(path), step=step).graph()
 
 
 def frames(graph: Graph, count: int, seed: int = 0) -> np.ndarray:
@@ -44,6 +44,8 @@ def reference(content: bytes, frames: np.ndarray, graph: Graph | None = None) ->
     at = np.cumsum([np.prod(each["shape"]) for each in details])
     outputs = []
     for frame in given:
+        if not (graph and graph.states):
+            interpreter.reset()
         for n, (part, of) in enumerate(zip(np.split(frame, at[:-1]), details, strict=True)):
             interpreter.set_input(part.astype(of["dtype"]).reshape(of["shape"]), n)
         interpreter.invoke()

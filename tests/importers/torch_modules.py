@@ -238,6 +238,9 @@ OTHERS: dict[str, tuple[nn.Module, Shape]] = {
     "signal, transposed": (signal(nn.ConvTranspose1d(8, 5, 4, 3, 1)), (3, 20)),
     "signal, adaptive": (signal(lambda x: F.adaptive_avg_pool1d(x, 5)), (3, 20)),
     "signal, mean kept": (signal(lambda x: x.mean(-1, keepdim=True).flatten(1)), (3, 20)),
+    **{f"signal, {kind.__name__}": (Of(lambda m, x: m.a(x.mT)[0].mT,
+                                       a=kind(3, 4, batch_first=True)), (3, 20))
+       for kind in (nn.GRU, nn.LSTM)},
     "signal, greatest": (signal(lambda x: x.amax(2)), (3, 20)),
 }  # fmt: skip
 MODULES = {name: (module, IMAGE) for name, module in IMAGES.items()} | OTHERS

@@ -31,11 +31,13 @@ from pipeline.graph.operators.pairwise import (
 )
 from pipeline.graph.operators.placing import Concat, Pad, Rearrange, Reshape
 from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.recurrent import Gru, Lstm, LstmHidden, LstmMemory, TimeFilter
 from pipeline.graph.operators.resize import Resize
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.graph.tensor import DType, IntArray, Tensor
 from pipeline.importers.resampling import banded, cubic, linear, places
 from tests.graphs import Net
+from tests.passes.cells import cells, one_step, time_filter
 
 
 def activations(net: Net) -> list[str]:
@@ -287,6 +289,7 @@ WAYS: tuple[tuple[type[Operator], Callable[[Net], object]], ...] = (
     (MaxPool2d, maximum), (MatMul, matrices), (Normalize, normalize),
     *((kind, partial(pairs, kind)) for kind in (Maximum, Minimum, SquaredDifference)),
     (Multiply, multiply), (Pad, pad), (Pad, pad), (Prelu, prelu), (Rearrange, rearrange),
+    *((kind, partial(cells, kind)) for kind in (Gru, Lstm)), (TimeFilter, time_filter),
     (Reshape, reshape), (Resize, resize), (Softmax, Net.softmax),
     (TransposeConv, spread),
 )  # fmt: skip
@@ -379,3 +382,4 @@ MAKERS[Interpolate] = lines
 MAKERS[WideSoftmax] = partial(lines, softmax=True)
 MAKERS[LogSoftmax] = logarithms
 MAKERS[ArgMax] = argument
+MAKERS |= {kind: partial(one_step, kind) for kind in (LstmHidden, LstmMemory)}

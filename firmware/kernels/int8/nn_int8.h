@@ -132,6 +132,28 @@ static inline int32_t nn_inverse_root(uint64_t x, int32_t *k) {
     return inverse > INT32_MAX ? INT32_MAX : (int32_t)inverse;
 }
 
+/* Elements of 16 bits in the arena, at even addresses. */
+typedef int16_t __attribute__((may_alias)) nn_wide_t;
+
+/* Sigmoid times 2**(16 + bits) of u >= 0, on the line between two of its `points`, 2**bits apart. */
+static inline int32_t nn_sigmoid_line(const uint16_t *points, int32_t u, uint8_t bits) {
+    const int32_t low = nn_flash16(&points[u >> bits]), high = nn_flash16(&points[(u >> bits) + 1]);
+    return low * ((int32_t)1 << bits) + (high - low) * (u & (((int32_t)1 << bits) - 1));
+}
+
+/* TFLite's LOGISTIC of int16 in steps of 2**-12, in Q0.15. */
+static inline int32_t nn_sigmoid(const uint16_t *points, int32_t q) {
+    const int32_t line = nn_sigmoid_line(points, q < 0 ? -3 * q : 3 * q, 9);
+    return (q < 0 ? ((int32_t)1 << 25) - line + 511 : line + 512) >> 10;
+}
+
+/* TFLite's TANH of int16 in steps of 1/12288, in Q0.15. */
+static inline int32_t nn_tanh(const uint16_t *points, int32_t u) {
+    const int32_t size = u < 0 ? -u : u, one = (int32_t)1 << 23;
+    const int32_t line = size >> 8 >= 255 ? (int32_t)65535 << 8 : nn_sigmoid_line(points, size, 8);
+    return (u < 0 ? one - line + 127 : line - one + 128) >> 8;
+}
+
 /* Tap t of a window reads position at + t * dilation. The first tap that reads `low` or above, and
  * the one after the last that reads below `high`. */
 static inline int32_t nn_first_tap(int32_t at, int32_t low, int32_t dilation) {

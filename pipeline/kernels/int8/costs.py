@@ -9,6 +9,7 @@ from math import prod
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.along import ArgMax, MatMul, Normalize, Softmax
 from pipeline.graph.operators.conv2d import TransposeConv
+from pipeline.graph.operators.recurrent import Recurrent, TimeFilter
 from pipeline.graph.operators.resize import Resize
 from pipeline.kernels.form import Form
 from pipeline.kernels.work import Counts, made, positions, products
@@ -75,6 +76,11 @@ def counted(form: Form) -> tuple[str, Counts]:
             return family, {"element": elements, "row": elements / op.count(form.graph.tensors)}
         if isinstance(op, MatMul):
             return "dense", {"product": products(form), "output": elements}
+        if isinstance(op, Recurrent):
+            sums = 2 * op.gates * form.target.size
+            return "dense", {"product": op.macs(form.graph.tensors), "output": sums}
+        if isinstance(op, TimeFilter):
+            return "dense", {"product": op.macs(form.graph.tensors), "output": elements}
         if isinstance(op, TransposeConv):
             number = op.macs(form.graph.tensors) * elements / form.target.size
             depth = form.source.shape[2] // op.groups

@@ -11,9 +11,11 @@ from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.pairwise import Add
 from pipeline.graph.operators.placing import Pad, Rearrange, Reshape
 from pipeline.graph.operators.pool2d import AveragePool2d
+from pipeline.graph.operators.recurrent import Recurrent, TimeFilter
 from pipeline.graph.requant import FixedPoint
 from pipeline.kernels.form import Form
 
+UNRINGED = ArgMax | Normalize | Pad | Rearrange | Recurrent | Reshape | Softmax | TimeFilter
 LONGEST_SOFTMAX = 4095
 """Values whose exponentials, in Q12.19, add up to less than 32 bits."""
 
@@ -37,7 +39,7 @@ def _reasons(form: Form) -> Iterator[str]:
     if form.op.element_wise:
         yield from _of_elements(form)
     rings = any(any(part.around) for part in form.parts.values())
-    if rings and isinstance(form.op, ArgMax | Normalize | Pad | Rearrange | Reshape | Softmax):
+    if rings and isinstance(form.op, UNRINGED):
         yield "code for this core cannot follow a ring here"
     match form.op:
         case Pad() if form.overlaps:
@@ -56,6 +58,13 @@ def _reasons(form: Form) -> Iterator[str]:
             yield "code for this core normalizes all at once that is normalized together"
         case TransposeConv() if form.out.spread not in ("strides", "rows") or any(form.out.rings):
             yield "code for this core makes an image in one piece, or rows"
+        case Recurrent() | TimeFilter() if not all(
+            name in form.op.parameters or (form.covers(name) and part.spread == "strides")
+            for name, part in form.parts.items()
+        ):
+            yield "code for this core has sequences and states whole, each in one piece"
+        case Recurrent() | TimeFilter() if set(form.op.parameters) & {*form.parts}:
+            yield "code for this core reads the weights of cells where they are stored"
         case Reshape() if not (form.covers(form.op.inputs[0]) and form.covers(form.op.output)):
             yield "code for this core reshapes a tensor all at once"
         case Softmax():

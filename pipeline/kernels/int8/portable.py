@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pipeline.graph.families import Pairwise
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.placing import Concat, Rearrange
+from pipeline.graph.operators.recurrent import Recurrent
 from pipeline.kernels.form import Form
 from pipeline.kernels.int8 import limits
 from pipeline.kernels.int8.costs import COSTS, PRODUCT_CYCLES, counted
@@ -56,6 +57,9 @@ class Portable(Kernel):
             return (*form.out.extents[:2], 1)
         return super().unit(form)
 
+    def scratch_bytes(self, form: Form) -> int:
+        return form.op.scratch_bytes(form.graph.tensors) if isinstance(form.op, Recurrent) else 0
+
     def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
         """Windows over pixels keep what they make of some, or of a row's channel, until its inputs
         are read. Pieces that are joined are in their places, one that is cut out moves to the
@@ -68,6 +72,8 @@ class Portable(Kernel):
             if isinstance(form.op, Rearrange):
                 return SafeOffset(0)
             return SafeOffset(-NEVER, at=(-before * form.out.bits // 4,))
+        if isinstance(form.op, Recurrent):
+            return self._over_step(form, tensor)
         if not form.op.slides or len(form.target.shape) < 3 or len(form.source.shape) < 3:
             return super().overlap(form, tensor)
         if not form.aside or form.out.extents[0] > 1:
@@ -75,6 +81,15 @@ class Portable(Kernel):
             return safe and SafeOffset(safe.forwards)
         ways = [channel_offset(form, tensor), *(pixel_offset(form, tensor, n) for n in range(4))]
         return best_offset(form, tensor, ways)
+
+    def _over_step(self, form: Form, tensor: str) -> SafeOffset | None:
+        """Over what one step reads, which is copied first; c' takes c's place."""
+        alone = form.source.shape[1] == 1
+        if not alone or not (form.in_one_piece(tensor) and form.in_one_piece(form.op.output)):
+            return None
+        if tensor in form.op.inputs[2:]:
+            return SafeOffset(-NEVER, at=(0,)) if form.out.bits == 16 else None
+        return SafeOffset(form.parts[tensor].bits // 4 * form.graph.tensors[tensor].size)
 
     def cycles(self, form: Form) -> float:
         family, counts = counted(form)

@@ -1,0 +1,175 @@
+"""LSTM and GRU of ONNX and PyTorch: as they compute them, quantized, planned and step by step."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from onnx import helper, numpy_helper
+from torch import nn
+
+from pipeline import passes
+from pipeline.errors import ThimbleError
+from pipeline.graph.graph import Graph
+from pipeline.importers.float_graph import FloatGraph
+from pipeline.importers.onnx import Onnx
+from pipeline.importers.torch_export import exported
+from pipeline.importers.torch_model import Ranged
+from pipeline.plan.cost import cost
+from pipeline.quantize.int8 import Int8
+from pipeline.strategies.ordinary import Ordinary
+from tests.importers.test_states import L4, in_sequence
+from tests.tiers import quick
+
+STEPS, FEATURES, UNITS = 7, 3, 5
+PASSES = ("fold_reshape", "dead_channels", "fold_tables")
+
+
+def file(kind: str, way: str = "forward", steps: int = STEPS, **options: Any) -> onnx.ModelProto:
+    """(1, steps, features) -> (1, steps, directions * units), the last h behind it."""
+    rng, ways, gates = np.random.default_rng(0), 1 + (way[0] == "b"), 4 if kind == "LSTM" else 3
+    shapes = [(gates * UNITS, FEATURES), (gates * UNITS, UNITS), (2 * gates * UNITS,)]
+    held = [
+        numpy_helper.from_array(rng.normal(0, 0.6, (ways, *shape)).astype("f4"), name)
+        for name, shape in zip("wrb", shapes, strict=True)
+    ]
+    for name, rows in (("dims", steps), ("last", 1)):
+        held.append(numpy_helper.from_array(np.array([1, rows, ways * UNITS]), name))
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0, 2]),
+        helper.make_node(
+            kind, ["t", "w", "r", "b"], ["y", "h"], hidden_size=UNITS, direction=way, **options
+        ),
+        helper.make_node("Transpose", ["y"], ["u"], perm=[2, 0, 1, 3]),
+        helper.make_node("Reshape", ["u", "dims"], ["all"]),
+        helper.make_node("Transpose", ["h"], ["g"], perm=[1, 0, 2]),
+        helper.make_node("Reshape", ["g", "last"], ["end"]),
+        helper.make_node("Concat", ["all", "end"], ["z"], axis=1),
+    ]
+    ends = [helper.make_tensor_value_info("x", 1, [1, steps, FEATURES])]
+    found = [helper.make_tensor_value_info("z", 1, None)]
+    graph = helper.make_graph(nodes, "net", ends, found, held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+
+
+def close(graph: Graph, frames: np.ndarray, wanted: np.ndarray, most: float = 0.8) -> None:
+    """On average within ``most`` of a step of the output's scale."""
+    target = graph.tensors[graph.output]
+    found = target.real(graph.evaluate(frames.astype(np.int64) - 128)).reshape(wanted.shape)
+    assert abs(found - wanted).mean() < most * target.scale[0]
+
+
+WAYS = [
+    ("LSTM", "forward", {}),
+    ("GRU", "bidirectional", {"linear_before_reset": 1}),
+    ("LSTM", "bidirectional", {}),
+    ("GRU", "reverse", {}),
+    ("LSTM", "reverse", {}),
+    ("GRU", "forward", {"linear_before_reset": 1}),
+]
+
+
+@pytest.mark.parametrize(("kind", "way", "options"), quick(2, WAYS, ci=6))
+def test_files_compute_what_onnxruntime_does(
+    kind: str, way: str, options: dict[str, int], tmp_path: Path
+) -> None:
+    made = file(kind, way, **options)
+    onnx.save(made, tmp_path / "net.onnx")
+    network = Onnx(str(tmp_path / "net.onnx"), input_range=(-2.0, 2.0)).float_graph()
+    assert network is not None
+    raw = np.random.default_rng(1).integers(0, 256, (60, 1, STEPS, FEATURES)).astype(np.uint8)
+    session = onnxruntime.InferenceSession(made.SerializeToString())
+    real = (raw.astype("f4") / 255 * 4 - 2).reshape(60, 1, STEPS, FEATURES)
+    wanted = np.stack([session.run(None, {"x": each})[0][0] for each in real])
+    rows = torch.from_numpy(raw.astype("f4")).reshape(60, *network.shapes[network.input])
+    assert np.allclose(network.evaluate(rows).reshape(wanted.shape), wanted, atol=1e-5)
+    graph = Int8(threads=1).from_float(network, {"train_images": raw})
+    close(graph, raw.reshape(60, *graph.tensors[graph.input].shape), wanted)
+    in_sequence_of_one(passes.applied(graph, PASSES))
+
+
+def in_sequence_of_one(graph: Graph) -> None:
+    given = np.random.default_rng(0).integers(-128, 128, (6, *graph.tensors[graph.input].shape))
+    in_sequence(Ordinary().plan(graph, L4), graph, given)
+
+
+class Stack(nn.Module):
+    """As RNNoise's: two layers, and gains. 100 thousand weights of GRU."""
+
+    def __init__(self, kind: type[nn.RNNBase], features: int = 42, units: int = 96) -> None:
+        super().__init__()
+        self.features = features
+        self.cells = kind(features, units, num_layers=2, batch_first=True)
+        self.gains = nn.Linear(units, 22)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        made, _ = self.cells(x.squeeze(2).transpose(1, 2))
+        return self.gains(made).sigmoid()
+
+
+def both(kind: type[nn.RNNBase], **sizes: int) -> tuple[Stack, FloatGraph, FloatGraph]:
+    """A module, as a sequence and as a step."""
+    torch.manual_seed(0)
+    module = Stack(kind, **sizes).eval()
+    own = Ranged(module, -2, 2)
+    whole, step = (
+        exported("net", own, torch.zeros(1, module.features, 1, n), n == 1) for n in (STEPS, 1)
+    )
+    return module, *(replace(each, limits=(0.0, 255.0)) for each in (whole, step))
+
+
+@pytest.mark.parametrize("kind", quick(1, [nn.GRU, nn.LSTM], ci=1))
+def test_modules_give_the_same_whole_and_step_by_step(kind: type[nn.RNNBase]) -> None:
+    module, whole, step = both(kind, features=6, units=8)
+    raw = np.random.default_rng(2).integers(0, 256, (STEPS * 20, 1, 1, 6)).astype(np.uint8)
+    rows = raw.reshape(20, 1, STEPS, 6)
+    real = torch.from_numpy(rows / 255 * 4 - 2).float().permute(0, 3, 1, 2)
+    wanted = module(real).detach().numpy()
+    found = whole.evaluate(torch.from_numpy(rows.astype("f4")))
+    assert np.allclose(found.reshape(wanted.shape), wanted, atol=1e-5)
+    close(Int8(threads=1).from_float(whole, {"train_images": rows}), rows, wanted)
+    once = module(real.permute(1, 2, 0, 3).reshape(1, 6, 1, -1)).detach().numpy()
+    graph = Int8(threads=1).from_float(step, {"train_images": raw})
+    assert len(graph.states) == (2 if kind is nn.GRU else 4)
+    close(graph, raw, once)
+    in_sequence_of_one(passes.applied(graph, PASSES))
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])
+def test_a_stack_of_a_hundred_thousand_weights_keeps_its_states_in_place(
+    kind: type[nn.RNNBase],
+) -> None:
+    _, _, step = both(kind)
+    graph = passes.applied(Int8(images=4, threads=1).from_float(step, None), PASSES)
+    assert graph.weight_bytes > 95_000
+    plan = Ordinary().plan(graph, L4)
+    assert cost(plan, graph, L4).pmu_bytes <= graph.state_bytes + 2 * 96 + 42
+
+
+REFUSED = [
+    ({"direction": "bidirectional", "steps": 1}, True, "only whole sequences go both ways"),
+    ({}, True, "a sequence of 7 steps that begins with states, or with step=true"),
+    ({"clip": 3.0}, False, "peepholes, clips, other activations and coupled gates are not"),
+    ({"input_forget": 1}, False, "coupled gates are not supported"),
+]
+
+
+@pytest.mark.parametrize(("options", "step", "said"), REFUSED)
+def test_what_is_refused(options: dict[str, Any], step: bool, said: str, tmp_path: Path) -> None:
+    given = dict(options)
+    made = file("LSTM", given.pop("direction", "forward"), given.pop("steps", STEPS), **given)
+    onnx.save(made, tmp_path / "net.onnx")
+    with pytest.raises(ThimbleError, match=said):
+        Onnx(str(tmp_path / "net.onnx"), step=step).float_graph()
+
+
+def test_a_projection_is_refused() -> None:
+    module = Stack(nn.LSTM)
+    module.cells = nn.LSTM(42, 96, proj_size=8, batch_first=True)
+    module.gains = nn.Linear(8, 22)
+    with pytest.raises(ThimbleError, match="projections are not supported"):
+        exported("net", module.eval(), torch.zeros(1, 42, 1, 3))
