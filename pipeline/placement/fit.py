@@ -39,8 +39,8 @@ HEAVIER = 500
 
 HEAVIEST = 1 << 40
 
-LAST = 5_000
-"""Moves from the best of what was reached, at most."""
+LAST = 2_500
+"""Moves from each of the best that were reached, at most."""
 
 NEAREST = 64
 """A limit is as far below what was reached as a part of the distance to the bound: a half, or a
@@ -73,8 +73,9 @@ def _lowest(starts: IntArray, ends: IntArray, align: int) -> int:
 
 
 def fitted(interference: Interference, bound: int, moves: int) -> Fitted:
-    """The lowest top found in so many ``moves`` from all first fits, and in half as many, up to
-    ``LAST``, from the best of what they led to; ``bound`` is low enough. Deterministic."""
+    """The lowest top found in so many ``moves`` from all first fits, and in a quarter as many, up
+    to ``LAST``, from each of the best two that they led to; ``bound`` is low enough.
+    Deterministic."""
     ways, profiles = list[tuple[int, int, IntArray]](), interference.profiles
     nowhere = np.full(len(profiles), NOWHERE)
     for number, rank in enumerate(RANKS[: max(1, FITS // max(1, len(profiles)))]):
@@ -88,8 +89,10 @@ def fitted(interference: Interference, bound: int, moves: int) -> Fitted:
         if not found or found[-1].top > bound:
             chance = Random(number)
             found.append(_mended(interference, Fitted(top, at), bound, each, chance))
-    best = min(found, key=lambda way: way.top)
-    return _mended(interference, best, bound, min(moves // 2, LAST), Random(len(RANKS)))
+    last = min(moves // 4, LAST)
+    best = sorted(found, key=lambda way: way.top)[:2]
+    again = (_mended(interference, way, bound, last, Random(len(RANKS))) for way in best)
+    return min(again, key=lambda way: way.top)
 
 
 def _mended(

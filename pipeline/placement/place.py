@@ -19,10 +19,8 @@ EFFORT = 300_000
 MOVES = 40_000
 """Bound the moves of profiles whose conflicts are known; there are fewer of others."""
 
-EACH = 75
-"""Bound them for each profile, too; a few have ``FEW``, up to ``EACH_OF_FEW`` each."""
-
-FEW, EACH_OF_FEW = 4_800, 100
+EACH = 100
+"""Bound them for each profile, too."""
 
 LOOKUP = 16
 """Steps of a lookup of conflicts."""
@@ -56,7 +54,7 @@ def place(of: Profiles, overlaps: Overlaps = (), effort: int = EFFORT) -> Placed
     """
     bound, conflicts = load(of, overlaps), Interference(of, overlaps)
     if len(overlaps) or conflicts.several.any():
-        moves = min(MOVES, max(EACH * len(of), min(FEW, EACH_OF_FEW * len(of))))
+        moves = min(MOVES, EACH * len(of))
         found = fitted(conflicts, bound, moves * effort // EFFORT)
         return Placed(*found, bound, effort=LOOKUP * conflicts.work)
     return _exact(conflicts, bound, effort)
