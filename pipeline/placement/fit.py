@@ -40,7 +40,7 @@ HEAVIER = 500
 HEAVIEST = 1 << 40
 
 LAST = 2_500
-"""Moves from each of the best that were reached, at most."""
+"""Moves from the best of what was reached, at most."""
 
 NEAREST = 64
 """A limit is as far below what was reached as a part of the distance to the bound: a half, or a
@@ -73,9 +73,8 @@ def _lowest(starts: IntArray, ends: IntArray, align: int) -> int:
 
 
 def fitted(interference: Interference, bound: int, moves: int) -> Fitted:
-    """The lowest top found in so many ``moves`` from all first fits, and in a quarter as many, up
-    to ``LAST``, from each of the best two that they led to; ``bound`` is low enough.
-    Deterministic."""
+    """The lowest top found in so many ``moves`` from all first fits, and in a sixth as many, up
+    to ``LAST``, from the best of what they led to; ``bound`` is low enough. Deterministic."""
     ways, profiles = list[tuple[int, int, IntArray]](), interference.profiles
     nowhere = np.full(len(profiles), NOWHERE)
     for number, rank in enumerate(RANKS[: max(1, FITS // max(1, len(profiles)))]):
@@ -89,10 +88,8 @@ def fitted(interference: Interference, bound: int, moves: int) -> Fitted:
         if not found or found[-1].top > bound:
             chance = Random(number)
             found.append(_mended(interference, Fitted(top, at), bound, each, chance))
-    last = min(moves // 4, LAST)
-    best = sorted(found, key=lambda way: way.top)[:2]
-    again = (_mended(interference, way, bound, last, Random(len(RANKS))) for way in best)
-    return min(again, key=lambda way: way.top)
+    best, last = min(found, key=lambda way: way.top), min(moves // 6, LAST)
+    return _mended(interference, best, bound, last, Random(len(RANKS)))
 
 
 def _mended(
