@@ -88,7 +88,7 @@ def test_generated_c_is_built_for_it(name: str, tmp_path: Path) -> None:
         flash.checked(tmp_path / "build", hardware, "PORT")
 
 
-@pytest.mark.parametrize("name", [n for n in ONE_A_FAMILY if n in CORTEX_M])
+@pytest.mark.parametrize("name", quick([*ONE_A_FAMILY], CORTEX_M))
 def test_its_c_has_the_assembly_of_its_kernels(name: str, tmp_path: Path) -> None:
     """Not the C that stands in for it where a compiler has none."""
     tools, dsp = BOARDS[name].toolchain, has_dsp(BOARDS[name])
