@@ -158,9 +158,9 @@ def _show(found: Mapping[str, Any]) -> None:
 
 def _told(keys: Mapping[str, Values]) -> Mapping[str, Values]:
     """Leave out what follows from the board's name, where that differs."""
-    board = "hardware.name" in keys
-    return {k: v for k, v in keys.items() if not board or k.partition(".")[0] != "hardware"
-            or k == "hardware.name"}  # fmt: skip
+    name = "hardware.name"
+    follow = "hardware." if name in keys else ()
+    return {k: v for k, v in keys.items() if k == name or not k.startswith(follow)}
 
 
 def _print(console: Console, title: str, runs: Sequence[str], rows: Mapping[str, Values]) -> None:
