@@ -14,7 +14,6 @@ from math import inf
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Operator
 from pipeline.hardware import Hardware
 from pipeline.kernels import Form, scratch_bytes
 from pipeline.placement.blocks import WORD, Block, Profile, Profiles, load, put_over, round_up
@@ -33,6 +32,8 @@ EFFORT = 1_000_000
 
 Choice = tuple[int | None, ...]
 """For each task of an order, the input whose place its output takes."""
+Under = dict[int, tuple[int, int]]
+"""By tensor the one whose place it takes, and the nibbles from that one's beginning."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,11 @@ def one_by_one(
     found = ordered(replace(view, tasks=tuple(tasks)), aligns, sums)
     if found.cells > room(graph, hardware):
         found = ordered(view, aligns, sums)
-    pairs = zip(found.order.tasks[begun:], found.over[begun:], strict=True)
-    chosen = ((operators[n - begun], "" if over is None else view.names[over]) for n, over in pairs)
-    regions: list[Region] = [arriving, *_placed(graph, list(chosen))]
+    under, regions = _lives(view, found.order.tasks, found.over)[0], list[Region]([arriving])
+    for number in found.order.tasks[begun:]:
+        op, (taken, behind) = operators[number - begun], under.get(number + 1, (0, 1))
+        place = "" if behind else view.names[taken]  # behind others that are joined later
+        regions.append(Whole(op, place) if place in op.inputs else Whole(op, place=place))
     laid = partial(lay, regions, keep_input=keep_input, effort=EFFORT)
     best = laid(Draft(graph, hardware))
     if fast and not best.draft.most_scratch:
@@ -100,23 +103,6 @@ def one_by_one(
         best = quickest(graph, hardware, operators, partial(laid, cells=inf), most, best)
     proved = ("order_proved", found.order.proved), ("arena_proved", found.proved)
     return best.plan("ordinary", (*proved, *[(KEPT, True)] * keep_input))
-
-
-def _placed(graph: Graph, chosen: Sequence[tuple[Operator, str]]) -> Iterator[Whole]:
-    """Yield operators, each over what is ``chosen``, with what the next call finds in its place
-    where that is free: nothing else that lives to the end may be there."""
-    states, root = {each.made: each.read for each in graph.states}, dict[str, str]()
-    reads, read_last = set(states.values()), dict[str, int]()
-    read_last |= {name: n for n, (op, _) in enumerate(chosen) for name in op.inputs}
-    for number, (op, over) in enumerate(chosen):
-        own, base, place = states.get(op.output, ""), root.get(over, over), ""
-        if base in reads and op.output in graph.ends and base != own:
-            over = ""
-        elif own and not over and own not in root.values() and read_last[own] < number:
-            base = place = own
-        if over or place:
-            root[op.output] = base
-        yield Whole(op, over, place)
 
 
 def ordered(view: View, aligns: Sequence[int], extra: Sequence[Profile] = ()) -> Ordered:
@@ -182,47 +168,57 @@ def _choices(view: View, tasks: tuple[int, ...]) -> Iterator[Choice]:
     return product(*options)
 
 
-def profiles_of(
-    view: View, aligns: Sequence[int], tasks: tuple[int, ...], over: Choice
-) -> list[Profile]:
-    """Make profiles of what lives when: one for tensors in one place, one for a task's scratch."""
-    under, first, last = dict[int, tuple[int, int]](), {0: 0}, {0: 0}
-    scratch = list[Profile]()
+def _base(under: Under, tensor: int) -> tuple[int, int]:
+    """The tensor in whose place it lies in the end, and the nibbles from that one's beginning."""
+    at = 0
+    while tensor in under:
+        tensor, more = under[tensor]
+        at += more
+    return tensor, at
 
-    def base(tensor: int) -> tuple[int, int]:
-        """The tensor whose place it takes, and the cells from that one's beginning."""
-        at = 0
-        while tensor in under:
-            tensor, more = under[tensor]
-            at += more
-        return tensor, at
 
+def _lives(
+    view: View, tasks: tuple[int, ...], over: Choice
+) -> tuple[Under, dict[int, int], dict[int, int]]:
+    """What takes whose place when ``tasks`` run, and the steps that make each tensor and that need
+    it last. What the next call finds goes where it looks for it, where that is free from then on;
+    nothing else that lives to the end does."""
+    under, first, last = Under(), {0: 0}, {0: 0}
+    reads = {made: read for read, made in view.again}
     for step, (number, taken) in enumerate(zip(tasks, over, strict=True), 1):
         task, made = view.tasks[number], number + 1
         first[made] = step
         last |= dict.fromkeys((made, *task.reads), step)
-        joined = [(base(tensor)[0], tensor, at) for tensor, at in zip(task.over, task.before)]  # noqa: B905, of most none
+        pairs = zip(task.over, task.before, strict=False)  # of most none
+        joined = [(_base(under, tensor)[0], tensor, at) for tensor, at in pairs]
         fit = all(view.sizes[whole] <= view.sizes[tensor] for whole, tensor, _ in joined)
+        if taken is not None and made in view.kept:
+            fit &= _base(under, taken)[0] not in {*reads.values()} - {reads.get(made)}
         if taken is not None and fit and len({whole for whole, *_ in joined}) == len(joined):
             under |= {whole: (taken, at) for whole, _, at in joined[1:]}
             under[made] = taken, 0
-        if task.scratch:
-            scratch.append(Profile((Block(task.scratch, step, step),), WORD))
     last |= dict.fromkeys(view.kept, len(tasks))
-    moved = []
-    for read, made in view.again:
-        if base(made)[0] != read:
-            free = last[read] < first[made] and all(base(t)[0] != read for t in under)
-            under |= {made: (read, 0)} if free and made not in under else {}
-        moved += [read] * (base(made)[0] != read)
+    for made, read in reads.items():
+        free = last[read] < first[made] and all(_base(under, t)[0] != read for t in under)
+        under |= {made: (read, 0)} if free and made not in under else {}
+    return under, first, last
+
+
+def profiles_of(
+    view: View, aligns: Sequence[int], tasks: tuple[int, ...], over: Choice
+) -> list[Profile]:
+    """Make profiles of what lives when: one for tensors in one place, one for a task's scratch."""
+    under, first, last = _lives(view, tasks, over)
+    scratch = [Profile((Block(size, step, step),), WORD) for step, number in enumerate(tasks, 1)
+               if (size := view.tasks[number].scratch)]  # fmt: skip
     parts, align = dict[int, list[tuple[int, Block]]](), dict[int, int]()
     for tensor, begin in first.items():
         if not view.sizes[tensor]:
             continue
-        at, behind = base(tensor)
+        at, behind = _base(under, tensor)
         put_over(parts.setdefault(at, []), behind, Block(view.sizes[tensor], begin, last[tensor]))
         align[at] = max(align.get(at, 1), aligns[tensor])
-    for read in moved:
+    for read in (read for read, made in view.again if _base(under, made)[0] != read):
         put_over(parts[read], 0, Block(view.sizes[read], len(tasks) + 1, len(tasks) + 1))
     found = []
     for at, placed in parts.items():
