@@ -1,6 +1,6 @@
 # make demo    install what a run for AVR needs, and run the main command
 # make test    install all that is missing and run the tests, 3 to 6 minutes
-# make test-ci   the others that .ci/run runs, 5 to 10 minutes;  make test-all  the slow ones, hours
+# make test-ci   the others that .ci/run runs, 5 to 10 minutes;  make test-all  the slow ones, 70 minutes
 # make check   a minute: the tests that what you changed can reach;  make check BASE=main  since main
 # make bench   how fast a cached run, a cached sweep, planning and proofs are, and generated code on a Cortex-M4 and M7
 # make lint    what .ci/run checks besides the tests
