@@ -47,7 +47,7 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
         return *own, nibbles, portable
     own = thumb.KERNELS if thumb.has_thumb(hardware) else ()
     if cortex_m.has_dsp(hardware):
-        own = (*cortex_m.kernels(hardware.cpu), *cortex_m.ordered(hardware.cpu))
+        own = (*cortex_m.kernels(hardware.cpu), cortex_m.Ordered(hardware.cpu))
     return *own, portable, _of_nibbles(form, 4 * cycles, core)
 
 

@@ -16,7 +16,7 @@ from pipeline.kernels.cortex_m.depthwise import Depthwise
 from pipeline.kernels.cortex_m.elements import Elements
 from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.cortex_m.gathered import GatheredConvolution, GatheredDepthwise
-from pipeline.kernels.cortex_m.ordered import Ordered, OrderedConvolution, OrderedDense
+from pipeline.kernels.cortex_m.ordered import Ordered
 from pipeline.kernels.cortex_m.pool import Pool
 from pipeline.kernels.cortex_m.single import Single, Strips
 from pipeline.kernels.cortex_m.winograd import SPANS, Winograd
@@ -31,7 +31,7 @@ WEAVES = ("cortex-m7",)
 """Those that issue two instructions at once, if these suit each other: their assembly has loads
 between multiplications. On others a load after a load is cheaper."""
 
-__all__ = ["RATES", "WEAVES", "best_pixels", "has_dsp", "kernels"]
+__all__ = ["RATES", "WEAVES", "Ordered", "best_pixels", "has_dsp", "kernels"]
 
 KERNELS = (
     *(Accumulate, Convolution, DenseLayer, Depthwise, Elements, Pool, Single, Strips),
@@ -48,12 +48,6 @@ def has_dsp(hardware: Hardware) -> bool:
 
 @cache
 def kernels(cpu: str) -> tuple[Fitted, ...]:
-    """Those that the core has."""
+    """Those that the core has, but ``Ordered``."""
     winograd = (Winograd(cpu, span) for span in (0, *SPANS))
     return *(kernel(cpu) for kernel in KERNELS), *winograd
-
-
-@cache
-def ordered(cpu: str) -> tuple[Ordered, ...]:
-    """Those that read weights from windows."""
-    return tuple(kernel(cpu) for kernel in (OrderedConvolution, OrderedDense))

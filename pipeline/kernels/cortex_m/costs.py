@@ -100,14 +100,14 @@ COSTS = {
         "pixel": (63.5, 42.3, 61.0),
         "product of a large window": (4.39, 3.08, 4.17),
     },
-    "ordered_conv2d": {
+    "ordered": {
         "word, two pixels and channels": (22.7, 16.1, 20.4),
         "byte left over": (29.3, 20.8, 26.4),
         "row of a window, two pixels and channels": (98.9, 70.2, 89.0),
         "two pixels and channels": (34.8, 24.7, 31.3),
         "output": (8.23, 5.84, 7.4),
+        "word, two channels": (15.4, 10.9, 13.8),
     },
-    "ordered_dense": {"word, two channels": (15.4, 10.9, 13.8)},
     "pool": {
         "word of a tap, average": (3.71, 2.11, 3.53),
         "output of averages": (15.7, 13.8, 16.2),

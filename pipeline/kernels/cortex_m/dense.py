@@ -3,6 +3,8 @@ widened once, for all output channels."""
 
 from __future__ import annotations
 
+from math import prod
+
 from pipeline.graph.operators.conv2d import Dense
 from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.fast import FastDense, words
@@ -20,12 +22,8 @@ class WidenedDense(Fitted):
 
     priced = "dense"
 
-    def inputs(self, form: Form) -> int:
-        """Count the bytes that are widened."""
-        return form.source.size
-
     def counts(self, form: Form) -> Counts:
-        op, inputs, at_once = form.op, words(self.inputs(form)), together(form.target.size)
+        op, inputs, at_once = form.op, inputs_of(form), together(form.target.size)
         groups = -(-form.target.size // at_once)
         assert isinstance(op, Dense)
         counts = {
@@ -40,7 +38,7 @@ class WidenedDense(Fitted):
 
     def scratch_bytes(self, form: Form) -> int:
         """What is widened, 16 bits an element."""
-        return words(self.inputs(form)) * 8
+        return inputs_of(form) * 8
 
 
 class DenseLayer(WidenedDense, FastDense):
@@ -62,8 +60,10 @@ class RowDense(WidenedDense):
     def can(self, form: Form) -> bool:
         return isinstance(form.op, Dense) and added_row(form) is not None
 
-    def inputs(self, form: Form) -> int:
-        return form.source.size // form.source.shape[0]
+
+def inputs_of(form: Form) -> int:
+    """Count the words that are widened."""
+    return words(prod(form.given.extents))
 
 
 def together(channels: int) -> int:

@@ -1,20 +1,138 @@
 """Depthwise convolution: rows of four channels are taken apart, so that neighbours are pairs; where
-a pass has fewer, those of one."""
+a pass has fewer, those of one.
+
+Inputs come as words of two neighbours, from an even column on; so do weights: a0, a1, … are pairs
+from the first weight on, b0, b1, … from the second on. An output that begins in the lower half of
+a word takes the a's and, of the last b, the upper half; one that begins in an upper half takes the
+lower half of a0 and all b's. With stride 2 all outputs begin in lower halves.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from pipeline.codegen.c.values import whole
-from pipeline.codegen.constants import wrapped
 from pipeline.codegen.cortex_m import weights
+from pipeline.codegen.cortex_m.assembly import add, block, load
 from pipeline.codegen.cortex_m.ending import End, end
-from pipeline.codegen.cortex_m.taps import Row, last, together
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.depthwise import columns, lanes, odd_kernel
+
+REGISTERS = 14
+POINTERS = 2
+"""Registers there are, and those that point to inputs and weights."""
+
+
+class Product(NamedTuple):
+    """Product of input word ``word`` and weights' word ``weight``, added to output ``out``: both
+    halves, or the lower one with the weights' upper, or the other way round."""
+
+    word: int
+    kind: Literal["smlad", "smlabt", "smlatb"]
+    out: int
+    weight: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """``outs`` outputs of a kernel's row with ``half`` pairs of weights and one weight more."""
+
+    outs: int
+    half: int
+    stride: int
+
+    @property
+    def weights(self) -> int:
+        """Words of weights: with stride 2 only the last b is needed."""
+        return 2 * self.half if self.stride == 1 else self.half + 1
+
+    @property
+    def words(self) -> int:
+        return self.outs * self.stride // 2 + self.half
+
+    @property
+    def fits(self) -> bool:
+        return self.inputs > 0
+
+    @property
+    def inputs(self) -> int:
+        """Registers for inputs."""
+        return min(self.words, REGISTERS - POINTERS - self.outs - self.weights)
+
+    @property
+    def loads(self) -> list[list[int]]:
+        """Words of inputs, those that are loaded together."""
+        numbers = list(range(self.words))
+        return [numbers[n : n + self.inputs] for n in range(0, self.words, self.inputs)]
+
+    def products(self, word: int) -> list[Product]:
+        """All that are made of an input word."""
+        found = []
+        for out in range(self.outs):
+            place = word - out * self.stride // 2
+            if self.stride == 1 and out % 2:
+                if place == 0:
+                    found.append(Product(word, "smlatb", out, 0))
+                elif 0 < place <= self.half:
+                    found.append(Product(word, "smlad", out, self.half + place - 1))
+            elif 0 <= place < self.half:
+                found.append(Product(word, "smlad", out, place))
+            elif place == self.half:
+                found.append(Product(word, "smlabt", out, self.weights - 1))
+        return found
+
+    def code(self, weight: int) -> str:
+        """C that adds to a0 and so on what a row of inputs at x gives; at q its weights begin with
+        the word ``weight``. Compilers are told the registers of sums and pointers: they find none
+        for all of them otherwise."""
+        weights = [f"k{n}" for n in range(self.weights)]
+        inputs = [f"x{n}" for n in range(self.inputs)]
+        free = [2, 3, *range(4 + self.outs, 13), 14]
+        words = zip([*weights, *inputs], free, strict=False)
+        lines = [
+            'register const int32_t *const own NN_AT("r0") = q;',
+            'register const nn_word_t *const row NN_AT("r1") = x;',
+            *(f'register int32_t s{n} NN_AT("r{4 + n}") = a{n};' for n in range(self.outs)),
+            *(f'register uint32_t {word} NN_AT("r{place}");' for word, place in words),
+            *(load(k, "own", 4 * (weight + n)) for n, k in enumerate(weights)),
+        ]
+        for group in self.loads:
+            lines += [load(x, "row", 4 * word) for x, word in zip(inputs, group, strict=False)]
+            lines += [
+                add(f"s{made.out}", x, f"k{made.weight}", made.kind)
+                for x, word in zip(inputs, group, strict=False)
+                for made in self.products(word)
+            ]
+        lines += [f"a{n} = s{n};" for n in range(self.outs)]
+        return block(lines, (), 20)
+
+    def instructions(self, rows: int) -> int:
+        """About how many a kernel of ``rows`` such rows takes, with what ends its outputs."""
+        products = sum(len(self.products(word)) for word in range(self.words))
+        return rows * (self.weights + self.words + products) + 5 * self.outs + 15
+
+
+def last(left: int, stride: int) -> int:
+    """Count the outputs that the last ``left`` of a row are computed with: of stride 1, pairs."""
+    return left + left % 2 if stride == 1 else left
+
+
+def together(columns: int, rows: int, half: int, stride: int) -> int:
+    """Choose how many outputs of ``columns`` to compute at a time."""
+
+    def cost(outs: int) -> int:
+        full, left = divmod(columns, outs)
+        ending = Row(last(left, stride), half, stride).instructions(rows) if left else 0
+        return full * Row(outs, half, stride).instructions(rows) + ending
+
+    choices = [outs for outs in (2, 4, 6) if Row(outs, half, stride).fits]
+    return min(choices, key=cost)
 
 
 def compute(job: Job) -> None:
@@ -60,19 +178,15 @@ def compute(job: Job) -> None:
 
 
 def table(values: IntArray, finish: End, stride: int) -> IntArray:
-    """(channels, words). ``values``: (channels, kh, kw). Where sums end quickly they are had twice,
-    so that nothing has to double them."""
+    """(channels, words). ``values``: (channels, kh, kw)."""
     channels, kernel_h, kernel_w = values.shape
     padded = np.zeros((channels, kernel_h, odd_kernel(kernel_w)), np.int64)
-    padded[..., :kernel_w] = values * (2 if finish.quick else 1)
+    padded[..., :kernel_w] = values * finish.factor
     pair = padded[..., :-1], padded[..., 1:]  # each tap and the next one
     even, odd = (weights.in_words(*(each[..., n::2] for each in pair)) for n in (0, 1))
     odd = odd if stride == 1 else odd[..., -1:]
     pairs = np.concatenate([even, odd], axis=-1).reshape(channels, -1)
-    head = wrapped(finish.starts[:, None])
-    if finish.quick:
-        head = np.concatenate([wrapped(2 * head), finish.quick.constants], axis=1)
-    return np.concatenate([head, pairs], axis=1)
+    return np.concatenate([finish.heads(finish.factor * finish.starts[:, None]), pairs], axis=1)
 
 
 WRITERS = {"cortex_m.depthwise": compute}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.codegen.c import expressions
-from pipeline.codegen.cortex_m.ending import QuickText
+from pipeline.codegen.cortex_m.ending import stored
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.elements import FORMULAS, KINDS, called, operands, ways
@@ -71,18 +71,17 @@ def function(job: Job, held: str) -> dict[str, Any]:
     twice, quick = "", element_end(op, graph)
     if quick is None:
         end = ending(job.program, op)
-        value, stored = end.scaled(formula), end.stored("value")
+        value, text = end.scaled(formula), end.stored("value")
     else:
         twice = (along or op.operands[1]) if isinstance(op, Multiply) else ""
-        end_text, constants = QuickText(quick, job.target), quick.constants[0].tolist()
         value = formula if twice else f"nn_twice({formula})"
-        stored = end_text.saturated(end_text.requantized("value", *constants))
+        text = stored(quick, job.target, "value", *quick.constants[0].tolist())
     left_shift = op.left_shift if isinstance(op, Add) else 0
     found = [
         Operand(kind, job.tensor(name), kind == held, name == twice, scale, left_shift)
         for kind, name, scale in zip(KINDS, op.operands, scales, strict=True)
     ]
-    return {"operands": found, "value": value, "stored": stored}
+    return {"operands": found, "value": value, "stored": text}
 
 
 def compute(job: Job) -> None:

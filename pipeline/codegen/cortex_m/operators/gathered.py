@@ -9,7 +9,6 @@ import numpy as np
 from pipeline.codegen.c import window as box
 from pipeline.codegen.c.kernel import SCRATCH
 from pipeline.codegen.c.views import View
-from pipeline.codegen.constants import wrapped
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.ending import End, end
 from pipeline.codegen.int8.job import Job
@@ -40,17 +39,13 @@ def depthwise(job: Job) -> None:
 
 
 def table(values: IntArray, finish: End) -> IntArray:
-    """(groups of four channels, words). ``values``: (channels, taps). Where sums end quickly they
-    are had twice, so that nothing has to double them. Of a tap's words the first has channels 2
-    and 0, the second 3 and 1, the former in the lower half."""
+    """(groups of four channels, words). ``values``: (channels, taps). Of a tap's words the first
+    has channels 2 and 0, the second 3 and 1, the former in the lower half."""
     groups = weights.pairs(len(values), LANES)
-    factor = 2 if finish.quick else 1
-    head = [wrapped(factor * finish.starts[groups])]
-    if finish.quick:
-        head.append(finish.quick.constants[groups].reshape(len(groups), -1))
-    four = (factor * values.astype(np.int64))[groups]  # (groups, 4, taps)
+    head = finish.heads(finish.factor * finish.starts[groups], groups)
+    four = (finish.factor * values.astype(np.int64))[groups]  # (groups, 4, taps)
     pairs = weights.in_words(four[:, 2:], four[:, :2])
-    return np.concatenate([*head, pairs.transpose(0, 2, 1).reshape(len(groups), -1)], axis=1)
+    return np.concatenate([head, pairs.transpose(0, 2, 1).reshape(len(groups), -1)], axis=1)
 
 
 def call(job: Job, template: str, view: View, windows: Windows, **shared: Any) -> None:

@@ -25,4 +25,4 @@ def compute(job: Job) -> None:
     )
 
 
-WRITERS = {"cortex_m.ordered_conv2d": compute, "cortex_m.ordered_dense": compute}
+WRITERS = {"cortex_m.ordered": compute}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.codegen.binding import kernel_of
-from pipeline.codegen.constants import wrapped
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.dot import Dot
-from pipeline.codegen.cortex_m.ending import QuickText
+from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
@@ -22,7 +21,6 @@ from pipeline.kernels.cortex_m.winograd import (
     outputs_of_a_side,
     pairs_of,
 )
-from pipeline.kernels.quick import quick_end
 
 WEIGHTS = {
     2: np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]]),
@@ -49,8 +47,7 @@ def compute(job: Job) -> None:
     op, program, kernel, form = job.operator(Conv2d), job.program, kernel_of(job), job.form
     assert isinstance(kernel, Winograd)
     source, (rows, columns, channels) = job.source, job.target.shape
-    end, m = quick_end(op, program.graph), outputs_of_a_side(op, program.graph)
-    assert end is not None
+    finish, m = end(job), outputs_of_a_side(op, program.graph)
     above = 128 if m == 4 and source.dtype.signed else 0
     alike = np.array(ALIKE[m]) * (source.zero_point + above)
     values, bias = (program.graph.constants[name].astype(np.int64) for name in op.parameters)
@@ -59,7 +56,6 @@ def compute(job: Job) -> None:
     starts = (bias - (source.zero_point + above) * values.sum((1, 2, 3)))[:, None]
     if m == 4:
         starts = np.concatenate([starts, starts - LIFT * lifted(values)], axis=1)
-    table = np.concatenate([wrapped(2 * starts), end.constants], axis=1)[groups]
     how = "as they are" if kernel.live else "transformed"
     job.call(
         "cortex_m/winograd",
@@ -80,12 +76,12 @@ def compute(job: Job) -> None:
         pad=op.padding,
         dot=Dot(groups=pairs_of(form), unroll=unrolled(pairs_of(form), MOST_STEPS), halves=True),
         ninth=NINTH,
-        end=QuickText(end, job.target),
+        end=finish,
         weights=job.table(
             "weights", "int8_t", arranged, f"of two channels, {how}", weights=True, align=4
         ),
         table=job.table(
-            "ends", "int32_t", table,
+            "ends", "int32_t", finish.heads(2 * starts)[groups],
             "for each channel what sums begin with, twice, and how they end",
         ),
     )  # fmt: skip
