@@ -8,6 +8,7 @@ from typing import ClassVar
 from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.kernels.form import Form
 from pipeline.kernels.kernel import Kernel
+from pipeline.kernels.quick import quick_end
 from pipeline.kernels.safe_offset import SafeOffset
 from pipeline.kernels.work import Counts, priced
 
@@ -113,10 +114,15 @@ def convolution(form: Form) -> Conv2d:
     return form.op
 
 
-def in_groups_of(step: int, channels: int, at_once: int) -> bool:
-    """Check whether passes of ``at_once`` channels, and one of the rest, have ``step`` or more."""
+def in_passes(form: Form, step: int) -> bool:
+    """Check whether passes make rows, see ``in_rows``, of ``step`` channels or more each, which end
+    quickly where they aren't all."""
+    channels, at_once = form.target.shape[-1], form.out.extents[-1]
+    if not in_rows(form):
+        return False
     last = channels - (channels - 1) // at_once * at_once
-    return min(at_once, last) >= step
+    quick = at_once == channels or quick_end(convolution(form), form.graph) is not None
+    return quick and min(at_once, last) >= step
 
 
 def words(elements: int) -> int:
@@ -127,3 +133,18 @@ def words(elements: int) -> int:
 def pairs(elements: int) -> int:
     """Words of two numbers each that ``elements`` fill."""
     return -(-elements // 2)
+
+
+def unrolled(words: int, most: int) -> int:
+    """Return how many of ``words`` one round of a loop takes so that rounds are fewest, where a
+    round and what is left after the last are together at most ``most``."""
+    if words <= most:
+        return words
+    fitting = (n for n in range(1, most + 1) if n + words % n <= most)
+    return min(fitting, key=lambda n: (words // n, n))
+
+
+def rounds(words: int, most: int) -> int:
+    """Count the rounds of the loop over ``words``; 0: there is none."""
+    found = words // unrolled(words, most)
+    return found if found > 1 else 0

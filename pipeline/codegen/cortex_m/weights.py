@@ -14,7 +14,7 @@ from pipeline.codegen.int8.windows import met
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.conv2d import MOST_WORDS
-from pipeline.kernels.cortex_m.inner import unrolled
+from pipeline.kernels.fast import unrolled
 from pipeline.kernels.quick import channel_sums
 from pipeline.kernels.taps import Rows
 

@@ -7,11 +7,10 @@ from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.fitted import Fitted
-from pipeline.kernels.cortex_m.inner import rounds
-from pipeline.kernels.fast import convolution, in_groups_of, in_place, in_rows
+from pipeline.kernels.fast import convolution, in_passes, in_place, rounds
 from pipeline.kernels.fast import pairs as pairs_of
 from pipeline.kernels.form import Form
-from pipeline.kernels.quick import endings, quick_end
+from pipeline.kernels.quick import endings
 from pipeline.kernels.taps import inside
 from pipeline.kernels.widened import Widened, cheapest, evenly_spaced, is_flat, row_by_row
 from pipeline.kernels.work import Counts, positions
@@ -69,14 +68,12 @@ class Convolution(InPairs):
 
     def can(self, form: Form) -> bool:
         op = form.op
-        if not isinstance(op, Conv2d) or op.groups > 1 or not in_rows(form):
-            return False
-        channels, at_once = form.target.shape[2], form.out.extents[2]
         return (
-            in_groups_of(2, channels, at_once)
+            isinstance(op, Conv2d)
+            and op.groups == 1
+            and in_passes(form, 2)
             and form.in_packed_rows(op.inputs[0])
             and self.window(form).size > 0
-            and (at_once == channels or quick_end(op, form.graph) is not None)
             and (not form.overlaps or self.takes_place(form))
         )
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.fitted import Fitted
-from pipeline.kernels.fast import convolution, in_groups_of, in_place, in_rows
+from pipeline.kernels.fast import convolution, in_passes, in_place
 from pipeline.kernels.form import Form
-from pipeline.kernels.quick import endings, quick_end
+from pipeline.kernels.quick import endings
 from pipeline.kernels.work import END_BYTES, Counts, positions
 
 LANES = 4
@@ -29,18 +29,14 @@ class Depthwise(Fitted):
 
     def can(self, form: Form) -> bool:
         op, tensors = form.op, form.graph.tensors
-        if not isinstance(op, Conv2d) or not in_rows(form):
-            return False
-        channels, at_once = form.target.shape[2], form.out.extents[2]
         return (
-            op.groups == channels == form.source.shape[2]
-            and channels >= LANES
+            isinstance(op, Conv2d)
+            and op.groups == form.target.shape[2] == form.source.shape[2] >= LANES
             and op.dilation == (1, 1)
             and op.stride[1] in (1, 2)
             and tensors[op.parameters[0]].shape[2] <= WIDEST
-            and in_groups_of(lanes(at_once), channels, at_once)
+            and in_passes(form, lanes(form.out.extents[2]))
             and form.in_rows(op.inputs[0])
-            and (at_once == channels or quick_end(op, form.graph) is not None)
             and (not form.overlaps or self.takes_place(form))
         )
 

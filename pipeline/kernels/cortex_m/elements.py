@@ -49,8 +49,7 @@ class Elements(Fitted):
         return {
             f"word, {kind}": sum(number * (length // 4) for number, length in runs),
             f"element left over, {kind}": sum(number * (length % 4) for number, length in runs),
-            f"run, {kind}": number,
-            "pixel by a table": number * any(p.spread == "table" for p in form.parts.values()),
+            "run": number,
             **endings_of(element_end(form.op, form.graph), made(form)),
         }
 

@@ -30,8 +30,11 @@ class Pool(Gathered):
 
     def can(self, form: Form) -> bool:
         op = form.op
+        if not isinstance(op, Pool2d) or prod(op.kernel) > MOST_TAPS or not one_scale(op):
+            return False
         in_order = in_rows(form) and not form.overlaps and form.even(op.output, 2)
-        return in_words(form) and (in_any_order(form) or (in_order and form.in_rows(op.inputs[0])))
+        able = in_any_order(form) or (in_order and form.in_rows(op.inputs[0]))
+        return able and form.out.extents[2] >= LEAST_CHANNELS
 
     def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
         return super().overlap(form, tensor) if in_any_order(form) else None
@@ -62,17 +65,6 @@ class Pool(Gathered):
 
     def scratch_bytes(self, form: Form) -> int:
         return (self.made(form) + form.target.shape[2]) * in_any_order(form)
-
-
-def in_words(form: Form) -> bool:
-    """Check whether four channels of a window are reduced at once, in words of them."""
-    op = form.op
-    return (
-        isinstance(op, Pool2d)
-        and form.out.extents[2] >= LEAST_CHANNELS
-        and prod(op.kernel) <= MOST_TAPS
-        and one_scale(op)
-    )
 
 
 def one_scale(op: Pool2d) -> bool:

@@ -15,8 +15,8 @@ from pipeline.graph.graph import Graph
 from pipeline.kernels import Form, scratch_bytes
 from pipeline.kernels.cortex_m.accumulate import MOST_WINDOW
 from pipeline.kernels.cortex_m.conv2d import pixels_together
-from pipeline.kernels.cortex_m.inner import unrolled
 from pipeline.kernels.cortex_m.single import MOST_COLUMNS, WIDEST
+from pipeline.kernels.fast import unrolled
 from pipeline.plan.cost import cost
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.support import by_rows, core, kernels

@@ -109,11 +109,6 @@ class Code:
         return [out for out, window in windows if window[0] <= last and window[-1] >= first]
 
     @property
-    def carried_in(self) -> list[str]:
-        first = self.unit.pixels[0]
-        return [self._sum(out) for out in self.sums if max(self.layer.window(out)[0], 0) < first]
-
-    @property
     def carried_on(self) -> list[str]:
         return [self._sum(out) for out in self.sums if out not in self.unit.outs]
 
@@ -131,7 +126,9 @@ class Code:
     def lines(self) -> list[str]:
         """What two rows give, word by word, then what one does, or each of all. Beyond a stop a
         compiler moves nothing that it has no register for."""
-        layer, there = self.layer, dict.fromkeys(self.carried_in)
+        layer, begin = self.layer, self.unit.pixels[0]
+        before = (out for out in self.sums if max(layer.window(out)[0], 0) < begin)
+        there = dict.fromkeys(map(self._sum, before))
         lines = [f"int32_t {name} = c{n};" for n, name in enumerate(there)]
         for first, pixels in self._words.items() if layer.paired else ():
             lines += self._load((0, 1), first, pixels)

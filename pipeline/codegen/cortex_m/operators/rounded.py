@@ -22,8 +22,7 @@ from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operator import product_sums
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.accumulate import MOST_WINDOW, PIXELS, pairs_of_pixels
-from pipeline.kernels.cortex_m.inner import unrolled
-from pipeline.kernels.fast import pairs
+from pipeline.kernels.fast import pairs, unrolled
 from pipeline.kernels.taps import kinds
 
 MOST_WORDS = 4

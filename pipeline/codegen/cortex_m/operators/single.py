@@ -19,9 +19,8 @@ from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.weights import table
 from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.inner import unrolled
 from pipeline.kernels.cortex_m.single import LEAST_CHANNELS
-from pipeline.kernels.fast import pairs
+from pipeline.kernels.fast import pairs, unrolled
 from pipeline.kernels.taps import Kind, kinds
 
 REGISTERS = 10

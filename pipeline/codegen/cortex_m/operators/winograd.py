@@ -11,7 +11,6 @@ from pipeline.codegen.cortex_m.ending import end
 from pipeline.codegen.int8.job import Job
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.inner import unrolled
 from pipeline.kernels.cortex_m.winograd import (
     LIFT,
     MOST_STEPS,
@@ -21,6 +20,7 @@ from pipeline.kernels.cortex_m.winograd import (
     outputs_of_a_side,
     pairs_of,
 )
+from pipeline.kernels.fast import unrolled
 
 WEIGHTS = {
     2: np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]]),

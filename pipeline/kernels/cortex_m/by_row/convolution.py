@@ -12,8 +12,7 @@ from typing import ClassVar, NamedTuple
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.by_row import AccessOrder, RowKernel
 from pipeline.kernels.cortex_m.fitted import Fitted
-from pipeline.kernels.cortex_m.inner import unrolled
-from pipeline.kernels.fast import pairs
+from pipeline.kernels.fast import pairs, unrolled
 from pipeline.kernels.form import Form
 from pipeline.kernels.quick import endings, quick_end
 from pipeline.kernels.row_layout import BLOCK, RowLayout

@@ -100,13 +100,11 @@ class RowPool(Fitted, RowKernel):
             return {**{f"{word} added": n for word, n in each.items()}, "sum": source.channels}
         assert isinstance(form.op, Pool2d)
         along, averages = Along.of(form.op), form.op.combine == "add"
-        kind = "average" if averages else "maximum"
-        taken = source.channels * -(-target.columns // along.at_once)
         return {
-            **{f"{word} of a row": n * form.given.extents[0] for word, n in each.items()},
-            f"word of {along.folded} columns, {kind}": sum(each.values()),
-            f"word of a tap, {kind}": taken * along.size,
-            f"word of outputs, {kind}": taken,
-            f"output, {kind}": target.bytes * (averages or along.stride > 1),
+            "word of a row": sum(each.values()) * form.given.extents[0],
+            "word of 2 columns": sum(each.values()) * (along.folded == 2),
+            "word of a tap": source.channels * -(-target.columns // along.at_once) * along.size,
+            "output, average": target.bytes * averages,
+            "output, maximum": target.bytes * (not averages and along.stride > 1),
             "average of an image with padding": target.bytes * averages * any(form.op.padding[2:]),
         }
