@@ -6,11 +6,9 @@
 #include "nn_dsp.h"
 #include "nn_int8.h"
 
-#define NN_INLINE static inline __attribute__((always_inline))
-
 /* Two rows of weights with one or `two` of inputs, the second `other` bytes further on: x0 w0, x1 w0, x0 w1, x1 w1. */
-NN_INLINE void nn_rows_dot(const int8_t *x, int32_t other, const int8_t *w0, const int8_t *w1, int32_t count, uint32_t less,
-                      int32_t *sum, int two) {
+static inline __attribute__((always_inline)) void nn_rows_dot(
+    const int8_t *x, int32_t other, const int8_t *w0, const int8_t *w1, int32_t count, uint32_t less, int32_t *sum, int two) {
     const int32_t next = (int32_t)(w1 - w0);
     const int8_t *const end = x + (count & ~3);
     int32_t a = sum[0], b = sum[1], c = sum[2], d = sum[3];

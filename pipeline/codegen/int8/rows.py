@@ -11,8 +11,7 @@ from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.program import ARENA
 from pipeline.errors import ThimbleError
-from pipeline.kernels.by_row import RowKernel
-from pipeline.kernels.row_layout import RowLayout
+from pipeline.kernels.by_row import RowKernel, RowLayout
 from pipeline.plan.vocabulary import Slice
 
 

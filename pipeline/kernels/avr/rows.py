@@ -8,11 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from pipeline.graph.families import Weighted
-from pipeline.kernels.by_row import AccessOrder, RowKernel
+from pipeline.kernels.by_row import AccessOrder, RowKernel, RowLayout
 from pipeline.kernels.fast import Fast, convolution
 from pipeline.kernels.form import Form
 from pipeline.kernels.quick import channel_sums, quick_end
-from pipeline.kernels.row_layout import RowLayout
 from pipeline.kernels.safe_offset import SafeOffset
 from pipeline.kernels.work import positions
 

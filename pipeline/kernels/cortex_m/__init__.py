@@ -6,21 +6,19 @@ from __future__ import annotations
 from functools import cache
 
 from pipeline.hardware import Hardware
+from pipeline.kernels.by_row import best_pixels
 from pipeline.kernels.cortex_m.accumulate import Accumulate
-from pipeline.kernels.cortex_m.by_row.convolution import RowConvolution, RowFused
-from pipeline.kernels.cortex_m.by_row.depthwise import RowDepthwise
-from pipeline.kernels.cortex_m.by_row.pool import RowPool
 from pipeline.kernels.cortex_m.conv2d import Convolution
 from pipeline.kernels.cortex_m.dense import DenseLayer, RowDense
-from pipeline.kernels.cortex_m.depthwise import Depthwise
+from pipeline.kernels.cortex_m.depthwise import Depthwise, RowDepthwise
 from pipeline.kernels.cortex_m.elements import Elements
 from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.cortex_m.gathered import GatheredConvolution, GatheredDepthwise
 from pipeline.kernels.cortex_m.ordered import Ordered
-from pipeline.kernels.cortex_m.pool import Pool
+from pipeline.kernels.cortex_m.pool import Pool, RowPool
+from pipeline.kernels.cortex_m.row_convolution import RowConvolution, RowFused
 from pipeline.kernels.cortex_m.single import Single, Strips
 from pipeline.kernels.cortex_m.winograd import SPANS, Winograd
-from pipeline.kernels.row_layout import best_pixels
 
 RATES = {"cortex-m4": 1.0, "cortex-m7": 0.71, "cortex-m33": 0.9}
 """Those of our boards' cores that have SMLAD and its kin (Armv7E-M, Armv8-M with DSP), and how many

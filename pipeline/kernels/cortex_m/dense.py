@@ -6,11 +6,11 @@ from __future__ import annotations
 from math import prod
 
 from pipeline.graph.operators.conv2d import Dense
+from pipeline.kernels.by_row import added_row
 from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.fast import FastDense, words
 from pipeline.kernels.form import Form
 from pipeline.kernels.quick import endings
-from pipeline.kernels.row_layout import added_row
 from pipeline.kernels.work import Counts
 
 MOST_WORDS = {2: 8, 4: 8, 8: 4}

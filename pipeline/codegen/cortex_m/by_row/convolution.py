@@ -18,8 +18,8 @@ from pipeline.codegen.int8.rows import layouts, out_row
 from pipeline.codegen.int8.windows import Windows, met
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.by_row.convolution import RowConvolution, Source
-from pipeline.kernels.row_layout import BLOCK, MOST_PLANE, RowLayout
+from pipeline.kernels.by_row import BLOCK, MOST_PLANE, RowLayout
+from pipeline.kernels.cortex_m.row_convolution import RowConvolution, Source
 from pipeline.kernels.taps import Rows
 
 

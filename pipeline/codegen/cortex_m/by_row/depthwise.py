@@ -25,8 +25,8 @@ from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import layouts, out_row
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.by_row.depthwise import PAIRED, RowDepthwise, Unit
-from pipeline.kernels.row_layout import BLOCK, RowLayout
+from pipeline.kernels.by_row import BLOCK, RowLayout
+from pipeline.kernels.cortex_m.depthwise import PAIRED, RowDepthwise, Unit
 from pipeline.kernels.work import positions
 
 HEAD = 4

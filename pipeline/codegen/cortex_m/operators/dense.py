@@ -19,8 +19,8 @@ from pipeline.codegen.int8.windows import halves
 from pipeline.graph.operator import product_sums
 from pipeline.graph.operators.conv2d import Dense
 from pipeline.graph.tensor import IntArray
+from pipeline.kernels.by_row import RowLayout, added_row
 from pipeline.kernels.cortex_m.dense import MOST_WORDS, together
-from pipeline.kernels.row_layout import RowLayout, added_row
 
 
 def compute(job: Job) -> None:

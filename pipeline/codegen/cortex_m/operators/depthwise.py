@@ -57,12 +57,8 @@ class Row:
         return self.outs * self.stride // 2 + self.half
 
     @property
-    def fits(self) -> bool:
-        return self.inputs > 0
-
-    @property
     def inputs(self) -> int:
-        """Registers for inputs."""
+        """Registers for inputs; less than 1: it takes more than there are."""
         return min(self.words, REGISTERS - POINTERS - self.outs - self.weights)
 
     @property
@@ -131,7 +127,7 @@ def together(columns: int, rows: int, half: int, stride: int) -> int:
         ending = Row(last(left, stride), half, stride).instructions(rows) if left else 0
         return full * Row(outs, half, stride).instructions(rows) + ending
 
-    choices = [outs for outs in (2, 4, 6) if Row(outs, half, stride).fits]
+    choices = [outs for outs in (2, 4, 6) if Row(outs, half, stride).inputs > 0]
     return min(choices, key=cost)
 
 

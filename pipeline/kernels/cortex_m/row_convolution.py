@@ -1,5 +1,5 @@
-"""Convolutions of a row: windows of up to four pixels are widened, then all channels are made of
-them."""
+"""Convolutions of a row, from rows that lie anywhere: channels last, or in blocks of pixels,
+channel by channel. Windows of up to four pixels are widened, then all channels are made of them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from itertools import groupby
 from typing import ClassVar, NamedTuple
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.by_row import AccessOrder, RowKernel
+from pipeline.kernels.by_row import BLOCK, AccessOrder, RowKernel, RowLayout
 from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.fast import pairs, unrolled
 from pipeline.kernels.form import Form
 from pipeline.kernels.quick import endings, quick_end
-from pipeline.kernels.row_layout import BLOCK, RowLayout
 from pipeline.kernels.taps import Rows
 from pipeline.kernels.work import Counts, made, positions
 
