@@ -125,9 +125,8 @@ def paired(weights: IntArray, places: IntArray, groups: IntArray, packed: bool) 
         places: (words, 2), which elements of a window; -1: none.
         packed: halves are 256 * second + first, as numbers.
     """
-    halves = np.pad(weights, (0, 1))[groups][:, :, places].astype(
-        np.int64
-    )  # (groups, step, words, 2)
+    padded = np.pad(weights.astype(np.int64), (0, 1))
+    halves = padded[groups][:, :, places]  # (groups, step, words, 2)
     first, second = halves[:, ::2], halves[:, 1::2]  # (groups, pairs, words, 2)
     value = 256 * second + (first if packed else first & 255)
     value = value.transpose(0, 2, 1, 3)

@@ -9,10 +9,10 @@ from pipeline.hardware import Hardware
 from pipeline.kernels.by_row import best_pixels
 from pipeline.kernels.cortex_m.accumulate import Accumulate
 from pipeline.kernels.cortex_m.conv2d import Convolution
+from pipeline.kernels.cortex_m.costs import Fitted
 from pipeline.kernels.cortex_m.dense import DenseLayer, RowDense
 from pipeline.kernels.cortex_m.depthwise import Depthwise, RowDepthwise
 from pipeline.kernels.cortex_m.elements import Elements
-from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.cortex_m.gathered import GatheredConvolution, GatheredDepthwise
 from pipeline.kernels.cortex_m.ordered import Ordered
 from pipeline.kernels.cortex_m.pool import Pool, RowPool

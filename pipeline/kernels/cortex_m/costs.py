@@ -1,9 +1,11 @@
-"""Cycles of what fast kernels do, without flash waits, and bytes of code of those that make a row:
-fitted to what simulated layers take (tests/kernels/cycles.json), and written by
-``python -m tests.kernels.fit``."""
+"""Kernels for cores with the DSP extension, and their prices: cycles without flash waits, and bytes
+of code of those that make a row, fitted to what simulated layers take (tests/kernels/cycles.json)
+and written by ``python -m tests.kernels.fit``."""
 
 from functools import cache
+from typing import ClassVar
 
+from pipeline.kernels.fast import Fast
 from pipeline.kernels.work import Counts
 
 CORES = ("cortex-m4", "cortex-m7", "cortex-m33")
@@ -14,6 +16,24 @@ CORES = ("cortex-m4", "cortex-m7", "cortex-m33")
 def costs(cpu: str, kernel: str) -> Counts:
     """Return the costs of a kernel, by its name in the set."""
     return {word: each[CORES.index(cpu)] for word, each in COSTS[kernel].items()}
+
+
+class Fitted(Fast):
+    """
+    Attributes:
+        priced: as which kernel of the set it is priced, by its word; "": by its own.
+    """
+
+    core = "cortex_m"
+    priced: ClassVar[str] = ""
+
+    def __init__(self, cpu: str = "cortex-m4") -> None:
+        self.cpu = cpu
+        self.code_bytes = CODE_BYTES.get(self.word, 0)
+
+    def prices(self) -> Counts:
+        """Those that were fitted for ``cpu``."""
+        return costs(self.cpu, self.priced or self.word)
 
 
 CODE_BYTES = {

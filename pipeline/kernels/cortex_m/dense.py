@@ -7,7 +7,7 @@ from math import prod
 
 from pipeline.graph.operators.conv2d import Dense
 from pipeline.kernels.by_row import added_row
-from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.cortex_m.costs import Fitted
 from pipeline.kernels.fast import FastDense, words
 from pipeline.kernels.form import Form
 from pipeline.kernels.quick import endings

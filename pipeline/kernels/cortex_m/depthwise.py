@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.graph.operator import Tensors
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.by_row import BLOCK, MOST_PLANE, AccessOrder, RowKernel
-from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.cortex_m.costs import Fitted
 from pipeline.kernels.fast import convolution, in_passes, in_place
 from pipeline.kernels.form import Form
 from pipeline.kernels.quick import endings, quick_end

@@ -7,7 +7,7 @@ from pipeline.graph.families import Pairwise
 from pipeline.graph.operators.pairwise import Add, SquaredDifference
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor
-from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.cortex_m.costs import Fitted
 from pipeline.kernels.form import Form
 from pipeline.kernels.int8.costs import word
 from pipeline.kernels.quick import REACH, element_end, endings_of

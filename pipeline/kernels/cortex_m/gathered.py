@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.cortex_m.conv2d import InPairs, instructions, pixels_together
+from pipeline.kernels.cortex_m.costs import Fitted
 from pipeline.kernels.cortex_m.depthwise import LANES
-from pipeline.kernels.cortex_m.fitted import Fitted
 from pipeline.kernels.fast import words
 from pipeline.kernels.form import Form
 from pipeline.kernels.safe_offset import SafeOffset, best_offset, pixel_offset

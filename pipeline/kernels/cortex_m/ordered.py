@@ -6,7 +6,7 @@ from __future__ import annotations
 from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d, Dense
-from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.cortex_m.costs import Fitted
 from pipeline.kernels.fast import convolution, pairs
 from pipeline.kernels.form import Form
 from pipeline.kernels.taps import inside

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pipeline.graph.operators.pool2d import AveragePool2d, Pool2d
 from pipeline.graph.requant import FixedPoint
 from pipeline.kernels.by_row import BLOCK, RowKernel, RowLayout, added_row
-from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.cortex_m.costs import Fitted
 from pipeline.kernels.cortex_m.gathered import Gathered, in_any_order
 from pipeline.kernels.fast import in_rows, words
 from pipeline.kernels.form import Form

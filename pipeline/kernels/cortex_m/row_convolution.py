@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.kernels.by_row import BLOCK, AccessOrder, RowKernel, RowLayout
-from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.cortex_m.costs import Fitted
 from pipeline.kernels.fast import pairs, unrolled
 from pipeline.kernels.form import Form
 from pipeline.kernels.quick import endings, quick_end

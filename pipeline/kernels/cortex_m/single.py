@@ -11,7 +11,7 @@ from __future__ import annotations
 from statistics import fmean as mean
 
 from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.cortex_m.costs import Fitted
 from pipeline.kernels.fast import convolution, in_rows, pairs
 from pipeline.kernels.form import Form
 from pipeline.kernels.quick import quick_end

@@ -14,7 +14,7 @@ from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.fitted import Fitted
+from pipeline.kernels.cortex_m.costs import Fitted
 from pipeline.kernels.fast import convolution
 from pipeline.kernels.form import Form
 from pipeline.kernels.quick import endings, once_a_layer, quick_end

@@ -24,9 +24,8 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.cortex_m.depthwise import columns, lanes, odd_kernel
 
-REGISTERS = 14
-POINTERS = 2
-"""Registers there are, and those that point to inputs and weights."""
+REGISTERS = 12
+"""Registers there are, but those that point to inputs and weights."""
 
 
 class Product(NamedTuple):
@@ -59,7 +58,7 @@ class Row:
     @property
     def inputs(self) -> int:
         """Registers for inputs; less than 1: it takes more than there are."""
-        return min(self.words, REGISTERS - POINTERS - self.outs - self.weights)
+        return min(self.words, REGISTERS - self.outs - self.weights)
 
     @property
     def loads(self) -> list[list[int]]:

@@ -17,8 +17,6 @@ from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.elements import vector
 from pipeline.kernels.quick import element_end
 
-HALF = 1 << 30
-
 
 @dataclass(frozen=True)
 class Operand:
@@ -55,7 +53,7 @@ class Operand:
         if not isinstance(self.scale, FixedPoint):
             return element
         multiplier, shift = self.scale.multipliers[0], -self.scale.shifts[0]
-        halves = (multiplier, shift) == (HALF, 0)
+        halves = (multiplier, shift) == (1 << 30, 0)
         text = f"{element} * {1 << self.left_shift + 1 - 2 * halves}"
         if halves or not shift:
             return text if halves else f"nn_add_product((uint32_t)({text}), {multiplier}, 0)"

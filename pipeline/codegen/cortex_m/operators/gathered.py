@@ -8,7 +8,6 @@ import numpy as np
 
 from pipeline.codegen.c import window as box
 from pipeline.codegen.c.kernel import SCRATCH
-from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.ending import End, end
 from pipeline.codegen.int8.job import Job
@@ -20,14 +19,12 @@ from pipeline.kernels.cortex_m.gathered import MOST_TAPS_UNROLLED
 
 
 def depthwise(job: Job) -> None:
-    op, view = job.operator(Conv2d), job.source_view
+    op = job.operator(Conv2d)
     finish, values = end(job), job.program.graph.constants[op.parameters[0]]
     rows = table(values.reshape(len(values), -1), finish)
     call(
         job,
         "cortex_m/gathered_depthwise",
-        view,
-        Windows.of(job, view),
         end=finish,
         row_words=rows.shape[1],
         unrolled=values[0].size <= MOST_TAPS_UNROLLED,
@@ -48,16 +45,16 @@ def table(values: IntArray, finish: End) -> IntArray:
     return np.concatenate([head, pairs.transpose(0, 2, 1).reshape(len(groups), -1)], axis=1)
 
 
-def call(job: Job, template: str, view: View, windows: Windows, **shared: Any) -> None:
+def call(job: Job, template: str, **shared: Any) -> None:
     """``shared``: what the template knows besides."""
-    rows, columns, _ = job.box
+    view, (rows, columns, _) = job.source_view, job.box
     job.call(
         template,
         {"in": view, "out": job.out(), SCRATCH: job.scratch},
         {**box.named("y", rows), **box.named("x", columns)},
         order=job.order,
         any_strides=True,
-        window=windows,
+        window=Windows.of(job, view),
         channels=job.target.shape[2],
         **shared,
     )

@@ -24,9 +24,7 @@ from pipeline.kernels.cortex_m.pool import Along, Pool, RowPool
 def compute(job: Job) -> None:
     op, form = job.operator(Pool2d), job.form
     if in_any_order(form):
-        view, made = job.source_view, Pool().made(form)
-        windows, shared = Windows.of(job, view), pooled(job, op)
-        gathered.call(job, "cortex_m/gathered_pool", view, windows, made=made, **shared)
+        gathered.call(job, "cortex_m/gathered_pool", made=Pool().made(form), **pooled(job, op))
         return
     view = job.rows_view()
     windows = Windows.of(job, view)

@@ -34,8 +34,6 @@ ALIKE = {2: (0, 2, 0, 0), 4: (0, -6, 0, 0, 0, 0)}
 SHIFTS = {2: (1, 1), 4: (3, 2, 1, 1)}
 """By m: outputs in one direction are 2 to this, and 3 where m is 4, times too large."""
 
-NINTH = pow(9, -1, 1 << 32)
-
 
 def _halves(values: IntArray, side: int) -> list[int]:
     """The same in both halves of a word: where m is 4 as one number, which borrows between them."""
@@ -75,7 +73,7 @@ def compute(job: Job) -> None:
         shifts=SHIFTS[m],
         pad=op.padding,
         dot=Dot(groups=pairs_of(form), unroll=unrolled(pairs_of(form), MOST_STEPS), halves=True),
-        ninth=NINTH,
+        ninth=pow(9, -1, 1 << 32),
         end=finish,
         weights=job.table(
             "weights", "int8_t", arranged, f"of two channels, {how}", weights=True, align=4
