@@ -66,6 +66,8 @@ class Paper(Distorting, Recipe):
             up or down, and stays where the loss is less.
         label_share: of the loss; the rest is the teacher's, at ``temperature``.
         batch: small, for many steps: these networks learn from noise.
+        orthogonal: convolutions begin with orthogonal weights, as the models here do (E.4); false:
+            all layers with PyTorch's own.
         teacher: channels, kernel and stride of its convolutions; none: all copies are learned from,
             by their labels alone (``label_share=1``), as a search does for its short trainings.
         teacher_pooled: the numbers, from 1, of its convolutions that a 2x2 maximum follows.
@@ -89,6 +91,7 @@ class Paper(Distorting, Recipe):
     frozen_rate: float = 0.001
     polish_sweeps: int = 0
     batch: int = 64
+    orthogonal: bool = True
     images: int = 0
     teacher: Sequence[Convolution] = CONVOLUTIONS
     teacher_pooled: Sequence[int] = ()
@@ -167,7 +170,7 @@ class Paper(Distorting, Recipe):
                 np.flatnonzero(strengths <= most).astype(np.uint32)
                 for most in (np.inf, self.last_strength)
             )
-            key = fingerprint(key, self.label_share, self.batch, model)
+            key = fingerprint(key, self.label_share, self.batch, self.orthogonal, model)
             for name, count, epochs, rate in self.phases:
                 images = some if name == "frozen" else every
                 trials.contenders = trials.contenders[:count]
@@ -225,7 +228,7 @@ class Paper(Distorting, Recipe):
             seen.images, seen.labels, seen.shares, self.label_share, self.temperature
         )
         count = self.probes or self.trials[0]
-        contenders = [fresh(model, run, number) for number in range(count)]
+        contenders = [fresh(model, run, number, self.orthogonal) for number in range(count)]
         images = len(train.labels)
         trials = Trials(
             model, used, run, batches=batches, epoch=images, validation=validation,

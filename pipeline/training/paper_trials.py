@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn.functional import cross_entropy
 
 from pipeline.models.network import Model
@@ -67,10 +68,14 @@ class Trial:
         return cls(**(state | arrays))
 
 
-def fresh(model: Model, run: Run, number: int) -> Trial:
+def fresh(model: Model, run: Run, number: int, orthogonal: bool = True) -> Trial:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.generator(number).initial_seed())
-        row = to_row(QuantizedNetwork(model.chain()))
+        network = model.chain()
+        for layer in () if orthogonal else network.modules():
+            if isinstance(layer, nn.Conv2d | nn.Linear):
+                layer.reset_parameters()
+        row = to_row(QuantizedNetwork(network))
     return Trial(number, row, row)
 
 
