@@ -45,6 +45,7 @@ SIMULATED = (
     *("wear", "wear_worst", "wear_years_first_failure", "wear_years_half"),
     *("wear_years_first_failure_worst", "wear_years_half_worst"),
     *("write_amplification_block", "write_amplification_erase", "energy_uj", *STATES),
+    "energy_overhead_pct",
 )
 """Metrics that the simulation of a plan with a card gives, and nothing measures."""
 

@@ -73,6 +73,8 @@ METRICS = {
     "overhead_pct": ("overhead over unlimited SRAM", "planned time beyond computing alone"),
     "throughput_fps": ("inferences a second", ""),
     "throughput_loss_pct": ("time in which the core waits", "share of the planned time"),
+    "energy_overhead_pct": ("energy over computing alone", "core and card"),
+    "run_energy_overhead_pct": ("energy over computing alone, as run", "with counted cycles"),
     "run_overhead_pct": ("overhead over unlimited SRAM, as run", "with counted cycles"),
     "run_throughput_fps": ("inferences a second, as run", "with counted cycles"),
     "run_throughput_loss_pct": ("time in which the core waits, as run", "share of the run's time"),

@@ -23,7 +23,7 @@ ALLOWED = {
     "timing": {"graph", "plan"},
     "kernels": {"graph", "plan"},
     "placement": {"graph", "plan"},
-    "schedules": {"graph", "kernels", "placement", "plan"},
+    "schedules": {"graph", "kernels", "placement", "plan", "timing"},
     "search": {"graph", "kernels", "placement", "plan", "schedules"},
     "strategies": PLANS,
     "frontends": set(),

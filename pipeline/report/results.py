@@ -46,6 +46,7 @@ GROUPS = {
         *("io_us", "sealing_us", "makespan_us", "overhead_pct"),
         *("throughput_fps", "throughput_loss_pct"),
         *("run_overhead_pct", "run_throughput_fps", "run_throughput_loss_pct"),
+        *("energy_overhead_pct", "run_energy_overhead_pct"),
         *("card_read_bytes", "card_write_bytes", "maps_stay_bytes", "weights_stay_bytes"),
         *("write_amplification_block", "write_amplification_erase", "wear", "wear_worst"),
         *("wear_years_first_failure", "wear_years_first_failure_worst"),

@@ -10,6 +10,7 @@ from pipeline.kernels import alone
 from pipeline.plan import ahead
 from pipeline.plan.rates import Rates
 from pipeline.plan.vocabulary import Plan
+from pipeline.schedules import flushed
 from pipeline.search.moves.swap import card_share, laid, left, searched
 from pipeline.search.swap import best, swapnn
 from pipeline.search.view.tiles import chain, timed
@@ -27,6 +28,7 @@ class Swap(Strategy):
             aim: ``hardware.sram_bytes`` says it.
         frames: in flight together; 0: 1 for latency, 10 for throughput.
         ahead_bytes: of SRAM to feed the next inputs while others are computed; 0: before.
+        flush_bytes: of a block that is written whenever the card would be idle; 0: none.
         buffer_bytes: ``swapnn``'s; all its buffers are of this size.
         pools: ``swapnn``'s shares of the buffers for input, weight and output tiles.
     """
@@ -36,6 +38,7 @@ class Swap(Strategy):
     objective: Objective = "latency"
     frames: int = 0
     ahead_bytes: int = 0
+    flush_bytes: int = 0
     buffer_bytes: int = 131072
     pools: tuple[int, int, int] = (1, 2, 1)
 
@@ -46,6 +49,9 @@ class Swap(Strategy):
                 that the scheduler does not take.
         """
         self.check(hardware)
+        if size := self.flush_bytes:
+            plain = replace(self, flush_bytes=0)
+            return flushed.beside(lambda less: plain.plan(graph, less), graph, hardware, size)
         if size := self.ahead_bytes:
             plain = replace(self, ahead_bytes=0)
             return ahead.beside(lambda less: plain.plan(graph, less), hardware, size)
@@ -65,6 +71,8 @@ class Swap(Strategy):
             raise ThimbleError(f"strategy.frames={self.frames}: a number of frames, 0 for as usual")
         if self.buffer_bytes < 16:
             raise ThimbleError(f"strategy.buffer_bytes={self.buffer_bytes}: at least 16")
+        if self.flush_bytes and self.ahead_bytes:
+            raise ThimbleError("strategy.flush_bytes: not beside strategy.ahead_bytes")
         if len(self.pools) != 3:
             raise ThimbleError(f"strategy.pools={list(self.pools)}: three shares, such as [1,2,1]")
         if hardware.storage is None:

@@ -16,7 +16,7 @@ from pipeline.timing.simulate import simulate
 from pipeline.timing.summary import summarized
 
 LATENCY = ("latency_low_us", "latency_us", "latency_high_us")
-THROUGHPUT = ("overhead_pct", "throughput_fps", "throughput_loss_pct")
+AS_RUN = ("overhead_pct", "throughput_fps", "throughput_loss_pct", "energy_overhead_pct")
 """Figures of a plan that its run has, too, with ``run_`` before them."""
 
 
@@ -24,7 +24,7 @@ def latency(
     plan: Plan, graph: Graph, hardware: Hardware, device: Mapping[str, Any]
 ) -> dict[str, Any]:
     """``LATENCY`` of one inference, of several in flight its share, the reading of its result
-    included, and ``THROUGHPUT`` without that; nothing where no card is used or nothing was counted.
+    included, and ``AS_RUN`` without that; nothing where no card is used or nothing was counted.
 
     Args:
         device: the content of device.json.
@@ -44,5 +44,5 @@ def latency(
         found[name] = ran.makespan_us / plan.frames + result_us
         if name == "latency_us":
             said = summarized(ran, graph, hardware)
-            found |= {f"run_{name}": said[name] for name in THROUGHPUT if name in said}
+            found |= {f"run_{name}": said[name] for name in AS_RUN if name in said}
     return found

@@ -95,8 +95,8 @@ def summarized(timeline: Timeline, graph: Graph, hardware: Hardware) -> dict[str
         )
         found["throughput_loss_pct"] = 100 * (1 - computing_us / makespan_us)
     if spent.total_uj:
-        alone_uj = hardware.power.active_uj(computing_us)
-        found["energy_overhead_pct"] = 100 * (spent.total_uj / alone_uj - 1) if alone_uj else None
+        if alone_uj := hardware.power.active_uj(computing_us):
+            found["energy_overhead_pct"] = 100 * (spent.total_uj / alone_uj - 1)
         found["energy_uj"] = spent.total_uj / frames
         found |= {
             "energy_compute_uj": spent.compute_uj / frames, "energy_io_uj": spent.io_uj / frames,

@@ -70,9 +70,9 @@ def test_it_learns_without_a_teacher() -> None:
 @pytest.mark.ci
 def test_the_seed_decides_and_how_many_teachers() -> None:
     others = (TINY, 2), (replace(TINY, teachers=2), 1), (replace(TINY, orthogonal=False), 1)
-    plain, again = (TINY.train(MODEL, FEW, Run(1)).weights for _ in range(2))
-    assert equal(plain, again)
-    assert not any(equal(plain, each.train(MODEL, FEW, Run(seed)).weights) for each, seed in others)
+    recipes = ((TINY, 1), (TINY, 1), *others)
+    plain, again, *rest = (r.train(MODEL, FEW, Run(seed)).weights for r, seed in recipes)
+    assert equal(plain, again) and not any(equal(plain, each) for each in rest)
     with pytest.raises(ThimbleError, match=r"train\.teachers=0: at least 1"):
         replace(SHORT, teachers=0)
 

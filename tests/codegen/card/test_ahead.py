@@ -52,5 +52,6 @@ def test_what_comes_and_goes_meanwhile_changes_no_answer(tmp_path: Path, count: 
 
 @pytest.mark.parametrize("hardware", [board_named("arduino_sd"), board("none", 6000)])
 def test_a_card_that_is_checked_or_passes_bytes_is_fed_between(hardware: Hardware) -> None:
-    with pytest.raises(ThimbleError, match="board with DMA"):
-        Swap(ahead_bytes=SIZE).plan(random_chain(9), hardware)
+    for given in (Swap(ahead_bytes=SIZE), Swap(flush_bytes=SIZE)):
+        with pytest.raises(ThimbleError, match="board with DMA"):
+            given.plan(random_chain(9), hardware)

@@ -102,9 +102,10 @@ def rectified() -> Graph:
 def test_frames_in_flight_are_told_apart(tmp_path: Path, number: int) -> None:
     """Two together, of three images, the third fed while they are computed or after that: what a
     run says is of each, and near its plan, which is in the memory that there is."""
-    graph, ahead_bytes = random_chain(9), (1024, 0, 0)[number]
-    hardware = uno() if number == 1 else board("unchecked", 6000 + ahead_bytes)
-    plan = Swap(frames=2, ahead_bytes=ahead_bytes).plan(graph, hardware)
+    graph, keys = random_chain(9), ({"ahead_bytes": 1024}, {}, {"flush_bytes": 1024})[number]
+    hardware = uno() if number == 1 else board("unchecked", 6000 + sum(keys.values()))
+    hardware = replace(hardware, clock_hz=hardware.clock_hz // (1, 1, 216)[number])  # idle: flushed
+    plan = Swap(frames=2, **keys).plan(graph, hardware)
     names = [op.name for op in graph.operators]
     size, given = built(tmp_path, graph, hardware, plan), frames(graph, 3).astype(np.int8)
     assert fit(plan, cost(plan, graph, hardware), hardware).fits and size.status == "ok"

@@ -57,12 +57,13 @@ def with_card(sram_bytes: int = 8192) -> Hardware:
     ("settings", "message"),
     [
         ({"scheduler": "first"}, r"strategy.scheduler=first: choose best or swapnn"),
-        ({"scheduler": 1}, r"strategy.scheduler=1: choose best or swapnn"),
         ({"frames": -1}, r"strategy.frames=-1"),
         ({"buffer_bytes": 1}, r"strategy.buffer_bytes=1: at least 16"),
         ({"scheduler": "swapnn", "buffer_bytes": 16}, r"strategy\.buffer_bytes=16 is too small"),
         ({"ahead_bytes": 512}, r"strategy.ahead_bytes=512: 0, or two blocks"),
         ({"ahead_bytes": 1100}, r"strategy.ahead_bytes=1100: 0, or two"),
+        ({"flush_bytes": 1}, r"strategy.flush_bytes=1: 0, or at least a row"),
+        ({"flush_bytes": 9, "ahead_bytes": 9}, r"flush_bytes: not beside strategy.ahead"),
         ({"pools": (1, 2)}, r"strategy.pools=\[1, 2\]: three shares"),
     ],
 )
