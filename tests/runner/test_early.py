@@ -129,7 +129,7 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("hardwre.sram_bytes=1",), "unknown key hardwre: did you mean hardware? the top level"),
         (("until=never",), "until: Invalid value 'never', expected one of [import, fetch,"),
         (("strategy=[",), "strategy=[: not understood, write key=value"),
-        (("sweep=none_such",), "unknown sweep 'none_such': there are architectures, "),
+        (("sweep=none_such",), "unknown sweep 'none_such': there are appendix_e, "),
     ]),
 )  # fmt: skip
 def test_mistakes_are_one_line(
