@@ -35,8 +35,10 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     read, held = form.op.inputs, form.op.parameters if form.op.weighted else ()
     wide = any(form.graph.tensors[name].dtype.bits > 8 for name in read)
     apart = form.op.slides and not held and getattr(form.op, "dilation", (1, 1)) != (1, 1)
+    some = (form.graph.tensors[name].dtype for name in (*read, form.op.output, *held[:1]))
+    of_nibbles = any(each.bits < 8 for each in some)  # others' arenas may be too large for these
     if wide or apart or any(form.graph.tensors[name].zero_point for name in held):
-        return portable, Window(4 * cycles, core)
+        return portable, *[Window(4 * cycles, core)] * of_nibbles
     own: tuple[Kernel, ...]
     if hardware.core == "avr":
         own = (*avr.KERNELS, LookedUpAdd()) if avr.has_assembly(hardware) else ()
@@ -48,7 +50,7 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     own = thumb.KERNELS if thumb.has_thumb(hardware) else ()
     if cortex_m.has_dsp(hardware):
         own = (*cortex_m.kernels(hardware.cpu), cortex_m.Ordered(hardware.cpu))
-    return *own, portable, _of_nibbles(form, 4 * cycles, core)
+    return *own, portable, *[_of_nibbles(form, 4 * cycles, core)] * of_nibbles
 
 
 def _of_nibbles(form: Form, work_cycles: float, core: str, weights_in: str = "") -> Kernel:
