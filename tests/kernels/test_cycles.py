@@ -128,7 +128,7 @@ def test_the_costs_are_the_fitted_ones() -> None:
     declared = {f"{FAST}{word}": each for word, each in costs.COSTS.items()}
     owned = {kernel.name: kernel.prices() for kernel in thumb.KERNELS}
     declared |= {
-        name: {w: (n,) for w, n in each.items()} for name, each in {**COSTS, **owned}.items()
+        name: {w: (n,) for w, n in each.items() if n} for name, each in {**COSTS, **owned}.items()
     }
     for owner, rows in measured().items():
         found = fitted(rows)
