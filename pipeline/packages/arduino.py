@@ -1,6 +1,8 @@
-"""An Arduino library: a zip for the menu Sketch, Include Library, with two examples."""
+"""An Arduino library: a zip for the menu Sketch, Include Library, with examples."""
 
 from __future__ import annotations
+
+from math import prod
 
 from pipeline.codegen.render import render
 from pipeline.errors import ThimbleError
@@ -15,6 +17,11 @@ CORE_BYTES = 9
 SERIAL_BYTES = 180
 """RAM of Serial with its buffers, and the stack that print needs, on an AVR."""
 
+CAMERAS = ("nano33ble",)
+"""Boards for which a common library reads a camera: Arduino_OV767X, from its connector's pins."""
+PICTURE = 144, 176
+"""Rows and columns of the camera's smallest picture but one."""
+
 
 def package(library: Library) -> Package:
     """
@@ -28,7 +35,8 @@ def package(library: Library) -> Package:
             f"{library.memory.sram_limit_bytes:,} B: no room for any sketch, {missing} B are "
             "missing; try package.weights_in=flash or a smaller model"
         )
-    examples = ["Smallest", *(["SerialClassifier"] if has_serial(library) else [])]
+    examples = ["Smallest", *["SerialClassifier"] * has_serial(library)]
+    examples += ["Camera"] * has_camera(library)
     texts = {f"{name}.ino": _said(f"{name}.ino", library) for name in examples}
     places = {f"{name}.ino": f"examples/{name}/{name}.ino" for name in examples}
     files = library.placed(texts, places)
@@ -40,6 +48,13 @@ def package(library: Library) -> Package:
 
 def has_serial(library: Library) -> bool:
     return library.memory.left_bytes >= CORE_BYTES + SERIAL_BYTES
+
+
+def has_camera(library: Library) -> bool:
+    """Check whether there are a camera, and room for a picture and as much again for the core."""
+    image = library.image
+    seen = library.hardware.name in CAMERAS and len(image) == 3 and image[2] in (1, 3)
+    return seen and 2 * prod(PICTURE) * min(image[2], 2) <= library.memory.left_bytes
 
 
 def note(library: Library, in_flash: Library | None) -> str:
@@ -63,4 +78,4 @@ def note(library: Library, in_flash: Library | None) -> str:
 
 def _said(name: str, library: Library) -> str:
     cores = boards.ARCHITECTURES[library.hardware.platformio.partition("/")[0]]
-    return render(f"arduino/{name}.j2", library=library, cores=cores)
+    return render(f"arduino/{name}.j2", library=library, cores=cores, picture=PICTURE)

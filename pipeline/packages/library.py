@@ -30,6 +30,7 @@ class Library:
         input_bytes: of one frame as it is fed.
         labels: whether the header has labels.
         nibbles: whether a byte of the input holds 4 bits.
+        image: (h, w, channels) of the only input, if its values have 8 bits; else ().
         best: C that gives the index of the greatest output, of several outputs of the first.
     """
 
@@ -44,6 +45,7 @@ class Library:
     input_bytes: int
     labels: bool
     nibbles: bool
+    image: tuple[int, ...]
     best: str
 
     @property
@@ -115,5 +117,6 @@ def library(
         input_bytes=sum(map(input_bytes, inputs)),
         labels=bool(known.labels_in_c(outputs)),
         nibbles=inputs[0].dtype.bits < 8,
+        image=inputs[0].shape if len(inputs) == 1 and inputs[0].dtype.bits == 8 else (),
         best=f"nn_best{words(outputs)[0]}()",
     )
