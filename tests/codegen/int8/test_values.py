@@ -16,7 +16,7 @@ from pipeline.codegen.c.values import Value, greatest, least, span
 from pipeline.codegen.constants import Names, variable
 from pipeline.codegen.render import comment, static_source
 from pipeline.graph.exponential import logarithm, reciprocal
-from pipeline.graph.requant import FixedPoint
+from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo, doubled_high, rounded_shift
 from pipeline.graph.tensor import IntArray
 from pipeline.plan.vocabulary import Lin, Slice
 from tests.comparing import equal
@@ -96,10 +96,7 @@ def walked(extents: list[int], strides: list[list[int]]) -> list[tuple[int, ...]
     return found
 
 
-@given(
-    st.lists(st.integers(1, 4), min_size=1, max_size=4),
-    st.data(),
-)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
 @settings(max_examples=200)
 def test_merged_loops_walk_the_same_elements(extents: list[int], data: st.DataObject) -> None:
     packed = [1] * len(extents)
@@ -202,6 +199,13 @@ def integers(seed: int, low: int = -(1 << 31), high: int = (1 << 31) - 1) -> Int
     return rng.permutation(found)
 
 
+def test_products_and_shifts(library: ctypes.CDLL) -> None:
+    value, multiplier = integers(0), integers(1, 0)
+    equal(run(library, "doubled_high", value, multiplier), doubled_high(value, multiplier))
+    exponent = np.random.default_rng(2).integers(0, 32, COUNT)
+    equal(run(library, "rounded_shift", value, exponent), rounded_shift(value, exponent))
+
+
 def test_fixed_point(library: ctypes.CDLL) -> None:
     value, multiplier = integers(3), integers(4, 0)
     shift = np.random.default_rng(5).integers(-31, 1, COUNT)
@@ -214,6 +218,20 @@ def test_fixed_point(library: ctypes.CDLL) -> None:
     expected = FixedPoint(tuple(multiplier.tolist()), tuple(up.tolist())).apply(small)
     expected = np.clip(expected, -(1 << 31), (1 << 31) - 1)
     equal(run(library, "scaled_up", small, multiplier, up), expected)
+
+
+@pytest.mark.parametrize("shift", [1, 2, 7, 16, 30, 31])
+def test_halves_to_even(library: ctypes.CDLL, shift: int) -> None:
+    value = integers(shift)
+    value[:1000] = np.arange(-500, 500) << (shift - 1) & 0x7FFFFFFF  # halves, exactly
+    columns = value, np.full(COUNT, shift)
+    equal(run(library, "half_even", *columns), PowerOfTwo(0, shift).apply(value))
+
+
+def test_means(library: ctypes.CDLL) -> None:
+    count = np.random.default_rng(7).integers(1, 5000, COUNT)
+    value = np.random.default_rng(8).integers(-255, 256, COUNT) * count // 2
+    equal(run(library, "mean", value, count), Mean().apply(value, count))
 
 
 def test_reciprocals_and_logarithms(library: ctypes.CDLL) -> None:
