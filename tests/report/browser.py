@@ -37,12 +37,6 @@ def chromium() -> Iterator[Any]:
             browser.close()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
-
-
 @contextmanager
 def opened(browser: Any, path: Path, size: tuple[int, int] = DESKTOP, dark: bool = False,
            touch: bool = False, before: str = "") -> Iterator[Any]:  # fmt: skip

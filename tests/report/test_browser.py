@@ -5,22 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.report.browser import (
-    DESKTOP,
-    PAPER,
-    PHONE,
-    browser,
-    fits_across,
-    ink,
-    opened,
-    too_faint,
-    walked,
-)  # fmt: skip
+from tests.report.browser import DESKTOP, PAPER, PHONE, fits_across, ink, opened, too_faint, walked
 from tests.report.golden import differing, drawn, file, pixels
 from tests.report.pages import KINDS, RAN, made, write
 from tests.tiers import quick
-
-__all__ = ["browser"]
 
 
 @pytest.fixture(scope="module")

@@ -16,19 +16,8 @@ from pipeline.report.pareto import Point, front
 from pipeline.runner.table import flat
 from pipeline.runner.titles import names
 from pipeline.words import METRICS
-from tests.report.browser import (
-    PAPER,
-    PHONE,
-    browser,
-    fits_across,
-    ink,
-    opened,
-    too_faint,
-    walked,
-)  # fmt: skip
+from tests.report.browser import PAPER, PHONE, fits_across, ink, opened, too_faint, walked
 from tests.report.pages import made
-
-__all__ = ["browser"]
 
 FIGURES = [(2023, 23.1, 0.9915), (2004, 25.3, 0.9915), (2000, 23.3, 0.99), (2100, 24.0, 0.99)]
 
