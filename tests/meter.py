@@ -138,10 +138,7 @@ class Collector:
         read = hashlib.sha256()
         for words in ("rev-parse HEAD", "diff HEAD", "ls-files --others --exclude-standard"):
             done = subprocess.run(
-                ["git", *words.split()],
-                cwd=self.config.rootpath,
-                capture_output=True,
-                check=False,
+                ["git", *words.split()], cwd=self.config.rootpath, capture_output=True, check=False
             )
             if done.returncode:
                 return ""

@@ -79,8 +79,7 @@ def test_the_demo_installs_only_what_a_run_for_avr_needs_and_none_imports_more()
 
 
 @pytest.mark.parametrize(
-    ("busy", "said", "times"),
-    [(9, "E: Unable to locate package gcc-avr", 1), (1000, BUSY, 120)],
+    ("busy", "said", "times"), [(9, "E: Unable to locate package gcc-avr", 1), (1000, BUSY, 120)]
 )
 def test_other_errors_are_said_at_once_and_it_does_not_wait_for_ever(
     tmp_path: Path, busy: int, said: str, times: int

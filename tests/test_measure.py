@@ -9,17 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline import measure
 from pipeline.errors import ThimbleError
 from pipeline.hardware import Card
-from pipeline.measure import (
-    beside_card,
-    by_layer,
-    float_network,
-    metrics,
-    references,
-    timing,
-    warnings,
-)
 from pipeline.metrics import METRICS_VERSION
 from pipeline.plan.interpret import interpret
 from pipeline.strategies.in_place import Herringbone
@@ -69,7 +61,7 @@ def measured(
     outputs = {"device_outputs": reference[:8].copy(), "host_outputs": reference.copy()}
     outputs["device_outputs"][:wrong_device, 3] += 1
     outputs["host_outputs"][:wrong_host, :] += 1
-    return metrics(GRAPH, PLAN, BOARD, schedule, SIZE, device, outputs, images, labels)
+    return measure.metrics(GRAPH, PLAN, BOARD, schedule, SIZE, device, outputs, images, labels)
 
 
 def test_accuracy_and_mismatches() -> None:
@@ -77,7 +69,7 @@ def test_accuracy_and_mismatches() -> None:
     images = np.zeros((3, 28, 28, 1), np.uint8)
     outputs = {"device_outputs": np.zeros((0, 10)), "host_outputs": np.zeros((2, 10))}
     with pytest.raises(ThimbleError, match="2 answers for 3 images"):
-        metrics(GRAPH, PLAN, BOARD, SCHEDULE, SIZE, DEVICE, outputs, images, np.zeros(3))
+        measure.metrics(GRAPH, PLAN, BOARD, SCHEDULE, SIZE, DEVICE, outputs, images, np.zeros(3))
     found = measured(DEVICE, wrong_device=2, wrong_host=3)
     linked = {"error", "statics_bytes", "arena_in_sram", "stack_measured_bytes"}
     assert set(found) - set(METRICS) == {"status", "fits", "weight_sram_bytes", "layers", *linked}
@@ -123,20 +115,20 @@ def test_with_a_card_energy_and_wear_are_the_plan_s_and_without_nothing_wears() 
 
 
 def test_time_energy_and_cycles_are_of_the_median_inference() -> None:
-    found = timing(DEVICE, BOARD)
+    found = measure.timing(DEVICE, BOARD)
     assert found["cycles"] == 960_000
     assert found["compute_us"] == 60_000 and found["latency_us"] == 30_000
     assert found["latency_max_us"] == 31_000
     power = BOARD.power
     expected = power.supply_volt * power.active_ma * 1e-3 * 60_000
     assert found["energy_uj"] == pytest.approx(expected)
-    pool, conv, moves, rest = by_layer(DEVICE, GRAPH)["layers"]
+    pool, conv, moves, rest = measure.by_layer(DEVICE, GRAPH)["layers"]
     assert conv == {
         "layer": "conv2", "macs": 36_000, "cycles": 500_000, "cycles_per_mac": 500_000 / 36_000,
     }  # fmt: skip
     assert pool == {"layer": "pool", "macs": 0, "cycles": 60_000}
     assert (moves["macs"], rest["cycles"]) == (0, 100_000)
-    assert by_layer({}, GRAPH) == {}
+    assert measure.by_layer({}, GRAPH) == {}
 
 
 def test_memory_is_measured_where_it_can_be_and_two_times_of_a_card() -> None:
@@ -150,8 +142,8 @@ def test_memory_is_measured_where_it_can_be_and_two_times_of_a_card() -> None:
     assert "cycles" not in found and "energy_uj" not in found
     device = {**DEVICE, "card_cycles": 320_000}
     alone = replace(BOARD, card=Card(dma=False))
-    assert beside_card(device, alone) == {"compute_us": 40_000, "io_us": 20_000}
-    assert beside_card(DEVICE, alone) == {}
+    assert measure.beside_card(device, alone) == {"compute_us": 40_000, "io_us": 20_000}
+    assert measure.beside_card(DEVICE, alone) == {}
     found = measured(device, said={"io_us": 7})
     assert (found["compute_us"], found["io_us"]) == (40_000, 7), "beside the core"
     assert found["cycles"] == 960_000
@@ -179,11 +171,11 @@ def test_agreement_is_with_the_float_networks_labels() -> None:
     host = np.zeros((6, 10), np.int16)
     host[range(6), [3, 1, 4, 1, 5, 9]] = 1
     says, labels = np.array([3, 1, 4, 2]), np.array([3, 1, 0, 0, 5, 9])
-    found = float_network(GRAPH, host, says, labels)
+    found = measure.float_network(GRAPH, host, says, labels)
     assert found == {"images_float": 4, "agreement_float": 3 / 4, "accuracy_float": 2 / 4}
     assert set(found) <= set(METRICS)
-    assert "accuracy_float" not in float_network(GRAPH, host, says, labels[:0])
-    assert float_network(GRAPH, host, says[:0], labels) == {}
+    assert "accuracy_float" not in measure.float_network(GRAPH, host, says, labels[:0])
+    assert measure.float_network(GRAPH, host, says[:0], labels) == {}
 
 
 def test_rounded_sums_are_compared_with_the_interpreter() -> None:
@@ -193,11 +185,11 @@ def test_rounded_sums_are_compared_with_the_interpreter() -> None:
     given = frames(graph, 9, 4)
     held = np.stack([interpret(plan, graph, frame).output for frame in given])
     assert (held != graph.evaluate(given)).any()
-    found = references(graph, plan, given.astype(np.int8))
+    found = measure.references(graph, plan, given.astype(np.int8))
     equal(found, held[:8].reshape(8, -1))
-    exact = references(graph, apart(graph), given.astype(np.int8))
+    exact = measure.references(graph, apart(graph), given.astype(np.int8))
     equal(exact, graph.evaluate(given).reshape(9, -1))
-    assert references(graph, plan, given[:0]).shape == (0, exact.shape[1])
+    assert measure.references(graph, plan, given[:0]).shape == (0, exact.shape[1])
 
 
 LABELS = np.array([3] * 6 + [1] * 3 + [0])
@@ -217,8 +209,8 @@ LABELS = np.array([3] * 6 + [1] * 3 + [0])
 )
 def test_accuracy_that_is_no_better_than_chance_is_said(found: dict[str, Any], said: str) -> None:
     for none in (np.zeros(5, np.uint8), np.zeros(0, np.uint8)):
-        assert warnings(found, none) == {}, "one label or none is no chance"
-    told = warnings(found, LABELS)
+        assert measure.warnings(found, none) == {}, "one label or none is no chance"
+    told = measure.warnings(found, LABELS)
     if not said:
         assert told == {}
         return

@@ -15,42 +15,16 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.graph.tensor import DType, Tensor
 from pipeline.hardware import Hardware, Memory
+from pipeline.plan import vocabulary as v
 from pipeline.plan.verify import verify
-from pipeline.plan.vocabulary import (
-    Buffer,
-    Compute,
-    Lin,
-    Loop,
-    Move,
-    Plan,
-    Slice,
-    Step,
-    Track,
-    Wait,
-    packed,
-)
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.in_place import Herringbone, Replace
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from pipeline.strategies.sliding import Sliding
+from tests.codegen import networks
 from tests.codegen.int8.support import Hand, at, net
-from tests.codegen.networks import (
-    PORTABLE,
-    SHAPES,
-    EvenRowsFirst,
-    Make,
-    bytes_only,
-    cropped,
-    made,
-    mixed,
-    padded_unit,
-    pooled,
-    residual,
-    separable,
-    windows,
-)
 from tests.codegen.support import Native, agrees, frames, host, on_board, uno
 from tests.comparing import equal
 from tests.strategies.chains import STRATEGIES, Chain, board, mnist
@@ -64,7 +38,7 @@ def test_any_chunking_of_the_input(tmp_path: Path) -> None:
     assert all(agrees(native, 3, chunk) for chunk in (1, 13, 28, 500, 784))
 
 
-CHAINS: dict[str, Make] = {
+CHAINS: dict[str, networks.Make] = {
     "lopsided padding": lambda: Chain((7, 6, 3)).conv("a", 4, padding=(0, 2, 1, 0)).dense("d", 3),
     "by columns": lambda: Chain((4, 9, 3)).conv("a", 3, padding=(1, 1, 1, 1)).dense("d", 3),
     "bytes by columns": lambda: Chain((3, 9, 2), "int8").conv(
@@ -85,13 +59,13 @@ CHAINS: dict[str, Make] = {
     "wide outputs": lambda: Chain((4, 4, 3)).dense("d", 6, "int32"),
     "dense to dense": lambda: Chain((4, 4, 3)).dense("a", 9, "uint4").dense("d", 6),
     "maximum first": lambda: Chain((8, 8, 2), "int8").maximum("p").dense("d", 3),
-    "separable": separable,
+    "separable": networks.separable,
     "channels multiplied": lambda: (
         Chain((7, 6, 3)).conv("a", 15, (3, 2), groups=3, padding=(1, 0, 1, 1)).dense("d", 3)
     ),
-    "padded unit": padded_unit,
-    **{name: SHAPES[name] for name in ("strides", "dilation")},
-    **PORTABLE,
+    "padded unit": networks.padded_unit,
+    **{name: networks.SHAPES[name] for name in ("strides", "dilation")},
+    **networks.PORTABLE,
 }  # fmt: skip
 
 
@@ -100,7 +74,7 @@ CHAINS: dict[str, Make] = {
     "name", quick([*list(CHAINS)[::8], "separable", "channels multiplied", "padded unit"], CHAINS)
 )
 def test_chains(name: str, layout: str, tmp_path: Path) -> None:
-    graph = made(CHAINS[name])
+    graph = networks.made(CHAINS[name])
     if (name, layout) == ("padded unit", "contiguous"):  # its sum has two inputs
         with pytest.raises(ThimbleError, match="for chains of convolutions"):
             Herringbone(layout).plan(graph, uno())
@@ -129,8 +103,8 @@ def alike(value: int) -> Graph:
     """Saturated sums: every accumulator at an end of its range."""
     graph, bias = mnist().graph(), 127 if value > 0 else -128
     constants = {
-        name: np.full_like(v, value if name.endswith("weight") else bias)
-        for name, v in graph.constants.items()
+        name: np.full_like(old, value if name.endswith("weight") else bias)
+        for name, old in graph.constants.items()
     }
     return replace(graph, constants=constants)
 
@@ -140,36 +114,39 @@ def kept() -> Chain:
 
 
 SLOTS, WHOLE = Herringbone("slots"), Ordinary("slots")
-OTHERS: dict[str, tuple[Make, Strategy, Hardware, str]] = {
+OTHERS: dict[str, tuple[networks.Make, Strategy, Hardware, str]] = {
     "bytes for an AVR, by parts": (
-        lambda: bytes_only(8, 7, 3), Partial(), core("avr", True), "NN_INPUT_FILLABLE 0"
+        lambda: networks.bytes_only(8, 7, 3), Partial(), core("avr", True), "NN_INPUT_FILLABLE 0"
     ),
-    "both": (mixed, SLOTS, core("avr", True), "nn_int8.h"),
+    "both": (networks.mixed, SLOTS, core("avr", True), "nn_int8.h"),
     "byte weights": (lambda: wider("int8"), SLOTS, uno("stream"), ""),
     "weights in flash": (mnist, Herringbone("contiguous"), uno("flash"), ""),
     "an image that is kept": (kept, WHOLE, uno(), ""),
     "an image that is given": (kept, WHOLE, uno(streams=False), ""),
     "weights of -8": (lambda: alike(-8), SLOTS, uno(), ""),
     "bytes pooled on the way, scaled": (
-        lambda: pooled("scaled"), WHOLE, core("avr", True), "nn_fed_rows"
+        lambda: networks.pooled("scaled"), WHOLE, core("avr", True), "nn_fed_rows"
     ),
-    "windows over rows": (windows, EvenRowsFirst(), uno("flash", False), "nn_find(in, 3, 3, 2,"),
-    "a residual unit": (residual, WHOLE, host(), ""),
-    "one over all pixels": (residual, Sliding(), host(), ""),
-    "a cropped one": (cropped, SLOTS, host(), ""),
+    "windows over rows": (
+        networks.windows, networks.EvenRowsFirst(), uno("flash", False), "nn_find(in, 3, 3, 2,"
+    ),
+    "a residual unit": (networks.residual, WHOLE, host(), ""),
+    "one over all pixels": (networks.residual, Sliding(), host(), ""),
+    "a cropped one": (networks.cropped, SLOTS, host(), ""),
     # those of CI
-    "both, whole": (mixed, WHOLE, core("cortex_m"), "nn_cells.h"),
+    "both, whole": (networks.mixed, WHOLE, core("cortex_m"), "nn_cells.h"),
     # an operator called so would have a function called as another's weights are
-    "weights_a": (lambda: mixed("weights_a"), WHOLE, core("host"), ""),
-    "bias a": (lambda: mixed("bias a"), WHOLE, core("host"), ""),
+    "weights_a": (lambda: networks.mixed("weights_a"), WHOLE, core("host"), ""),
+    "bias a": (lambda: networks.mixed("bias a"), WHOLE, core("host"), ""),
     "bytes for a Cortex-M": (
-        lambda: bytes_only(8, 7, 3), Ordinary(), core("cortex_m", True), "NN_INPUT_FILLABLE 0"
+        lambda: networks.bytes_only(8, 7, 3), Ordinary(), core("cortex_m", True),
+        "NN_INPUT_FILLABLE 0",
     ),
     "bytes pooled on the way, maximum": (
-        lambda: pooled("maximum"), WHOLE, core("host", True), "nn_fed_rows"
+        lambda: networks.pooled("maximum"), WHOLE, core("host", True), "nn_fed_rows"
     ),
     "bytes pooled on the way, mean": (
-        lambda: pooled("mean"), WHOLE, core("avr", True), "nn_fed_rows"
+        lambda: networks.pooled("mean"), WHOLE, core("avr", True), "nn_fed_rows"
     ),
     "byte weights, bits": (lambda: wider("uint4"), SLOTS, uno("sram"), ""),
     "weights of 7": (lambda: alike(7), SLOTS, uno(), ""),
@@ -182,7 +159,7 @@ OTHERS: dict[str, tuple[Make, Strategy, Hardware, str]] = {
         Herringbone("contiguous"), uno(), "",
     ),
     **{
-        f"a cropped one by {each.name}": (cropped, each, host(), "")
+        f"a cropped one by {each.name}": (networks.cropped, each, host(), "")
         for each in (WHOLE, Joint(), Replace())
     },
 }  # fmt: skip
@@ -192,7 +169,7 @@ OTHERS: dict[str, tuple[Make, Strategy, Hardware, str]] = {
 @pytest.mark.parametrize("name", quick(8, OTHERS))
 def test_networks(name: str, tmp_path: Path) -> None:
     make, strategy, hardware, says = OTHERS[name]
-    graph = made(make)
+    graph = networks.made(make)
     native = Native(tmp_path, graph, strategy.plan(graph, hardware), hardware)
     assert says in native.files["model.c"] + native.files["model.h"]
     assert agrees(native, 3, 7 if hardware.streams_input and name != "65,535 rows" else None)
@@ -264,7 +241,7 @@ def test_nibbles_on_a_simulated_board(name: str, tmp_path: Path) -> None:
     on_board(tmp_path, graph, hardware, STRATEGIES[-1]("slots").plan(graph, hardware))
 
 
-def rows_as_they_come(ring: int, strides: tuple[int, ...] = ()) -> tuple[Graph, Plan]:
+def rows_as_they_come(ring: int, strides: tuple[int, ...] = ()) -> tuple[Graph, v.Plan]:
     """A 3x3 convolution over a ring of rows of the image: three before the first row of outputs,
     then one each; the last output row has no row below it."""
     n = net(8, 6, 3)
@@ -272,28 +249,30 @@ def rows_as_they_come(ring: int, strides: tuple[int, ...] = ()) -> tuple[Graph, 
     hand = Hand(n.graph())
     x = hand.put("image", 0, wrap=(ring, 0, 0), strides=strides)
     y = hand.put(name, 400)
-    arriving = Buffer("arriving", "image", "stream", (8, 6, 3), 8, packed((8, 6, 3), 8))
+    arriving = v.Buffer("arriving", "image", "stream", (8, 6, 3), 8, v.packed((8, 6, 3), 8))
     hand.buffers["arriving"] = arriving
 
-    def row(lo: int | Lin, count: int = 1) -> Move:
+    def row(lo: int | v.Lin, count: int = 1) -> v.Move:
         place = (lo, 0, 0), (count, 6, 3)
-        return Move(Slice("arriving", *place), Slice(x.buffer, *place))
+        return v.Move(v.Slice("arriving", *place), v.Slice(x.buffer, *place))
 
-    def compute(lo: int | Lin) -> Compute:
-        seen = Slice(
-            x.buffer, (lo + -1 if isinstance(lo, int) else Lin(-1, lo.coef), 0, 0), (3, 6, 3)
+    def compute(lo: int | v.Lin) -> v.Compute:
+        seen = v.Slice(
+            x.buffer, (lo + -1 if isinstance(lo, int) else v.Lin(-1, lo.coef), 0, 0), (3, 6, 3)
         )
-        return Compute(name, Slice(y.buffer, (lo, 0, 0), (1, 6, 4)), (seen, *hand.parameters(name)))
+        return v.Compute(
+            name, v.Slice(y.buffer, (lo, 0, 0), (1, 6, 4)), (seen, *hand.parameters(name))
+        )
 
-    steps: tuple[Step, ...] = (
+    steps: tuple[v.Step, ...] = (
         row(0),
-        Loop("r", 7, (row(at("r", 1, 1)), compute(at("r", 1)))),
+        v.Loop("r", 7, (row(at("r", 1, 1)), compute(at("r", 1)))),
         compute(7),
     )
     memories = (Memory("sram", 1 << 12), Memory("flash", 1 << 12, "rom"))
-    plan = Plan(
+    plan = v.Plan(
         hand.graph.name, "by hand", (*memories, Memory("stream", 144, "stream")),
-        tuple(hand.buffers.values()), (Track("cpu", steps),), ("arriving", *hand.fixed), (name,),
+        tuple(hand.buffers.values()), (v.Track("cpu", steps),), ("arriving", *hand.fixed), (name,),
     )  # fmt: skip
     return hand.graph, plan
 
@@ -310,12 +289,12 @@ def test_rows_in_a_ring_while_they_arrive(
 
 def test_steps_of_one_round() -> None:
     """Variables of loops further in stay variables."""
-    piece = Slice("a", (Lin(1, (("i", 2), ("j", 3))), 0), (1, 4))
-    move = Move(piece, replace(piece, copy=Lin(0, (("i", 1),))))
-    inner = bound(Loop("j", 5, (move, Wait("c", Lin(4, (("i", 10),))))), {"i": 7})
-    assert isinstance(inner, Loop)
+    piece = v.Slice("a", (v.Lin(1, (("i", 2), ("j", 3))), 0), (1, 4))
+    move = v.Move(piece, replace(piece, copy=v.Lin(0, (("i", 1),))))
+    inner = bound(v.Loop("j", 5, (move, v.Wait("c", v.Lin(4, (("i", 10),))))), {"i": 7})
+    assert isinstance(inner, v.Loop)
     moved, wait = inner.body
-    assert isinstance(moved, Move) and moved.src.lo == (Lin(15, (("j", 3),)), 0)
-    assert moved.dst.copy == 7 and wait == Wait("c", 74)
+    assert isinstance(moved, v.Move) and moved.src.lo == (v.Lin(15, (("j", 3),)), 0)
+    assert moved.dst.copy == 7 and wait == v.Wait("c", 74)
     last = bound(moved, {"j": 2})
-    assert isinstance(last, Move) and last.src.lo == (21, 0)
+    assert isinstance(last, v.Move) and last.src.lo == (21, 0)

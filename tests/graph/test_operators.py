@@ -73,8 +73,7 @@ def test_rounding_once_gives_the_nearest(scale: float, largest: int, share: floa
 
 
 @pytest.mark.parametrize(
-    ("scales", "largest"),
-    [([0.1, 1.5], 100), ([0.1, 2.0**-20], 1 << 30), ([1 - 2.0**-40], 100)],
+    ("scales", "largest"), [([0.1, 1.5], 100), ([0.1, 2.0**-20], 1 << 30), ([1 - 2.0**-40], 100)]
 )
 def test_rounding_twice_where_once_would_lose(scales: list[float], largest: int) -> None:
     """Scales of 1 and more, and those that leave a multiplier few bits."""

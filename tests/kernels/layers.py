@@ -18,21 +18,7 @@ from pipeline.hardware import FlashTiming, Hardware
 from pipeline.kernels import Form, named
 from pipeline.kernels.cortex_m import best_pixels
 from pipeline.kernels.cortex_m.costs import CORES
-from pipeline.plan.vocabulary import (
-    Buffer,
-    Clear,
-    Compute,
-    Finish,
-    Lin,
-    Loop,
-    Plan,
-    Slice,
-    Step,
-    Table,
-    Track,
-    packed,
-    whole,
-)
+from pipeline.plan import vocabulary as v
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.support import by_rows, core, kernels
 from tests.graphs import Net
@@ -90,12 +76,14 @@ class Layer:
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Self:
-        return cls(**{n: tuple(v) if isinstance(v, list) else v for n, v in fields.items()})
+        return cls(
+            **{n: tuple(value) if isinstance(value, list) else value for n, value in fields.items()}
+        )
 
     def fields(self) -> dict[str, Any]:
         """Those that are not as usual."""
         usual = asdict(Layer("", ()))
-        return {n: v for n, v in asdict(self).items() if v != usual[n]}
+        return {n: value for n, value in asdict(self).items() if value != usual[n]}
 
     @property
     def by_row(self) -> bool:
@@ -153,7 +141,7 @@ class Layer:
             net.lookup()
         return net.graph()
 
-    def plan(self, graph: Graph, hardware: Hardware, runs: bool = True) -> Plan:
+    def plan(self, graph: Graph, hardware: Hardware, runs: bool = True) -> v.Plan:
         if self.by_row:
             return plan_of_rows(self.kernel, graph, hardware, runs=runs)
         return plan_by(
@@ -161,7 +149,7 @@ class Layer:
             scattered=self.scattered, anywhere=self.anywhere, runs=runs,
         )  # fmt: skip
 
-    def step(self, plan: Plan) -> Compute:
+    def step(self, plan: v.Plan) -> v.Compute:
         """Return the one that is measured."""
         return step_of(plan, self.kernel if self.by_row else "")
 
@@ -218,7 +206,7 @@ def plan_by(
     scattered: bool = False,
     anywhere: bool = False,
     runs: bool = True,
-) -> Plan:
+) -> v.Plan:
     """The last operator of ``graph`` runs by ``kernel``, with scratch at the end of the arena.
 
     Args:
@@ -227,27 +215,27 @@ def plan_by(
     """
     plan = Ordinary(preserve_input=True).plan(graph, hardware)
     *before, last = plan.tracks[0].steps
-    assert isinstance(last, Compute)
+    assert isinstance(last, v.Compute)
     op, out = graph.operator(last.op), plan.buffer[last.out.buffer]
     buffers = {b.name: b for b in plan.buffers if b.name not in last.scratch}
     if anywhere or kernel.startswith("cortex_m.gathered"):
         out = buffers[out.name] = _by_table(out, mixed=anywhere)
         for name in (piece.buffer for piece in last.ins[:1] if scattered):
             buffers[name] = _by_table(buffers[name])
-    steps, ends = list[Step](), list[Step]()
+    steps, ends = list[v.Step](), list[v.Step]()
     step, passes = replace(last, kernel=kernel, scratch=()), 0
     read = {plan.buffer[piece.buffer].tensor: piece.buffer for piece in step.ins}
     if adding:
-        place = packed(out.shape, bits, _top(buffers, out.memory))
+        place = v.packed(out.shape, bits, _top(buffers, out.memory))
         unit = 1 if bits == 32 else STEP
-        acc = Buffer("sums", out.tensor, out.memory, out.shape, bits, place, "accumulator", unit)
+        acc = v.Buffer("sums", out.tensor, out.memory, out.shape, bits, place, "accumulator", unit)
         buffers[acc.name] = acc
-        bias = whole(plan.buffer[op.parameters[1]])
-        steps = [Clear(op.name, whole(acc))]
-        ends = [Finish(op.name, whole(acc), last.out, (bias,))]
+        bias = v.whole(plan.buffer[op.parameters[1]])
+        steps = [v.Clear(op.name, v.whole(acc))]
+        ends = [v.Finish(op.name, v.whole(acc), last.out, (bias,))]
         names = (op.inputs[0], op.parameters[0])
         ins = tuple(_some(plan.buffer[read[name]], adding) for name in names)
-        step = replace(step, out=whole(acc), ins=ins, partial=True)
+        step = replace(step, out=v.whole(acc), ins=ins, partial=True)
         passes = -(-graph.tensors[op.inputs[0]].shape[-1] // adding)
     elif at_once:
         step, passes = replace(step, out=_some(out, at_once)), -(-out.shape[-1] // at_once)
@@ -256,23 +244,23 @@ def plan_by(
             step = replace(step, ins=(first, *step.ins[1:]))
     form = Form.of(step, buffers, graph)
     if needed := named(kernel, form, hardware).scratch_bytes(form):
-        place = packed((needed,), 8, _top(buffers, out.memory))
-        buffers["beside"] = Buffer("beside", "", out.memory, (needed,), 8, place, "scratch")
+        place = v.packed((needed,), 8, _top(buffers, out.memory))
+        buffers["beside"] = v.Buffer("beside", "", out.memory, (needed,), 8, place, "scratch")
         step = replace(step, scratch=("beside",))
-    one: Step = Loop("c", passes, (step,)) if passes else step
+    one: v.Step = v.Loop("c", passes, (step,)) if passes else step
     run = (one,) if runs else ()
-    track = Track(plan.tracks[0].name, (*before, *steps, *run, *ends))
+    track = v.Track(plan.tracks[0].name, (*before, *steps, *run, *ends))
     return replace(plan, buffers=tuple(buffers.values()), tracks=(track,))
 
 
-def _by_table(buffer: Buffer, mixed: bool = False) -> Buffer:
+def _by_table(buffer: v.Buffer, mixed: bool = False) -> v.Buffer:
     """At the same place, element by element; ``mixed``: pixels in no order."""
     cells = buffer.addresses(buffer.box).reshape(-1, buffer.shape[-1])
     cells = np.random.default_rng(1).permutation(cells) if mixed else cells
-    return replace(buffer, map=Table(tuple(cells.reshape(-1).tolist())))
+    return replace(buffer, map=v.Table(tuple(cells.reshape(-1).tolist())))
 
 
-def plan_of_rows(kernel: str, graph: Graph, hardware: Hardware, *, runs: bool = True) -> Plan:
+def plan_of_rows(kernel: str, graph: Graph, hardware: Hardware, *, runs: bool = True) -> v.Plan:
     """The last operator but one runs row by row, its tensors in blocks; ``runs``: or all but
     that."""
     *before, op, _ = graph.operators
@@ -291,26 +279,26 @@ def plan_of_rows(kernel: str, graph: Graph, hardware: Hardware, *, runs: bool = 
     return replace(plan, tracks=(replace(track, steps=tuple(others)),))
 
 
-def _top(buffers: Mapping[str, Buffer], memory: str) -> int:
+def _top(buffers: Mapping[str, v.Buffer], memory: str) -> int:
     """The first nibble at a word above all."""
     ends = [b.extent[1] for b in buffers.values() if b.memory == memory and b.role != "constant"]
     return -(-max(ends) // 8) * 8
 
 
-def _some(buffer: Buffer, channels: int) -> Slice:
+def _some(buffer: v.Buffer, channels: int) -> v.Slice:
     zeros, rest = (0,) * (len(buffer.shape) - 1), buffer.shape[:-1]
-    return Slice(buffer.name, (*zeros, Lin(0, (("c", channels),))), (*rest, channels))
+    return v.Slice(buffer.name, (*zeros, v.Lin(0, (("c", channels),))), (*rest, channels))
 
 
-def step_of(plan: Plan, kernel: str = "") -> Compute:
+def step_of(plan: v.Plan, kernel: str = "") -> v.Compute:
     """The last, or of rows by ``kernel`` the one in the middle."""
     found = [
-        step.body[0] if isinstance(step, Loop) else step
+        step.body[0] if isinstance(step, v.Loop) else step
         for step in plan.tracks[0].steps
-        if isinstance(step, Loop | Compute)
+        if isinstance(step, v.Loop | v.Compute)
     ]
     if kernel:
-        found = [step for step in found if isinstance(step, Compute) and step.kernel == kernel]
+        found = [step for step in found if isinstance(step, v.Compute) and step.kernel == kernel]
         found = found[: len(found) // 2 + 1]
-    assert isinstance(found[-1], Compute)
+    assert isinstance(found[-1], v.Compute)
     return found[-1]

@@ -13,19 +13,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.graph.graph import Graph
-from pipeline.plan.vocabulary import (
-    Buffer,
-    Compute,
-    Lin,
-    Loop,
-    Plan,
-    PlanError,
-    Signal,
-    Slice,
-    Table,
-    Track,
-    packed,
-)
+from pipeline.plan import vocabulary as v
 
 Rng = np.random.Generator
 Path = tuple[str | int, ...]
@@ -83,7 +71,7 @@ class Dice:
 class Site(Dice):
     """Place of a change: in ``node``, somewhere in ``plan``."""
 
-    plan: Plan
+    plan: v.Plan
     graph: Graph
     node: Any = None
 
@@ -125,8 +113,8 @@ POSITIONS = ("lo", "copy", "frame", "at_least")
 
 WRONG: tuple[Any, ...] = (
     None, True, 0, -1, -(1 << 40), (1 << 31) - 1, 1 << 31, 10**12, 1 << 70, 1.0, 2.5, nan, inf,
-    -0.0, "", "x", "1", (), (None,), (0,), ((),), [], {}, Lin(1, (("x", 1),)), Lin(1 << 70),
-    Signal("x"),
+    -0.0, "", "x", "1", (), (None,), (0,), ((),), [], {}, v.Lin(1, (("x", 1),)), v.Lin(1 << 70),
+    v.Signal("x"),
 )  # fmt: skip
 
 
@@ -136,7 +124,7 @@ def changed(site: Site, name: str, old: Any) -> Any:
         return not old
     if isinstance(old, int | float):
         if name in POSITIONS and site.chance(0.15):
-            return Lin(old, ((site.pick("", *site.said("var")), 1),))
+            return v.Lin(old, ((site.pick("", *site.said("var")), 1),))
         if name in NUMBERS and site.chance(0.8):
             return site.pick(*NUMBERS[name])
         return site.pick(*(old + n for n in (-4, -2, -1, 1, 2, 4) * 2), old // 2, 2 * old, 0)
@@ -147,11 +135,15 @@ def changed(site: Site, name: str, old: Any) -> Any:
     if name == "map" and site.chance(0.5):  # the same cells in another form, or packed
         buffer = site.node
         cells = (int(cell) for cell in buffer.addresses(buffer.box).reshape(-1))
-        return site.pick(Table(tuple(cells)), packed(buffer.shape, buffer.bits, buffer.extent[0]))
-    if isinstance(old, Lin) and site.chance(0.5):
+        return site.pick(
+            v.Table(tuple(cells)), v.packed(buffer.shape, buffer.bits, buffer.extent[0])
+        )
+    if isinstance(old, v.Lin) and site.chance(0.5):
         return old.const
     return (
-        at(site.plan, site.any(Buffer)).map if name == "map" else at(site.plan, site.any(type(old)))
+        at(site.plan, site.any(v.Buffer)).map
+        if name == "map"
+        else at(site.plan, site.any(type(old)))
     )
 
 
@@ -177,7 +169,7 @@ def _something(site: Site, name: str) -> Any:
         "wrap": lambda: tuple(site.pick(0, 0, 1, 2, 3) for _ in range(rank)),
         "held": lambda: ((0, site.pick(1, 2, 3)),) * rank,
         "scratch": lambda: (site.pick(*site.plan.buffer),),
-        "ins": lambda: (at(site.plan, site.any(Slice)),),
+        "ins": lambda: (at(site.plan, site.any(v.Slice)),),
         "coef": lambda: ((site.pick("", *site.said("var")), 1),),
         "notes": lambda: (("input_kept", True),),
     }.get(name, lambda: (site.pick(0, 1, 2),))()
@@ -191,7 +183,7 @@ def wrong(site: Site, old: Any) -> Any:
     return site.pick(*WRONG)
 
 
-def a_field(site: Site) -> Plan:
+def a_field(site: Site) -> v.Plan:
     """Change a field, of a class as often as of any other."""
     classes = sorted({type(node).__name__ for _, node in nodes(site.plan)})
     cls = site.pick(*classes)
@@ -206,21 +198,21 @@ def a_field(site: Site) -> Plan:
 # --- the mistakes of no single field
 
 
-def bodies(tracks: tuple[Track, ...]) -> list[Path]:
+def bodies(tracks: tuple[v.Track, ...]) -> list[Path]:
     """List where there are steps in a row."""
-    found = [(path, node) for path, node in nodes(tracks) if isinstance(node, Track | Loop)]
-    return [(*path, "body" if isinstance(node, Loop) else "steps") for path, node in found]
+    found = [(path, node) for path, node in nodes(tracks) if isinstance(node, v.Track | v.Loop)]
+    return [(*path, "body" if isinstance(node, v.Loop) else "steps") for path, node in found]
 
 
-def a_step_elsewhere(site: Site) -> Plan:
+def a_step_elsewhere(site: Site) -> v.Plan:
     """In another place of its body, or of another one; in a loop of its own, or out of its loop."""
     tracks = site.plan.tracks
     source = site.pick(*(path for path in bodies(tracks) if at(tracks, path)))
     steps = at(tracks, source)
     n = site.below(len(steps))
     if site.chance(0.3):
-        tracks = rebuilt(tracks, (*source, n), Loop("new", site.pick(1, 2, 3), (steps[n],)))
-    elif isinstance(steps[n], Loop) and site.chance(0.5):
+        tracks = rebuilt(tracks, (*source, n), v.Loop("new", site.pick(1, 2, 3), (steps[n],)))
+    elif isinstance(steps[n], v.Loop) and site.chance(0.5):
         tracks = rebuilt(tracks, source, (*steps[:n], *steps[n].body, *steps[n + 1 :]))
     else:
         tracks = rebuilt(tracks, source, (*steps[:n], *steps[n + 1 :]))
@@ -231,51 +223,51 @@ def a_step_elsewhere(site: Site) -> Plan:
     return replace(site.plan, tracks=tracks)
 
 
-def a_track_more(site: Site) -> Plan:
+def a_track_more(site: Site) -> v.Plan:
     """From some step on, what one engine did another one does at the same time."""
     n = site.below(len(site.plan.tracks))
     track = site.plan.tracks[n]
     cut = site.below(len(track.steps) + 1)
-    first, second = replace(track, steps=track.steps[:cut]), Track("new", track.steps[cut:])
+    first, second = replace(track, steps=track.steps[:cut]), v.Track("new", track.steps[cut:])
     tracks = (*site.plan.tracks[:n], first, second, *site.plan.tracks[n + 1 :])
     return replace(site.plan, tracks=tracks)
 
 
-def a_scratch_more(site: Site) -> Plan:
+def a_scratch_more(site: Site) -> v.Plan:
     """A kernel destroys two bytes of some memory that the plan did not grant it."""
     memory = site.pick(*site.plan.memories)
     top = max((b.extent[1] // 2 for b in site.plan.buffers if b.memory == memory.name), default=0)
-    place = packed((2,), 8, 2 * int(site.rng.integers(max(1, min(memory.bytes, top + 4) - 1))))
-    new = Buffer("new", "", memory.name, (2,), 8, place, "scratch")
+    place = v.packed((2,), 8, 2 * int(site.rng.integers(max(1, min(memory.bytes, top + 4) - 1))))
+    new = v.Buffer("new", "", memory.name, (2,), 8, place, "scratch")
     plan = replace(site.plan, buffers=(*site.plan.buffers, new))
-    if not site.all(Compute):
+    if not site.all(v.Compute):
         return plan
-    path = (*site.any(Compute), "scratch")
+    path = (*site.any(v.Compute), "scratch")
     return rebuilt(plan, path, (*at(plan, path), "new"))  # type: ignore[no-any-return]
 
 
-def places_exchanged(site: Site) -> Plan:
+def places_exchanged(site: Site) -> v.Plan:
     """Two buffers, each from where the other one began."""
     a, b = (int(n) for n in site.rng.choice(len(site.plan.buffers), 2, replace=False))
     found = list(site.plan.buffers)
     for this, that in ((a, b), (b, a)):
         buffer, other = site.plan.buffers[this], site.plan.buffers[that]
-        place = packed(buffer.shape, buffer.bits, other.extent[0])
+        place = v.packed(buffer.shape, buffer.bits, other.extent[0])
         found[this] = replace(buffer, memory=other.memory, map=place)
     return replace(site.plan, buffers=tuple(found))
 
 
-def a_twin(site: Site) -> Plan:
+def a_twin(site: Site) -> v.Plan:
     """The same cells under another name, maybe of another step, width or role, for one slice."""
     sums = [buffer for buffer in site.plan.buffers if buffer.role == "accumulator"]
     old = site.pick(*(sums if sums and site.chance(0.5) else site.plan.buffers))
     change = site.pick({"step": 3}, {"bits": 16}, {"role": "accumulator"}, {})
     plan = replace(site.plan, buffers=(*site.plan.buffers, replace(old, name="twin", **change)))
-    used = [path for path in site.all(Slice) if at(plan, path).buffer == old.name]
+    used = [path for path in site.all(v.Slice) if at(plan, path).buffer == old.name]
     return rebuilt(plan, (*site.pick(*used), "buffer"), "twin") if used else plan
 
 
-def other_sums(site: Site) -> Plan:
+def other_sums(site: Site) -> v.Plan:
     """Accumulators that are narrower, or of another step."""
     change = site.pick({"bits": 4}, {"bits": 8}, {"bits": 16}, {"step": 1}, {"step": 5})
     buffers = (
@@ -285,18 +277,18 @@ def other_sums(site: Site) -> Plan:
     return replace(site.plan, buffers=tuple(buffers))
 
 
-MISTAKES: tuple[Callable[[Site], Plan], ...] = (
+MISTAKES: tuple[Callable[[Site], v.Plan], ...] = (
     a_step_elsewhere, a_step_elsewhere, a_track_more, a_scratch_more, places_exchanged, a_twin,
     other_sums,
 )  # fmt: skip
 
 
-def mutant(rng: Rng, plan: Plan, graph: Graph) -> Plan | None:
+def mutant(rng: Rng, plan: v.Plan, graph: Graph) -> v.Plan | None:
     """``plan`` with a mistake or two; None where that makes no plan."""
     for _ in range(2 if rng.random() < 0.1 else 1):
         mistake = a_field if rng.random() < 0.75 else MISTAKES[int(rng.integers(len(MISTAKES)))]
         try:
             plan = mistake(Site(rng, plan, graph))
-        except PlanError:
+        except v.PlanError:
             return None
     return plan

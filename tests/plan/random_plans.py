@@ -14,20 +14,7 @@ from pipeline.graph.operator import Operator
 from pipeline.graph.state import State
 from pipeline.graph.tensor import Box
 from pipeline.hardware import Memory
-from pipeline.plan.vocabulary import (
-    KEPT,
-    Clear,
-    Compute,
-    Finish,
-    Move,
-    Plan,
-    PlanError,
-    Signal,
-    Slice,
-    Step,
-    Track,
-    Wait,
-)
+from pipeline.plan import vocabulary as v
 from pipeline.schedules.bounds import Needs, ranges
 from tests.passes.growers import random_network
 from tests.plan.random_places import Draft, Place, placed
@@ -46,12 +33,12 @@ MOST_STEPS = {2: 14, 3: 10}
 """By the number of tracks: their interleavings are to be enumerated."""
 
 
-def random_plan(seed: int) -> tuple[Plan, Graph]:
+def random_plan(seed: int) -> tuple[v.Plan, Graph]:
     rng = np.random.default_rng(seed)
     while True:
         try:
             return _made(rng)
-        except PlanError:  # scratch where there is no room, or a card without a way
+        except v.PlanError:  # scratch where there is no room, or a card without a way
             continue
 
 
@@ -76,18 +63,18 @@ def _sees(op: Operator, graph: Graph) -> bool:
     )  # fmt: skip
 
 
-def _made(rng: np.random.Generator) -> tuple[Plan, Graph]:
+def _made(rng: np.random.Generator) -> tuple[v.Plan, Graph]:
     graph = small_graph(rng)
     frames = 1 if graph.states else int(rng.choice([1, 1, 1, 1, 1, 1, 1, 1, 2, 3]))
     draft = Draft(rng, graph, frames, streams=rng.random() < 0.25)
     row, found = in_a_row(draft, scheduled(draft))
     row = placed(draft, row, found)
     known, buffers = memories(draft), tuple(draft.buffers.values())
-    notes = ((KEPT, draft.chance(0.9)),) if draft.chance(0.1) else ()
+    notes = ((v.KEPT, draft.chance(0.9)),) if draft.chance(0.1) else ()
     tracks = dealt(draft, row, known)
     ends = draft.resident, (draft.output,), notes, frames
     kept = tuple(draft.kept[of.made] for of in graph.states)
-    return Plan("random", "random", known, buffers, tracks, *ends, states=kept), graph
+    return v.Plan("random", "random", known, buffers, tracks, *ends, states=kept), graph
 
 
 def memories(draft: Draft) -> tuple[Memory, ...]:
@@ -104,8 +91,8 @@ def memories(draft: Draft) -> tuple[Memory, ...]:
 # --- what is done to boxes of tensors
 
 
-def piece(name: str, box: Box, copy: int = 0) -> Slice:
-    return Slice(name, tuple(a for a, _ in box), tuple(b - a for a, b in box), copy)
+def piece(name: str, box: Box, copy: int = 0) -> v.Slice:
+    return v.Slice(name, tuple(a for a, _ in box), tuple(b - a for a, b in box), copy)
 
 
 def tiles(draft: Draft, shape: Place) -> list[Box]:
@@ -217,7 +204,7 @@ def moved(draft: Draft, far: str, near: str, frame: int) -> Iterator[Action]:
         size, rest = 1 + draft.below(shape[0]), tuple((0, n) for n in shape[1:])
         boxes = [((n, min(n + size, shape[0])), *rest) for n in range(0, shape[0], size)]
     for box in boxes:
-        yield Move(piece(far, box, copy), piece(near, box, copy), frame)
+        yield v.Move(piece(far, box, copy), piece(near, box, copy), frame)
 
 
 def whole_sums(draft: Draft, op: Operator, frame: int) -> Iterator[Action]:
@@ -229,7 +216,7 @@ def whole_sums(draft: Draft, op: Operator, frame: int) -> Iterator[Action]:
             unit, order = unit_of(draft, box) if draft.chance(0.2) else (unit, ())
         out = piece(draft.chains[op.output][0], box, frame)
         ins = slices(draft, reads(draft, op, box), frame, exact)
-        yield Compute(op.name, out, ins, unit, order, frame=frame)
+        yield v.Compute(op.name, out, ins, unit, order, frame=frame)
 
 
 def partial_sums(draft: Draft, op: Operator, frame: int) -> Iterator[Action]:
@@ -240,18 +227,18 @@ def partial_sums(draft: Draft, op: Operator, frame: int) -> Iterator[Action]:
     ends = {operand.tensor for operand in op.completion(tensors)}
     for box in tiles(draft, tensors[op.output].shape):
         sums = last = piece(acc, box, frame)
-        yield Clear(op.name, sums, frame)
+        yield v.Clear(op.name, sums, frame)
         for part in draft.shuffled(parts_of(draft, op, box)):
             unit, order = unit_of(draft, box) if draft.chance(0.3) else ((), ())
             ins = slices(draft, part, frame)
-            yield Compute(op.name, sums, ins, unit, order, True, frame=frame)
+            yield v.Compute(op.name, sums, ins, unit, order, True, frame=frame)
         if moved in draft.buffers:
             last = piece(moved, box, frame)
-            yield Move(sums, last, frame)
+            yield v.Move(sums, last, frame)
         held = {name: each for name, each in reads(draft, op, box).items() if name in ends}
         ins = slices(draft, held, frame, draft.chance(0.7))
         out = piece(draft.chains[op.output][0], box, frame)
-        yield Finish(op.name, last, out, ins, unit_of(draft, box)[0], frame)
+        yield v.Finish(op.name, last, out, ins, unit_of(draft, box)[0], frame)
 
 
 def reads(draft: Draft, op: Operator, box: Box, completed: bool = True) -> dict[str, Box]:
@@ -260,7 +247,9 @@ def reads(draft: Draft, op: Operator, box: Box, completed: bool = True) -> dict[
     return {n: tuple(each.ends for each in some) for n, some in found.items() if n not in ends}
 
 
-def slices(draft: Draft, held: dict[str, Box], frame: int, exact: bool = True) -> tuple[Slice, ...]:
+def slices(
+    draft: Draft, held: dict[str, Box], frame: int, exact: bool = True
+) -> tuple[v.Slice, ...]:
     """Slice what holds ``held``; whole tensors unless ``exact``."""
     chains, tensors = draft.chains, draft.graph.tensors
     return tuple(
@@ -333,27 +322,28 @@ def in_a_row(
     return [stages[n][1] for n in done], [found[n] for n in done]
 
 
-def dealt(draft: Draft, row: list[Action], known: tuple[Memory, ...]) -> tuple[Track, ...]:
+def dealt(draft: Draft, row: list[Action], known: tuple[Memory, ...]) -> tuple[v.Track, ...]:
     """The steps on one to three tracks, with the waits that their cells ask for."""
     count = draft.pick(1, 2, 2, 2, 3, 3)
     if not 2 <= len(row) <= MOST_STEPS.get(count, 0):
         count = 1
     apart = draft.chance(0.5)  # moves on a track of their own
-    mine = [int(isinstance(step, Move)) if apart else draft.below(count) for step in row]
+    mine = [int(isinstance(step, v.Move)) if apart else draft.below(count) for step in row]
     if count == 1:
-        return (Track("cpu", tuple(row)),)
+        return (v.Track("cpu", tuple(row)),)
     found = feet(draft, row, {memory.name: 2 * memory.granule_bytes for memory in known})
     late = [
         {mine[m]: m for m in range(n) if mine[m] != mine[n] and conflict(found[m], foot)}
         for n, foot in enumerate(found)
     ]
     needed = {latest for each in late for latest in each.values()}
-    tracks: list[list[Step]] = [[] for _ in range(count)]
+    tracks: list[list[v.Step]] = [[] for _ in range(count)]
     for n, step in enumerate(row):
         for other, latest in late[n].items():
             level = sum(m in needed and mine[m] == other for m in range(latest + 1))
-            tracks[mine[n]].append(Wait(f"t{other}", level))
-        tracks[mine[n]] += [step, Signal(f"t{mine[n]}")][: 1 + (n in needed)]
+            tracks[mine[n]].append(v.Wait(f"t{other}", level))
+        tracks[mine[n]] += [step, v.Signal(f"t{mine[n]}")][: 1 + (n in needed)]
     return tuple(
-        Track(name, tuple(steps)) for name, steps in zip(("cpu", "io", "dma"), tracks, strict=False)
+        v.Track(name, tuple(steps))
+        for name, steps in zip(("cpu", "io", "dma"), tracks, strict=False)
     )

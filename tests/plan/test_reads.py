@@ -8,16 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.graph.access import Operand, Window
+from pipeline.plan import reads
 from pipeline.plan.elements import Elements
-from pipeline.plan.reads import (
-    NEVER,
-    check_units,
-    progression,
-    read_indices,
-    read_times,
-    reads_all,
-    unit_times,
-)
 from pipeline.plan.vocabulary import Affine, Buffer, PlanError, Table, packed
 from tests.plan.reference_places import window
 
@@ -58,19 +50,19 @@ def test_reads_and_their_times(case: tuple[Operand, Place, Place], seed: int) ->
             relative = tuple(p - a for p, (a, _) in zip(place, box, strict=True))
             when.setdefault(element, []).append(int(times[relative]))
     whole = tuple((0, n) for n in shape)
-    grid = read_indices(operand, box, whole)
-    last = read_times(operand, box, times, grid, last=True)
-    first = read_times(operand, box, times, grid, last=False)
+    grid = reads.read_indices(operand, box, whole)
+    last = reads.read_times(operand, box, times, grid, last=True)
+    first = reads.read_times(operand, box, times, grid, last=False)
     found = {}
     for n, element in enumerate(product(*(list(index) for index in grid))):
-        if last.flat[n] != NEVER:
+        if last.flat[n] != reads.NEVER:
             found[element] = (int(first.flat[n]), int(last.flat[n]))
     assert found == {element: (min(t), max(t)) for element, t in when.items()}
     available = tuple(
         (int(rng.integers(0, 2)), n - int(rng.integers(0, 2)) if n > 1 else n) for n in shape
     )
     missed = any(not all(a <= i < b for i, (a, b) in zip(e, available, strict=True)) for e in when)
-    if reads_all(operand, box, available, whole):
+    if reads.reads_all(operand, box, available, whole):
         assert not missed
     elif when:  # said axis by axis: something outside is read along one of them
         assert missed
@@ -100,7 +92,7 @@ def buffers(draw: st.DrawFn) -> Buffer:
 def test_a_patch_is_its_cells(buffer: Buffer, seed: int) -> None:
     rng = np.random.default_rng(seed)
     axes = tuple(
-        progression(np.sort(rng.choice(n, int(rng.integers(1, n + 1)), replace=False)))
+        reads.progression(np.sort(rng.choice(n, int(rng.integers(1, n + 1)), replace=False)))
         for n in buffer.shape
     )
     patch = Elements(buffer, axes)
@@ -137,7 +129,7 @@ def test_a_patch_is_its_cells(buffer: Buffer, seed: int) -> None:
 
 @pytest.mark.parametrize("unit", [(), (1, 1), (2, 3), (4, 5), (9, 9)])
 def test_unit_times_count_blocks(unit: Place) -> None:
-    times = unit_times((4, 5), unit, ())
+    times = reads.unit_times((4, 5), unit, ())
     step = unit or (1, 1)
     across = -(-5 // step[1])
     for row, column in product(range(4), range(5)):
@@ -145,7 +137,7 @@ def test_unit_times_count_blocks(unit: Place) -> None:
 
 
 def test_orders_are_checked() -> None:
-    assert unit_times((2, 2), (1, 2), ((1, 0), (0, 0))).tolist() == [[1, 1], [0, 0]]
+    assert reads.unit_times((2, 2), (1, 2), ((1, 0), (0, 0))).tolist() == [[1, 1], [0, 0]]
     for unit, order, said in (
         ((0, 1), (), "units of"),
         ((1, 1, 1), (), "units of"),
@@ -155,4 +147,4 @@ def test_orders_are_checked() -> None:
         ((1, 2), ((0, 0),), "names 1 of 2"),
     ):
         with pytest.raises(PlanError, match=said):
-            check_units((2, 2), unit, order)
+            reads.check_units((2, 2), unit, order)

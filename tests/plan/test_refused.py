@@ -58,10 +58,7 @@ SOUND: dict[str, Callable[[], Subject]] = {
     "two frames": two_frames,
     "scratch in a gap": lambda: on(
         layer(),
-        then(
-            buffer("x", map=Affine(0, (4,))),
-            step(scratch(1, shape=(1,)), scratch=("scratch",)),
-        ),
+        then(buffer("x", map=Affine(0, (4,))), step(scratch(1, shape=(1,)), scratch=("scratch",))),
     ),
     "in place": lambda: looked_up(14),
     "in place, from the end on": lambda: looked_up(18, order=((3,), (2,), (1,), (0,))),

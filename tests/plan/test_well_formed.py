@@ -8,20 +8,7 @@ import pytest
 
 from pipeline.hardware import Memory
 from pipeline.plan import serialize, well_formed
-from pipeline.plan.vocabulary import (
-    Affine,
-    Lin,
-    Loop,
-    Move,
-    Plan,
-    PlanError,
-    Signal,
-    Slice,
-    Step,
-    Table,
-    Track,
-    Wait,
-)
+from pipeline.plan import vocabulary as v
 from pipeline.typed import LARGEST
 from tests.plan.mutations import nodes, rebuilt
 from tests.plan.small import (
@@ -40,18 +27,18 @@ from tests.plan.small import (
 )
 from tests.plan.subjects import subjects
 
-K, NOBODY, S = Lin(0, (("k", 2),)), Lin(0, (("nobody", 0),)), Signal("s")
-NONE, COPY, TWO = Slice("x", (0,), (0,)), like_x("copy", 64), Slice("y", (0,), (2,))
+K, NOBODY, S = v.Lin(0, (("k", 2),)), v.Lin(0, (("nobody", 0),)), v.Signal("s")
+NONE, COPY, TWO = v.Slice("x", (0,), (0,)), like_x("copy", 64), v.Slice("y", (0,), (2,))
 
 
-def loops(depth: int, body: tuple[Step, ...] = (S,), count: int = 1) -> tuple[Step, ...]:
+def loops(depth: int, body: tuple[v.Step, ...] = (S,), count: int = 1) -> tuple[v.Step, ...]:
     for level in range(depth):
-        body = (Loop(f"v{level}", count, body),)
+        body = (v.Loop(f"v{level}", count, body),)
     return body
 
 
-def inside_itself() -> Loop:
-    loop = Loop("k", 1, ())
+def inside_itself() -> v.Loop:
+    loop = v.Loop("k", 1, ())
     object.__setattr__(loop, "body", (loop,))
     return loop
 
@@ -62,28 +49,28 @@ def memory(number: int = 0, **change: Any) -> Change:
     )
 
 
-def far(plan: Plan) -> Plan:
+def far(plan: v.Plan) -> v.Plan:
     return moved("y", 1 << 36)(memory(bytes=1 << 40)(plan))
 
 
 REFUSED: tuple[tuple[str, Change], ...] = (
     # amounts
-    ("loop 'k' runs nothing: count 1000000000000", before(Loop("k", 10**12, ()))),
-    ("runs nothing", before(Loop("k", 10**12, loops(1, count=0)))),
-    ("runs nothing", before(Loop("k", -1, (S,)))),
-    ("more than 4000000 steps", before(Loop("k", 1 << 70, (S,)))),
-    ("more than 4000000 steps", before(Loop("k", 10**12, (Move(NONE, NONE),)))),
+    ("loop 'k' runs nothing: count 1000000000000", before(v.Loop("k", 10**12, ()))),
+    ("runs nothing", before(v.Loop("k", 10**12, loops(1, count=0)))),
+    ("runs nothing", before(v.Loop("k", -1, (S,)))),
+    ("more than 4000000 steps", before(v.Loop("k", 1 << 70, (S,)))),
+    ("more than 4000000 steps", before(v.Loop("k", 10**12, (v.Move(NONE, NONE),)))),
     ("more than 4000000 steps", before(*loops(30, count=10))),
     ("nested more than 32 deep", before(*loops(3000))),
     ("nested more than 32 deep", before(*loops(3000, ()))),
     ("more than 32 deep", before(*loops(well_formed.MOST_DEPTH + 1))),
     ("nested more than 32 deep", before(inside_itself())),
     ("a plan has 1 to 4000000 steps", plan_with(tracks=())),
-    ("a plan has 1 to 4000000 steps", plan_with(tracks=(Track("cpu", ()),))),
-    ("more than 4000000 steps", plan_with(tracks=(Track("cpu", loops(1, count=4_000_001)),))),
+    ("a plan has 1 to 4000000 steps", plan_with(tracks=(v.Track("cpu", ()),))),
+    ("more than 4000000 steps", plan_with(tracks=(v.Track("cpu", loops(1, count=4_000_001)),))),
     (
         "no more than 16 tracks, not 200000",
-        plan_with(tracks=tuple(Track(f"t{n}", (S,)) for n in range(200_000))),
+        plan_with(tracks=tuple(v.Track(f"t{n}", (S,)) for n in range(200_000))),
     ),
     ("sram has -1 B", memory(bytes=-1)),
     ("in granules of 0", memory(granule_bytes=0)),
@@ -91,7 +78,7 @@ REFUSED: tuple[tuple[str, Change], ...] = (
     ("addresses are wrong", moved("y", -(1 << 36))),
     (
         "has 4611686018427387904 elements",
-        step(scratch(0, shape=(1 << 31,) * 2, map=Affine(0, (0, 0)))),
+        step(scratch(0, shape=(1 << 31,) * 2, map=v.Affine(0, (0, 0)))),
     ),
     ("a plan is for 1 to 65536 frames, not 0", plan_with(frames=0)),
     ("not 65537", plan_with(frames=65537)),
@@ -102,30 +89,27 @@ REFUSED: tuple[tuple[str, Change], ...] = (
     ("two of resident buffer x", plan_with(resident=lambda names: (*names, "x"))),
     ("there is no buffer z", plan_with(resident=lambda names: (*names, "z"))),
     ("there is no buffer z", plan_with(outputs=("z",))),
-    ("there is no buffer z", step(out=Slice("z", (0,), (3,)))),
+    ("there is no buffer z", step(out=v.Slice("z", (0,), (3,)))),
     ("unknown memory dram", buffer("y", memory="dram")),
     ("holds no elements", lambda plan: plan_with(outputs=("acc",))(step(sums())(plan))),
-    (
-        "holds no elements",
-        lambda plan: plan_with(resident=("scratch",))(step(scratch(64))(plan)),
-    ),
+    ("holds no elements", lambda plan: plan_with(resident=("scratch",))(step(scratch(64))(plan))),
     (
         "yet holds only a part",
-        step(replace(layer()[0].buffer["y"], map=Affine(248, (4,), held=((0, 2),))), out=TWO),
+        step(replace(layer()[0].buffer["y"], map=v.Affine(248, (4,), held=((0, 2),))), out=TWO),
     ),
-    ("a loop's variable has no name", before(Loop("", 2, (S,)))),
-    ("inside of another loop k", before(Loop("k", 1, (Loop("k", 2, (S,)),)))),
-    ("no loop nobody around", step(out=Slice("y", (NOBODY,), (3,)))),
-    ("no loop nobody around", step(out=Slice("y", (0,), (3,), NOBODY))),
+    ("a loop's variable has no name", before(v.Loop("", 2, (S,)))),
+    ("inside of another loop k", before(v.Loop("k", 1, (v.Loop("k", 2, (S,)),)))),
+    ("no loop nobody around", step(out=v.Slice("y", (NOBODY,), (3,)))),
+    ("no loop nobody around", step(out=v.Slice("y", (0,), (3,), NOBODY))),
     ("no loop nobody around", step(frame=NOBODY)),
-    ("no loop nobody around", before(Wait("s", NOBODY))),
-    ("no loop nobody around", before(Move(NONE, replace(NONE, lo=(NOBODY,))))),
-    ("no loop k around", before(*loops(1), Loop("k", 1, (S,)), Wait("s", K))),
+    ("no loop nobody around", before(v.Wait("s", NOBODY))),
+    ("no loop nobody around", before(v.Move(NONE, replace(NONE, lo=(NOBODY,))))),
+    ("no loop k around", before(*loops(1), v.Loop("k", 1, (S,)), v.Wait("s", K))),
     # slices, units and orders
-    ("has not its 1 axes", step(out=Slice("y", (0, 0), (3, 1)))),
-    ("has not its 1 axes", step(out=Slice("y", (0, 0), (3,)))),
-    ("has not its 1 axes", before(Move(NONE, Slice("x", (0, 0), (0, 0))))),
-    ("has -1 indices along an axis", step(out=Slice("y", (1,), (-1,)))),
+    ("has not its 1 axes", step(out=v.Slice("y", (0, 0), (3, 1)))),
+    ("has not its 1 axes", step(out=v.Slice("y", (0, 0), (3,)))),
+    ("has not its 1 axes", before(v.Move(NONE, v.Slice("x", (0, 0), (0, 0))))),
+    ("has -1 indices along an axis", step(out=v.Slice("y", (1,), (-1,)))),
     ("units of (1, 1) do not divide the 1 axes", step(unit=(1, 1))),
     ("units of", step(unit=(0,))),
     ("places that have not its axes", step(order=((0, 0), (1, 0), (2, 0)))),
@@ -133,12 +117,12 @@ REFUSED: tuple[tuple[str, Change], ...] = (
     ("only moves can", buffer("y.weight", memory="card")),
     ("only moves can", buffer("y", memory="card")),
     # maps and buffers
-    ("is not of its shape", buffer("y", map=Affine(16, (4, 4)))),
-    ("is not of its shape", buffer("y.weight", map=Affine(0, (8, 2), (3,)))),
-    ("is not of its shape", buffer("y", map=Affine(16, (4,), (-3,)))),
-    ("is not of its shape", buffer("y", map=Table((16, 20)))),
-    ("is not of its shape", buffer("y", map=Table((16, 20, -4)))),
-    ("buffer y is empty", buffer("y", shape=(), map=Affine(16, ()))),
+    ("is not of its shape", buffer("y", map=v.Affine(16, (4, 4)))),
+    ("is not of its shape", buffer("y.weight", map=v.Affine(0, (8, 2), (3,)))),
+    ("is not of its shape", buffer("y", map=v.Affine(16, (4,), (-3,)))),
+    ("is not of its shape", buffer("y", map=v.Table((16, 20)))),
+    ("is not of its shape", buffer("y", map=v.Table((16, 20, -4)))),
+    ("buffer y is empty", buffer("y", shape=(), map=v.Affine(16, ()))),
     ("buffer y is empty", buffer("y", shape=(0,))),
     ("has elements of 3 bits", buffer("y", bits=3)),
     ("has steps of 2", buffer("y", step=2)),
@@ -153,8 +137,8 @@ REFUSED: tuple[tuple[str, Change], ...] = (
     ("there is no buffer nothing", step(scratch=("nothing",))),
     ("is in flash, which is no RAM", step(scratch(200, memory="flash"))),
     ("is in card, which is no RAM", step(scratch(0, memory="card"), scratch=("scratch",))),
-    ("is not in one piece", step(scratch(64, map=Affine(128, (-2,))))),
-    ("is not in one piece", step(scratch(64, map=Affine(128, (2,), held=((0, 2),))))),
+    ("is not in one piece", step(scratch(64, map=v.Affine(128, (-2,))))),
+    ("is not in one piece", step(scratch(64, map=v.Affine(128, (2,), held=((0, 2),))))),
     ("lies on another scratch", step(scratch(64), scratch=("scratch", "scratch"))),
     (
         "lies on another scratch",
@@ -167,7 +151,7 @@ REFUSED: tuple[tuple[str, Change], ...] = (
     ("of role activation is of tensor ''", buffer("x", tensor="")),
     (
         "a slice of scratch",
-        before(Move(Slice("scratch", (0,), (4,)), NONE), buffers=(scratch(64),)),
+        before(v.Move(v.Slice("scratch", (0,), (4,)), NONE), buffers=(scratch(64),)),
     ),
 )
 
@@ -175,7 +159,7 @@ REFUSED: tuple[tuple[str, Change], ...] = (
 @pytest.mark.parametrize(("said", "change"), REFUSED)
 def test_what_is_no_plan_is_refused(said: str, change: Change) -> None:
     plan, _ = layer()
-    with pytest.raises(PlanError) as refusal:
+    with pytest.raises(v.PlanError) as refusal:
         change(plan)
     assert said in str(refusal.value) and "\n" not in str(refusal.value)
 
@@ -188,39 +172,45 @@ def test_changed_steps_of_halves_are_no_plan(said: str, step: int, fields: dict[
     plan, _ = halves()
     steps = [*plan.tracks[0].steps]
     steps[step] = replace(steps[step], **fields)  # type: ignore[arg-type]
-    with pytest.raises(PlanError, match=said):
+    with pytest.raises(v.PlanError, match=said):
         edited(plan, *steps)
 
 
 def test_a_part_of_a_tensor_is_all_that_slices_reach() -> None:
     plan, _ = layer()
-    held = replace(COPY, map=Affine(124, (2,), held=((2, 4),)))
-    assert before(Move(Slice("x", (2,), (2,)), Slice("copy", (2,), (2,))), buffers=(held,))(plan)
+    held = replace(COPY, map=v.Affine(124, (2,), held=((2, 4),)))
+    assert before(v.Move(v.Slice("x", (2,), (2,)), v.Slice("copy", (2,), (2,))), buffers=(held,))(
+        plan
+    )
     for low, size in ((1, 2), (2, 3), (K, 1)):
-        with pytest.raises(PlanError, match="beyond the part"):
+        with pytest.raises(v.PlanError, match="beyond the part"):
             before(
-                Loop("k", 2, (Move(Slice("x", (low,), (size,)), Slice("copy", (low,), (size,))),)),
+                v.Loop(
+                    "k",
+                    2,
+                    (v.Move(v.Slice("x", (low,), (size,)), v.Slice("copy", (low,), (size,))),),
+                ),
                 buffers=(held,),
             )(plan)
     for wrong in (((2, 5),), ((2, 2),), ((-1, 2),), ((0, 1), (0, 1))):
-        with pytest.raises(PlanError, match="is not of its shape"):
-            replace(held, map=Affine(124, (2,), held=wrong))
+        with pytest.raises(v.PlanError, match="is not of its shape"):
+            replace(held, map=v.Affine(124, (2,), held=wrong))
 
 
 def test_a_body_shared_many_times_is_counted_not_walked() -> None:
     """2 ** 30 steps in 30 objects."""
-    loop = Loop("v0", 1, (S, S))
+    loop = v.Loop("v0", 1, (S, S))
     for n in range(1, 30):
-        loop = Loop(f"v{n}", 1, (loop, loop))
-    with pytest.raises(PlanError, match="more than 4000000 steps"):
+        loop = v.Loop(f"v{n}", 1, (loop, loop))
+    with pytest.raises(v.PlanError, match="more than 4000000 steps"):
         before(loop)(layer()[0])
 
 
 def test_what_is_at_the_limit_is_a_plan() -> None:
     plan, _ = layer()
     assert before(*loops(well_formed.MOST_DEPTH))(plan)
-    assert plan_with(tracks=lambda each: (*each, Track("io", loops(1, count=3_999_999))))(plan)
-    assert plan_with(tracks=tuple(Track(f"t{n}", (S,)) for n in range(16)))(plan)
+    assert plan_with(tracks=lambda each: (*each, v.Track("io", loops(1, count=3_999_999))))(plan)
+    assert plan_with(tracks=tuple(v.Track(f"t{n}", (S,)) for n in range(16)))(plan)
     assert memory(3, bytes=0)(plan) and step(delay=1)(plan)
     assert memory(bytes=1 << 40)(plan)  # they may be large, as long as little of them is used
     assert step(scratch(64), scratch(68, "more"), scratch=("scratch", "more"))(plan)
@@ -228,7 +218,7 @@ def test_what_is_at_the_limit_is_a_plan() -> None:
 
 WRONG: tuple[Any, ...] = (
     *(2.5, nan, -inf, None, True, LARGEST + 1, [1], ({},)),
-    *((each,) for each in (2.5, None, LARGEST + 1, Track("inner", ()), layer()[0])),
+    *((each,) for each in (2.5, None, LARGEST + 1, v.Track("inner", ()), layer()[0])),
 )
 """Fractions, nothing, a list, or too much, where a number, a name, a slice or a tuple belongs."""
 FORM = {
@@ -254,5 +244,5 @@ def test_no_field_holds_what_is_of_another_type(cls: type) -> None:
         for value in WRONG:
             if value is True and field.type == "bool":
                 continue
-            with pytest.raises(PlanError, match=FORM.get(name, rf"{name} is")):
+            with pytest.raises(v.PlanError, match=FORM.get(name, rf"{name} is")):
                 rebuilt(plan, (*path, field.name), value)

@@ -311,10 +311,7 @@ def test_a_flashed_board_behind_the_line(
     if not machine:
         command = (*rp2040js(tmp_path), build / "firmware.bin")
     monkeypatch.setattr(flash, "PATIENCE_S", 0.5)
-    with (
-        Machine(*command) as behind,
-        Terminal(behind.answer, noise, behind.source) as terminal,
-    ):
+    with Machine(*command) as behind, Terminal(behind.answer, noise, behind.source) as terminal:
         target = {"name": "flash", "images": 6, "port": terminal.port}
         report, arrays = device.measure(
             target, build, asdict(size), hardware, images.view(np.uint8)

@@ -10,27 +10,10 @@ import pytest
 
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Card, Hardware, Memory
+from pipeline.plan import vocabulary as v
 from pipeline.plan.rates import Rates
 from pipeline.plan.unrolled import unroll
-from pipeline.plan.vocabulary import (
-    Affine,
-    Buffer,
-    Compute,
-    Lin,
-    Loop,
-    Move,
-    Plan,
-    PlanError,
-    Signal,
-    Slice,
-    Step,
-    Table,
-    Track,
-    Wait,
-    packed,
-    value,
-    whole,
-)
+from pipeline.plan.vocabulary import whole
 from pipeline.timing.simulate import Timeline, simulate
 from pipeline.timing.states import states
 from pipeline.timing.summary import WITHOUT_CARD, summary
@@ -40,7 +23,7 @@ from tests.strategies.chains import board
 from tests.strategies.nets import Net
 
 
-def times(plan: Plan, timeline: Timeline, track: str) -> list[tuple[float, float]]:
+def times(plan: v.Plan, timeline: Timeline, track: str) -> list[tuple[float, float]]:
     """(start, stop) of the steps of a track."""
     number = [each.name for each in plan.tracks].index(track)
     chosen = timeline.track == number
@@ -100,32 +83,32 @@ def test_counted_calls_replace_the_rate() -> None:
 def test_a_deadlock_is_said() -> None:
     graph = rows()
     plan = swapped(graph, 1)
-    never = Track("extra", (Wait("computed", ROWS + 1), Signal("extra")))
-    with pytest.raises(PlanError, match="deadlock: every track waits: extra at"):
+    never = v.Track("extra", (v.Wait("computed", ROWS + 1), v.Signal("extra")))
+    with pytest.raises(v.PlanError, match="deadlock: every track waits: extra at"):
         simulate(replace(plan, tracks=(*plan.tracks, never)), graph, slow())
 
 
-def shuffled(plan: Plan, rng: np.random.Generator) -> Plan:
+def shuffled(plan: v.Plan, rng: np.random.Generator) -> v.Plan:
     """Deal steps in a random possible order to tracks, waiting for earlier ones: no deadlock."""
     found = [step for track in plan.tracks for step in track.steps]
-    every = [step for step in found if isinstance(step, Compute | Move)]
+    every = [step for step in found if isinstance(step, v.Compute | v.Move)]
     every = [every[n] for n in rng.integers(0, len(every), int(rng.integers(3, 25)))]
     count = int(rng.integers(2, 5))
-    tracks: list[list[Step]] = [[] for _ in range(count)]
+    tracks: list[list[v.Step]] = [[] for _ in range(count)]
     done = [0] * count
     for step in every:
         mine = int(rng.integers(count))
         for other in range(count):
             if rng.random() < 0.5:
-                tracks[mine].append(Wait(f"c{other}", int(rng.integers(0, done[other] + 1))))
-        tracks[mine] += [step, Signal(f"c{mine}")]
+                tracks[mine].append(v.Wait(f"c{other}", int(rng.integers(0, done[other] + 1))))
+        tracks[mine] += [step, v.Signal(f"c{mine}")]
         done[mine] += 1
     return replace(
-        plan, tracks=tuple(Track(f"t{n}", tuple(steps)) for n, steps in enumerate(tracks))
+        plan, tracks=tuple(v.Track(f"t{n}", tuple(steps)) for n, steps in enumerate(tracks))
     )
 
 
-def longest_path(plan: Plan) -> float:
+def longest_path(plan: v.Plan) -> float:
     """By repeated relaxation, without events."""
     ends: dict[str, list[float]] = {}
     for _ in range(sum(len(track.steps) for track in plan.tracks)):
@@ -135,10 +118,10 @@ def longest_path(plan: Plan) -> float:
         for track in plan.tracks:
             clock = 0.0
             for step in track.steps:
-                if isinstance(step, Wait):
-                    needed = before.get(step.counter, [])[: value(step.at_least, {})]
+                if isinstance(step, v.Wait):
+                    needed = before.get(step.counter, [])[: v.value(step.at_least, {})]
                     clock = max([clock, *needed])
-                elif isinstance(step, Signal):
+                elif isinstance(step, v.Signal):
                     ends.setdefault(step.counter, []).append(clock)
                 else:
                     clock += length(step)
@@ -148,32 +131,32 @@ def longest_path(plan: Plan) -> float:
     return last
 
 
-def straight(plan: Plan) -> Plan:
+def straight(plan: v.Plan) -> v.Plan:
     """Without loops: each step as it is in one round."""
 
-    def here(piece: Slice, env: dict[str, int]) -> Slice:
-        return replace(piece, lo=tuple(value(low, env) for low in piece.lo))
+    def here(piece: v.Slice, env: dict[str, int]) -> v.Slice:
+        return replace(piece, lo=tuple(v.value(low, env) for low in piece.lo))
 
-    def fixed(step: Step, env: dict[str, int]) -> Step:
+    def fixed(step: v.Step, env: dict[str, int]) -> v.Step:
         match step:
-            case Move(src=src, dst=dst):
+            case v.Move(src=src, dst=dst):
                 return replace(step, src=here(src, env), dst=here(dst, env))
-            case Compute(out=out, ins=ins):
+            case v.Compute(out=out, ins=ins):
                 return replace(step, out=here(out, env), ins=tuple(here(i, env) for i in ins))
-            case Wait(at_least=level):
-                return replace(step, at_least=value(level, env))
+            case v.Wait(at_least=level):
+                return replace(step, at_least=v.value(level, env))
         return step
 
     tracks = [
-        Track(track.name, tuple(fixed(step, env) for step, env in unroll(track.steps, {})))
+        v.Track(track.name, tuple(fixed(step, env) for step, env in unroll(track.steps, {})))
         for track in plan.tracks
     ]
     return replace(plan, tracks=tuple(tracks))
 
 
-def length(step: Step) -> float:
+def length(step: v.Step) -> float:
     """By hand, for ``rows(3, 2)``: 3 B in, 6 MACs, 6 B out."""
-    return 3.0 if isinstance(step, Move) and step.src.buffer == "image" else 6.0
+    return 3.0 if isinstance(step, v.Move) and step.src.buffer == "image" else 6.0
 
 
 def test_hundreds_of_random_plans_end_and_take_the_longest_path() -> None:
@@ -197,7 +180,7 @@ def test_hundreds_of_random_plans_end_and_take_the_longest_path() -> None:
 BLOCK = 16
 
 
-def by_cell(buffer: Buffer, low: Any, extent: Any, shift: int) -> tuple[int, int, int, int]:
+def by_cell(buffer: v.Buffer, low: Any, extent: Any, shift: int) -> tuple[int, int, int, int]:
     """(bytes, blocks, commands, partial) of one box."""
     box = tuple((int(a), int(a + n)) for a, n in zip(low, extent, strict=True))
     cells = {int(cell) + shift for cell in buffer.cells(box).reshape(-1)}
@@ -211,13 +194,13 @@ def by_cell(buffer: Buffer, low: Any, extent: Any, shift: int) -> tuple[int, int
 def test_against_counting_cells(kind: str) -> None:
     rng = np.random.default_rng(3)
     shape = (5, 6, 7)
-    places: dict[str, Affine | Table] = {
-        "packed": packed(shape, 8, 6),
-        "turned": Affine(4, (2, 10, 60)),
-        "ring": Affine(0, (84, 14, 2), (3, 0, 0)),
-        "table": Table(tuple(2 * int(n) for n in rng.permutation(300)[: 5 * 6 * 7])),
+    places: dict[str, v.Affine | v.Table] = {
+        "packed": v.packed(shape, 8, 6),
+        "turned": v.Affine(4, (2, 10, 60)),
+        "ring": v.Affine(0, (84, 14, 2), (3, 0, 0)),
+        "table": v.Table(tuple(2 * int(n) for n in rng.permutation(300)[: 5 * 6 * 7])),
     }
-    buffer = Buffer("b", "t", "card", shape, 8, places[kind])
+    buffer = v.Buffer("b", "t", "card", shape, 8, places[kind])
     lows = np.stack([rng.integers(0, n, 80) for n in shape], axis=1)
     extents = np.stack([rng.integers(1, n + 1, 80) for n in shape], axis=1)
     extents = np.minimum(extents, np.array(shape) - lows)
@@ -231,7 +214,7 @@ def test_against_counting_cells(kind: str) -> None:
 
 
 def test_what_is_empty_costs_nothing() -> None:
-    buffer = Buffer("b", "t", "card", (4, 4), 8, packed((4, 4), 8))
+    buffer = v.Buffer("b", "t", "card", (4, 4), 8, v.packed((4, 4), 8))
     none = np.zeros((1, 2), np.int64)
     found = transfers(buffer, none, none, BLOCK, np.zeros(1, np.int64))
     assert not (found.bytes.any() or found.blocks.any() or found.commands.any())
@@ -308,7 +291,7 @@ def rows(columns: int = 2, channels: int = 1) -> Graph:
     return net.graph()
 
 
-def swapped(graph: Graph, buffers: int) -> Plan:
+def swapped(graph: Graph, buffers: int) -> v.Plan:
     """Row by row: in from the card, computed, out to the card, with so many buffers a side."""
     (op,) = graph.operators
     source, target = graph.tensors[graph.input], graph.tensors[graph.output]
@@ -316,25 +299,25 @@ def swapped(graph: Graph, buffers: int) -> Plan:
 
     def held(
         name: str, tensor: str, memory: str, shape: tuple[int, ...], ring: int, base: int = 0
-    ) -> Buffer:
-        place = packed(shape, 8, base)
+    ) -> v.Buffer:
+        place = v.packed(shape, 8, base)
         wrapped = replace(place, wrap=(ring, 0, 0) if ring else ())
-        return Buffer(name, tensor, memory, shape, 8, wrapped)
+        return v.Buffer(name, tensor, memory, shape, 8, wrapped)
 
     held_in = held("in", source.name, "sram", source.shape, buffers)
     held_out = held("out", target.name, "sram", target.shape, buffers, 2 * source.size)
-    row = Lin(0, (("r", 1),))
+    row = v.Lin(0, (("r", 1),))
     one = (1, *source.shape[1:]), (1, *target.shape[1:])
-    piece_in = [Slice(name, (row, 0, 0), one[0]) for name in ("image", "in")]
-    piece_out = [Slice(name, (row, 0, 0), one[1]) for name in ("out", "result")]
-    before = Lin(1 - buffers, (("r", 1),))
-    after = Lin(1, (("r", 1),))
-    io = (Wait("computed", before), Move(*piece_in), Signal("loaded"))
-    compute = Compute(op.name, piece_out[0], (piece_in[1], *map(whole, fixed)))
-    cpu = (Wait("loaded", after), Wait("stored", before), compute, Signal("computed"))
-    back = (Wait("computed", after), Move(*piece_out), Signal("stored"))
+    piece_in = [v.Slice(name, (row, 0, 0), one[0]) for name in ("image", "in")]
+    piece_out = [v.Slice(name, (row, 0, 0), one[1]) for name in ("out", "result")]
+    before = v.Lin(1 - buffers, (("r", 1),))
+    after = v.Lin(1, (("r", 1),))
+    io = (v.Wait("computed", before), v.Move(*piece_in), v.Signal("loaded"))
+    compute = v.Compute(op.name, piece_out[0], (piece_in[1], *map(whole, fixed)))
+    cpu = (v.Wait("loaded", after), v.Wait("stored", before), compute, v.Signal("computed"))
+    back = (v.Wait("computed", after), v.Move(*piece_out), v.Signal("stored"))
     each = {"cpu": cpu, "io": io, "back": back}
-    tracks = tuple(Track(name, (Loop("r", ROWS, steps),)) for name, steps in each.items())
+    tracks = tuple(v.Track(name, (v.Loop("r", ROWS, steps),)) for name, steps in each.items())
     buffers_ = (
         held("image", source.name, "card", source.shape, 0),
         held("result", target.name, "card", target.shape, 0, 8 * 1024),
@@ -344,4 +327,4 @@ def swapped(graph: Graph, buffers: int) -> Plan:
     )
     memories = (Memory("sram", 1024), Memory("flash", 1024, "rom"), CARD)
     resident = ("image", *op.parameters)
-    return Plan(graph.name, "toy", memories, buffers_, tracks, resident, ("result",))
+    return v.Plan(graph.name, "toy", memories, buffers_, tracks, resident, ("result",))

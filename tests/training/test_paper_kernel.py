@@ -178,10 +178,7 @@ def test_gradients_are_those_of_autograd(model: Mnist2kb | SmallCnn, mode: int) 
         known = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters(each)]
         flat = torch.cat([gradient.reshape(-1) for gradient in known]).numpy()
         assert np.abs(flat).max() > 1e-3
-        for said, gradient in (
-            (looped, grad),
-            (losses[number].item(), stacked[number].numpy()),
-        ):
+        for said, gradient in ((looped, grad), (losses[number].item(), stacked[number].numpy())):
             assert said == pytest.approx(float(wanted.detach()), rel=1e-5)
             np.testing.assert_allclose(gradient, flat, atol=4e-6, rtol=1e-4)
         assert grad[-3 * len(each.quantized) + 1 :].any() == (mode == QUANTIZED)

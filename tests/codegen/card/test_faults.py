@@ -64,10 +64,7 @@ def all_repaired(found: Counts, least: int) -> bool:
     return repaired == can > least and not wrong
 
 
-@pytest.fixture(
-    scope="module",
-    params=quick(1, ["encrypted", "none", "integrity"]),
-)
+@pytest.fixture(scope="module", params=quick(1, ["encrypted", "none", "integrity"]))
 def sealed(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Faulty:
     return faulty(tmp_path_factory.mktemp("made"), request.param)
 

@@ -62,10 +62,7 @@ RAM_BYTES, FLASH_BYTES = 2 << 20, 3 << 20
 """Sizes of boards that hold any of these networks; the simulated machines have as much."""
 
 TFLITE = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "ad01_int8")
-MADE: dict[str, Callable[[], Graph]] = {
-    "res15": nets.res15,
-    "micronet_kws_l": nets.micronet_kws_l,
-}
+MADE: dict[str, Callable[[], Graph]] = {"res15": nets.res15, "micronet_kws_l": nets.micronet_kws_l}
 """With random weights; none is -128, as in networks that are quantized."""
 LARGE = ("mobilenet_v2_160", "mobilenet_v2_w035_144", "mobilenet_v3_small")
 CORES = ("M4", "M7", "L4R5")

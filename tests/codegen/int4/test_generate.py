@@ -14,19 +14,7 @@ from pipeline.codegen.constants import c_bits
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.graph.requant import PowerOfTwo
-from pipeline.plan.vocabulary import (
-    Affine,
-    Buffer,
-    Clear,
-    Compute,
-    Move,
-    Plan,
-    Slice,
-    Table,
-    Track,
-    packed,
-    whole,
-)
+from pipeline.plan import vocabulary as v
 from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.support import WARNINGS, Native, agrees, uno
@@ -43,10 +31,10 @@ def stored() -> Chain:
     return Chain((4, 6, 2)).conv("a", 3).dense("d", 2)
 
 
-Change = Callable[[Plan], Plan]
+Change = Callable[[v.Plan], v.Plan]
 
 
-def with_buffers(plan: Plan, *buffers: Buffer) -> Plan:
+def with_buffers(plan: v.Plan, *buffers: v.Buffer) -> v.Plan:
     """The plan with these buffers in place of those of the same name, or beside them."""
     changed = {buffer.name: buffer for buffer in buffers}
     return replace(plan, buffers=tuple({**plan.buffer, **changed}.values()))
@@ -57,71 +45,71 @@ def put(name: str, /, **fields: Any) -> Change:
     return lambda plan: with_buffers(plan, replace(plan.buffer[name], **fields))
 
 
-def steps(make: Callable[[Compute, Plan], tuple[Any, ...]]) -> Change:
+def steps(make: Callable[[v.Compute, v.Plan], tuple[Any, ...]]) -> Change:
     """``a``'s step becomes others."""
 
-    def change(plan: Plan) -> Plan:
+    def change(plan: v.Plan) -> v.Plan:
         found = list[Any]()
         for step in plan.tracks[0].steps:
             found += make(step, plan) if getattr(step, "op", "") == "a" else (step,)  # type: ignore[arg-type]
-        return replace(plan, tracks=(Track("cpu", tuple(found)),))
+        return replace(plan, tracks=(v.Track("cpu", tuple(found)),))
 
     return change
 
 
-def image(plan: Plan) -> Buffer:
+def image(plan: v.Plan) -> v.Buffer:
     return next(plan.buffer[name] for name in plan.resident if "image" in name)
 
 
-def by_columns(plan: Plan) -> Plan:
+def by_columns(plan: v.Plan) -> v.Plan:
     """nn_feed would read something else."""
     here = image(plan)
-    _, width, deep = packed(here.shape, here.bits).strides
-    columns = Affine(0, (width, width * here.shape[0], deep))
+    _, width, deep = v.packed(here.shape, here.bits).strides
+    columns = v.Affine(0, (width, width * here.shape[0], deep))
     return with_buffers(plan, replace(here, map=columns))
 
 
-def late(plan: Plan) -> Plan:
+def late(plan: v.Plan) -> v.Plan:
     here = image(plan)
-    return with_buffers(plan, replace(here, map=packed(here.shape, here.bits, 2)))
+    return with_buffers(plan, replace(here, map=v.packed(here.shape, here.bits, 2)))
 
 
-def twice(plan: Plan) -> Plan:
-    again = replace(image(plan), name="again", memory="sram", map=packed((4, 6, 2), 4))
+def twice(plan: v.Plan) -> v.Plan:
+    again = replace(image(plan), name="again", memory="sram", map=v.packed((4, 6, 2), 4))
     return replace(with_buffers(plan, again), resident=(*plan.resident, "again"))
 
 
-def never(plan: Plan) -> Plan:
+def never(plan: v.Plan) -> v.Plan:
     kept = Ordinary("slots").plan(stored().graph(), uno(streams=False))
     return replace(kept, resident=tuple(name for name in kept.resident if name != "image"))
 
 
-def another_order(plan: Plan) -> Plan:
+def another_order(plan: v.Plan) -> v.Plan:
     loop: Any = plan.tracks[0].steps[0]
     clear, *rest = loop.body
-    shifted = replace(clear, acc=Slice(clear.acc.buffer, (0, 0, 0), (2, 2, 1)))
+    shifted = replace(clear, acc=v.Slice(clear.acc.buffer, (0, 0, 0), (2, 2, 1)))
     body = replace(loop, body=(shifted, *rest))
-    return replace(plan, tracks=(Track("cpu", (body, *plan.tracks[0].steps[1:])),))
+    return replace(plan, tracks=(v.Track("cpu", (body, *plan.tracks[0].steps[1:])),))
 
 
-def large_units_in_place(plan: Plan) -> Plan:
+def large_units_in_place(plan: v.Plan) -> v.Plan:
     """Apart they are no matter."""
     rows = steps(lambda a, _: (replace(a, unit=(1, a.out.size[1], 3), order=()),))(plan)
     assert generate(stored().graph(), rows, uno(streams=False), {})["model.c"]
-    over = (replace(plan.buffer[n], map=packed(plan.buffer[n].shape, 4)) for n in ("a", "image"))
+    over = (replace(plan.buffer[n], map=v.packed(plan.buffer[n].shape, 4)) for n in ("a", "image"))
     return with_buffers(rows, *over)
 
 
-def narrow(plan: Plan) -> Plan:
+def narrow(plan: v.Plan) -> v.Plan:
     sums: Any = plan.buffer["p.sums"]
-    return put("p.sums", bits=4, map=Affine(sums.map.base, (0, 1, 1), (1, 0, 0)))(plan)
+    return put("p.sums", bits=4, map=v.Affine(sums.map.base, (0, 1, 1), (1, 0, 0)))(plan)
 
 
 def grouped(channels: int, groups: int) -> Chain:
     return Chain((6, 6, 4)).conv("a", channels, groups=groups).dense("d", 2)
 
 
-BIAS, BY_ROW = packed((3,), 8), "takes image row by row as it arrives"
+BIAS, BY_ROW = v.packed((3,), 8), "takes image row by row as it arrives"
 REFUSED: list[tuple[str, Chain, Change]] = [
     ("the plan is for other", stored(), lambda plan: replace(plan, graph="other")),
     *((BY_ROW, chain, each) for chain in (pooled(), stored()) for each in (by_columns, late)),
@@ -130,18 +118,18 @@ REFUSED: list[tuple[str, Chain, Change]] = [
     ("one arena in RAM, the plan uses", stored(), put("a", memory="flash")),
     ("one arena in RAM, the plan uses", stored(), put("a", memory="stream")),
     ("a: generated code computes from SRAM, not image.stream", stored(),
-     steps(lambda a, plan: (replace(a, ins=(whole(image(plan)), *a.ins[1:])),))),
+     steps(lambda a, plan: (replace(a, ins=(v.whole(image(plan)), *a.ins[1:])),))),
     # the arena would be larger than the plan says
     ("a.weight: generated code keeps constants above the arena", stored(),
-     put("a.weight", map=packed((3, 3, 3, 2), 4, 0))),
+     put("a.weight", map=v.packed((3, 3, 3, 2), 4, 0))),
     ("a.weight is in stream, which brings the input alone", stored(),
      put("a.weight", memory="stream")),
     ("a: generated code reads an operator's constants from one place", stored(),
      put("a.bias", memory="flash", map=BIAS)),
     ("a.bias in sram.*copy in sram", stored(),
-     put("a.bias", name="copy", map=packed((3,), 8, 9000))),
+     put("a.bias", name="copy", map=v.packed((3,), 8, 9000))),
     ("does not move constants such as a.bias", stored(),
-     steps(lambda a, plan: (a, Move(whole(plan.buffer["a.bias"]), whole(plan.buffer["a.bias"]))))),
+     steps(lambda a, plan: (a, v.Move(*2 * [v.whole(plan.buffer["a.bias"])])))),
     *((f"the output a is {dtype}, but generated code returns whole bytes",
        Chain((4, 6, 2)).conv("a", 3, dtype=dtype), lambda plan: plan)
       for dtype in ("uint4", "int4")),
@@ -154,7 +142,7 @@ REFUSED: list[tuple[str, Chain, Change]] = [
     ("a: the plan's step does not read a.weight", stored(),
      steps(lambda a, _: (replace(a, ins=a.ins[:1]),))),
     ("a: generated code adds up in whole bytes", stored(),
-     steps(lambda a, plan: (Clear("a", whole(plan.buffer["a"])), a))),
+     steps(lambda a, plan: (v.Clear("a", v.whole(plan.buffer["a"])), a))),
     ("blocks whole before it writes over them", stored(), large_units_in_place),
     ("pools row after row", Chain((4, 4, 1), "uint8").average("p").dense("d", 2), another_order),
 ]  # fmt: skip
@@ -188,8 +176,8 @@ def for_avr(folder: Path, *flags: str) -> None:
 
 
 def test_the_narrowest_type() -> None:
-    assert [c_bits(v) for v in ([], [255], [0, 256], [65535], [65536])] == [8, 8, 16, 16, 32]
-    signed = [c_bits(v, signed=True) for v in ([-128, 127], [128], [-129], [-32768], [32768])]
+    assert [c_bits(each) for each in ([], [255], [0, 256], [65535], [65536])] == [8, 8, 16, 16, 32]
+    signed = [c_bits(each, signed=True) for each in ([-128, 127], [128], [-129], [-32768], [32768])]
     assert signed == [8, 16, 16, 16, 32]
 
 
@@ -209,30 +197,30 @@ def shifted(left: int) -> Chain:
     return Chain((4, 4, 1), "uint8").add(op, "uint4").dense("d", 3)
 
 
-def moved(plan: Plan) -> Plan:
+def moved(plan: v.Plan) -> v.Plan:
     """The output is copied in the end; constants are out of the way of that."""
     out = plan.buffer[plan.output]
     (outputs,), base = out.shape, int(out.addresses(out.box)[0])
-    copy = replace(out, name="copy", map=Affine(base + 4 * outputs, (4,)))
+    copy = replace(out, name="copy", map=v.Affine(base + 4 * outputs, (4,)))
 
-    def above(buffer: Buffer) -> Buffer:
-        assert isinstance(buffer.map, Affine)
+    def above(buffer: v.Buffer) -> v.Buffer:
+        assert isinstance(buffer.map, v.Affine)
         return replace(buffer, map=replace(buffer.map, base=buffer.map.base + 4000))
 
     buffers = (*(above(b) if b.role == "constant" else b for b in plan.buffers), copy)
-    steps = (*plan.tracks[0].steps, Move(whole(out), whole(copy)))
-    return replace(plan, buffers=buffers, tracks=(Track("cpu", steps),), outputs=("copy",))
+    steps = (*plan.tracks[0].steps, v.Move(v.whole(out), v.whole(copy)))
+    return replace(plan, buffers=buffers, tracks=(v.Track("cpu", steps),), outputs=("copy",))
 
 
-def shuffled(plan: Plan) -> Plan:
+def shuffled(plan: v.Plan) -> v.Plan:
     """A table of pixels, none of them scattered."""
     image = plan.buffer["image"]
     base = int(image.addresses(image.box).min())
-    image = replace(image, map=Table(tuple(base + n for n in (6, 7, 0, 1, 4, 5, 2, 3))))
+    image = replace(image, map=v.Table(tuple(base + n for n in (6, 7, 0, 1, 4, 5, 2, 3))))
     return replace(plan, buffers=tuple(image if b.name == "image" else b for b in plan.buffers))
 
 
-CASES: list[tuple[Chain, Callable[[Plan], Plan] | None, tuple[str, ...], str]] = [
+CASES: list[tuple[Chain, Callable[[v.Plan], v.Plan] | None, tuple[str, ...], str]] = [
     (lines(258), None, ("nn_a(&nn_lines[0], 256)", "_line_t *line, uint16_t lines"), "none"),
     (Chain((3, 255, 1)).conv("a", 1, padding=(1, 1, 1, 1)).dense("d", 2), None,
      ("    int8_t y_step, x_step;",), "none"),

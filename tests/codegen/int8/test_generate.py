@@ -12,18 +12,7 @@ from pipeline.codegen import generate
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Memory
-from pipeline.plan.vocabulary import (
-    Affine,
-    Buffer,
-    Compute,
-    Loop,
-    Move,
-    Plan,
-    Slice,
-    Table,
-    Track,
-    whole,
-)
+from pipeline.plan import vocabulary as v
 from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8.support import Hand, Native, agrees, apart, at, host, net, network
@@ -62,7 +51,7 @@ def test_an_input_that_is_asked_to_stay_does(tmp_path: Path) -> None:
     assert agrees(native)
 
 
-Case = tuple[Graph, Plan]
+Case = tuple[Graph, v.Plan]
 
 
 def small() -> Case:
@@ -73,14 +62,14 @@ def small() -> Case:
     return graph, apart(graph)
 
 
-def changed(plan: Plan, name: str, **fields: Any) -> Plan:
+def changed(plan: v.Plan, name: str, **fields: Any) -> v.Plan:
     old = plan.buffer[name]
     new = replace(old, **fields)
     return replace(plan, buffers=tuple(new if b is old else b for b in plan.buffers))
 
 
-def stepped(plan: Plan, *steps: Any) -> Plan:
-    return replace(plan, tracks=(Track("cpu", steps),))
+def stepped(plan: v.Plan, *steps: Any) -> v.Plan:
+    return replace(plan, tracks=(v.Track("cpu", steps),))
 
 
 def one(make: Callable[[Net], str], shape: tuple[int, ...], at_byte: int, **fields: Any) -> Case:
@@ -90,9 +79,9 @@ def one(make: Callable[[Net], str], shape: tuple[int, ...], at_byte: int, **fiel
     hand = Hand(n.graph())
     x, y = hand.put("image", 0), hand.put(name, at_byte)
     part = fields.pop("part", None)
-    out = Slice(y.buffer, *part) if part else y
-    step = Compute(name, out, (x, *hand.parameters(name)), **fields)
-    return hand.graph, hand.plan(Loop("t", 2, (step,)) if part and part[0][0] else step)
+    out = v.Slice(y.buffer, *part) if part else y
+    step = v.Compute(name, out, (x, *hand.parameters(name)), **fields)
+    return hand.graph, hand.plan(v.Loop("t", 2, (step,)) if part and part[0][0] else step)
 
 
 def pointwise(unit: tuple[int, ...], order: tuple[tuple[int, ...], ...] = (), **more: Any) -> Case:
@@ -105,16 +94,16 @@ def ring() -> Case:
     hand = Hand(n.graph())
     hand.put("image", 0)
     around = hand.put("image", 200, name="ring", wrap=(0, 0, 4))
-    step = Compute(name, hand.put(name, 400), (around, *hand.parameters(name)))
+    step = v.Compute(name, hand.put(name, 400), (around, *hand.parameters(name)))
     return hand.graph, hand.plan(step)
 
 
 def constants_moved() -> Case:
     graph, plan = small()
     weights: Any = plan.buffer["conv0.weight"]
-    copy = Buffer("copy", weights.name, "sram", weights.shape, 8, replace(weights.map, base=9000))
+    copy = v.Buffer("copy", weights.name, "sram", weights.shape, 8, replace(weights.map, base=9000))
     more = replace(plan, buffers=(*plan.buffers, copy))
-    return graph, stepped(more, Move(whole(weights), whole(copy)))
+    return graph, stepped(more, v.Move(v.whole(weights), v.whole(copy)))
 
 
 def large_sums() -> Case:
@@ -132,7 +121,7 @@ def in_flight() -> Case:
     return graph, replace(plan, frames=2)
 
 
-def with_plan(change: Callable[[Plan], Plan]) -> Callable[[], Case]:
+def with_plan(change: Callable[[v.Plan], v.Plan]) -> Callable[[], Case]:
     return lambda: (small()[0], change(small()[1]))
 
 
@@ -143,8 +132,8 @@ REFUSED: list[tuple[str, Callable[[], Case]]] = [
     ("the plan is for other, the graph is net", with_plan(lambda p: replace(p, graph="other"))),
     ("one track that computes",
      with_plan(lambda p: replace(p, tracks=(*p.tracks, replace(p.tracks[0], name="io"))))),
-    ("off a byte", with_plan(lambda p: changed(p, "conv0", map=Table((*range(0, 198, 2), 199))))),
-    ("off a byte", with_plan(lambda p: changed(p, "conv0", map=Affine(3, (40, 8, 2))))),
+    ("off a byte", with_plan(lambda p: changed(p, "conv0", map=v.Table((*range(0, 198, 2), 199))))),
+    ("off a byte", with_plan(lambda p: changed(p, "conv0", map=v.Affine(3, (40, 8, 2))))),
     ("takes image into one place", with_plan(lambda p: replace(p, resident=p.resident[1:]))),
     ("one arena in RAM.*dtcm, sram", with_plan(
         lambda p: changed(replace(p, memories=(*p.memories, Memory("dtcm", 512))), "conv0",
@@ -174,7 +163,7 @@ def test_refuses(message: str, make: Callable[[], Case]) -> None:
 
 def test_an_input_in_pieces_is_fed(tmp_path: Path) -> None:
     graph, plan = small()
-    scattered = changed(plan, "image", map=Affine(4000, (60, 8, 2)))
+    scattered = changed(plan, "image", map=v.Affine(4000, (60, 8, 2)))
     native = Native(tmp_path, graph, scattered)
     assert "#define NN_INPUT_FILLABLE 0" in native.files["model.h"]
     assert "nn_input(" not in native.files["model.c"]

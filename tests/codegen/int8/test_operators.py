@@ -81,10 +81,7 @@ CASES: dict[str, Build] = {
         (5, 6, 4),
         lambda n: n.plus(n.constant("c", np.arange(-60, 60).reshape(5, 6, 4), "int8"), "image"),
     ),
-    "add a row": net(
-        (5, 6, 4),
-        lambda n: n.plus("image", n.conv(4, (5, 1), padding=NONE)),
-    ),
+    "add a row": net((5, 6, 4), lambda n: n.plus("image", n.conv(4, (5, 1), padding=NONE))),
     "multiply a channel each": net(
         (5, 6, 4), lambda n: n.rescaled_mean(), lambda n: n.times("image", n.last)
     ),

@@ -10,17 +10,10 @@ from collections.abc import Callable
 from pipeline.graph.graph import Graph
 from pipeline.plan.fit import roomy
 from pipeline.plan.verify import verify
-from tests.strategies.swap.nets import (
-    alexnet,
-    best_plan,
-    mobilenet,
-    paper_rates,
-    swapnn_plan,
-    vgg16,
-)
+from tests.strategies.swap import nets
 
 NETWORKS: dict[str, Callable[[], Graph]] = {
-    "vgg16": vgg16, "alexnet": alexnet, "mobilenet": mobilenet,
+    "vgg16": nets.vgg16, "alexnet": nets.alexnet, "mobilenet": nets.mobilenet,
 }  # fmt: skip
 KIB = 1024
 MOST_SECONDS = 20
@@ -33,11 +26,11 @@ def proofs() -> bool:
     """Check whether proofs of the plans that an experiment makes take too long."""
     slow = False
     for graph in (network() for network in NETWORKS.values()):
-        rates = paper_rates(graph)
-        plans = {"best schedule": best_plan(graph, 512 * KIB, 1, rates)}
+        rates = nets.paper_rates(graph)
+        plans = {"best schedule": nets.best_plan(graph, 512 * KIB, 1, rates)}
         for tile in TILES:
             buffer, sram, frames = tile
-            plans[f"{buffer} KiB tiles, frames: {frames}"] = swapnn_plan(
+            plans[f"{buffer} KiB tiles, frames: {frames}"] = nets.swapnn_plan(
                 graph, sram * KIB, buffer * KIB, frames, rates
             )
         for number, (what, plan) in enumerate(plans.items()):

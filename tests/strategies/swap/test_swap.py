@@ -22,15 +22,8 @@ from pipeline.plan.unrolled import unroll
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute, Plan
 from pipeline.search.moves.swap import card_share, searched
-from pipeline.search.swap import best
+from pipeline.search.swap import best, search
 from pipeline.search.swap.lower_bounds import lower_bound
-from pipeline.search.swap.search import (
-    CODE_BYTES,
-    Search,
-    Share,
-    maps_stay_bytes,
-    weights_stay_bytes,
-)
 from pipeline.search.view.tiles import layers, staying
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
@@ -145,7 +138,7 @@ def test_a_card_that_is_too_small_is_a_result_with_a_page(tmp_path: Path) -> Non
 def test_every_chain_has_a_plan_in_the_least_bytes(seed: int) -> None:
     graph, rates = random_chain(seed), Rates(1.0, Transfers(1.0), Transfers(1.0))
     parts = layers(graph)
-    least = Search(parts, rates).least_bytes
+    least = search.Search(parts, rates).least_bytes
     assert best.Tries(graph, parts, least, 1, rates).found()
     plan = best_plan(graph, 16, 1, rates)
     (sram, *_), (has, *_) = roomy(plan).memories, plan.memories
@@ -172,7 +165,7 @@ def small(sram_bytes: int, flash_bytes: int) -> Hardware:
     """So much flash besides what is left to the program."""
     return replace(
         board(sram_bytes),
-        flash_bytes=CODE_BYTES + flash_bytes,
+        flash_bytes=search.CODE_BYTES + flash_bytes,
         card=Card(bytes=1 << 33, read_bytes_per_s=1e7, write_bytes_per_s=1e7),
     )
 
@@ -227,16 +220,18 @@ def test_rows_in_place_come_before_swapping() -> None:
 @pytest.mark.parametrize("flash_bytes", [0, 5_000])
 def test_from_so_much_on_nothing_is_swapped(flash_bytes: int) -> None:
     parts = layers(staying_network())
-    least = maps_stay_bytes(Search(parts, RATES))
+    least = search.maps_stay_bytes(search.Search(parts, RATES))
     written = []
     for sram in (least, least - 16):
-        cut = Search(parts, RATES).best(sram, len(parts), Share(1.0, 0.0, 1.0, True))
+        cut = search.Search(parts, RATES).best(sram, len(parts), search.Share(1.0, 0.0, 1.0, True))
         written.append(sum(each.written_bytes for each in cut))
     assert written[0] == prod(parts[-1].shape) < written[1]
-    stay = weights_stay_bytes(Search(parts, RATES), flash_bytes)
+    stay = search.weights_stay_bytes(search.Search(parts, RATES), flash_bytes)
     assert stay >= sum(layer.weight_bytes for layer in parts) - flash_bytes
-    weightless = Search(staying(parts, {layer.weight for layer in parts}), RATES)
-    assert stay <= weights_stay_bytes(weightless, 0) + sum(layer.weight_bytes for layer in parts)
+    weightless = search.Search(staying(parts, {layer.weight for layer in parts}), RATES)
+    assert stay <= search.weights_stay_bytes(weightless, 0) + sum(
+        layer.weight_bytes for layer in parts
+    )
 
 
 def test_the_bound_counts_what_flash_may_hold() -> None:

@@ -15,21 +15,11 @@ from pipeline.search.swap.algorithm1 import Algorithm1
 from pipeline.search.swap.tiling import tiling
 from pipeline.search.view.tiles import chain, layers
 from tests.graphs import Net
-from tests.strategies.swap.nets import (
-    SECONDS,
-    Chain,
-    alexnet,
-    checked,
-    mobilenet,
-    paper_rates,
-    random_chain,
-    swapnn_plan,
-    vgg16,
-)
+from tests.strategies.swap import nets
 from tests.tiers import quick
 
 KIB = 1024
-NETWORKS = vgg16, alexnet, mobilenet
+NETWORKS = nets.vgg16, nets.alexnet, nets.mobilenet
 
 
 @pytest.mark.parametrize(
@@ -47,7 +37,7 @@ def test_numbers_of_io_tasks(network: Callable[[], Graph], at_16: int, at_128: i
 
 
 def test_a_pixel_larger_than_a_buffer_is_refused() -> None:
-    chain = Chain("net", (4, 4, 4)).conv(300, 1)
+    chain = nets.Chain("net", (4, 4, 4)).conv(300, 1)
     (layer,) = layers(chain.graph())
     with pytest.raises(ThimbleError, match=r"one pixel of conv2d0 has 300 B.*larger buffers"):
         tiling(layer, 300)
@@ -75,7 +65,7 @@ def test_other_topologies_and_operators_are_refused(
 
 def planned(graph: Graph, sram_kib: int, frames: int) -> tuple[Plan, float]:
     """In buffers of 128 KiB; and its seconds."""
-    plan = swapnn_plan(graph, sram_kib * KIB, 128 * KIB, frames, paper_rates(graph))
+    plan = nets.swapnn_plan(graph, sram_kib * KIB, 128 * KIB, frames, nets.paper_rates(graph))
     return plan, float(dict(plan.notes)["expected_makespan_us"]) / 1e6
 
 
@@ -84,13 +74,13 @@ def planned(graph: Graph, sram_kib: int, frames: int) -> tuple[Plan, float]:
 def test_loss_over_ten_frames_at_8_mib(network: Callable[[], Graph], loss: float) -> None:
     graph = network()
     _, seconds = planned(graph, 8192, 10)
-    assert 100 * (1 - 10 * SECONDS[graph.name] / seconds) == pytest.approx(loss, abs=3)
+    assert 100 * (1 - 10 * nets.SECONDS[graph.name] / seconds) == pytest.approx(loss, abs=3)
 
 
 @pytest.mark.slow
 def test_a_plan_of_75_831_tasks_is_small() -> None:
-    graph = vgg16()
-    plan = swapnn_plan(graph, 512 * KIB, 16 * KIB, 1, paper_rates(graph))
+    graph = nets.vgg16()
+    plan = nets.swapnn_plan(graph, 512 * KIB, 16 * KIB, 1, nets.paper_rates(graph))
     assert dict(plan.notes)["io_tasks"] == 75_831
     assert sum(len(track.steps) for track in plan.tracks) < 8_000
 
@@ -106,17 +96,17 @@ def test_random_networks(seeds: range, sizes: tuple[int, ...]) -> None:
     """Random chains with random buffers, times and frames, most of which can be cut into tiles."""
     done = 0
     for seed in seeds:
-        graph, rng = random_chain(seed), np.random.default_rng(seed + 10_000)
+        graph, rng = nets.random_chain(seed), np.random.default_rng(seed + 10_000)
         buffer_bytes = int(rng.choice(sizes))
         sram_bytes = buffer_bytes * int(rng.choice([4, 5, 8, 11]))
         frames = int(rng.choice([1, 1, 2, 3]))
         rates = Rates(float(rng.choice([0.01, 0.1, 1])), Transfers(0.2), Transfers(0.3))
         try:
-            plan = swapnn_plan(graph, sram_bytes, buffer_bytes, frames, rates)
+            plan = nets.swapnn_plan(graph, sram_bytes, buffer_bytes, frames, rates)
         except ThimbleError as error:
             assert not isinstance(error, PlanError)
             continue
-        assert checked(plan, graph, seed) <= sram_bytes
+        assert nets.checked(plan, graph, seed) <= sram_bytes
         done += 1
     assert done > 8
 
@@ -130,14 +120,14 @@ def test_functions_of_images_and_of_vectors(buffer_bytes: int) -> None:
     for count in (40, 10):
         net.lookup(net.dense(count))
     graph, rates = net.graph(), Rates(0.1, Transfers(0.2), Transfers(0.3))
-    plan = swapnn_plan(graph, 5 * buffer_bytes, buffer_bytes, 2, rates)
-    assert checked(plan, graph, 0) <= 5 * buffer_bytes
+    plan = nets.swapnn_plan(graph, 5 * buffer_bytes, buffer_bytes, 2, rates)
+    assert nets.checked(plan, graph, 0) <= 5 * buffer_bytes
 
 
 def test_pools_that_deadlock_or_are_empty_are_refused() -> None:
     with pytest.raises(ThimbleError, match="every pool needs buffers"):
         swapnn.pools(1 << 20, 1 << 14, (0, 2, 1))
-    cuts = [tiling(layer, 512) for layer in layers(random_chain(3))]
+    cuts = [tiling(layer, 512) for layer in layers(nets.random_chain(3))]
     with pytest.raises(ThimbleError, match="Algorithm 1 deadlocks"):
         Algorithm1(cuts, 1, (1, 2, 0), lambda *_: 1.0).run()
 
