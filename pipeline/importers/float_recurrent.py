@@ -21,12 +21,12 @@ class Cells(Node):
     bias: Floats
     reverse: bool = False
 
-    gates: ClassVar[int] = 4
+    gates: ClassVar[str] = "ifgo"
 
     def infer(self, shapes: Sequence[Shape]) -> Shape:
         (rows, features), units = self.weights.shape, self.back.shape[1]
         known = [(1, shapes[0][1], features), *[(1, 1, units)] * (len(shapes) - 1)]
-        if list(shapes) != known or self.back.shape[0] != rows or rows != self.gates * units:
+        if list(shapes) != known or self.back.shape[0] != rows or rows != len(self.gates) * units:
             raise self.refuse(f"weights for {features} features, the input is {list(shapes[0])}")
         return 1, shapes[0][1], units
 
@@ -34,12 +34,7 @@ class Cells(Node):
         """(n, features), (n, units) -> sums of both, each (n, gates, units)."""
         own = F.linear(x, tensor(self.weights, x), tensor(self.bias, x))
         both = own, F.linear(h, tensor(self.back, x))
-        return tuple(each.reshape(len(x), self.gates, -1) for each in both)
-
-    def joined(self, x: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """The gates' sums, (n, units) each."""
-        own, was = self.sums(x, h)
-        return (own + was).unbind(1)
+        return tuple(each.reshape(len(x), len(self.gates), -1) for each in both)
 
     def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
         x, *states = (each[:, 0] for each in values)
@@ -51,47 +46,42 @@ class Cells(Node):
         return torch.stack(made[::-1] if self.reverse else made, 1)[:, None]
 
     def step(self, x: torch.Tensor, kept: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """What is kept, h first, made of what was kept."""
+        """What is kept, what it makes first, of what was kept."""
         h, c = kept
-        i, f, g, o = self.joined(x, h)
-        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-        return [o.sigmoid() * c.tanh(), c]
+        own, was = self.sums(x, h)
+        gates = dict(zip(self.gates, (own + was).unbind(1), strict=True))
+        if "f" in gates:
+            c = gates["f"].sigmoid() * c + gates["i"].sigmoid() * gates["g"].tanh()
+        return [gates["o"].sigmoid() * c.tanh(), c] if "o" in gates else [c]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Lstm(Cells):
-    """A sequence, of the gates i, f, g and o."""
+    """A sequence, of all gates."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LstmMemory(Cells):
     """(x, h, c) -> c'"""
 
-    gates: ClassVar[int] = 3
-
-    def step(self, x: torch.Tensor, kept: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        i, f, g = self.joined(x, kept[0])
-        return [f.sigmoid() * kept[1] + i.sigmoid() * g.tanh()]
+    gates: ClassVar[str] = "ifg"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LstmHidden(Cells):
     """(x, h, c') -> h'"""
 
-    gates: ClassVar[int] = 1
-
-    def step(self, x: torch.Tensor, kept: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        return [self.joined(x, kept[0])[0].sigmoid() * kept[1].tanh()]
+    gates: ClassVar[str] = "o"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Gru(Cells):
-    """A sequence, of the gates z, r and n; ``more`` is added to what n reads of h."""
+    """A sequence; ``more`` is added to what n reads of h."""
 
     more: Floats
     after: bool = True
 
-    gates: ClassVar[int] = 3
+    gates: ClassVar[str] = "zrn"
 
     def step(self, x: torch.Tensor, kept: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         h, more = kept[0], tensor(self.more, x)

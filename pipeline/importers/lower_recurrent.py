@@ -12,7 +12,15 @@ from pipeline.graph.requant import FixedPoint
 from pipeline.importers import float_recurrent as nodes
 from pipeline.importers.float_graph import Affine, Node
 from pipeline.importers.float_nodes import Floats
-from pipeline.importers.scales import CELL, INT8, INT32, SHARE, weight_steps
+from pipeline.importers.scales import (
+    CELL,
+    INT8,
+    INT32,
+    SHARE,
+    lstm_memory,
+    lstm_shown,
+    weight_steps,
+)
 
 if TYPE_CHECKING:
     from pipeline.importers.lower import Lowering
@@ -23,7 +31,7 @@ SUMS = 2.0**-12
 
 def _gates(low: Lowering, node: nodes.Cells, hidden: Affine) -> dict[str, Any]:
     """Return parameters and factors of cells that read ``hidden`` of the step before."""
-    count = node.gates
+    count = len(node.gates)
     more = np.zeros((count, node.back.shape[1]))
     if isinstance(node, nodes.Gru):
         more[-1] = node.more
@@ -48,53 +56,31 @@ def _gates(low: Lowering, node: nodes.Cells, hidden: Affine) -> dict[str, Any]:
     return {"parameters": tuple(names), "requants": tuple(factors), "reverse": node.reverse}
 
 
-def _memory() -> dict[str, Any]:
-    scales = 2.0**-15, 2.0**-30 / CELL.scale
-    return dict(zip(("keep", "add"), (FixedPoint.of([each]) for each in scales), strict=True))
+def _cells(low: Lowering, node: nodes.Cells) -> None:
+    """States are brought to their quantization, but an LSTM's h."""
+    target, kind, gru = low.affines[node.output], KINDS[type(node)], isinstance(node, nodes.Gru)
+    affines: list[Affine | None] = [SHARE] if gru else [None, CELL]
+    inputs = [node.inputs[0]]
+    for name, affine in zip(node.inputs[1:], affines, strict=False):  # of a sequence there are none
+        if affine and affine != low.affines[name]:
+            name = low.brought(name, affine, f"{name}.kept")
+        inputs.append(name)
+    hidden = SHARE if gru else low.affines[(*inputs, node.output)[1]]
+    given = {"inputs": tuple(inputs), **_gates(low, node, hidden)}
+    if isinstance(node, nodes.Gru):
+        given["after"] = node.after
+    if issubclass(kind, recurrent.LstmMemory):
+        given |= lstm_memory(CELL.scale)
+    if issubclass(kind, recurrent.LstmHidden):
+        given |= lstm_shown(CELL.scale, target.scale)
+    low.emit(kind, node, **given)
 
 
-def _shown(target: Affine) -> dict[str, Any]:
-    """``curve``: steps of c are twice those that tanh takes."""
-    return {"show": FixedPoint.of([2.0**-30 / target.scale]), "curve": (6, 0)}
-
-
-def _states(low: Lowering, node: Node, *affines: Affine | None) -> tuple[str, ...]:
-    """The inputs, states brought to their quantization."""
-    states = zip(node.inputs[1:], affines, strict=True)
-    found = [
-        name if affine in (None, low.affines[name]) else low.brought(name, affine, f"{name}.kept")
-        for name, affine in states
-    ]
-    return node.inputs[0], *found
-
-
-def _lstm(low: Lowering, node: nodes.Lstm) -> None:
-    target = low.affines[node.output]
-    given = _gates(low, node, target) | _memory() | _shown(target)
-    low.emit(recurrent.Lstm, node, **given)
-
-
-def _remembered(low: Lowering, node: nodes.LstmMemory) -> None:
-    inputs = _states(low, node, None, CELL)
-    given = _gates(low, node, low.affines[inputs[1]]) | _memory()
-    low.emit(recurrent.LstmMemory, node, inputs=inputs, **given)
-
-
-def _hidden(low: Lowering, node: nodes.LstmHidden) -> None:
-    inputs, target = _states(low, node, None, CELL), low.affines[node.output]
-    given = _gates(low, node, low.affines[inputs[1]]) | _shown(target)
-    low.emit(recurrent.LstmHidden, node, inputs=inputs, **given)
-
-
-def _gru(low: Lowering, node: nodes.Gru) -> None:
-    inputs = _states(low, node, SHARE) if len(node.inputs) > 1 else node.inputs
-    low.emit(recurrent.Gru, node, inputs=inputs, after=node.after, **_gates(low, node, SHARE))
-
-
-RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
-    nodes.Lstm: _lstm,
-    nodes.LstmMemory: _remembered,
-    nodes.LstmHidden: _hidden,
-    nodes.Gru: _gru,
-    nodes.GruStep: _gru,
+KINDS: Mapping[type[Node], type[recurrent.Recurrent]] = {
+    nodes.Lstm: recurrent.Lstm,
+    nodes.LstmMemory: recurrent.LstmMemory,
+    nodes.LstmHidden: recurrent.LstmHidden,
+    nodes.Gru: recurrent.Gru,
+    nodes.GruStep: recurrent.Gru,
 }
+RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = dict.fromkeys(KINDS, _cells)

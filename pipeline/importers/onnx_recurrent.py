@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.importers.layout import Value
 from pipeline.importers.onnx_call import Call, Constant, Item, Table
-from pipeline.importers.recurrent import Gates, both_ways
+from pipeline.importers.recurrent import both_ways, gates_of
 
 ORDERS = {"LSTM": (0, 2, 3, 1), "GRU": (0, 1, 2)}
 """Which of the file's gates each of ours is."""
@@ -45,7 +45,7 @@ def cells(call: Call, kind: str) -> list[Item]:
         raise call.refuse(f"weights of {[list(each) for each in shapes]}: not those of cells")
     given[2:] = np.split(given[2], 2, axis=1) if biases else []
     gates = [
-        Gates.of([each[n] for each in given], ORDERS[kind], after or kind == "LSTM")
+        gates_of([each[n] for each in given], ORDERS[kind], after or kind == "LSTM")
         for n in range(count)
     ]
     kept = [each for n in (5, 6)[: len(ORDERS[kind]) - 2] if (each := call.item(n))]

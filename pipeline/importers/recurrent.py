@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,42 +15,26 @@ from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.moves import Move, Run
 
+Gates = Mapping[str, Any]
+"""Fields of a node: of an LSTM the gates i, f, g and o, of a GRU z, r and n."""
 
-@dataclass(frozen=True)
-class Gates:
-    """Weights (gates * units, features), those of h, and the biases of both; of an LSTM the gates
-    i, f, g and o, of a GRU z, r and n. ``after``: r is applied to the product with h."""
 
-    weights: Floats
-    back: Floats
-    biases: tuple[Floats, Floats]
-    after: bool = True
+def gates_of(arrays: Sequence[Floats], order: Sequence[int], after: bool = True) -> Gates:
+    """Of weights (gates * units, features), those of h, and the biases of both, if it has any.
 
-    @classmethod
-    def of(cls, arrays: Sequence[Floats], order: Sequence[int], after: bool = True) -> Gates:
-        """``order``: which of the source's gates each is."""
-        weights, back, *biases = (
-            np.concatenate([np.split(each, len(order))[gate] for gate in order]) for each in arrays
-        )
-        zeros = np.zeros(len(weights))
-        first, second = biases or (zeros, zeros)
-        return cls(weights, back, (first, second), after)
-
-    @property
-    def units(self) -> int:
-        return int(self.back.shape[1])
-
-    def fields(self, gates: slice = slice(None)) -> dict[str, Any]:
-        """Return those of nodes for some of the gates, or all."""
-        bias, later = self.biases
-        more = dict[str, Any]()
-        if len(self.back) == 3 * self.units:
-            kept = np.where(np.arange(len(bias)) < 2 * self.units, later, 0)
-            bias, more = bias + kept, {"more": later[2 * self.units :], "after": self.after}
-        else:
-            bias = bias + later
-        rows = slice(*(n and n * self.units for n in (gates.start, gates.stop)))
-        return {"weights": self.weights[rows], "back": self.back[rows], "bias": bias[rows], **more}
+    ``order``: which of the source's gates each is; ``after``: of a GRU, r is applied to the product
+    with h.
+    """
+    weights, back, *biases = (
+        np.concatenate([np.split(each, len(order))[gate] for gate in order]) for each in arrays
+    )
+    bias, later = biases or [np.zeros(len(weights))] * 2
+    given = {"weights": weights, "back": back}
+    if len(order) == 4:
+        return {**given, "bias": bias + later}
+    *early, more = np.split(later, 3)
+    early.append(np.zeros(len(more)))
+    return {**given, "bias": bias + np.concatenate(early), "more": more, "after": after}
 
 
 def layer(
@@ -61,7 +44,7 @@ def layer(
 
     ``states``: what it begins with, where that isn't 0.
     """
-    (steps, features), units, lstm = x.shape, gates.units, len(gates.back) == 4 * gates.units
+    (steps, features), units, lstm = x.shape, gates["back"].shape[1], "more" not in gates
     order = np.arange(steps * features).reshape(x.shape)
     tensor, kept = build.ordered(x, order, (1, steps, features)), list[str]()
     if steps > 1 and (states or build.step):
@@ -78,21 +61,20 @@ def layer(
             build.shapes[kept[-1]] = (1, 1, units)
     if not kept:
         whole = float_recurrent.Lstm if lstm else float_recurrent.Gru
-        made = build.add(whole, [tensor], reverse=reverse, **gates.fields())
+        made = build.add(whole, [tensor], reverse=reverse, **gates)
         runs = Run(0, 1, 1), Run(0 if reverse else steps - 1, 1, 1), Run(0, 1, units)
         last = made
         if steps > 1:
             last = build.rearranged(made, Move.along((1, steps, units), runs))
         return Value(made, np.arange(steps * units).reshape(steps, units)), [Value(last, line)]
     if lstm:
-        memory = build.add(
-            float_recurrent.LstmMemory, [tensor, *kept], "c", **gates.fields(slice(0, 3))
-        )
-        both = [tensor, kept[0], memory]
-        hidden = build.add(float_recurrent.LstmHidden, both, **gates.fields(slice(3, 4)))
+        first = {name: each[: 3 * units] for name, each in gates.items()}
+        rest = {name: each[3 * units :] for name, each in gates.items()}
+        memory = build.add(float_recurrent.LstmMemory, [tensor, *kept], "c", **first)
+        hidden = build.add(float_recurrent.LstmHidden, [tensor, kept[0], memory], **rest)
         found, shown = [hidden, memory], hidden
     else:
-        found = [build.add(float_recurrent.GruStep, [tensor, *kept], **gates.fields())]
+        found = [build.add(float_recurrent.GruStep, [tensor, *kept], **gates)]
         shown = build.add(
             float_nodes.Function, found, "shown", body=Composed.of("identity")
         )  # of 8 bits

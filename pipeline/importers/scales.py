@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite, isinf
+from math import isfinite, isinf, log2
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,18 @@ def log_softmax(scale: float) -> dict[str, Any]:
     scaled, known = differences(scale)
     logs = tuple(np.where(known, scaled, -20 << 26).clip(-20 << 26).tolist())
     return {"exponentials": exponentials(scale), "differences": logs}
+
+
+def lstm_memory(cell: float) -> dict[str, Any]:
+    """Return the fields of ``LstmMemory`` of what is remembered in steps of ``cell``."""
+    return {"keep": FixedPoint.of([2.0**-15]), "add": FixedPoint.of([2.0**-30 / cell])}
+
+
+def lstm_shown(cell: float, output: float) -> dict[str, Any]:
+    """Return the fields of ``LstmHidden``; ``cell`` is a power of two, tanh takes 1/12288ths."""
+    shift = 12 + round(log2(cell))
+    curve = 3 << max(shift, 0), max(-shift, 0)
+    return {"show": FixedPoint.of([2.0**-30 / output]), "curve": curve}
 
 
 def weight_steps(weights: Floats, bias: Floats, scale_in: float) -> Floats:

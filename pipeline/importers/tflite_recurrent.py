@@ -16,6 +16,7 @@ from pipeline.graph.operators.conv2d import Dense
 from pipeline.graph.operators.recurrent import Lstm, LstmHidden, LstmMemory, TimeFilter
 from pipeline.graph.requant import FixedPoint
 from pipeline.importers.moves import Move, Run
+from pipeline.importers.scales import lstm_memory, lstm_shown
 from pipeline.importers.tflite_builder import Builder, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import Entry, Options
@@ -47,16 +48,9 @@ def lstm(build: Builder, node: Node, options: Options) -> None:
     power = round(log2(cell.scale))
     if abs(log2(cell.scale) - power) > 1e-3 or cell.type != "INT16":
         raise ThimbleError("its cell state is not int16 in steps of a power of two")
-    clip, shift = options["cell_clip"], 12 + power  # tanh takes steps of 1/12288
-    memory: dict[str, Any] = {
-        "keep": FixedPoint.of([2.0**-15]),
-        "add": FixedPoint.of([2.0**-30 / cell.scale]),
-        "most": max(1, min(int(clip / cell.scale), 32767)) if clip > 0 else 0,
-    }
-    shown: dict[str, Any] = {
-        "show": FixedPoint.of([2.0**-30 / node.output.scale]),
-        "curve": (3 << max(shift, 0), max(-shift, 0)),
-    }
+    memory, shown = lstm_memory(cell.scale), lstm_shown(cell.scale, node.output.scale)
+    if (clip := options["cell_clip"]) > 0:
+        memory["most"] = max(1, min(int(clip / cell.scale), 32767))
     units = hidden.dims[-1]
     if not build.step:
         target = build.target(node.output, shape=(1, steps, units))

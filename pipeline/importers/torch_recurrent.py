@@ -7,7 +7,7 @@ from functools import partial
 import torch
 
 from pipeline.importers.layout import Value
-from pipeline.importers.recurrent import Gates, both_ways
+from pipeline.importers.recurrent import both_ways, gates_of
 from pipeline.importers.torch_call import Call, Table, floats
 
 ORDERS = {"lstm": (0, 1, 2, 3), "gru": (1, 0, 2)}
@@ -36,7 +36,7 @@ def cells(call: Call, kind: str) -> list[Value]:
     for number in range(layers):
         every = [parameters[n : n + held] for n in range(0, len(parameters), held)]
         some = every[number * ways : (number + 1) * ways]
-        gates = [Gates.of(each, ORDERS[kind]) for each in some]
+        gates = [gates_of(each, ORDERS[kind]) for each in some]
         build.label = f"{label}.{number}" if layers > 1 else label
         made, last = both_ways(build, made, gates, [[]] * ways)
         ends += [each[0] for each in last]

@@ -4,7 +4,6 @@ own."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -20,6 +19,7 @@ from pipeline.graph.tensor import Box, DType, IntArray, Tensor
 
 ONCE = FixedPoint((0,), (0,))
 WIDE = DType.parse("int16")
+Arrays = list[IntArray]
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class Recurrent(Operator):
         weights = sum(tensors[name].size for name in self.parameters[:2])
         return weights * tensors[self.inputs[0]].shape[1]
 
-    @abstractmethod
     def hidden(self, tensors: Tensors) -> Tensor:
         """What gates read of the step before."""
+        return tensors[(*self.inputs, self.output)[1]]
 
     def sums(self, tensors: Tensors, constants: Constants) -> tuple[tuple[int, int], ...]:
         """The least and the greatest sum of x, and of h, biases included."""
@@ -107,15 +107,24 @@ class Recurrent(Operator):
         own = self.gated(x, weights, bias, self.requants[0])
         return to_16(own + self.gated(h, back, 0, self.requants[1]))
 
-    def read(self, tensors: Tensors, regions: Regions) -> list[IntArray]:
-        """Inputs, (n, steps, features) and (n, units), and parameters, all less zero points."""
-        found = []
+    def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
+        values, target = Arrays(), tensors[self.output]
         for name in (*self.inputs, *self.parameters):
             zero = tensors[name].zero_point
-            found.append(windowed(regions[name], tensors[name].box, zero) - zero)
-        given = len(self.inputs)
-        states = [each[:, 0, 0] for each in found[1:given]]
-        return [found[0][:, 0], *states, *(each[0] for each in found[given:])]
+            values.append(windowed(regions[name], tensors[name].box, zero) - zero)
+        given, (_, steps, units) = len(self.inputs), target.shape
+        x, *states = (each[:, 0] for each in values[:given])
+        parameters = [each[0] for each in values[given:]]
+        kept = [each[:, 0] for each in states] or [np.zeros((len(x), units), np.int64)] * 2
+        made = np.zeros((len(x), 1, steps, units), np.int64)
+        for at in reversed(range(steps)) if self.reverse else range(steps):
+            kept = self.step(x[:, at], kept, parameters, target)
+            made[:, 0, at] = kept[0] + target.zero_point
+        return made[:, *(slice(*span) for span in out)]
+
+    @abstractmethod
+    def step(self, x: IntArray, kept: Arrays, parameters: Arrays, target: Tensor) -> Arrays:
+        """What is kept of a step, what it makes first, of what was kept; all less zero points."""
 
     def kept(self, tensors: Tensors) -> bool:
         """Check whether it keeps something of a step besides what it makes."""
@@ -128,59 +137,61 @@ class Recurrent(Operator):
         more = 1 + self.kept(tensors) + (not getattr(self, "after", True))
         return -(-2 * (features + more * units) // 4) * 4
 
-    def order(self, steps: int) -> Iterator[int]:
-        return iter(reversed(range(steps)) if self.reverse else range(steps))
+
+class LstmStep(Recurrent):
+    """(x, h, c) -> what its gates make of them: c', h' or both."""
+
+    states: ClassVar[int] = 2
+
+    def step(self, x: IntArray, kept: Arrays, parameters: Arrays, target: Tensor) -> Arrays:
+        gates = self.joined(x, kept[0], *parameters)
+        c = self.remembered(gates, kept[1])
+        return [*self.shown(gates, c, target), c]
+
+    @abstractmethod
+    def remembered(self, gates: IntArray, c: IntArray) -> IntArray:
+        """c'"""
+
+    def shown(self, gates: IntArray, c: IntArray, target: Tensor) -> Arrays:
+        """h', where that is made."""
+        return []
 
 
 @dataclass(frozen=True)
-class LstmMemory(Recurrent):
+class LstmMemory(LstmStep):
     """(x, h, c) -> c', of the gates i, f and g: f c + i g, each product requantized to c's int16 by
     ``keep`` and ``add``; ``most``: the greatest that is remembered, if not 0."""
 
     gates: ClassVar[int] = 3
-    states: ClassVar[int] = 2
 
     keep: FixedPoint = ONCE
     add: FixedPoint = ONCE
     most: int = 0
-
-    def hidden(self, tensors: Tensors) -> Tensor:
-        return tensors[self.inputs[1]]
 
     def remembered(self, gates: IntArray, c: IntArray) -> IntArray:
         i, f, g = sigmoid(gates[0]), sigmoid(gates[1]), tanh(3 * gates[2])
         total = to_16(to_16(self.keep.apply(f * c)) + to_16(self.add.apply(i * g)))
         return total.clip(-self.most, self.most) if self.most else total
 
-    def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
-        x, h, c, weights, back, bias = self.read(tensors, regions)
-        gates = self.joined(x[:, 0], h, weights, back, bias)
-        return cut(self.remembered(gates, c)[:, None], out)
-
 
 @dataclass(frozen=True)
-class LstmHidden(Recurrent):
-    """(x, h, c') -> h', of the gate o: o tanh(c'), requantized by ``show``. tanh takes c' times the
-    first of ``curve``, over 2 to the second, as steps of 1/12288."""
+class LstmHidden(LstmStep):
+    """(x, h, c') -> h', of the gate o, the last: o tanh(c'), requantized by ``show``. tanh takes c'
+    times the first of ``curve``, over 2 to the second, as steps of 1/12288."""
 
     gates: ClassVar[int] = 1
-    states: ClassVar[int] = 2
 
     show: FixedPoint = ONCE
     curve: tuple[int, int] = (3, 0)
 
-    def hidden(self, tensors: Tensors) -> Tensor:
-        return tensors[self.inputs[1]]
+    def remembered(self, gates: IntArray, c: IntArray) -> IntArray:
+        return c
 
-    def shown(self, gate: IntArray, c: IntArray, target: Tensor) -> IntArray:
+    def shown(self, gates: IntArray, c: IntArray, target: Tensor) -> Arrays:
         factor, shift = self.curve
         seen = tanh(c * factor + (1 << shift >> 1) >> shift)
-        return target.dtype.clip(self.show.apply(sigmoid(gate) * seen) + target.zero_point)
-
-    def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
-        x, h, c, weights, back, bias = self.read(tensors, regions)
-        gates = self.joined(x[:, 0], h, weights, back, bias)
-        return cut(self.shown(gates[0], c, tensors[self.output])[:, None], out)
+        value = self.show.apply(sigmoid(gates[-1]) * seen)
+        return [target.dtype.clip(value + target.zero_point) - target.zero_point]
 
 
 @dataclass(frozen=True)
@@ -189,21 +200,6 @@ class Lstm(LstmMemory, LstmHidden):
 
     gates: ClassVar[int] = 4
     states: ClassVar[int] = 0
-
-    def hidden(self, tensors: Tensors) -> Tensor:
-        return tensors[self.output]
-
-    def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
-        x, weights, back, bias = self.read(tensors, regions)
-        target, (n, steps, _) = tensors[self.output], x.shape
-        h = c = np.zeros((n, back.shape[1]), np.int64)
-        made = np.zeros((n, steps, back.shape[1]), np.int64)
-        for at in self.order(steps):
-            gates = self.joined(x[:, at], h, weights, back, bias)
-            c = self.remembered(gates, c)
-            made[:, at] = self.shown(gates[3], c, target)
-            h = made[:, at] - target.zero_point
-        return cut(made, out)
 
 
 @dataclass(frozen=True)
@@ -227,35 +223,28 @@ class Gru(Recurrent):
         return super().infer(tensors)
 
     def hidden(self, tensors: Tensors) -> Tensor:
-        return replace(tensors[self.output], dtype=WIDE)
+        return replace(super().hidden(tensors), dtype=WIDE)
 
     def kept(self, tensors: Tensors) -> bool:
         return tensors[self.output].dtype.bits == 8
 
     def accumulate(self, tensors: Tensors, out: Box, regions: Regions) -> IntArray:
-        x, *states, weights, back, bias, more = self.read(tensors, regions)
-        n, steps, units = len(x), x.shape[1], len(more)
-        h = states[0] if states else np.zeros((n, units), np.int64)
-        alone = self.requants[1].part(2, 3)
-        biases = np.concatenate([np.zeros(2 * units, np.int64), more])
-        made = np.zeros((n, steps, units), np.int64)
-        for at in self.order(steps):
-            own = self.gated(x[:, at], weights, bias, self.requants[0])
-            was = self.gated(h, back, biases, self.requants[1])
-            z, r = (sigmoid(to_16(own[gate] + was[gate])) for gate in (0, 1))
-            if self.after:
-                last = rounded(r * was[2])
-            else:
-                last = self.gated(rounded(r * h), back[2 * units :], more, alone)[0]
-            new = tanh(3 * to_16(own[2] + last))
-            h = made[:, at] = new + rounded(z * (h - new))
-        bits = 16 - tensors[self.output].dtype.bits
-        return cut((made + (1 << bits >> 1) >> bits).clip(max=(1 << 15 - bits) - 1), out)
+        made, bits = super().accumulate(tensors, out, regions), 16 - tensors[self.output].dtype.bits
+        return (made + (1 << bits >> 1) >> bits).clip(max=(1 << 15 - bits) - 1)
 
-
-def cut(values: IntArray, out: Box) -> IntArray:
-    """(n, steps, units) -> the part of (n, 1, steps, units) in ``out``."""
-    return values[:, None][:, *(slice(*span) for span in out)]
+    def step(self, x: IntArray, kept: Arrays, parameters: Arrays, target: Tensor) -> Arrays:
+        weights, back, bias, more = parameters
+        h, alone = kept[0], self.requants[1].part(2, 3)
+        later = np.concatenate([np.zeros(2 * len(more), np.int64), more])
+        own = self.gated(x, weights, bias, self.requants[0])
+        was = self.gated(h, back, later, self.requants[1])
+        z, r = (sigmoid(to_16(own[gate] + was[gate])) for gate in (0, 1))
+        if self.after:
+            last = rounded(r * was[2])
+        else:
+            last = self.gated(rounded(r * h), back[2 * len(more) :], more, alone)[0]
+        new = tanh(3 * to_16(own[2] + last))
+        return [new + rounded(z * (h - new))]
 
 
 def to_16(values: IntArray) -> IntArray:
