@@ -24,16 +24,8 @@ from pipeline.models.network import state_arrays
 from pipeline.quantize.int8 import Int8, absorbed
 from pipeline.training.environment import Run
 from pipeline.training.random_weights import RandomWeights
-from tests.importers.support import (
-    check_float,
-    check_integers,
-    check_steps,
-    example,
-    ours,
-    real,
-    shaken,
-    stored,
-)
+from tests.importers import support
+from tests.importers.support import real, stored
 from tests.importers.torch_modules import MODULES, Of
 from tests.tiers import quick
 
@@ -101,17 +93,17 @@ def check_network(found: tuple[nn.Module, tuple[int, int, int]]) -> None:
     """Imported exactly; quantized, each operator within one unit of its own integer inputs' real
     result, and the whole near the real network."""
     module, shape = found
-    shaken(module)
+    support.shaken(module)
     generator = torch.Generator().manual_seed(0)
     raw = torch.randint(0, 256, (24, *shape), generator=generator).float()
     module = Of(lambda m, x: m.net(x / 64 - 2), net=module).eval()
-    network = check_float(module, raw[:4])
+    network = support.check_float(module, raw[:4])
     data = {"train_images": raw.permute(0, 2, 3, 1).numpy().astype(np.uint8)}
     quantizer = Int8(observer="minmax")
     graph = quantizer.from_float(network, data)
     stored = raw.permute(0, 2, 3, 1).long().numpy() - 128
     inner, _ = absorbed(network)
-    check_steps(inner, graph, stored)
+    support.check_steps(inner, graph, stored)
     with torch.no_grad():
         expected = torch.cat([module(frame[None]) for frame in raw]).numpy()
     error = real(graph, graph.output, graph.evaluate(stored)) - expected
@@ -346,11 +338,11 @@ def test_import_is_exact_and_int8_within_one_unit(name: str, counted: None) -> N
     operators making few roundings, the whole against the real network."""
     TRIED.add(name)
     module, shape = MODULES[name]
-    x = example(shape)
-    network = check_float(shaken(module), x)
-    graph, integers = check_integers(network, x)
+    x = support.example(shape)
+    network = support.check_float(support.shaken(module), x)
+    graph, integers = support.check_integers(network, x)
     if name not in DISCONTINUOUS:
-        real = network.evaluate(ours(x, network).double()).numpy()
+        real = network.evaluate(support.ours(x, network).double()).numpy()
         expected = stored(graph, graph.output, real)
         assert np.abs(graph.evaluate(integers) - expected).mean() <= 1.5
 
@@ -360,7 +352,7 @@ def test_every_supported_operator_has_a_module(counted: None) -> None:
     """Those that other processes try are exported here."""
     for name in MODULES.keys() - TRIED:
         module, shape = MODULES[name]
-        torch_export.exported("net", shaken(module), example(shape, count=1))
+        torch_export.exported("net", support.shaken(module), support.example(shape, count=1))
     tried = {name.split(".")[1] for name in CALLED if name.startswith("aten.")}
     missing = [name for name in supported() if name not in tried]
     assert not missing, ", ".join(missing)

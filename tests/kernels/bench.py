@@ -45,13 +45,8 @@ def _cycles(graph: Graph, plan: Plan, hardware: Hardware) -> tuple[int, Size]:
     return runs.modelled_cycles["median"], size
 
 
-BOARDS = dict(
-    zip(
-        (*CORES, "cortex-m0plus"),
-        ("nucleo_l4r5zi", "nucleo_f767zi", "nucleo_u575zi", "nucleo_g0b1re"),
-        strict=True,
-    )
-)
+NAMES = ("nucleo_l4r5zi", "nucleo_f767zi", "nucleo_u575zi", "nucleo_g0b1re")
+BOARDS = dict(zip((*CORES, "cortex-m0plus"), NAMES, strict=True))
 
 
 def main(names: list[str]) -> int:

@@ -23,18 +23,11 @@ from pipeline.importers.scales import PIXEL, range_affine, stored_weights
 from pipeline.importers.torch_export import exported
 from pipeline.importers.torch_model import Ranged
 from pipeline.models.network import state_arrays
+from pipeline.quantize import int8_ranges
 from pipeline.quantize.errors import Row, errors, to_csv, worst
 from pipeline.quantize.int4 import Int4
 from pipeline.quantize.int8 import Int8, Observer, absorbed
 from pipeline.quantize.int8_bias import corrected, rounded
-from pipeline.quantize.int8_ranges import (
-    Histogram,
-    by_error,
-    by_percentile,
-    groups,
-    minmax,
-    spacing,
-)
 from tests.importers.torch_modules import Of
 from tests.quantize.nets import Own, pixels, stored
 from tests.tiers import quick
@@ -78,8 +71,8 @@ def test_normalization_is_no_operator() -> None:
     assert len(scaled.nodes) == 1 and absorbed(scaled)[1] == {scaled.input: PIXEL}
 
 
-def histogram(values: torch.Tensor) -> Histogram:
-    seen = Histogram()
+def histogram(values: torch.Tensor) -> int8_ranges.Histogram:
+    seen = int8_ranges.Histogram()
     seen.widen(values)
     seen.count(values)
     return seen
@@ -89,11 +82,14 @@ def test_observers() -> None:
     values = torch.randn(100_000, generator=torch.Generator().manual_seed(0))
     values[0] = 60.0  # an outlier
     seen = histogram(values)
-    whole, most, best = (rule(seen, 99.9) for rule in (minmax, by_percentile, by_error))
+    whole, most, best = (
+        rule(seen, 99.9)
+        for rule in (int8_ranges.minmax, int8_ranges.by_percentile, int8_ranges.by_error)
+    )
     assert whole.scale == pytest.approx((60 - float(values.min())) / 255)
     assert 6 / 255 < most.scale < 8 / 255
     assert most.scale < best.scale < whole.scale
-    assert by_percentile(seen, 100) == range_affine(seen.centres[0], seen.centres[-1])
+    assert int8_ranges.by_percentile(seen, 100) == range_affine(seen.centres[0], seen.centres[-1])
 
     def error(affine: Affine) -> float:
         steps = torch.round(values / affine.scale) + affine.zero_point
@@ -107,10 +103,10 @@ def test_large_activations_are_sampled_in_every_channel() -> None:
     values = torch.zeros(4, 128, 128, 32)
     values += torch.arange(1, 33)  # channel c holds c + 1
     seen = histogram(values)
-    step = spacing(values.numel(), 32)
+    step = int8_ranges.spacing(values.numel(), 32)
     assert step > 1 and 0.9 < seen.counts.sum() / (values.numel() / step) < 1.1
     assert (seen.counts > 0).sum() == 32
-    assert spacing(1000, 32) == 1
+    assert int8_ranges.spacing(1000, 32) == 1
 
 
 def test_concatenated_tensors_share_a_quantization_where_nothing_else_reads_them() -> None:
@@ -120,7 +116,7 @@ def test_concatenated_tensors_share_a_quantization_where_nothing_else_reads_them
 
     net = Of(both, a=nn.Conv2d(1, 2, 1), b=nn.Conv2d(1, 2, 1))
     graph = simplified(exported("net", net, torch.zeros(1, 1, 4, 4)))
-    found = groups(graph, {graph.input: PIXEL})
+    found = int8_ranges.groups(graph, {graph.input: PIXEL})
     first, second, inner, product, outer = (node.output for node in graph.nodes)
     assert found[product] == found[inner] == found[outer]
     assert len({found[first], found[second], found[outer]}) == 3  # the product reads both

@@ -22,13 +22,8 @@ from tests.strategies.peaks import Pixel, arena_nibbles, freed, orders_of, peak_
 from tests.strategies.proving import exact
 from tests.tiers import quick
 
-DEBT = dict(
-    zip(
-        IN_PLACE,
-        (forms.replace_debt, forms.single_transpose_debt, forms.herringbone_debt),
-        strict=True,
-    )
-)
+DEBTS = (forms.replace_debt, forms.single_transpose_debt, forms.herringbone_debt)
+DEBT = dict(zip(IN_PLACE, DEBTS, strict=True))
 Shape = tuple[int, int, int, int, int]
 """Output height and width, kernel, channels in and out."""
 

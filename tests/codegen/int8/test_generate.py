@@ -1,5 +1,6 @@
 """Code that is generated, always the same, and plans that are refused."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -49,6 +50,26 @@ def test_an_input_that_is_asked_to_stay_does(tmp_path: Path) -> None:
     native = Native(tmp_path, graph, Ordinary(preserve_input=True).plan(graph, host()))
     assert "#define NN_INPUT_KEPT 1" in native.files["model.h"]
     assert agrees(native)
+
+
+def test_a_wrong_sign_is_said_with_its_layer_strategy_board_and_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, old = network(), "nn_scaled(sum + nn_conv4"
+
+    def wrong(*args: Any) -> dict[str, str]:
+        made = generate(*args)
+        return made | {"model.c": made["model.c"].replace(old, old.replace("+", "-"))}
+
+    for module in ("tests.codegen.support", "pipeline.targets.stepped"):
+        monkeypatch.setattr(f"{module}.generate", wrong)
+    with pytest.raises(AssertionError) as failed:
+        agrees(Native(tmp_path, graph, Ordinary().plan(graph, host())))
+    first, begins, about = str(failed.value).splitlines()
+    assert re.fullmatch(r"\d+ of 18 elements differ, first at .*: expected -?\d+, got -?\d+", first)
+    assert re.match(r"image 0: compute conv4 by nn_conv4 of model.c writes \d+ of \d+ ", begins)
+    said = f"strategy ordinary, board host, C {tmp_path}/model.c"
+    assert re.fullmatch(rf"layer softmax\d?, tensor {graph.output}, {said}", about)
 
 
 Case = tuple[Graph, v.Plan]
