@@ -82,7 +82,7 @@ static inline int32_t nn_high_u16(uint32_t word) { return (int32_t)(word >> 16);
 static inline uint32_t nn_halves(int32_t low, int32_t high) { return ((uint32_t)low & 0xFFFF) | (uint32_t)high << 16; }
 static inline int32_t nn_sum_s8(int32_t a, int32_t b) { return nn_clip(a + b, -128, 127); }
 static inline int32_t nn_sum_s16(int32_t a, int32_t b) { return nn_clip(a + b, -32768, 32767); }
-static inline uint32_t nn_apart(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
+static inline uint32_t nn_byte_apart(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
 
 /* Bytes 0 and 2, and bytes 1 and 3, widened. */
 NN_UNARY(nn_even_s8, "sxtb16 %0, %1", nn_halves((int8_t)(word & 255), (int8_t)(word >> 16 & 255)))
@@ -114,8 +114,8 @@ NN_ADD(nn_add_low_low, "smlabb %0, %1, %2, %3", nn_low(a) * nn_low(b))
 NN_ADD(nn_add_high_high, "smlatt %0, %1, %2, %3", nn_high(a) * nn_high(b))
 NN_ADD(nn_add_product, "smmlar %0, %1, %2, %3", ((int64_t)(int32_t)a * (int32_t)b + ((int64_t)1 << 31)) >> 32)
 NN_ADD(nn_add_apart, "usada8 %0, %1, %2, %3",
-       nn_apart(a & 255, b & 255) + nn_apart(a >> 8 & 255, b >> 8 & 255) + nn_apart(a >> 16 & 255, b >> 16 & 255) +
-       nn_apart(a >> 24, b >> 24))
+       nn_byte_apart(a & 255, b & 255) + nn_byte_apart(a >> 8 & 255, b >> 8 & 255) +
+       nn_byte_apart(a >> 16 & 255, b >> 16 & 255) + nn_byte_apart(a >> 24, b >> 24))
 NN_CODE(int32_t, nn_saturated_s8, (int32_t value), ("ssat %0, #8, %1" : "=r"(result) : "r"(value)), nn_clip(value, -128, 127))
 NN_CODE(int32_t, nn_saturated_u8, (int32_t value), ("usat %0, #8, %1" : "=r"(result) : "r"(value)), nn_clip(value, 0, 255))
 #undef NN_CODE
