@@ -15,6 +15,10 @@ RECURRENT = (
     "of recurrent layers LSTM and GRU are, and convolutions over time, as docs/zoo.md's networks "
     f"for speech have them; {DOCS} lists all that is"
 )
+INTEGERS = (
+    "of a .tflite file those of int8 are: quantize it, or give a network of ONNX or PyTorch, which "
+    "is quantized here"
+)
 DYNAMIC = (
     "scales are not found at run time here; quantize with fixed ones (onnxruntime's "
     "quantize_static), or give the float network, which is quantized here"
@@ -31,10 +35,8 @@ INSTEAD = {
         (f"{kind}directionalsequence{of}" for kind, of in (("uni", "rnn"), ("bi", "rnn"),
                                                            ("bi", "lstm"))), RECURRENT,
     ),
-    **dict.fromkeys(
-        ("dynamicquantizelstm", "dynamicquantizematmul"),
-        DYNAMIC,
-    ),
+    **dict.fromkeys(("unidirectionalsequencelstm", "svdf"), INTEGERS),
+    **dict.fromkeys(("dynamicquantizelstm", "dynamicquantizematmul"), DYNAMIC),
     **dict.fromkeys(("if", "loop", "scan", "while", "cond", "whileloop"), RUN_TIME),
 }  # fmt: skip
 """Advice on what to do instead, by name in small letters only."""
