@@ -46,7 +46,7 @@ class Cells(Node):
         return torch.stack(made[::-1] if self.reverse else made, 1)[:, None]
 
     def step(self, x: torch.Tensor, kept: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """What is kept, what it makes first, of what was kept."""
+        """Compute what is kept, what it makes first, of what was kept."""
         h, c = kept
         own, was = self.sums(x, h)
         gates = dict(zip(self.gates, (own + was).unbind(1), strict=True))

@@ -126,7 +126,7 @@ def svdf(build: Builder, node: Node, options: Options) -> None:
 
 
 def _state(build: Builder, tensor: FileTensor, shape: tuple[int, ...]) -> str:
-    """What the call before made of a variable."""
+    """Hold what the call before made of a variable."""
     if not tensor.variable:
         raise ThimbleError(f"{tensor.name} is no variable")
     build.reads[tensor.name] = tensor

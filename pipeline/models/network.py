@@ -97,7 +97,7 @@ class Model(ABC):
 
     @property
     def step(self) -> bool:
-        """Whether a call is one step of a sequence, see ``Imported``."""
+        """Say that a call is one step of a sequence, see ``Imported``."""
         return False
 
     @property

@@ -37,10 +37,8 @@ def beside(
     card, line = hardware.card, 2 * hardware.card.line_bytes
     tensor = graph.tensors[graph.input]
     each = prod(tensor.shape[1:])
-    rows, whole = (
-        min(size // each, tensor.shape[0]),
-        card.block_bytes // gcd(each, card.block_bytes),
-    )
+    whole = card.block_bytes // gcd(each, card.block_bytes)
+    rows = min(size // each, tensor.shape[0])
     rows -= rows % whole if rows > whole else 0  # rows of whole blocks
     if not rows or not card.dma or card.sealed or card.summed:
         raise ThimbleError(
@@ -75,7 +73,7 @@ def beside(
 
 
 def _idle_us(plan: Plan, graph: Graph, hardware: Hardware) -> Mapping[int, float]:
-    """How long the card has nothing to do before each of its steps, by the step's number."""
+    """Find how long the card has nothing to do before each of its steps, by the step's number."""
     timeline = simulate(plan, graph, hardware)
     moving = [track.name for track in plan.tracks].index(MOVING)
     task, start, stop = (

@@ -98,7 +98,7 @@ def in_sequence_of_one(graph: Graph) -> None:
 
 
 class Stack(nn.Module):
-    """As RNNoise's: two layers, and gains. 100 thousand weights of GRU."""
+    """Stack two layers and gains as RNNoise does. 100 thousand weights of GRU."""
 
     def __init__(self, kind: type[nn.RNNBase], features: int = 42, units: int = 96) -> None:
         super().__init__()

@@ -92,7 +92,7 @@ def test_files_equal_tflite_micro_and_rings_are_neither_copied_nor_doubled(tmp_p
 
 
 def test_cells_of_files_keep_their_variables_from_step_to_step(tmp_path: Path) -> None:
-    """As many steps as a sequence has give what the sequence gives, and what tflite-micro does."""
+    """Steps of a sequence give what the sequence gives, and what tflite-micro does."""
     for seed in range(8):
         content = lstm(np.random.default_rng(seed), 1)
         graph = imported(content, tmp_path, step=True)

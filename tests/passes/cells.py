@@ -32,7 +32,7 @@ def cell(kind: type[Recurrent], rng: np.random.Generator, features: int, units: 
 
 
 def cells(kind: type[Recurrent], net: Net) -> None:
-    """Of rows that follow each other."""
+    """Take rows that follow each other."""
     steps, features = net.here[0], prod(net.here[1:])
     if net.here != (1, steps, features):
         net.reshape((1, steps, features))
@@ -48,7 +48,7 @@ def cells(kind: type[Recurrent], net: Net) -> None:
 
 
 def time_filter(net: Net) -> None:
-    """Of several filters a unit, over what rows of pixels are."""
+    """Make several filters a unit, over what rows of pixels are."""
     memory, filters = net.here[0], prod(net.here[1:])
     net.reshape((memory, 1, filters))
     rank = int(net.rng.choice([n for n in range(1, filters + 1) if filters % n == 0]))

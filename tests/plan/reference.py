@@ -130,7 +130,7 @@ def _ended(plan: Plan, graph: Graph, deeds: Deeds, content: Content) -> None:
 
 
 def _reads(graph: Graph) -> dict[str, str]:
-    """By what a call reads of a state what that is made of for the next."""
+    """Map what a call reads of a state to what is made for the next."""
     return {of.read: of.made for of in graph.states}
 
 

@@ -64,7 +64,7 @@ class Recurrent(Operator):
         return tuple(Term((Operand(name, windows),)) for name, windows in every)
 
     def in_place(self, tensors: Tensors) -> dict[str, int]:
-        """What is kept takes the place of what was."""
+        """Return where what is kept takes the place of what was."""
         return dict.fromkeys((n for n in self.same_sized(tensors) if n in self.inputs[1:]), 0)
 
     def macs(self, tensors: Tensors) -> int:
@@ -72,7 +72,7 @@ class Recurrent(Operator):
         return weights * tensors[self.inputs[0]].shape[1]
 
     def hidden(self, tensors: Tensors) -> Tensor:
-        """What gates read of the step before."""
+        """Return what gates read of the step before."""
         return tensors[(*self.inputs, self.output)[1]]
 
     def sums(self, tensors: Tensors, constants: Constants) -> tuple[tuple[int, int], ...]:
@@ -124,14 +124,14 @@ class Recurrent(Operator):
 
     @abstractmethod
     def step(self, x: IntArray, kept: Arrays, parameters: Arrays, target: Tensor) -> Arrays:
-        """What is kept of a step, what it makes first, of what was kept; all less zero points."""
+        """Compute what is kept of a step, what it makes first; all less zero points."""
 
     def kept(self, tensors: Tensors) -> bool:
         """Check whether it keeps something of a step besides what it makes."""
         return len(self.inputs) == 1
 
     def scratch_bytes(self, tensors: Tensors) -> int:
-        """Of 16 bits each: a step's x and h, what is kept besides, and r h."""
+        """Count, of 16 bits each, a step's x and h, what is kept besides, and r h."""
         _, _, features = tensors[self.inputs[0]].shape
         units = tensors[self.output].shape[2]
         more = 1 + self.kept(tensors) + (not getattr(self, "after", True))

@@ -180,9 +180,9 @@ def _base(under: Under, tensor: int) -> tuple[int, int]:
 def _lives(
     view: View, tasks: tuple[int, ...], over: Choice
 ) -> tuple[Under, dict[int, int], dict[int, int]]:
-    """What takes whose place when ``tasks`` run, and the steps that make each tensor and that need
-    it last. What the next call finds goes where it looks for it, where that is free from then on;
-    nothing else that lives to the end does."""
+    """Find what takes whose place when ``tasks`` run, and the steps that make each tensor and that
+    need it last. What the next call finds goes where it looks for it, where that is free from then
+    on; nothing else that lives to the end does."""
     under, first, last = Under(), {0: 0}, {0: 0}
     reads = {made: read for read, made in view.again}
     for step, (number, taken) in enumerate(zip(tasks, over, strict=True), 1):

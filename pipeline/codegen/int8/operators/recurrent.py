@@ -22,7 +22,7 @@ from pipeline.graph.requant import INT32, FixedPoint
 from pipeline.kernels.int8.costs import word
 
 PRODUCTS = -(1 << 30), 1 << 30
-"""What two numbers of 16 bits make."""
+"""The least and the greatest product of two numbers of 16 bits."""
 
 
 def recurrent(job: Job) -> None:
