@@ -17,7 +17,8 @@ from tests.importers.tflite_cases import CASES
 from tests.importers.tflite_networks import network
 from tests.importers.tflite_reals import COMPARED, NUMBERS, REAL
 from tests.importers.tflite_reference import imported as integers
-from tests.importers.tflite_reference import reference as exact
+from tests.importers.tflite_reference import reference
+from tests.importers.tflite_variables import variable
 from tests.importers.tflite_writer import Writer
 from tests.tiers import quick
 
@@ -29,7 +30,8 @@ def floated(kind: str, seed: int, patch: pytest.MonkeyPatch, weights: str = "FLO
     """The case of ``seed`` on real numbers; ``weights``: see ``Writer.real``."""
     write = Writer.content
     patch.setattr(Writer, "content", lambda net, *ends: write(net.real(weights), *ends))
-    made = CASES.get(kind, network)(np.random.default_rng(seed))
+    cases = {**CASES, "network": network, "variable": variable}
+    made = cases[kind](np.random.default_rng(seed))
     patch.undo()
     return made
 
@@ -45,20 +47,6 @@ def outputs(graph: FloatGraph, pixels: np.ndarray) -> np.ndarray:
     return (
         graph.evaluate(torch.tensor(pixels, dtype=torch.float64)).reshape(len(pixels), -1).numpy()
     )
-
-
-def reference(content: bytes, frames: np.ndarray) -> np.ndarray:
-    pytest.importorskip("tflite_micro")
-    from tflite_micro.python.tflite_micro import runtime
-
-    interpreter = runtime.Interpreter.from_bytes(content, arena_size=1 << 22)
-    outputs = []
-    for frame in frames:
-        shape = interpreter.get_input_details(0)["shape"]
-        interpreter.set_input(frame.astype(np.float32).reshape(shape), 0)
-        interpreter.invoke()
-        outputs.append(interpreter.get_output(0).reshape(-1))
-    return np.array(outputs)
 
 
 KINDS = sorted({*CASES, "network"} - {"QUANTIZE", "UNPACK", *REAL, *NUMBERS, *COMPARED})
@@ -119,7 +107,7 @@ def test_float_operators_between_integers_are_a_table(kinds: Sequence[str], tmp_
     content = between(kinds)
     graph, given = integers(content, tmp_path), np.arange(-128, 128)[None]
     assert [type(op) for op in graph.operators] == [Lookup, Lookup]
-    assert np.array_equal(graph.evaluate(given), exact(content, given))
+    assert np.array_equal(graph.evaluate(given), reference(content, given))
 
 
 def test_real_results_are_stored_in_16_bits(tmp_path: Path) -> None:
@@ -154,6 +142,13 @@ def test_three_dimensions_between_integers(tmp_path: Path) -> None:
     wanted = torch.nn.functional.conv3d(padded, weights, stride=(2, 1, 1)).permute(0, 2, 3, 4, 1)
     stored = (wanted / 0.5 + 4).clamp(-128, 127).reshape(9, -1).numpy()
     assert abs(graph.evaluate(frames.reshape(9, 30, 4, 2)).reshape(9, -1) - stored).max() < 1.1
+
+
+def test_variables_of_real_numbers_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ThimbleError, match=r"ASSIGN_VARIABLE \(operator \d+"):
+        imported(floated("variable", 0, monkeypatch), tmp_path)
 
 
 def test_others_between_integers_are_refused(tmp_path: Path) -> None:

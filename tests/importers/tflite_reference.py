@@ -31,7 +31,8 @@ def reference(content: bytes, frames: np.ndarray, graph: Graph | None = None) ->
     """(n, *input shape) -> (n, outputs): what tflite-micro makes of the stored integers, those of
     several inputs one after the other, as it gives several outputs.
 
-    Float ends are left out by the importer: real values go in and come out, those of ``graph``.
+    Float ends are left out by the importer: real values go in and come out, those of ``graph``;
+    without it they are given and returned.
     """
     pytest.importorskip("tflite_micro")  # wheels exist for Linux on x86-64 only
     from tflite_micro.python.tflite_micro import runtime
@@ -52,7 +53,9 @@ def reference(content: bytes, frames: np.ndarray, graph: Graph | None = None) ->
         every = [interpreter.get_output(n).reshape(-1) for n in range(ends[1])]
         outputs.append(np.concatenate(every))
     found = np.array(outputs)
-    return real.tensors[real.output].quantized(found) if real else found.astype(np.int64)
+    if real:
+        return real.tensors[real.output].quantized(found)
+    return found.astype(np.promote_types(found.dtype, np.int64))
 
 
 def assert_equal(content: bytes, graph: Graph, count: int, seed: int = 0) -> None:
