@@ -28,7 +28,7 @@ from pipeline.targets.runs import Images, Runs, check_images, in_parallel, share
 PROGRAM = "qemu-system-arm"
 PACKAGE = "qemu-system-arm"
 IMAGES_A_RUN = 25
-PATIENCE_S = 1800
+PATIENCE_S = 7200
 PAINT = 0xC5
 
 
