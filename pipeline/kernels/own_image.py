@@ -57,14 +57,19 @@ def _box(piece: Slice, buffers: Mapping[str, Buffer]) -> Box | None:
     evenly, or is not of all channels."""
     buffer = buffers[piece.buffer]
     place = buffer.map
-    evenly = isinstance(place, Rows) or (isinstance(place, Affine) and not any(place.rings))
-    if not evenly or len(buffer.shape) != 3 or buffer.copies > 1 or buffer.role != "activation":
+    if not isinstance(place, Rows | Affine) or len(buffer.shape) != 3:
+        return None
+    if buffer.copies > 1 or buffer.role != "activation":
         return None
     found = []
-    for low, size, extent in zip(piece.lo, piece.size, buffer.shape, strict=True):
+    parts = zip(piece.lo, piece.size, buffer.shape, buffer.wrap, strict=True)
+    for low, size, extent, ring in parts:
         if not isinstance(low, int):
             return None
-        found.append((max(low, 0), min(low + size, extent)))
+        first, stop = max(low, 0), min(low + size, extent)
+        if ring and first % ring + stop - first > ring:  # it goes around
+            return None
+        found.append((first, stop))
     return tuple(found) if found[2] == (0, buffer.shape[2]) else None
 
 
@@ -75,6 +80,7 @@ def _own(buffer: Buffer, box: Box) -> Buffer:
     name = f"{buffer.name}{[list(side) for side in box[:2]]}"
     shape = tuple(stop - low for low, stop in box)
     if isinstance(place, Affine):
+        lows = [n % ring if ring else n for n, ring in zip(lows, place.rings, strict=True)]
         base = place.base + sum(n * low for n, low in zip(place.strides, lows, strict=True))
         return replace(buffer, name=name, shape=shape, map=Affine(base, place.strides))
     begin = sum(n * low for n, low in zip(place.strides, lows[1:], strict=True))

@@ -32,8 +32,8 @@ class Affine:
     An empty ``wrap`` is all zeros.
 
     Attributes:
-        held: from where to where along each axis indices have a place; empty: all of them. Others
-            have none, so ``base`` may be below the memory.
+        held: from where to where along each axis indices have a place; empty: all of them, as along
+            an axis with a modulus. Others have none, so ``base`` may be below the memory.
     """
 
     base: int
@@ -45,12 +45,13 @@ class Affine:
         wrap = self.rings
         if not len(self.strides) == len(wrap) == len(shape) or min(wrap) < 0:
             return False
-        if not self.held:
-            return True
-        inside = len(self.held) == len(shape) and all(
-            0 <= low < high <= extent for (low, high), extent in zip(self.held, shape, strict=True)
+        return not self.held or (
+            len(self.held) == len(shape)
+            and all(
+                (low, high) == (0, extent) if ring else 0 <= low < high <= extent
+                for (low, high), extent, ring in zip(self.held, shape, wrap, strict=True)
+            )
         )
-        return inside and not any(wrap)
 
     @property
     def rings(self) -> tuple[int, ...]:
@@ -59,10 +60,9 @@ class Affine:
 
     def extent(self, shape: Shape, nibbles: int) -> tuple[int, int]:
         low = high = self.base
-        rings = zip(shape, self.rings, strict=True)
-        every = self.held or tuple((0, min(extent, ring or extent)) for extent, ring in rings)
-        for (first, stop), stride in zip(every, self.strides, strict=True):
-            ends = stride * first, stride * (stop - 1)
+        every = self.held or tuple((0, extent) for extent in shape)
+        for (first, stop), stride, ring in zip(every, self.strides, self.rings, strict=True):
+            ends = stride * first, stride * (min(stop, ring or stop) - 1)
             low, high = low + min(ends), high + max(ends)
         return low, high + nibbles
 

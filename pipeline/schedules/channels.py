@@ -2,9 +2,13 @@
 and what they become is added to sums or put beside each other.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
 from typing import Literal
 
+from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.plan.vocabulary import Clear, Lin, Loop, Step, whole
 from pipeline.schedules.bounds import Box, Range, added, all_of
@@ -93,3 +97,52 @@ class ChannelByChannel:
         made = draft.compute(self.op, ring, channel)
         out = draft.hold(self.op.output, over=draft.home[source])
         return [Loop(var, shape[-1], (made, draft.move(ring, out, channel)))]
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """``at_once`` channels of an image after the other, each pooled by ``op`` as soon as ``maker``,
+    which reads single pixels, has made it: the image, often the widest, is never whole.
+
+    Attributes:
+        again: multiply–accumulates that are repeated.
+        rows: of its result that are made together.
+    """
+
+    graph: Graph = field(repr=False, compare=False)
+    maker: Operator
+    op: Operator
+    at_once: int
+    again: int = 0
+    rows: int = 1
+
+    @property
+    def inner(self) -> tuple[str, ...]:
+        """Tensors that are never whole, nor any row of them."""
+        return (self.maker.output,)
+
+    @property
+    def outer(self) -> tuple[str, ...]:
+        """Tensors that rows are read of."""
+        return self.maker.inputs
+
+    @property
+    def held(self) -> int:
+        """Nibbles that it has of the image."""
+        image = self.graph.tensors[self.maker.output]
+        return prod(image.shape[:-1]) * self.at_once * image.dtype.bits // 4
+
+    @property
+    def each(self) -> tuple[Pooled]:
+        """Return the steps that make its rows: itself."""
+        return (self,)
+
+    def steps(self, draft: Draft) -> list[Step]:
+        image, pooled = (draft.graph.tensors[op.output].shape for op in (self.maker, self.op))
+        var = f"channel_{self.op.output}"
+        ring = draft.hold(self.maker.output, (*image[:-1], self.at_once), "ring", within=var)
+        some = Range(Lin(0, ((var, self.at_once),)), self.at_once)
+        made = draft.compute(self.maker, ring, (*all_of(image[:-1]), some))
+        out = draft.buffer(draft.home[self.op.output])
+        body = made, draft.compute(self.op, out, (*all_of(pooled[:-1]), some))
+        return [Loop(var, -(-image[-1] // self.at_once), body)]

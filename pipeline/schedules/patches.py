@@ -1,16 +1,20 @@
 """Patches: boxes of an image that are computed through several layers, one after the other. What a
 patch needs of the layers inside is computed for it alone; its halo, which its neighbours need,
-too, is computed again.
+too, is computed again. Where patches slide, columns of it are kept for the next one beside: then
+only rows between strips are computed again.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from math import prod
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.plan.vocabulary import Rows, Step
+from pipeline.plan.vocabulary import Buffer, Rows, Step
 from pipeline.schedules.bounds import Box, Needs, Range, hull
 from pipeline.schedules.draft import Draft
 
@@ -22,12 +26,14 @@ class Run:
 
     Attributes:
         rows, columns: of a patch of the result.
+        slides: columns that patches beside each other need are kept.
     """
 
     graph: Graph = field(repr=False, compare=False)
     operators: tuple[Operator, ...]
     rows: int
     columns: int
+    slides: bool = False
 
     @property
     def op(self) -> Operator:
@@ -49,6 +55,11 @@ class Run:
     def tops(self) -> range:
         """The first row of each patch, of those beside each other once."""
         return range(0, self.graph.tensors[self.op.output].shape[0], self.rows)
+
+    @property
+    def each(self) -> list[Patches]:
+        """Return the steps that make its rows."""
+        return [Patches(self, top) for top in self.tops]
 
     def patches(self, top: int) -> list[Box]:
         """Cut the result into patches, those that begin at row ``top``."""
@@ -87,16 +98,39 @@ class Run:
         }
 
     @cached_property
+    def fresh(self) -> dict[str, list[range]]:
+        """Find the columns of each tensor that patches beside each other make."""
+        found = {}
+        for name, (_, across) in self.sides.items():
+            ends = [0, *(side.stop for side in across)] if self.slides else [0] * len(across)
+            pairs = zip(across, ends, strict=False)
+            found[name] = [range(max(side.start, end), side.stop) for side, end in pairs]
+        return found
+
+    @cached_property
+    def kept(self) -> dict[str, int]:
+        """Map tensors inside, of which columns are kept for the next patch, to how many a patch
+        needs at most."""
+        across = {name: self.sides[name][1] for name in self.inner}
+        return {n: max(map(len, each)) for n, each in across.items() if self.fresh[n] != each}
+
+    def _between(self, name: str) -> int:
+        """Columns of a tensor inside that are kept from one patch to the next."""
+        fresh, (_, across) = self.fresh[name], self.sides[name]
+        return max(len(each) - len(new) for each, new in zip(across, fresh, strict=True))
+
+    @cached_property
     def held(self) -> int:
         """Nibbles that the largest patch has of the layers inside at most."""
         last = {name: n for n, op in enumerate(self.operators) for name in op.inputs}
         live = [0] * len(self.operators)
         for made, name in enumerate(self.inner):
-            sides = (max(map(len, side)) for side in self.sides[name])
+            down, across = self.sides[name]
             tensor = self.graph.tensors[name]
-            size = prod(sides) * tensor.shape[2] * tensor.dtype.bits // 4
-            for n in range(made, last[name] + 1):
-                live[n] += size
+            column = max(map(len, down)) * tensor.shape[2] * tensor.dtype.bits // 4
+            for n in range(len(live)):
+                wide = made <= n <= last[name]
+                live[n] += column * (max(map(len, across)) if wide else self._between(name))
         return max(live)
 
     @cached_property
@@ -105,9 +139,15 @@ class Run:
         found = 0
         for op in self.operators[:-1]:
             tensor, sides = self.graph.tensors[op.output], self.sides[op.output]
-            made = prod(sum(map(len, side)) for side in sides) * tensor.shape[2]
+            across = self.fresh[op.output]
+            made = prod(sum(map(len, side)) for side in (sides[0], across)) * tensor.shape[2]
             found += op.macs(self.graph.tensors) * (made - tensor.size) // tensor.size
         return found
+
+    @property
+    def calls(self) -> int:
+        """Count the steps, about."""
+        return len(self.operators) * len(self.tops) * len(self.patches(0))
 
     @property
     def reads(self) -> bool:
@@ -135,9 +175,28 @@ class Patches:
         for number, patch in enumerate(self.run.patches(self.row)):
             boxes = self.run.boxes(patch)
             for op in self.run.operators[:-1]:
-                part = draft.hold_part(op.output, boxes[op.output], f"{self.row}.{number}")
-                found.append(draft.compute(op, part, boxes[op.output]))
+                rows, _, channels = boxes[op.output]
+                part = self._part(draft, op.output, boxes[op.output], number)
+                for low, stop in _pieces(self.run.fresh[op.output][number], part.wrap[1]):
+                    made = rows, Range(low, stop - low), channels
+                    found.append(draft.compute(op, part, made))
             apart = isinstance(out.map, Rows)
             rows = [Range(row, 1) for row in range(*patch[0].ends)] if apart else patch[:1]
             found += (draft.compute(self.op, out, (each, *patch[1:])) for each in rows)
         return found
+
+    def _part(self, draft: Draft, name: str, box: Box, number: int) -> Buffer:
+        """What patch ``number`` has of a tensor inside, or, where columns are kept, all patches."""
+        columns = self.run.kept.get(name, 0)
+        if not columns:
+            return draft.hold_part(name, box, f"{self.row}.{number}")
+        if number:
+            return draft.buffer(draft.home[name])
+        every = box[0], Range(0, self.run.graph.tensors[name].shape[1]), box[2]
+        return draft.hold_part(name, every, f"{self.row}", columns=columns)
+
+
+def _pieces(columns: range, ring: int) -> Iterator[tuple[int, int]]:
+    """Cut ``columns`` where they would go around a ring."""
+    ends = range(columns.start - columns.start % ring + ring, columns.stop, ring) if ring else ()
+    return pairwise((columns.start, *ends, columns.stop) if columns else ())

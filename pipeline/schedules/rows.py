@@ -17,6 +17,7 @@ from pipeline.kernels.safe_offset import SafeOffset
 from pipeline.plan.vocabulary import Clear, Step, whole
 from pipeline.schedules.arriving import arriving
 from pipeline.schedules.bounds import Box, Range, added, all_of
+from pipeline.schedules.channels import Pooled
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.patches import Patches
 
@@ -38,7 +39,7 @@ class Arrive:
     row: int
 
 
-RowsStep = RowStep | Patches | Arrive
+RowsStep = RowStep | Patches | Pooled | Arrive
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Rows:
         for name in sorted(last.keys() - set(draft.home)):
             draft.hold_rows(name, name in plain)  # nothing but what is around it is read
         for number, step in enumerate(self.order):
-            if isinstance(step, Patches):
+            if isinstance(step, Patches | Pooled):
                 yield from step.steps(draft)
                 continue
             dying = {
@@ -131,6 +132,8 @@ def reads(
     if isinstance(step, Patches):
         number, sides = step.row // step.run.rows, step.run.sides
         return {name: sides[name][0][number] for name in step.run.outer}
+    if isinstance(step, Pooled):
+        return {name: range(rows_of(graph, name)) for name in step.outer}
     if isinstance(step, Arrive) or step.kind in ("open", "close"):
         return {}
     names = dict.fromkeys(step.op.inputs)

@@ -46,7 +46,7 @@ def some_runs(graph: Graph, seed: int) -> list[Run]:
     for first, last in able:
         part, width = range(first, last + 1), graph.tensors[operators[last].output].shape[1]
         sizes = chance.randint(1, 3), chance.randint(1, width)
-        run = Run(graph, tuple(operators[first : last + 1]), *sizes)
+        run = Run(graph, tuple(operators[first : last + 1]), *sizes, chance.random() < 0.5)
         if len(found) < 2 and taken.isdisjoint(part) and run.reads:
             taken.update(part)
             found.append(run)

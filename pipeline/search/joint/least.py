@@ -12,6 +12,7 @@ from pipeline.hardware import Hardware
 from pipeline.kernels import offers
 from pipeline.placement.place import EFFORT
 from pipeline.schedules.arriving import streaming
+from pipeline.schedules.channels import Pooled
 from pipeline.schedules.lower import Laid, Region, lay, needed, room
 from pipeline.schedules.patches import Run
 from pipeline.schedules.rows import InputRows, Rows, RowsStep, RowStep
@@ -32,7 +33,9 @@ class Found(NamedTuple):
     repeated: int = 0
 
 
-def least(graph: Graph, hardware: Hardware, runs: Sequence[Run] = (), effort: float = 1.0) -> Found:
+def least(
+    graph: Graph, hardware: Hardware, runs: Sequence[Run | Pooled] = (), effort: float = 1.0
+) -> Found:
     """As little memory as is found, with ``runs`` or without; ``effort``: see ``Joint``."""
     best: Found | None = None
     for some in (runs, ()) if runs else ((),):
@@ -71,7 +74,7 @@ def within(
 def cuts_of(
     graph: Graph,
     hardware: Hardware,
-    runs: Sequence[Run] = (),
+    runs: Sequence[Run | Pooled] = (),
     last: frozenset[str] = frozenset(),
     effort: float = 1.0,
 ) -> Cuts:

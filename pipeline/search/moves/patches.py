@@ -1,25 +1,27 @@
-"""Propose patches: for the first part of a network, all else whole; or wherever so many repeated
-multiply–accumulates save most, between rows.
+"""Propose patches: for the first part of a network, all else whole; or, between rows, strips that
+slide wherever so many repeated multiply–accumulates save most.
 
 Seen from the end of a stretch of operators, where patches are apart, every tensor before it is
 needed in larger boxes that overlap: the halo is computed again for each patch (Lin et al.,
 MCUNetV2, 2021).
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
-from typing import NamedTuple
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, Tensors
+from pipeline.graph.operators.conv2d import Conv2d
+from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving, streaming
 from pipeline.schedules.bounds import reach
-from pipeline.schedules.channels import ChannelByChannel
+from pipeline.schedules.channels import ChannelByChannel, Pooled
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Region, lay, load_of, needed
 from pipeline.schedules.patches import Patches, Run
@@ -34,20 +36,20 @@ Grid = tuple[int, int]
 LONGEST = 8
 """Operators of a stretch between rows."""
 
-ROWS = (1, 2, 4)
-ACROSS = (1, 2, 3, 4, 6, 8, 12, 18)
-"""Rows of patches, and patches beside each other, that are tried."""
+ROWS = (1, 2, 3, 4, 6)
+ACROSS = (4, 2)
+"""Rows of strips, and columns of a step in them, that are tried."""
 
-SHARE = 6
-"""Divisor of the peak without repeated work: the part that a run takes to begin with."""
+ENDS = 3
+"""Places at which strips may end that are looked at."""
 
-MOST = 6
-"""Stretches."""
+AT_ONCE = 8
+"""Channels that are made together of an image that is pooled."""
 
 LOWEST = 4
 """Peaks below such a part of the one without repeated work are not tried."""
 
-CLOSE = 50
+CLOSE = 100
 """Peaks that are apart by less than such a part are one."""
 
 
@@ -181,106 +183,187 @@ def _depthwise(op: Operator, tensors: Tensors) -> bool:
 # --- between rows
 
 
-def patched(graph: Graph, hardware: Hardware, most: int) -> tuple[Run, ...]:
-    """Runs that repeat up to ``most`` multiply–accumulates.
+Strips = tuple[Run, ...]
 
-    For a peak to aim at: the first stretches from thin rows to thin rows, as many as it takes, in
-    small patches; then without some of them, and in larger ones, as long as the peak is met. Where
-    more work is left than may be repeated, the peak is too low: the lowest is found by halves.
+
+def patched(graph: Graph, hardware: Hardware, most: int) -> tuple[Run | Pooled, ...]:
+    """Runs that repeat up to ``most`` multiply–accumulates, of rows between strips alone; with them
+    pools of what is made channel by channel, which repeat nothing.
+
+    For a peak to aim at: each stretch, from the first one to where the rest holds no more, in
+    strips of a row; then some of them in more rows, or in no strips, whatever saves most work, as
+    long as the peak is met. Where more is left than may be repeated, the peak is too low: the
+    lowest is found by halves. In the end strips are made in wider steps, where there is room.
     """
-    operators = needed(graph)
-    search = _Search(graph, hardware, operators, drafted(graph, hardware, operators, {}))
-    best = search.way(())
-    low, starts = best.peak // LOWEST, search.starts(best.peak)
-    while best.peak - low > max(1, best.peak // CLOSE):
-        limit = (low + best.peak) // 2
-        start = next((way for way in starts if way.peak <= limit), None)
-        found = search.less(start, limit) if start else None
-        if found and found.again <= most:
-            best = found
+    search, best = _Search(graph, hardware, needed(graph)), Strips()
+    high = search.peak(best)
+    low = high // LOWEST
+    while high - low > max(1, high // CLOSE):
+        limit = (low + high) // 2
+        found = search.within(limit)
+        if found is not None and again(found) <= most:
+            best, high = found, limit
         else:
             low = limit
-    return best.runs
+    return (*search.wider(best, high), *search.pools)
 
 
-class Way(NamedTuple):
-    """Runs in order, and what their schedule holds at most."""
-
-    runs: tuple[Run, ...]
-    peak: int
-
-    @property
-    def again(self) -> int:
-        return sum(run.again for run in self.runs)
+def again(strips: Strips) -> int:
+    """Multiply–accumulates that are repeated."""
+    return sum(run.again for run in strips)
 
 
 @dataclass
 class _Search:
-    """``draft``: of all rows; it remembers what they read."""
+    """
+    Attributes:
+        pools: that are made of channels, one after the other.
+        peaks: of strips, from one operator to another.
+    """
 
     graph: Graph
     hardware: Hardware
     operators: Sequence[Operator]
-    draft: Draft
+    pools: tuple[Pooled, ...] = field(init=False)
+    peaks: dict[tuple[Strips, int, int], int] = field(default_factory=dict)
 
-    def way(self, runs: Sequence[Run], limit: int = NEVER) -> Way:
-        """Its peak is ``NEVER`` where it is more than ``limit`` cells."""
-        given = self.graph, self.hardware, self.operators, streaming(self.graph, self.hardware)
-        units = Units(*given, runs=runs, alike=self.draft)
-        return Way(tuple(runs), Cuts(units).least(limit, effort=0)[0])
+    def __post_init__(self) -> None:
+        self.draft = drafted(self.graph, self.hardware, self.operators, {})
+        self.pools = pools(self.graph, self.operators)
 
-    def starts(self, peak: int) -> list[Way]:
-        """The first stretch, the first two, and so on, with less than ``peak`` cells: each with the
-        least work in patches that take so many of them, or in the smallest ones."""
-        small = [
-            next((run for run in every if cells(run) <= peak // SHARE), every[-1])
-            for every in filter(None, self.sizes.values())
-        ]
-        return [self.way(small[:some], peak - 1) for some in range(1, MOST + 1)]
-
-    def less(self, way: Way, limit: int) -> Way:
-        """Without the runs, and in the largest patches, that the limit allows: where most work is
-        repeated first."""
-        for run in sorted(way.runs, key=lambda run: -run.again):
-            at = way.runs.index(run)
-            cheaper = ([each] for each in self.sizes[run.op.output] if each.again < run.again)
-            others = ((*way.runs[:at], *some, *way.runs[at + 1 :]) for some in ([], *cheaper))
-            ways = (self.way(runs, limit) for runs in others)
-            way = next((found for found in ways if found.peak <= limit), way)
-        return way
+    def peak(self, strips: Strips, first: int = 0, stop: int = 0) -> int:
+        """Nibbles that the operators from ``first`` to ``stop``, or all, hold at most."""
+        key = strips, first, stop or len(self.operators)
+        if key not in self.peaks:
+            graph = self.parts[key[1:]]
+            streamed = streaming(self.graph, self.hardware) and not first
+            pooled = (pool for pool in self.pools if pool.op in graph.operators)
+            given = graph, self.hardware, graph.operators, streamed
+            units = Units(*given, runs=(*strips, *pooled), alike=self.draft)
+            self.peaks[key] = Cuts(units).least(NEVER, effort=0)[0]
+        return self.peaks[key]
 
     @cached_property
-    def sizes(self) -> dict[str, list[Run]]:
-        """Map each stretch's result to its patches of all sizes, none worse than another in memory
-        and work, the least work first."""
-        found = dict[str, list[Run]]()
-        for operators in self.parted():
-            result = operators[-1].output
-            width, kept = self.graph.tensors[result].shape[1], list[Run]()
-            columns = sorted({-(-width // patches) for patches in ACROSS})
-            every = (Run(self.graph, operators, rows, wide) for rows in ROWS for wide in columns)
-            able = [run for run in every if run.reads]
-            for run in sorted(able, key=lambda run: (run.again, cells(run))):
-                if not kept or cells(run) < cells(kept[-1]):
-                    kept.append(run)
-            found[result] = kept
+    def parts(self) -> dict[tuple[int, int], Graph]:
+        """Map the numbers of the first operator and the last (exclusive) to the graph of them: of
+        all, and of those before and behind each stretch where one tensor is all that passes."""
+        graph, end = self.graph, len(self.operators)
+        found = {(0, end): replace(graph, operators=tuple(self.operators))}
+        view = View.of(graph.tensors, graph.starts, self.operators, *graph.ends)
+        for stop in self.sizes if not graph.states else ():
+            name = self.operators[stop - 1].output
+            if set(view.live[stop]) == {name} and stop < end:
+                before, behind = self.operators[:stop], self.operators[stop:]
+                found[0, stop] = replace(graph, operators=tuple(before), outputs=(name,))
+                found[stop, end] = replace(graph, operators=tuple(behind), inputs=(name,))
         return found
 
-    def parted(self) -> list[tuple[Operator, ...]]:
+    def within(self, limit: int) -> Strips | None:
+        """Strips whose peak is within ``limit``, with as little work as is found."""
+        end, found = len(self.operators), list[Strips]()
+        for _, stop in sorted(part for part in self.parts if not part[0]):
+            if stop < end and self.peak((), stop) > limit:
+                continue
+            every = [sizes for last, sizes in self.sizes.items() if last <= stop]
+            if self.peak(tuple(sizes[-1] for sizes in every), 0, stop) <= limit:
+                found.append(self.less(every, limit, stop))
+                if len(found) == ENDS:
+                    break
+        return min(found, key=again, default=None)
+
+    def less(self, every: Sequence[Strips], limit: int, stop: int) -> Strips:
+        """Each stretch in its smallest strips, or in larger ones, or none: where that saves most
+        work first; then one in larger strips for another in smaller ones."""
+        sizes = [(*each[::-1], None) for each in every]
+        chosen = [0] * len(every)
+
+        def strips(chosen: Sequence[int]) -> Strips:
+            found = (each[number] for each, number in zip(sizes, chosen, strict=True))
+            return tuple(run for run in found if run)
+
+        def changed(*changes: tuple[int, int]) -> list[int]:
+            found = chosen.copy()
+            for at, number in changes:
+                found[at] = number
+            return found
+
+        while True:
+            grown = [
+                (at, number)
+                for at, each in enumerate(sizes)
+                for number in range(chosen[at] + 1, len(each))
+            ]
+            ways = [changed(each) for each in grown]
+            ways += [
+                changed(each, (at, chosen[at] - 1))
+                for each in grown
+                for at in range(len(sizes))
+                if at != each[0] and chosen[at]
+            ]
+            now = again(strips(chosen))
+            ways.sort(key=lambda way: again(strips(way)))
+            better = (way for way in ways if again(strips(way)) < now)
+            found = next((w for w in better if self.peak(strips(w), 0, stop) <= limit), None)
+            if found is None:
+                return strips(chosen)
+            chosen = found
+
+    def wider(self, strips: Strips, limit: int) -> Strips:
+        """The same in steps of as many columns as the limit allows, the most steps first."""
+        for run in sorted(strips, key=lambda run: -run.calls):
+            at = strips.index(run)
+            ways = (replace(run, columns=n) for n in ACROSS)
+            others = ((*strips[:at], way, *strips[at + 1 :]) for way in ways if way.reads)
+            strips = next((each for each in others if self.peak(each) <= limit), strips)
+        return strips
+
+    @cached_property
+    def sizes(self) -> dict[int, Strips]:
+        """Map the number behind each stretch's last operator to its strips of all heights, none
+        worse than another in memory and work, the least work first."""
+        found = dict[int, Strips]()
+        for first, stop in self.parted():
+            operators = tuple(self.operators[first:stop])
+            every = (Run(self.graph, operators, rows, 1, slides=True) for rows in ROWS)
+            kept = list[Run]()
+            for run in sorted((run for run in every if run.reads), key=lambda run: run.again):
+                if not kept or cells(run) < cells(kept[-1]):
+                    kept.append(run)
+            found |= {stop: tuple(kept)} if kept else {}
+        return found
+
+    def parted(self) -> list[tuple[int, int]]:
         """Stretches, such that rows between them, and between operators of none, have as few cells
         as possible. In each the windows of one operator overlap: work is repeated once, not more
         and more from the last patch to the first."""
-        best: list[tuple[int, list[tuple[Operator, ...]]]] = [(0, [])]
-        able = list(stretches(self.graph, self.operators))
+        best: list[tuple[int, list[tuple[int, int]]]] = [(0, [])]
+        able, makers = list(stretches(self.graph, self.operators)), {p.maker for p in self.pools}
         for number, op in enumerate(self.operators):
             tensor, ways = self.graph.tensors[op.output], [best[number]]
             for first in (first for first, last in able if first < last == number):
-                part = tuple(self.operators[first : number + 1])
-                if sum(overlapping(each, self.graph) for each in part) == 1:
-                    ways.append((best[first][0], [*best[first][1], part]))
+                part = self.operators[first : number + 1]
+                once = sum(overlapping(each, self.graph) for each in part) == 1
+                if once and makers.isdisjoint(part):
+                    ways.append((best[first][0], [*best[first][1], (first, number + 1)]))
             total, parts = min(ways, key=lambda way: way[0])
             best.append((total + tensor.nibbles // tensor.shape[0], parts))
         return best[-1][1]
+
+
+def pools(graph: Graph, operators: Sequence[Operator]) -> tuple[Pooled, ...]:
+    """Find images that convolutions of single pixels make wider, and of which nothing but the mean
+    of each channel is read."""
+    found, makers = list[Pooled](), {op.output: op for op in operators}
+    read = Counter(name for op in operators for name in op.inputs)
+    for op in operators:
+        maker = makers.get(op.inputs[0])
+        if isinstance(op, AveragePool2d) and isinstance(maker, Conv2d) and adds_rows(op, graph):
+            source, image = (graph.tensors[each.inputs[0]] for each in (maker, op))
+            pixels = source.shape[:-1] == image.shape[:-1] and not overlapping(maker, graph)
+            alone = read[image.name] == 1 and image.name not in graph.ends
+            if pixels and alone and image.shape[-1] > source.shape[-1]:
+                found.append(Pooled(graph, maker, op, AT_ONCE))
+    return tuple(found)
 
 
 def cells(run: Run) -> int:

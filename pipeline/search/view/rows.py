@@ -18,8 +18,9 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.hardware import Hardware
 from pipeline.placement.blocks import WORD
+from pipeline.schedules.channels import Pooled
 from pipeline.schedules.draft import Draft
-from pipeline.schedules.patches import Patches, Run
+from pipeline.schedules.patches import Run
 from pipeline.schedules.rows import Arrive, RowsStep, RowStep, over_dying, reads, rows_of, saved
 from pipeline.search.view.whole import Task, View
 
@@ -49,7 +50,7 @@ class Units:
         operators: those that are needed, in order.
         streamed: the input arrives row by row; else all inputs are there from the start.
         pixels: of a block, by the tensors whose rows lie in blocks.
-        runs: that are made patch by patch.
+        runs: that are made patch by patch, or channel by channel.
         alone: what no kernel makes row by row; one call makes all of it.
         alike: the ``draft`` of units of the same operators and ``pixels``; it knows what they read.
         blocks: of each tensor its rows' blocks, in order, rows that are made together one; none of
@@ -66,7 +67,7 @@ class Units:
     operators: Sequence[Operator]
     streamed: bool
     pixels: Mapping[str, int] = field(default_factory=dict)
-    runs: Sequence[Run] = ()
+    runs: Sequence[Run | Pooled] = ()
     alone: frozenset[str] = frozenset()
     alike: Draft | None = None
     draft: Draft = field(init=False)
@@ -158,12 +159,12 @@ class Units:
         self.makers[writes] = len(self.units) - 1
         return len(self.units) - 1
 
-    def _make(self, op: Operator, run: Run | None, draft: Draft) -> None:
+    def _make(self, op: Operator, run: Run | Pooled | None, draft: Draft) -> None:
         """Add what makes all rows of ``op``'s output."""
         height, shares, within = rows_of(self.graph, op.output), dict[str, int](), 0
         steps: Sequence[RowsStep]
         if run:
-            together, within, steps = run.rows, run.held, [Patches(run, top) for top in run.tops]
+            together, within, steps = run.rows, run.held, run.each
         elif op.output in self.alone:
             together, steps = height, [RowStep("all", op)]
         elif adds_rows(op, self.graph):
