@@ -188,7 +188,7 @@ class Draft:
         rows so many at once."""
         bits = self.graph.tensors[tensor].dtype.bits
         sizes = [each.size for each in box]
-        wrap = ()
+        wrap: tuple[int, ...] = ()
         if 0 < columns < sizes[1]:
             sizes[1], wrap = columns, (0, columns, 0)
         strides, held = packed(tuple(sizes), bits).strides, tuple(each.ends for each in box)

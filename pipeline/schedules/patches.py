@@ -181,8 +181,8 @@ class Patches:
                     made = rows, Range(low, stop - low), channels
                     found.append(draft.compute(op, part, made))
             apart = isinstance(out.map, Rows)
-            rows = [Range(row, 1) for row in range(*patch[0].ends)] if apart else patch[:1]
-            found += (draft.compute(self.op, out, (each, *patch[1:])) for each in rows)
+            down = [Range(row, 1) for row in range(*patch[0].ends)] if apart else patch[:1]
+            found += (draft.compute(self.op, out, (each, *patch[1:])) for each in down)
         return found
 
     def _part(self, draft: Draft, name: str, box: Box, number: int) -> Buffer:

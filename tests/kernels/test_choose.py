@@ -221,14 +221,18 @@ def test_what_lies_beyond_the_image_is_padding(
     equal(made.addresses(made.box), whole)
 
 
-def test_rows_that_lie_anywhere_do_so_in_the_tile() -> None:
+ROWS = Rows((640, 0, 160, 320, 480, 800, 960, 1120), (4, 2))
+
+
+@pytest.mark.parametrize("place", [ROWS, Affine(0, (28, 4, 2), (0, 7, 0))])
+def test_rows_that_lie_anywhere_do_so_in_the_tile(place: Rows | Affine) -> None:
+    """And so do columns of a ring that do not go around it."""
     step, buffers, net = tile((3, 6))
-    rows = Rows((640, 0, 160, 320, 480, 800, 960, 1120), (4, 2))
-    buffers["image"] = Buffer("image", "image", "sram", (8, 8, 2), 8, rows)
+    buffers["image"] = Buffer("image", "image", "sram", (8, 8, 2), 8, place)
     own = own_image(step, buffers, net.graph())
     assert own is not None
     given = own.buffers[own.step.ins[0].buffer]
-    assert given.shape == (5, 5, 2) and isinstance(given.map, Rows)
+    assert given.shape == (5, 5, 2) and isinstance(given.map, type(place))
     part = buffers["image"].addresses(((0, 5), (2, 7), (0, 2)))
     equal(given.addresses(given.box), part)
 
@@ -239,7 +243,7 @@ def test_all_columns_are_no_tile() -> None:
 
 
 def test_what_turns_in_a_ring_is_no_image() -> None:
-    step, buffers, net = tile((0, 3))
-    ring = Affine(0, (16, 4, 2), (0, 4, 0))
+    step, buffers, net = tile((3, 6))
+    ring = Affine(0, (24, 4, 2), (0, 6, 0))
     buffers["image"] = Buffer("image", "image", "sram", (8, 8, 2), 8, ring)
     assert own_image(step, buffers, net.graph()) is None

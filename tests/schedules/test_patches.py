@@ -1,5 +1,6 @@
 """Patches: right on random networks, no more work repeated than is said, and as C."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -12,12 +13,13 @@ from pipeline.hardware import Hardware
 from pipeline.plan.cost import intervals
 from pipeline.plan.draw import pseudocode
 from pipeline.plan.vocabulary import Affine, Buffer, Compute, Plan, packed
+from pipeline.schedules.channels import Pooled
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import lay, needed
 from pipeline.schedules.patches import Patches, Run
 from pipeline.schedules.rows import InputRows, Rows, reads
 from pipeline.search.joint.segment import on_demand
-from pipeline.search.moves.patches import stretches
+from pipeline.search.moves.patches import pools, stretches
 from pipeline.search.view.rows import Units
 from tests.codegen.int8.support import host
 from tests.graphs import Net, random_graph
@@ -27,7 +29,9 @@ from tests.targets.cortex_m import board_named
 from tests.tiers import quick
 
 
-def planned(graph: Graph, runs: list[Run], hardware: Hardware, streamed: bool = False) -> Plan:
+def planned(
+    graph: Graph, runs: Sequence[Run | Pooled], hardware: Hardware, streamed: bool = False
+) -> Plan:
     """All in one segment."""
     units = Units(graph, hardware, needed(graph), streamed, runs=runs)
     order = on_demand(units, 0, [graph.output])
@@ -62,8 +66,8 @@ def inverted(height: int = 8, width: int = 9) -> Graph:
     return net.graph()
 
 
-def run_of(graph: Graph, rows: int, columns: int) -> Run:
-    return Run(graph, tuple(needed(graph)), rows, columns)
+def run_of(graph: Graph, rows: int, columns: int, slides: bool = False) -> Run:
+    return Run(graph, tuple(needed(graph)), rows, columns, slides)
 
 
 @pytest.mark.parametrize("seed", quick(2, range(80), ci=6))
@@ -79,16 +83,18 @@ def test_random_networks_run_exactly(seed: int, tmp_path: Path) -> None:
     as_c(tmp_path, graph, plan, hardware, seed)
 
 
+@pytest.mark.parametrize("slides", [False, True])
 @pytest.mark.parametrize(("rows", "columns"), [(1, 9), (1, 4), (2, 3), (8, 9)])
-def test_what_is_repeated_is_known(rows: int, columns: int) -> None:
-    """All of it is in the layer before the one with windows; nothing where there is one patch."""
+def test_what_is_repeated_is_known(rows: int, columns: int, slides: bool) -> None:
+    """All of it is in the layer before the one with windows, no columns of it where patches slide;
+    nothing where there is one patch."""
     graph = inverted()
-    run = run_of(graph, rows, columns)
+    run = run_of(graph, rows, columns, slides)
     report = exact(planned(graph, [run], BOARD), graph).report
     assert report.macs_executed == graph.macs + run.again
     down = sum(min(8, top + rows + 1) - max(0, top - 1) for top in range(0, 8, rows))
     across = sum(min(9, low + columns + 1) - max(0, low - 1) for low in range(0, 9, columns))
-    assert run.again == (down * across - 8 * 9) * 4 * 32
+    assert run.again == (down * (9 if slides else across) - 8 * 9) * 4 * 32
 
 
 def test_a_cortex_m_has_fast_kernels_for_patches() -> None:
@@ -102,13 +108,28 @@ def test_a_cortex_m_has_fast_kernels_for_patches() -> None:
 def test_wide_layers_take_a_patch() -> None:
     """Three rows of 288 B are held; a patch has 3 x 3 pixels, and 1 of the layer after it."""
     graph = inverted()
-    run = run_of(graph, 1, 1)
-    assert run.held == 2 * (3 * 3 + 1) * 32
+    run = run_of(graph, 1, 1, slides=True)
+    assert run.held == run_of(graph, 1, 1).held == 2 * (3 * 3 + 1) * 32
     rows, patches = (
         max(b.extent[1] for b in planned(graph, runs, BOARD).buffers if b.memory == "sram")
         for runs in ([], [run])
     )
     assert patches <= rows * 2 // 3
+
+
+@pytest.mark.parametrize("channels", [24, 20])
+def test_what_is_pooled_is_made_channel_by_channel(channels: int, tmp_path: Path) -> None:
+    """Eight at a time, in the end four: the widest image is never whole, nor any row of it."""
+    net = Net((5, 6, 4), np.random.default_rng(0))
+    net.conv(channels, (1, 1))
+    net.mean((5, 6))
+    graph = net.graph()
+    (pool,) = pools(graph, needed(graph))
+    plan = planned(graph, [pool], host())
+    assert exact(plan, graph).report.macs_executed == graph.macs
+    used = max(b.extent[1] for b in plan.buffers if b.memory == "sram" and b.role == "activation")
+    assert used <= 2 * (5 * 6 * 4 + 5 * 6 * 8 + channels + 8) and pool.held == 2 * 5 * 6 * 8
+    as_c(tmp_path, graph, plan, host(), 0)
 
 
 def test_no_patch_lies_in_the_padding() -> None:
@@ -138,15 +159,15 @@ def test_stretches_end_where_others_read() -> None:
 
 
 def test_a_part_of_a_tensor_has_no_other_places() -> None:
-    """Whatever lies around it may be taken, and steps that would touch that are no plan's."""
+    """Whatever lies around it may be taken, and steps that would touch that are no plan's; what a
+    part holds is said."""
     part = Affine(-2 * 3, (2 * 4, 2), held=((1, 3), (0, 3)))
     buffer = Buffer("t.part", "t", "sram", (5, 4), 8, part)
     assert buffer.extent == (2, 2 + 2 * 7) and intervals(buffer).tolist() == [[2, 8], [10, 16]]
     assert not Affine(0, (8, 2), held=((1, 6), (0, 3))).fits((5, 4))
     assert not Affine(0, (8, 2), (2, 0), ((1, 3), (0, 3))).fits((5, 4))
+    ring = Affine(-2 * 3, (2 * 3, 2), (0, 2), ((1, 3), (0, 4)))
+    assert ring.fits((5, 4)) and ring.extent((5, 4), 2) == (0, 2 * 5)
     assert packed((5, 4), 8).fits((5, 4))
-
-
-def test_what_a_part_holds_is_said() -> None:
-    graph = inverted()
-    assert " for 0:3, 0:5, 0:32" in pseudocode(planned(graph, [run_of(graph, 2, 4)], BOARD))
+    plan = planned(inverted(), [run_of(inverted(), 2, 4)], BOARD)
+    assert " for 0:3, 0:5, 0:32" in pseudocode(plan)

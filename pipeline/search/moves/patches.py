@@ -7,10 +7,10 @@ MCUNetV2, 2021).
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import takewhile
+from itertools import product, takewhile
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -200,7 +200,7 @@ def patched(graph: Graph, hardware: Hardware, most: int) -> tuple[Run | Pooled, 
     low = high // LOWEST
     while high - low > max(1, high // CLOSE):
         limit = (low + high) // 2
-        found = search.within(limit)
+        found = search.within(limit, most)
         if found is not None and again(found) <= most:
             best, high = found, limit
         else:
@@ -258,55 +258,49 @@ class _Search:
                 found[stop, end] = replace(graph, operators=tuple(behind), inputs=(name,))
         return found
 
-    def within(self, limit: int) -> Strips | None:
-        """Strips whose peak is within ``limit``, with as little work as is found."""
+    def within(self, limit: int, most: int) -> Strips | None:
+        """Strips whose peak is within ``limit``, with as little work as is found, or ``most``."""
         end, found = len(self.operators), list[Strips]()
         for _, stop in sorted(part for part in self.parts if not part[0]):
             if stop < end and self.peak((), stop) > limit:
                 continue
             every = [sizes for last, sizes in self.sizes.items() if last <= stop]
             if self.peak(tuple(sizes[-1] for sizes in every), 0, stop) <= limit:
-                found.append(self.less(every, limit, stop))
-                if len(found) == ENDS:
+                found.append(self.less(every, stop, limit, most))
+                if again(found[-1]) <= most or len(found) == ENDS:
                     break
         return min(found, key=again, default=None)
 
-    def less(self, every: Sequence[Strips], limit: int, stop: int) -> Strips:
+    def less(self, every: Sequence[Strips], stop: int, limit: int, most: int) -> Strips:
         """Each stretch in its smallest strips, or in larger ones, or none: where that saves most
-        work first; then one in larger strips for another in smaller ones."""
+        work first; then one in larger strips for another in smaller ones, until ``most`` is met."""
         sizes = [(*each[::-1], None) for each in every]
-        chosen = [0] * len(every)
+        chosen = [0] * len(sizes)
 
         def strips(chosen: Sequence[int]) -> Strips:
             found = (each[number] for each, number in zip(sizes, chosen, strict=True))
             return tuple(run for run in found if run)
 
         def changed(*changes: tuple[int, int]) -> list[int]:
-            found = chosen.copy()
-            for at, number in changes:
-                found[at] = number
-            return found
+            return [dict(changes).get(at, number) for at, number in enumerate(chosen)]
 
-        while True:
-            grown = [
-                (at, number)
-                for at, each in enumerate(sizes)
-                for number in range(chosen[at] + 1, len(each))
-            ]
-            ways = [changed(each) for each in grown]
-            ways += [
-                changed(each, (at, chosen[at] - 1))
-                for each in grown
-                for at in range(len(sizes))
-                if at != each[0] and chosen[at]
-            ]
-            now = again(strips(chosen))
-            ways.sort(key=lambda way: again(strips(way)))
-            better = (way for way in ways if again(strips(way)) < now)
-            found = next((w for w in better if self.peak(strips(w), 0, stop) <= limit), None)
+        def first(ways: Iterable[list[int]]) -> list[int] | None:
+            return next((w for w in ways if self.peak(strips(w), 0, stop) <= limit), None)
+
+        grown = [(at, number) for at, each in enumerate(sizes) for number in range(1, len(each))]
+        for at, number in sorted(grown, key=lambda each: again(strips(changed(each)))):
+            if number > chosen[at]:
+                chosen = first([changed((at, number))]) or chosen
+        while again(strips(chosen)) > most:
+            more = [(at, n + 1) for at, n in enumerate(chosen) if n + 1 < len(sizes[at])]
+            fewer = [(at, n - 1) for at, n in enumerate(chosen) if n]
+            ways = [changed(*pair) for pair in product(more, fewer) if pair[0][0] != pair[1][0]]
+            ways = [way for way in ways if again(strips(way)) < again(strips(chosen))]
+            found = first(sorted(ways, key=lambda way: again(strips(way))))
             if found is None:
-                return strips(chosen)
+                break
             chosen = found
+        return strips(chosen)
 
     def wider(self, strips: Strips, limit: int) -> Strips:
         """The same in steps of as many columns as the limit allows, the most steps first."""
