@@ -59,7 +59,7 @@ class Net:
 
     def conv(
         self, x: str, channels: int, kernel: tuple[int, int] | int = 1, stride: int = 1,
-        depthwise: bool = False, dilation: int = 1, padding: int | None = None,
+        depthwise: bool = False, dilation: int = 1, padding: int | None = None, groups: int = 1,
     ) -> str:  # fmt: skip
         """Padded so that strides of 1 keep the size, or by ``padding`` on each side."""
         sides = (kernel, kernel) if isinstance(kernel, int) else kernel
@@ -69,7 +69,7 @@ class Net:
             both = max(0, reach - extent)
             around += [both // 2, both - both // 2] if padding is None else [padding] * 2
         depth = self.tensors[x].shape[2]
-        groups = depth if depthwise else 1
+        groups = depth if depthwise else groups
         weights = self.constant((channels, *sides, depth // groups), 8)
         requant = FixedPoint.of([2.0**-8 / (sides[0] * sides[1] * (depth // groups)) ** 0.5])
         bias = self.constant((channels,), 32)

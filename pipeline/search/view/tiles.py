@@ -159,6 +159,11 @@ def chain(graph: Graph) -> tuple[TiledLayer, ...]:
     found, before = layers(graph), graph.start
     for layer in found:
         read, op = [source.tensor for source in layer.sources], graph.operator(layer.name)
+        if isinstance(op, Conv2d) and op.groups > 1 and not layer.channelwise:
+            raise ThimbleError(
+                f"{layer.name} is in groups of channels, scheduler=swapnn takes none such; "
+                "try strategy.scheduler=best"
+            )
         if read != [before] or not isinstance(op, Conv2d | Pool2d | Dense | Lookup):
             raise ThimbleError(
                 f"{layer.name}, a {type(op).__name__}, reads {', '.join(read)}: "
@@ -178,8 +183,6 @@ def _layer(op: Operator, graph: Graph) -> TiledLayer:
     if len(target) == 2:
         raise ThimbleError(f"{op.output} has two axes, {SWAPS} images and vectors: {ELSE}")
     own = op.channel_wise(tensors)
-    if op.weighted and not (op.mixes_channels(tensors) or op.reads_all(tensors) or own):
-        raise ThimbleError(f"{op.name} is in groups of channels, {SWAPS} none such: {ELSE}")
     operands = [o for o in op.reads(tensors) if o.tensor in op.inputs]
     sources = [Source(o.tensor, tensors[o.tensor].shape, _moving(o)) for o in operands]
     sources.sort(key=lambda source: source.windows is None)

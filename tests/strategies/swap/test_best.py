@@ -143,10 +143,11 @@ def inception(seed: int = 0) -> Graph:
 
 
 def squeezed(seed: int = 0) -> Graph:
-    """A gate of one pixel for all of an image, and a tensor that is read much later."""
+    """A gate of one pixel for all of an image, groups of channels, and a tensor that is read much
+    later."""
     net = Net((9, 9, 4), seed)
     x = net.inverted("input", 4, 2, 3, 1, squeeze=2)
-    y = net.conv(net.conv(x, 6, 3, 2), 8, 3, dilation=2)
+    y = net.conv(net.conv(x, 6, 3, 2), 8, 3, dilation=2, groups=2)
     late = net.average(x)
     net.add(net.dense(y, 5), net.dense(late, 5))
     return net.graph()
