@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.codegen.arrival import in_one_piece
 from pipeline.codegen.program import Program
 from pipeline.errors import ThimbleError
 from pipeline.graph.tensor import Tensor
@@ -53,15 +52,19 @@ class States(NamedTuple):
 
 def _places(program: Program) -> Iterator[tuple[Tensor, int]]:
     for state, name in zip(program.graph.states, program.plan.states, strict=True):
-        at = in_one_piece(program.plan.buffer[name])
-        if at is None:
+        buffer = program.plan.buffer[name]
+        at = buffer.run(buffer.box)
+        if at is None or at % max(2, buffer.nibbles):
             raise ThimbleError(f"the state {state.read} does not lie in one piece of bytes")
-        yield program.graph.tensors[state.read], at
+        yield program.graph.tensors[state.read], at // 2
 
 
 def _initially(program: Program, tensor: Tensor, at: int) -> list[str]:
     stored = program.graph.initial[tensor.name].astype(tensor.dtype.stored.newbyteorder("<"))
     values = np.frombuffer(stored.tobytes(), np.uint8)
+    if tensor.dtype.bits == 4:
+        pairs = np.pad(values & 15, (0, len(values) % 2)).reshape(-1, 2)
+        values = pairs[:, 0] | pairs[:, 1] << 4
     if (values == values[0]).all():
         return [f"memset(&nn_arena[{at}], {values[0]}, {len(values)});"]
     table = program.constants.add(

@@ -6,7 +6,7 @@ from math import inf
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.pairwise import Add
-from pipeline.graph.operators.placing import Rearrange
+from pipeline.graph.operators.placing import Concat, Rearrange
 from pipeline.hardware import Hardware
 from pipeline.kernels import avr, cortex_m, thumb
 from pipeline.kernels.avr.window import AvrWindow
@@ -58,7 +58,7 @@ def _of_nibbles(form: Form, work_cycles: float, core: str, weights_in: str = "")
     match form.op:
         case Add():
             return Sum(work_cycles)
-        case Rearrange():
+        case Rearrange() | Concat():
             return Copy(work_cycles)
     if weights_in:
         return AvrWindow(work_cycles, core, weights_in)

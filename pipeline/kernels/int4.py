@@ -13,13 +13,13 @@ from pipeline.graph.families import Weighted
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, Tensors
 from pipeline.graph.operators.pairwise import Add
-from pipeline.graph.operators.placing import Rearrange
+from pipeline.graph.operators.placing import Concat, Rearrange
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.kernels.form import Form
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.quick import channel_sums
-from pipeline.kernels.safe_offset import SafeOffset, pixel_offset
+from pipeline.kernels.safe_offset import SafeOffset, in_its_place, pixel_offset
 from pipeline.kernels.work import Counts, made, priced, products
 
 NIBBLES = 0x8000
@@ -162,11 +162,17 @@ def crops(op: Operator, tensors: Tensors) -> bool:
 
 
 class Copy(NibbleKernel):
-    """Pixels of 4 bits that are taken out of an image as they are."""
+    """Pixels of 4 bits that are taken out of an image, or rows joined to one, as they are."""
 
     word = "copy"
 
     def why_not(self, form: Form) -> str:
-        if not crops(form.op, form.graph.tensors):
-            return f"no code for {type(form.op).__name__}; have crops of images of 4 bits"
+        op = form.op
+        rows = isinstance(op, Concat) and op.axis == 0 and len(form.target.shape) == 3
+        if not (rows or crops(op, form.graph.tensors)):
+            return f"no code for {type(op).__name__}; have crops and joined rows of 4 bits"
         return ""
+
+    def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
+        """What is joined is in its place."""
+        return in_its_place(form, tensor) or super().overlap(form, tensor)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.graph.access import Operand, Window
+from pipeline.graph.operators.placing import Rearrange
 from pipeline.graph.tensor import IntArray
 from pipeline.kernels.form import Form
 
@@ -50,6 +51,18 @@ class SafeOffset(NamedTuple):
         least, most = sorted((0, under - over))
         begins = (min(self.forwards, most), max(self.backwards, least), *self.at)
         return max(0, *(min(begin + over, under) - max(begin, 0) for begin in begins))
+
+
+def in_its_place(form: Form, tensor: str) -> SafeOffset | None:
+    """Return where the output of an operator that puts elements elsewhere may begin so that
+    ``tensor`` is in its place, or moves to the front; None where it can not."""
+    before, made = form.op.in_place(form.graph.tensors).get(tensor), form.op.output
+    whole = form.covers(made) and form.in_one_piece(made)
+    if before is None or not (whole and form.in_one_piece(tensor)):
+        return None
+    if isinstance(form.op, Rearrange):
+        return SafeOffset(0)
+    return SafeOffset(-NEVER, at=(-before * form.out.bits // 4,))
 
 
 def pixel_offset(form: Form, tensor: str, delay: int = 0) -> SafeOffset | None:

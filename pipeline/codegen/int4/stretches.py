@@ -39,16 +39,20 @@ def add(job: Job) -> None:
     _run(program, op.name, "nn_sum4", _sums(job, every), known)
 
 
-def crop(job: Job) -> None:
-    op, program, step = job.operator(Rearrange), job.program, job.step
-    source, target = program.buffer(step.ins[0]), program.buffer(step.out)
-    taken, made = as_pixels(source), as_pixels(target)
-    (top, left, _), (down, right, _) = op.starts, op.steps
+def copy(job: Job) -> None:
+    """Copy what an operator crops or joins; nothing that is in its place."""
+    op, program, step = job.op, job.program, job.step
+    pieces = {program.buffer(piece).tensor: program.buffer(piece) for piece in step.ins}
+    taken = np.concatenate([as_pixels(pieces[name]) for name in op.inputs])
+    made, (top, left), (down, right) = as_pixels(program.buffer(step.out)), (0, 0), (1, 1)
+    if isinstance(op, Rearrange):
+        (top, left, _), (down, right, _) = op.starts, op.steps
     cells = (
         np.stack([taken[top + down * y, left + right * x], made[y, x]]) for y, x in pixels(job)
     )
-    program.windows.copies = True
-    _run(program, op.name, "nn_copy4", stretches(op.name, cells))
+    found = [each for each in stretches(op.name, cells) if each[0] != each[1]]
+    program.windows.copies |= bool(found)
+    _run(program, op.name, "nn_copy4", found)
 
 
 def finish(program: Program, op: AveragePool2d, step: Finish) -> None:
@@ -152,4 +156,4 @@ def _ending(program: Program, op: AveragePool2d, bits: int) -> str:
     return known[op.name][0]
 
 
-WRITERS = {"int4.sum": add, "int4.copy": crop}
+WRITERS = {"int4.sum": add, "int4.copy": copy}

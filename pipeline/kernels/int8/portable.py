@@ -18,6 +18,7 @@ from pipeline.kernels.safe_offset import (
     SafeOffset,
     best_offset,
     channel_offset,
+    in_its_place,
     pixel_offset,
 )
 from pipeline.kernels.work import Counts, priced
@@ -65,13 +66,7 @@ class Portable(Kernel):
         are read. Pieces that are joined are in their places, one that is cut out moves to the
         front."""
         if isinstance(form.op, Concat | Rearrange):
-            before = form.op.in_place(form.graph.tensors).get(tensor)
-            whole = form.covers(form.op.output) and form.in_one_piece(form.op.output)
-            if before is None or not (whole and form.in_one_piece(tensor)):
-                return None
-            if isinstance(form.op, Rearrange):
-                return SafeOffset(0)
-            return SafeOffset(-NEVER, at=(-before * form.out.bits // 4,))
+            return in_its_place(form, tensor)
         if isinstance(form.op, Recurrent):
             return self._over_step(form, tensor)
         if not form.op.slides or len(form.target.shape) < 3 or len(form.source.shape) < 3:
