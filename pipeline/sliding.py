@@ -1,18 +1,15 @@
-"""Neighbouring windows of one long input as one graph, in which nothing is computed twice where
-that is exact.
+"""A window that slides along time as a network with states: each call takes the rows that are new,
+and gives the output of the window that ends with them.
 
-A window begins ``rows`` rows of the input after the one before. An operator that goes along time
-without padding gives the same rows for both where they overlap: it has one output for all windows,
-as long as they are together. A dense layer, which reads all of a window, is a convolution with a
-kernel of that size. From the first operator on that pads along time, or knows where in a window it
-is, each window has operators of its own, which read its rows: those are computed again.
+An operator that goes along time without padding makes rows of the next window, too: of those each
+call makes the new ones alone, and keeps what later calls read of what they are made of. An operator
+that pads along time, or knows where in a window it is, reads all of its window again. Until
+a whole window has come, what a call finds of it are zeros, in each tensor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,271 +17,199 @@ import numpy.typing as npt
 
 from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
-from pipeline.graph.access import Operand
+from pipeline.graph.access import Window
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
-from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.graph.operators.placing import Concat, Rearrange
-from pipeline.graph.operators.pool2d import Pool2d
-from pipeline.graph.tensor import IntArray, Tensor
+from pipeline.graph.state import State
+from pipeline.graph.tensor import IntArray, Tensor, beside
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of one run: ``windows`` of them, each ``rows`` input rows after the one before.
+    """``rows`` of the input from a window to the next; 0: each frame is a window. Rows that nothing
+    reads at a window's end are not waited for."""
 
-    One window is the network as it is.
-    """
-
-    windows: int = 1
-    rows: int = 1
-
-    def __post_init__(self) -> None:
-        if self.windows < 1 or self.rows < 1:
-            raise ThimbleError(
-                f"sliding.windows={self.windows}, sliding.rows={self.rows}: 1 at least"
-            )
-
-    @property
-    def more(self) -> int:
-        """Rows of the input besides those of one window."""
-        return self.rows * (self.windows - 1)
+    rows: int = 0
 
     def graph(self, one: Graph) -> Graph:
-        """The graph of all windows: (rows, …) of the input and ``more`` in; of an output vector of
-        c values (windows, 1, c) or, where each window has an end of its own, (windows * c,)."""
-        return one if self.windows == 1 else _Longer(self, one).graph()
+        """``one`` window's network -> the stream's."""
+        return _Stream(self.rows, one).graph() if self.rows else one
+
+    def frontend(self, of_one: Any) -> Any:
+        """What gives the network of the stream its rows, where that ``of_one`` window does."""
+        heard = self.rows and hasattr(of_one, "frames")
+        return replace(of_one, frames=self.rows) if heard else of_one
 
     def data(self, one: Arrays, frontend: Any) -> Arrays:
-        """The data set ``one`` with test images, and sounds, as long as all windows are together:
-        each followed by the next one. What a window of it is has no label."""
-        images = one["test_images"]
-        if self.windows == 1 or not len(images):
+        """The data set ``one`` with test images, and sounds, one after the other, as many calls as
+        there were images. What ends in one of these windows has no label."""
+        if not self.rows or not len(one["test_images"]):
             return one
+        heard, count = {}, len(one["test_images"])
         if "test_sounds" in one:
-            ear = frontend.longer(self.more)
-            sounds = _followed(one["test_sounds"], ear.samples)
-            longer = {"test_sounds": sounds, "test_images": ear.spectrograms(sounds)}
+            samples = self.rows * frontend.hop
+            count = min(count, one["test_sounds"].size // samples)
+            stream = one["test_sounds"].reshape(1, -1)[:, : count * samples]
+            heard = {"test_sounds": stream.reshape(count, samples)}
+            images = frontend.features(np.pad(stream, ((0, 0), (frontend.early, 0))))
         else:
-            longer = {"test_images": self.longer(images)}
-        return {**one, **longer, "test_labels": one["test_labels"][:0]}
+            images = one["test_images"]
+        images = self.calls(images)[:count]
+        return {**one, **heard, "test_images": images, "test_labels": one["test_labels"][:0]}
 
-    def longer(self, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """(n, rows, …) -> (n, rows of all windows, …), each followed by the next one."""
-        return _followed(images, images.shape[1] + self.more)
-
-    def first_bytes(self, data: Arrays, frontend: Any) -> int:
-        """Return the bytes of ``data`` that have come when the first of several windows is whole;
-        0 where there is one."""
-        if self.windows == 1:
-            return 0
-        if "test_sounds" in data:
-            return 2 * int(frontend.samples)
-        rows, *others = data["test_images"].shape[1:]
-        return int((rows - self.more) * prod(others))
-
-    def measured(
-        self, found: Mapping[str, Any], all_macs: int, one_macs: int, row_us: float, clock_hz: int
-    ) -> dict[str, Any]:
-        """Return what a new window costs beside a whole one; nothing where there is just one.
-
-        ``macs_new`` and ``cycles_new`` are of a window behind another, ``macs_window`` and
-        ``cycles_window`` of the first one, which computes all; ``new_us`` is the time from one to
-        the next, ``cycles_new_10ms`` what 10 ms of it take, ``realtime_factor_new`` the share of it
-        that the CPU computes. Cycles have listening in them, where there is a front end.
-
-        Args:
-            found: ``device.json``, for cycles.
-            all_macs, one_macs: of all windows, and of the network itself.
-            row_us: of sound, a row of the input; 0: its rows have no time.
-        """
-        if self.windows == 1:
-            return {}
-        says: dict[str, Any] = {
-            "windows": self.windows,
-            "macs_window": one_macs,
-            "macs_new": (all_macs - one_macs) / (self.windows - 1),
-        }
-        new_us = self.rows * row_us
-        if new_us:
-            says["new_us"] = new_us
-        if "first_cycles" in found:
-            first, every = (found[name]["median"] for name in ("first_cycles", "compute_cycles"))
-            says["cycles_window"] = first
-            says["cycles_new"] = (every - first) / (self.windows - 1)
-            if new_us:
-                says["cycles_new_10ms"] = says["cycles_new"] * 10_000 / new_us
-                says["realtime_factor_new"] = says["cycles_new"] / clock_hz * 1e6 / new_us
-        return says
-
-
-def _followed(pieces: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """(n, m, …) -> (n, size, …)."""
-    times = -(-size // pieces.shape[1])
-    return np.concatenate([np.roll(pieces, -n, axis=0) for n in range(times)], axis=1)[:, :size]
+    def calls(self, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """(n, rows, …), one after the other -> (calls, rows of a call, …)."""
+        if not self.rows:
+            return images
+        stream = images.reshape(-1, *images.shape[2:])
+        count = len(stream) // self.rows
+        return stream[: count * self.rows].reshape(count, self.rows, *stream.shape[1:])
 
 
 @dataclass
-class _Longer:
+class _Stream:
     """
     Attributes:
-        step: by tensor, as ``one`` calls it: rows from a window to the next, of those that all
-            windows share.
-        mine: by tensor what it is called in each window that has its own.
+        end: of each tensor the rows of a window that are read; at the window's end may be others.
+        new: of each tensor how many of these, the last ones, a call makes.
+        low: of each tensor the first row that a call reads.
     """
 
-    of: Windows
+    rows: int
     one: Graph
+    end: dict[str, int] = field(default_factory=dict)
+    new: dict[str, int] = field(default_factory=dict)
+    low: dict[str, int] = field(default_factory=dict)
     tensors: dict[str, Tensor] = field(default_factory=dict)
-    constants: dict[str, IntArray] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
-    step: dict[str, int] = field(default_factory=dict)
-    mine: dict[str, list[str]] = field(default_factory=dict)
+    states: list[State] = field(default_factory=list)
+    initial: dict[str, IntArray] = field(default_factory=dict)
 
     def graph(self) -> Graph:
         one = self.one
         if one.states:
             raise ThimbleError(
-                f"sliding.windows: {one.name} keeps state, and computes only what is new already: "
-                "leave sliding.windows out"
+                f"sliding.rows: {one.name} keeps state, and computes only what is new already: "
+                "leave sliding.rows out"
             )
+        self.end = {name: one.tensors[name].shape[0] for name in one.outputs}
+        for op in reversed(one.operators):
+            end = self.end.setdefault(op.output, one.tensors[op.output].shape[0])
+            for name, (_, stop) in self._read(op, 0, end).items():
+                self.end[name] = max(self.end.get(name, 0), stop)
         image = one.tensors[one.input]
-        if len(image.shape) != 3:
+        if len(image.shape) != 3 or self.rows >= self.end[image.name]:
             raise ThimbleError(
-                f"sliding.windows: {one.name} takes {image.shape}, windows slide over rows of an "
-                "image: leave sliding.windows out"
+                f"sliding.rows={self.rows}: {one.name} takes {image.shape}, and windows slide "
+                "by some of the rows of an image: give fewer, or leave sliding.rows out"
             )
-        self.constants = dict(one.constants)
+        self._plan()
         self.tensors = {name: one.tensors[name] for name in one.constants}
-        self.tensors[image.name] = replace(
-            image, shape=(image.shape[0] + self.of.more, *image.shape[1:])
-        )
-        self.step[image.name] = self.of.rows
+        given = self._kept(image.name)
         for op in one.operators:
-            shared = self._shared(op)
-            if shared is None:
-                self._each(op)
-            else:
-                self.operators.append(shared)
-                shape = shared.infer({**one.tensors, **self.tensors})
-                self.tensors[op.output] = replace(one.tensors[op.output], shape=shape)
-        end = one.output if one.output in self.step else self._joined()
-        used = {name for op in self.operators for name in (*op.parameters, *op.inputs)}
-        kept = {name: array for name, array in self.constants.items() if name in used}
-        tensors = {n: t for n, t in self.tensors.items() if n in kept or n not in self.constants}
-        return Graph(one.name, tensors, tuple(self.operators), kept, (image.name,), (end,))
-
-    def _shared(self, op: Operator) -> Operator | None:
-        """``op`` for all windows at once; None where it cannot be exact."""
-        if not op.inputs or any(name not in self.step for name in op.inputs):
-            return None
-        crops = isinstance(op, Rearrange) and op.whole_pixels(self.one.tensors[op.inputs[0]].shape)
-        if op.fixed_shape and not crops:
-            return None
-        if isinstance(op, Dense):
-            op = self._as_convolution(op)
-        tensors = self._of_one()
-        rows, *_ = op.infer(tensors)
-        steps = {
-            self._advance(operand, tensors, rows)
-            for operand in op.reads(tensors)
-            if operand.tensor in self.step
-        }
-        if op.element_wise and set(op.same_sized(tensors)) == set(op.inputs):
-            steps = {self.step[name] for name in op.inputs}  # of one row, too
-        moving = any(
-            window.axis == 0
-            for operand in op.reads(tensors)
-            for window in operand.windows[operand.tensor in self.step :]
-        )
-        if moving or len(steps) != 1 or 0 in steps:
-            return None
-        (step,) = steps
-        if rows == 1 and isinstance(op, Conv2d | Pool2d):  # one row a window, whatever its stride
-            op = replace(op, stride=(self.step[op.inputs[0]], op.stride[1]))
-            step = 1
-            if op.infer(self.tensors)[0] != self.of.windows:
-                return None
-        if isinstance(op, Rearrange):
-            if rows == 1:
-                op, step = replace(op, steps=(step, *op.steps[1:])), 1
-            op = replace(op, shape=(rows + step * (self.of.windows - 1), *op.shape[1:]))
-        self.step[op.output] = step
-        return op
-
-    def _of_one(self) -> dict[str, Tensor]:
-        """Tensors of one window; vectors that all windows share are images of one pixel."""
-        images = {
-            name: replace(self.one.tensors[name], shape=(1, 1, *self.one.tensors[name].shape))
-            for name in self.step
-            if len(self.one.tensors[name].shape) == 1
-        }
-        constants = {name: self.tensors[name] for name in self.constants}
-        return {**self.one.tensors, **constants, **images}
-
-    def _advance(self, operand: Operand, tensors: Mapping[str, Tensor], rows: int) -> int:
-        """Rows of the output, of which a window has ``rows``, from a window to the next; 0 where
-        ``operand`` is not read alike in each."""
-        window, step = operand.windows[0], self.step[operand.tensor]
-        low, stop = window.span(0, rows)
-        inside = low >= 0 and stop <= tensors[operand.tensor].shape[0]
-        if window.axis != 0 or window.divide != 1 or not inside:
-            return 0
-        if rows == 1:
-            return step
-        return 0 if step % window.stride else step // window.stride
-
-    def _as_convolution(self, op: Dense) -> Conv2d:
-        """A dense layer's output is one pixel that sees all of a window."""
-        shape, weight = self.one.tensors[op.inputs[0]].shape, op.parameters[0]
-        height, width, depth = shape if len(shape) == 3 else (1, 1, *shape)
-        sides = (self.one.tensors[weight].shape[0], height, width, depth)
-        self.tensors[weight] = replace(self.one.tensors[weight], shape=sides)
-        self.constants[weight] = self.one.constants[weight].reshape(sides)
-        return Conv2d(
-            op.name, op.inputs, op.output, op.parameters, stride=(1, 1), clip=op.clip,
-            requant=op.requant,
+            called, at = self._called(op), len(self.operators)
+            self.operators.insert(at, replace(called, output=self._kept(op.output)))
+        return replace(
+            one, tensors=self.tensors, operators=tuple(self.operators), inputs=(given,),
+            states=tuple(self.states), initial=self.initial,
         )  # fmt: skip
 
-    def _each(self, op: Operator) -> None:
-        """``op`` once for each window, of its own rows."""
-        names = [f"{op.output}.{number}" for number in range(self.of.windows)]
-        inputs = {name: self._own(name) for name in op.inputs}
-        for number, output in enumerate(names):
-            renamed = op.renamed({name: each[number] for name, each in inputs.items()})
-            self.operators.append(replace(renamed, name=f"{op.name}.{number}", output=output))
-            self.tensors[output] = replace(self.one.tensors[op.output], name=output)
-        self.mine[op.output] = names
+    def _plan(self) -> None:
+        one = self.one
+        self.new[one.input], self.low[one.input] = self.rows, self.end[one.input] - self.rows
+        for op in one.operators:
+            self.new[op.output] = self._new(op)
+            self.low[op.output] = self.end[op.output] - self.new[op.output]
+            for name, (low, _) in self._called_for(op).items():
+                self.low[name] = min(self.low[name], low)
+        self.low |= dict.fromkeys(one.outputs, 0)
 
-    def _own(self, name: str) -> list[str]:
-        """Return what is called ``name`` in one window, by its name in each."""
-        if name not in self.mine:
-            self.mine[name] = [self._cut(name, number) for number in range(self.of.windows)]
-        return self.mine[name]
+    def _moves(self, op: Operator) -> bool:
+        """Check whether its rows are made of rows of its inputs, alike in each window."""
+        tensors = self.one.tensors
+        if not op.inputs or (op.fixed_shape and not self._crops(op)):
+            return False
+        for each in op.reads(tensors):
+            rows, given = each.windows[0], each.tensor in op.inputs
+            low, stop = rows.span(0, tensors[op.output].shape[0])
+            inside = low >= 0 and stop <= tensors[each.tensor].shape[0]
+            if given and (rows.axis != 0 or rows.divide != 1 or not inside):
+                return False
+            if any(window.axis == 0 for window in each.windows[given:]):
+                return False
+        return True
 
-    def _cut(self, name: str, number: int) -> str:
-        """Rows of window ``number`` of a tensor that all share."""
-        tensor, output = self.one.tensors[name], f"{name}.{number}"
-        if len(tensor.shape) != 3:
-            raise ThimbleError(
-                f"sliding.windows: {name}, of which each window has its own from here on, is no "
-                "image: leave sliding.windows out"
-            )
-        ones = (1,) * 3
+    def _windows(self, op: Operator) -> dict[str, Window]:
+        """Of each input that ``op`` moves along how its rows are read."""
+        reads = op.reads(self.one.tensors) if self._moves(op) else ()
+        return {each.tensor: each.windows[0] for each in reads if each.tensor in op.inputs}
+
+    def _read(self, op: Operator, first: int, stop: int) -> dict[str, tuple[int, int]]:
+        """Of each input the rows that rows ``first`` to ``stop`` of the output are made of."""
+        every = {name: (0, self.one.tensors[name].shape[0]) for name in op.inputs}
+        return every | {name: each.span(first, stop) for name, each in self._windows(op).items()}
+
+    def _new(self, op: Operator) -> int:
+        """The rows of its output that a call makes: all, where no earlier call makes some."""
+        every, windows = self.end[op.output], self._windows(op)
+        steps = [(self.new[name], each.stride) for name, each in windows.items()] or [(every, 1)]
+        return min(every, max(every if new % by else new // by for new, by in steps))
+
+    def _crops(self, op: Operator) -> bool:
+        source = self.one.tensors[op.inputs[0]].shape
+        return isinstance(op, Rearrange) and op.whole_pixels(source)
+
+    def _called_for(self, op: Operator) -> dict[str, tuple[int, int]]:
+        end = self.end[op.output]
+        return self._read(op, end - self.new[op.output], end)
+
+    def _called(self, op: Operator) -> Operator:
+        """``op`` for the new rows of its output, of the rows of its inputs that there are."""
+        read, names = self._called_for(op), {}
+        if isinstance(op, Rearrange) and self._crops(op):
+            (name,) = op.inputs
+            starts = (read[name][0] - self.low[name], *op.starts[1:])
+            return replace(op, shape=(self.new[op.output], *op.shape[1:]), starts=starts)
+        for name, window in self._windows(op).items():
+            low, stop = read[name]
+            if low > self.low[name] or self.end[name] - stop >= window.stride:
+                first = low - self.low[name]
+                names[name] = self._cut(name, f"{op.name}.rows", first, stop - low)
+        return op.renamed(names)
+
+    def _kept(self, name: str) -> str:
+        """Join what a call makes of ``name`` to what is there of it; return what the former is
+        called."""
+        tensor, new = self.one.tensors[name], self.new[name]
+        kept = self.end[name] - new - self.low[name]
+        self.tensors[name] = replace(tensor, shape=(kept + new, *tensor.shape[1:]))
+        if not kept:
+            return name
+        read, made = (self._rows(name, word, n) for word, n in (("old", kept), ("new", new)))
+        self.operators.append(Concat(self._fresh(name, "joined"), (read, made), name, axis=0))
+        self.states.append(State(read, self._cut(name, "next", new, kept)))
+        self.initial[read] = np.full(self.tensors[read].shape, tensor.zero_point)
+        return made
+
+    def _cut(self, name: str, word: str, first: int, rows: int) -> str:
+        """``rows`` of ``name`` from row ``first`` on."""
+        output, shape = self._rows(name, word, rows), self.tensors[name].shape
+        ones, starts = (1,) * len(shape), (first, *[0] * (len(shape) - 1))
         self.operators.append(
             Rearrange(
-                output, (name,), output, shape=tensor.shape, axes=(0, 1, 2),
-                starts=(number * self.step[name], 0, 0), steps=ones, repeats=ones,
+                output, (name,), output, shape=(rows, *shape[1:]), axes=tuple(range(len(shape))),
+                starts=starts, steps=ones, repeats=ones,
             )
         )  # fmt: skip
-        self.tensors[output] = replace(tensor, name=output)
         return output
 
-    def _joined(self) -> str:
-        """The outputs of all windows, one after the other."""
-        name, each = self.one.output, self.mine[self.one.output]
-        op = Concat(name, tuple(each), name, axis=0)
-        shape = op.infer(self.tensors)
-        self.tensors[name] = replace(self.one.tensors[name], shape=shape)
-        self.operators.append(op)
-        return name
+    def _rows(self, name: str, word: str, rows: int) -> str:
+        """Declare a tensor of ``rows`` of ``name``."""
+        tensor, made = self.one.tensors[name], self._fresh(name, word)
+        self.tensors[made] = replace(tensor, name=made, shape=(rows, *tensor.shape[1:]))
+        return made
+
+    def _fresh(self, name: str, word: str) -> str:
+        taken = {op.name for op in (*self.one.operators, *self.operators)}
+        return beside({*self.one.tensors, *self.tensors, *taken}, name, word)

@@ -29,11 +29,9 @@ def main(cfg: Config) -> None:
     chosen = {key: cfg["hardware"][key] for key in ("name", "core", "weights_in")}
     settings = hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]
     provenance = {"graph": graph.hash, "plan": serialize.plan_hash(plan), "config": settings}
-    windows = Windows(**cfg["sliding"])  # of several, outputs are no labels' own
-    labels = tuple(cfg["codegen"]["labels"]) if windows.windows == 1 else ()
-    options = Options(cfg["codegen"]["prefix"], labels)
-    longer = config.instantiate(cfg["frontend"]).longer(windows.more)
-    listens = longer if isinstance(longer, Frontend) else None
+    options = Options(cfg["codegen"]["prefix"], tuple(cfg["codegen"]["labels"]))
+    ear = Windows(**cfg["sliding"]).frontend(config.instantiate(cfg["frontend"]))
+    listens = ear if isinstance(ear, Frontend) else None
     files = generate(graph, plan, hardware, provenance, options, listens)
     files = {**files, **harness_sources(hardware, swaps=bool(plan.on_card))}
     shutil.rmtree(OUTPUT, ignore_errors=True)

@@ -15,7 +15,6 @@ from pipeline.quantize.errors import worst
 from pipeline.quantize.samples import test_frames
 from pipeline.report import page
 from pipeline.report.images import predictions
-from pipeline.schedules.sliding import kept_bytes
 from pipeline.sliding import Windows
 from pipeline.timing.counted import latency
 from stages._main import Config, stage
@@ -40,11 +39,9 @@ def main(cfg: Config) -> None:
         images=images, labels=labels,
     )  # fmt: skip
     found |= realtime(found, data.get("test_sounds"))
-    one_macs, row_us = passes[-1]["macs"], frontend.row_us
-    found |= windows.measured(device, graph.macs, one_macs, row_us, hardware.clock_hz)
     found |= latency(plan, graph, hardware, device)
-    if windows.windows > 1:
-        found["kept_bytes"] = kept_bytes(graph)
+    if windows.rows:
+        found["macs_window"] = passes[-1]["macs"]
     elif "labels" in says:
         found |= float_network(graph, host, says["labels"], labels)
     if "accuracy_float" in weights:  # of networks that were trained here

@@ -25,10 +25,7 @@ def main(cfg: Config) -> None:
         frames = fed(graph, test_frames(graph, data, cfg["target"]))
     images = np.ascontiguousarray(frames).view(np.uint8)
     hardware, layers = board.hardware(cfg["hardware"]), [op.name for op in graph.operators]
-    first = windows.first_bytes(data, frontend)
-    report, arrays = device.measure(
-        cfg["target"], Path("build"), size, hardware, images, layers, first
-    )
+    report, arrays = device.measure(cfg["target"], Path("build"), size, hardware, images, layers)
     if cfg["target"]["check"] == "layers":
         some = test_frames(graph, data, cfg["target"])[: cfg["target"]["images"]].astype(np.int64)
         plan, name = serialize.load(Path("plan.json")), cfg["target"]["name"]

@@ -1,25 +1,25 @@
-"""Neighbouring windows as one graph, with the outputs of each, nothing twice where that is exact;
-what is tried with several: longer sounds and images, without labels."""
+"""A window that slides as a network with states: each call has the outputs of the window that ends
+with its rows, nothing made twice where that is exact; streams of images and sounds for it."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
+from pipeline.frontends.mfcc import Mfcc
 from pipeline.frontends.none import NoFrontend
 from pipeline.frontends.square_wave import SquareWave
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.placing import Rearrange
-from pipeline.plan.interpret import interpret
-from pipeline.plan.verify import verify
-from pipeline.sliding import Windows
-from pipeline.strategies.sliding import Sliding
-from tests.codegen.int8.support import host
+from pipeline.sliding import Windows, _Stream
+from pipeline.strategies.joint import Joint
+from pipeline.strategies.ordinary import Ordinary
+from tests.boards import load_hardware
+from tests.comparing import equal
 from tests.graphs import Net
+from tests.importers.test_states import in_sequence
 from tests.strategies.chains import Chain
+from tests.tiers import quick
 
 VALID = (0, 0, 1, 1)
 """No padding along time."""
@@ -55,138 +55,105 @@ def pooled(seed: int = 3) -> Graph:
     return net.graph()
 
 
-def one_by_one(one: Graph, frames: np.ndarray, windows: Windows) -> np.ndarray:
-    """(n, windows, outputs) of windows that are each computed alone."""
-    rows = one.tensors[one.input].shape[0]
-    each = [
-        one.evaluate(frames[:, at : at + rows])
-        for at in range(0, windows.windows * windows.rows, windows.rows)
-    ]
-    return np.stack([outputs.reshape(len(frames), -1) for outputs in each], axis=1)
-
-
-def noise(graph: Graph, count: int = 3) -> np.ndarray:
-    return np.random.default_rng(4).integers(-128, 128, (count, *graph.tensors[graph.input].shape))
-
-
-@pytest.mark.parametrize(
-    ("one", "windows"),
-    [
-        (spotter(), Windows(4, 2)),
-        (spotter(), Windows(3, 4)),
-        (spotter(), Windows(3, 3)),  # no multiple of the stride: nothing is shared
-        (padded(), Windows(3, 1)),
-        (pooled(), Windows(3, 2)),
-    ],
-    ids=lambda value: getattr(value, "name", None) or f"{value.windows}x{value.rows}",
-)
-def test_each_window_has_its_own_outputs(one: Graph, windows: Windows) -> None:
-    every = windows.graph(one)
-    frames = noise(every)
-    assert every.tensors[every.input].shape[0] == one.tensors[one.input].shape[0] + windows.more
-    wanted = one_by_one(one, frames, windows)
-    assert (every.evaluate(frames).reshape(wanted.shape) == wanted).all()
-
-
-def test_without_padding_in_time_no_row_is_computed_twice() -> None:
-    one, windows = spotter(), Windows(4, 2)
-    every = windows.graph(one)
-    assert not any(isinstance(op, Rearrange) for op in every.operators)
-    assert [op.name for op in every.operators] == [op.name for op in one.operators]
-    first, more = (every.tensors[op.output].shape for op in every.operators[:2])
-    assert (first[0], more[0]) == (7 + 3, 5 + 3)
-    new = (every.macs - one.macs) / 3
-    dense = sum(op.macs(one.tensors) for op in one.operators[2:])
-    rows = sum(op.macs(one.tensors) / one.tensors[op.output].shape[0] for op in one.operators[:2])
-    assert new == rows + dense
-    end = every.operators[2]  # a convolution over all of a window
-    assert isinstance(end, Conv2d)
-    assert every.tensors[end.parameters[0]].shape == (7, 5, 6, 5)
-    assert every.tensors[every.output].shape == (4, 1, 3)
-
-
-@pytest.mark.parametrize("frames", [13, 11])  # the unit leaves 2 rows of a window, or 1
-def test_of_residual_units_nothing_is_computed_twice(frames: int) -> None:
+def units(frames: int) -> Graph:
+    """A residual unit of 4 bits, which leaves 2 rows of 13 frames, or 1 of 11."""
     chain = Chain((frames, 9, 1), "uint8").average("pooled", 4, kernel=(1, 1), stride=(1, 1))
     chain.conv("first", 4, stride=(2, 1)).middle("middle", 2)
     chain.last = "first"
-    one, windows = chain.conv("a", 4).conv("b", 4).plus("sum", "middle").dense("out", 3).graph(), 3
-    every = Windows(windows, 4).graph(one)
-    assert [op.name for op in every.operators] == [op.name for op in one.operators]
-    given = np.random.default_rng(5).integers(0, 256, (4, *every.tensors[every.input].shape))
-    wanted = one_by_one(one, given, Windows(windows, 4))
-    assert (every.evaluate(given).reshape(wanted.shape) == wanted).all()
-    board = replace(host(), streams_input=True)
-    plan = Sliding().plan(every, board)
-    verify(plan, every)
-    assert (interpret(plan, every, given[0]).output == every.evaluate(given)[0]).all()
+    return chain.conv("a", 4).conv("b", 4).plus("sum", "middle").dense("out", 3).graph()
+
+
+def stream(one: Graph, rows: int, calls: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    """Frames of calls, and what ``one`` has of each window that is whole by then, the last ones.
+    What comes behind the rows that it reads it is not asked for."""
+    image, read = one.tensors[one.input], _Stream(rows, one)
+    read.graph()
+    height = read.end[image.name]
+    low, high = image.dtype.minimum, image.dtype.maximum + 1
+    every = np.random.default_rng(4).integers(low, high, (calls * rows, *image.shape[1:]))
+    ends = [rows * n for n in range(1, calls + 1) if rows * n >= height]
+    padded = np.pad(every, ((0, image.shape[0] - height), (0, 0), (0, 0)))
+    windows = [padded[end - height : end - height + image.shape[0]] for end in ends]
+    wanted = one.evaluate(np.stack(windows))
+    return every.reshape(calls, rows, *image.shape[1:]), wanted
+
+
+def last_ones(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    return found.reshape(len(found), -1)[-len(wanted) :].reshape(wanted.shape)
+
+
+NETS = (spotter(), padded(), pooled(), units(13), units(11))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4])
+@pytest.mark.parametrize("one", NETS, ids=["spotter", "padded", "pooled", "units", "unit"])
+def test_each_call_has_its_windows_outputs(one: Graph, rows: int) -> None:
+    graph = Windows(rows).graph(one)
+    frames, wanted = stream(one, rows, 16)
+    equal(last_ones(graph.evaluate(frames), wanted), wanted)
+
+
+@pytest.mark.parametrize(("one", "rows"), quick(0, [*zip(NETS, (4, 2, 1, 2), strict=False)], ci=4))
+def test_plans_over_calls(one: Graph, rows: int) -> None:
+    graph, board = Windows(rows).graph(one), load_hardware()
+    for strategy in (Ordinary(), Joint()):
+        in_sequence(strategy.plan(graph, board), graph, stream(one, rows)[0])
+
+
+def test_without_padding_in_time_no_row_is_made_twice() -> None:
+    """Of the spotter's image 1 row stays (kernel 3, stride 2), 2 of the first convolution, 4 of
+    what the dense layer reads; of residual units what their kernels and sums read."""
+    one = spotter()
+    graph = Windows(2).graph(one)
+    first, second, *ends = one.operators
+    rows = sum(op.macs(one.tensors) / one.tensors[op.output].shape[0] for op in (first, second))
+    assert graph.macs == rows + sum(op.macs(one.tensors) for op in ends)
+    kept = {each.read: graph.tensors[each.read].shape[0] for each in graph.states}
+    assert kept == {"image.old": 1, "conv0.old": 2, "conv1.old": 4}
+    for unit in NETS[3:]:
+        assert Windows(2).graph(unit).macs < unit.macs / 2
 
 
 def test_what_pads_in_time_is_computed_again() -> None:
-    one, windows = padded(), Windows(3, 1)
-    every = windows.graph(one)
-    names = [op.name for op in every.operators]
-    assert names.count("conv0") == 1 and {"conv1.0", "conv1.1", "conv1.2"} <= set(names)
-    again = sum(op.macs(one.tensors) for op in one.operators[1:])
-    first = one.operators[0].macs(one.tensors)
-    assert every.macs == pytest.approx(3 * again + first * 12 / 10)
-    assert every.tensors[every.output].shape == (9,)
+    one = padded()
+    first, *others = one.operators
+    again = sum(op.macs(one.tensors) for op in others)
+    assert Windows(1).graph(one).macs == again + first.macs(one.tensors) / 10
 
 
-def test_what_a_new_window_costs() -> None:
-    """One window is the network as it is."""
+def test_more_rows_than_a_window_has_and_an_input_without_rows() -> None:
     one = spotter()
     assert Windows().graph(one) is one
-    assert Windows().measured({}, one.macs, one.macs, 20_000, 16_000_000) == {}
-    device = {"first_cycles": {"median": 9_000}, "compute_cycles": {"median": 15_000}}
-    found = Windows(4, 2).measured(device, 700, 400, 12_500.0, 1_000_000)
-    assert found == {
-        "windows": 4, "macs_window": 400, "macs_new": 100, "new_us": 25_000.0,
-        "cycles_window": 9_000, "cycles_new": 2_000, "cycles_new_10ms": 800,
-        "realtime_factor_new": 0.08,
-    }  # fmt: skip
-    assert "cycles_new" not in Windows(4, 2).measured({}, 700, 400, 12_500.0, 1_000_000)
-    assert "new_us" not in Windows(4, 2).measured(device, 700, 400, 0.0, 1_000_000)
-
-
-def test_numbers_that_mean_nothing_and_an_input_without_rows() -> None:
-    for windows, rows in ((0, 1), (2, 0), (-1, 3)):
-        with pytest.raises(ThimbleError, match=r"1 at least"):
-            Windows(windows, rows)
     net = Net((8,), np.random.default_rng(5))
     net.dense(3)
-    with pytest.raises(ThimbleError, match=r"windows slide over rows of an image"):
-        Windows(2, 1).graph(net.graph())
+    for graph, rows in ((one, 16), (net.graph(), 1)):
+        with pytest.raises(ThimbleError, match=r"sliding.rows=.*some of the rows of an image"):
+            Windows(rows).graph(graph)
 
 
 EAR = SquareWave(bins=4, frames=6, chunk=64, history=2)
 
 
-def heard() -> dict[str, Any]:
-    sounds = np.random.default_rng(1).integers(-9_000, 9_000, (3, EAR.samples)).astype(np.int16)
+@pytest.mark.parametrize("ear", [EAR, Mfcc(frames=3)])
+def test_sounds_follow_each_other_behind_silence(ear: Any) -> None:
+    random = np.random.default_rng(1)
+    sounds = random.integers(-9_000, 9_000, (3, ear.samples)).astype(np.int16)
     labels = np.arange(3, dtype=np.uint8)
-    return {"test_sounds": sounds, "test_images": EAR.features(sounds), "test_labels": labels}
+    data = {"test_sounds": sounds, "test_images": ear.features(sounds), "test_labels": labels}
+    assert Windows().data(data, ear) is data and Windows().frontend(ear) is ear
+    found, each = Windows(2).data(data, ear), 2 * ear.hop
+    assert found["test_sounds"].shape == (3, each) and not len(found["test_labels"])
+    equal(found["test_sounds"].reshape(-1), sounds.reshape(-1)[: 3 * each])
+    assert found["test_images"].shape == (3, 2, *ear.shape[1:])
+    behind = np.concatenate([np.zeros(ear.early, np.int16), sounds[0]])[None, : ear.samples]
+    equal(found["test_images"].reshape(-1, *ear.shape[1:])[: ear.shape[0]], ear.features(behind)[0])
+    assert Windows(2).frontend(ear).shape == (2, *ear.shape[1:])
 
 
-def test_each_sound_is_followed_by_the_next_and_images_have_more_rows() -> None:
-    data = heard()
-    assert Windows(1, 2).data(data, EAR) is data and Windows(1, 2).first_bytes(data, EAR) == 0
-    found = Windows(3, 2).data(data, EAR)
-    assert found["test_sounds"].shape == (3, 416 + 4 * 64)
-    assert (found["test_sounds"][:, :416] == data["test_sounds"]).all()
-    assert (found["test_sounds"][2, 416:] == data["test_sounds"][0, : 4 * 64]).all()
-    assert found["test_images"].shape == (3, 10, 4, 1)
-    assert (found["test_images"][:, :6] == data["test_images"]).all()
-    assert not len(found["test_labels"])
-    assert Windows(3, 2).first_bytes(found, EAR) == 2 * 416
+def test_images_follow_each_other() -> None:
     images = np.random.default_rng(2).integers(0, 256, (2, 5, 3, 2)).astype(np.uint8)
-    data = {"test_images": images, "test_labels": np.zeros(2, np.uint8)}
-    found = Windows(4, 2).data(data, NoFrontend())
-    assert found["test_images"].shape == (2, 11, 3, 2)
-    assert (found["test_images"][0, 5:10] == images[1]).all()
-    assert (found["test_images"][0, 10] == images[0, 0]).all()
-    assert Windows(4, 2).first_bytes(found, NoFrontend()) == 5 * 3 * 2
-    with pytest.raises(ThimbleError, match=r"counts 32,767 samples.*fewer sliding.windows"):
-        Windows(300, 2).data(heard(), EAR)
+    ear = NoFrontend()
+    found = Windows(2).data({"test_images": images, "test_labels": np.zeros(2, np.uint8)}, ear)
+    equal(found["test_images"].reshape(4, 3, 2), images[0, :4])
     none = {"test_images": np.zeros((0, 5, 3, 2), np.uint8), "test_labels": np.zeros(0, np.uint8)}
-    assert Windows(2, 2).data(none, EAR) is none
+    assert Windows(2).data(none, ear) is none and Windows(2).frontend(ear) is ear

@@ -140,9 +140,10 @@ class _Parts(NamedTuple):
         emit(program, rest)
         output_bytes = card.end() if card else result.places(program)
         coming = arrival.finished(program, coming)
-        sound = Sound.of(frontend, graph.tensors[graph.input]) if frontend else None
-        if sound:
-            coming = replace(coming, rewind=(*coming.rewind, sound.rewind))
+        sound = None
+        if frontend:
+            sound = Sound.of(frontend, graph.tensors[graph.input], stream=bool(graph.states))
+            coming = replace(coming, rewind=(*coming.rewind, *sound.rewind))
         lines = [line() for line in program.lines]
         tape = tapes.tape(lines)
         statements = tapes.statements(lines, tape)
@@ -171,6 +172,7 @@ def _source(made: _Parts, whole: bool = True) -> str:
         kernels=kernels,
         coming=coming,
         sound=sound.source(arrival.counters(program)["count"]) if sound else "",
+        sound_begins=sound.begin if sound else [],
         card=card,
         tape=made.tape.code(),
         states=states,

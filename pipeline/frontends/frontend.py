@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,10 +33,20 @@ class Frontend(ABC):
     template: ClassVar[str]
     """Template of its C, in ``firmware/kernels``."""
 
+    early: ClassVar[int]
+    """Samples that a sound has besides those of its frames."""
+    silence: ClassVar[str]
+    """C: as if as many samples of 0 had come."""
+
     @property
     @abstractmethod
+    def hop(self) -> int:
+        """Return the number of samples from one frame to the next."""
+
+    @property
     def samples(self) -> int:
         """Return the number of samples of one sound, 16 bits at 16 kHz each."""
+        return self.shape[0] * self.hop + self.early
 
     @property
     @abstractmethod
@@ -45,15 +55,10 @@ class Frontend(ABC):
 
     @abstractmethod
     def features(self, samples: I16) -> U8:
-        """(n, at least ``self.samples``) -> (n, *shape)."""
+        """(n, samples) -> (n, as many frames as there are, features, 1)."""
 
-    def longer(self, frames: int) -> Self:
-        """The same for sounds with ``frames`` more.
-
-        Raises:
-            ThimbleError: for sounds longer than the device counts the bytes of.
-        """
-        return replace(self, frames=self.shape[0] + frames)  # type: ignore[call-arg]
+    def frames_of(self, samples: I16) -> int:
+        return int(samples.shape[1] - self.early) // self.hop
 
     @property
     @abstractmethod
@@ -64,16 +69,6 @@ class Frontend(ABC):
     @abstractmethod
     def state_bytes(self) -> int:
         """On the device, statically: all that it remembers from sample to sample."""
-
-    @property
-    def row_us(self) -> float:
-        """From one frame to the next."""
-        return (self.longer(1).samples - self.samples) / RATE_HZ * 1e6
-
-    @property
-    def sound_us(self) -> float:
-        """Return the duration of one sound in microseconds."""
-        return self.samples / RATE_HZ * 1e6
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raises ThimbleError when a network that takes ``shape`` does not go with it."""
@@ -99,9 +94,9 @@ class Frontend(ABC):
                     f"the data set's sounds have {sounds.shape[1]:,} samples, the front end takes "
                     f"{self.samples:,}: choose fewer frames"
                 )
-        made = {f"{part}_images": self.spectrograms(data[f"{part}_images"]) for part in PARTS}
-        kept = np.ascontiguousarray(data["test_images"][:, : self.samples])
-        return {**data, **made, "test_sounds": kept}
+        heard = {part: data[f"{part}_images"][:, : self.samples] for part in PARTS}
+        made = {f"{part}_images": self.spectrograms(sounds) for part, sounds in heard.items()}
+        return {**data, **made, "test_sounds": np.ascontiguousarray(heard["test"])}
 
     def spectrograms(self, sounds: I16) -> U8:
         """As ``features``, of as many sounds as there are."""

@@ -66,6 +66,8 @@ class Mfcc(Frontend):
     zero_point: int = 83
 
     template: ClassVar[str] = "sound/mfcc.c.j2"
+    early: ClassVar[int] = WINDOW - STRIDE
+    silence: ClassVar[str] = f"nn_ear.filled = {WINDOW - STRIDE};"
 
     def __post_init__(self) -> None:
         if not 1 <= self.coefficients <= BANDS or self.frames < 1:
@@ -82,12 +84,12 @@ class Mfcc(Frontend):
             )
 
     @property
-    def samples(self) -> int:
-        return WINDOW + (self.frames - 1) * STRIDE
-
-    @property
     def shape(self) -> tuple[int, int, int]:
         return self.frames, self.coefficients, 1
+
+    @property
+    def hop(self) -> int:
+        return STRIDE
 
     @cached_property
     def hann(self) -> I64:
@@ -197,13 +199,13 @@ class Mfcc(Frontend):
         return np.asarray((sums + (1 << 15)) >> 16, np.int64)
 
     def features(self, samples: I16) -> U8:
-        starts = np.arange(self.frames) * STRIDE
+        starts = np.arange(self.frames_of(samples)) * STRIDE
         windows = samples.astype(np.int64)[:, starts[:, None] + np.arange(WINDOW)]
         found = self.coefficients_of(windows.reshape(-1, WINDOW))
         shift = LOG_BITS + SCALE_BITS
         steps = (found * self.per_step + (1 << (shift - 1))) >> shift
         levels = np.clip(steps + self.zero_point, -128, 127) + 128
-        return np.asarray(levels.reshape(-1, *self.shape), np.uint8)
+        return np.asarray(levels.reshape(-1, len(starts), self.coefficients, 1), np.uint8)
 
     @property
     def values(self) -> Mapping[str, Any]:

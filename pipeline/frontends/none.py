@@ -14,10 +14,6 @@ class NoFrontend:
     """The network takes the data as it is: no sounds."""
 
     state_bytes: ClassVar[int] = 0
-    row_us: ClassVar[float] = 0.0
-
-    def longer(self, frames: int) -> NoFrontend:
-        return self
 
     def applied(self, data: Arrays) -> Arrays:
         """``data``; raises ThimbleError where it is sounds."""

@@ -59,6 +59,9 @@ class SquareWave(Frontend):
     floor: int = 176
 
     template: ClassVar[str] = "sound/square_wave.c.j2"
+    early: ClassVar[int] = BLOCK
+    """Meanwhile the last block is added up."""
+    silence: ClassVar[str] = "nn_ear.begun = 1;"
 
     def __post_init__(self) -> None:
         if not 1 <= self.bins <= BLOCK:
@@ -81,8 +84,7 @@ class SquareWave(Frontend):
         if 2 * self.samples > MOST_BYTES:
             raise ThimbleError(
                 f"frontend.frames={self.frames} of {self.chunk} samples: the device counts "
-                f"{MOST_BYTES // 2:,} samples of a sound, 2 s: use fewer frames, or fewer "
-                "sliding.windows"
+                f"{MOST_BYTES // 2:,} samples of a sound, 2 s: use fewer frames"
             )
         if not 0 <= self.sample_shift <= 8 or not 0 <= self.floor <= 511:
             raise ThimbleError(
@@ -91,9 +93,8 @@ class SquareWave(Frontend):
             )
 
     @property
-    def samples(self) -> int:
-        """One block more than the frames have: meanwhile the last one is added up."""
-        return self.frames * self.chunk + BLOCK
+    def hop(self) -> int:
+        return self.chunk
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -112,31 +113,33 @@ class SquareWave(Frontend):
         return [int(each) for each in np.rint(shape * WINDOW_ONE)]
 
     def sums(self, samples: I16) -> tuple[I64, I64]:
-        """A_I and A_Q of every chunk (eqs. 25, 26): (n, at least ``samples``) -> (n, frames, bins).
+        """A_I and A_Q of every chunk (eqs. 25, 26): (n, samples) -> (n, frames, bins).
 
         By products of floats, which are exact for integers of 24 bits.
         """
-        heard = samples[:, : self.frames * self.chunk].astype(np.int64) >> self.sample_shift
-        chunks = np.clip(heard, -128, 127).reshape(-1, self.frames, self.chunk)
-        phase = np.arange(self.frames * self.chunk)[:, None] * np.array(self.steps)
+        frames = self.frames_of(samples)
+        heard = samples[:, : frames * self.chunk] >> self.sample_shift
+        chunks = np.clip(heard, -128, 127).reshape(-1, frames, self.chunk)
+        number = np.arange(frames * self.chunk, dtype=np.uint32).astype(np.uint16)  # modulo TURN
+        phase = number[:, None] * np.array(self.steps, np.uint16)
         found = []
         for quarter in (TURN // 4, 0):
-            low = (phase - quarter) % TURN < TURN // 2
+            low = phase - np.uint16(quarter) < TURN // 2
             wave = np.where(low, np.float32(1), np.float32(-1))
-            wave = wave.reshape(self.frames, self.chunk, self.bins)
+            wave = wave.reshape(frames, self.chunk, self.bins)
             product = chunks.transpose(1, 0, 2).astype(np.float32) @ wave
             found.append(product.transpose(1, 0, 2).astype(np.int64))
         return found[0], found[1]
 
     def power(self, samples: I16) -> I64:
         """P of eq. 27, (n, frames, bins)."""
-        total = np.zeros((len(samples), self.frames, self.bins), np.int64)
+        total = []
         for sums in self.sums(samples):
             windowed = np.zeros_like(sums)
             for ago, weight in enumerate(self.window):
-                windowed[:, ago:] += weight * sums[:, : self.frames - ago]
-            total += (windowed >> WINDOW_SHIFT) ** 2
-        return total
+                windowed[:, ago:] += weight * sums[:, : sums.shape[1] - ago]
+            total.append((windowed >> WINDOW_SHIFT) ** 2)
+        return total[0] + total[1]
 
     def features(self, samples: I16) -> U8:
         levels = np.clip(log2_steps(self.power(samples)) - self.floor, 0, 255)

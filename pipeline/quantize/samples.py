@@ -25,13 +25,13 @@ MACS = 200_000_000
 
 
 def calibration_frames(graph: Graph, data: Path, windows: Windows) -> Iterator[IntArray]:
-    """Training images of the file ``data``, read when the first one is asked for, evenly spaced, as
-    long as all windows, or pictures of nothing where there are none; for a large network fewer, but
-    at least two."""
+    """Training images of the file ``data``, read when the first one is asked for, evenly spaced,
+    of a stream one after the other, or pictures of nothing where there are none; for a large
+    network fewer, but at least two."""
     number = min(FRAMES, max(2, MACS // max(1, graph.macs)))
     images = read_npz(data).get("train_images", np.zeros(0))
     chosen = np.unique(np.linspace(0, len(images) - 1, number).astype(np.int64))
-    images = windows.longer(images[chosen]) if len(images) else images
+    images = windows.calls(images[chosen])[:number] if len(images) else images
     yield from _stored(graph, images, number, 0).astype(np.int64)
 
 

@@ -33,14 +33,11 @@ GROUPS = {
             "cycles",
             "instructions",
             "macs",
+            "macs_window",
             "macs_executed",
             "energy_uj",
         ),
         *("sound_us", "realtime_factor"),
-    ),
-    "Sliding windows": (
-        *("windows", "new_us", "kept_bytes", "macs_window", "macs_new"),
-        *("cycles_window", "cycles_new", "cycles_new_10ms", "realtime_factor_new"),
     ),
     CARD: (
         *("io_us", "sealing_us", "makespan_us", "overhead_pct"),

@@ -20,7 +20,7 @@ from pipeline.runner.schema import plain
 
 LEAST = {
     **{"hardware.sram_bytes": 1, "hardware.flash_bytes": 1, "target.images": 0},
-    **{"sliding.windows": 1, "sliding.rows": 1},
+    "sliding.rows": 0,
 }
 FOUR_BITS = "pipeline.quantize.int4.Int4"
 
@@ -87,7 +87,7 @@ def _prunes(config: Config) -> None:
             f"prune={name}: model={model['name']} arrives with its weights and is not pruned here; "
             "leave prune out, and prune the network before it is exported"
         )
-    within, windows = limits(prune), config["sliding"]["windows"]
+    within, rows = limits(prune), config["sliding"]["rows"]
     if quantize["_target_"] == FOUR_BITS and name != "magnitude":
         raise ThimbleError(
             f"prune={name}: quantize=int4 takes chains of layers, which only prune=magnitude makes "
@@ -95,10 +95,10 @@ def _prunes(config: Config) -> None:
         )
     enough(prune)
     above_input(within, model.get("input_shape") or (), config["hardware"]["streams_input"])
-    if within and windows > 1:
+    if within and rows:
         raise ThimbleError(
-            f"prune.{next(iter(within))}: a limit holds for one window, and sliding.windows="
-            f"{windows}: prune with sliding.windows=1, or without limits"
+            f"prune.{next(iter(within))}: a limit holds for a whole window, and sliding.rows={rows}"
+            ": prune without sliding.rows, or without limits"
         )
     instantiate(prune)
     if prune["epochs"] and not instantiate(config["data"]).labelled:

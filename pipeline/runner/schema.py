@@ -66,8 +66,7 @@ class Codegen:
 
 @dataclass
 class Sliding:
-    windows: int = 1
-    rows: int = 1
+    rows: int = 0
 
 
 @dataclass

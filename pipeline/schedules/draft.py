@@ -180,12 +180,9 @@ class Draft:
             place = Rows((0,) * shape[0], packed(shape, bits).strides[1:])
         return self.hold_at(tensor, place, rows=True, in_one_piece=whole)
 
-    def hold_part(
-        self, tensor: str, box: Box, kind: str, over: str = "", columns: int = 0
-    ) -> Buffer:
+    def hold_part(self, tensor: str, box: Box, kind: str, columns: int = 0) -> Buffer:
         """No more than ``box`` of ``tensor`` in memory, side by side; ``kind``: which part that is,
-        for the buffer's name; ``over``: the buffer whose place it takes; ``columns``: of an image's
-        rows so many at once."""
+        for the buffer's name; ``columns``: of an image's rows so many at once."""
         bits = self.graph.tensors[tensor].dtype.bits
         sizes = [each.size for each in box]
         wrap: tuple[int, ...] = ()
@@ -193,7 +190,7 @@ class Draft:
             sizes[1], wrap = columns, (0, columns, 0)
         strides, held = packed(tuple(sizes), bits).strides, tuple(each.ends for each in box)
         base = -sum(stride * low for stride, (low, _) in zip(strides, held, strict=True))
-        return self.hold_at(tensor, Affine(base, strides, wrap, held), kind, over=over)
+        return self.hold_at(tensor, Affine(base, strides, wrap, held), kind)
 
     def sums(self, tensor: str, rows: int = 0, bits: int = 0) -> Buffer:
         """Accumulators for ``tensor``; ``rows``: a ring of so many of the first axis."""

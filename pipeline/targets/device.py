@@ -28,7 +28,6 @@ def measure(
     hardware: Hardware,
     images: Images,
     layers: Sequence[str] = (),
-    first_bytes: int = 0,
 ) -> tuple[dict[str, Any], Arrays]:
     """The contents of ``device.json`` and ``outputs.npz``.
 
@@ -40,7 +39,6 @@ def measure(
         images: the whole test set, (n, h, w, c) uint8: the native program runs all of it, the
             device the first ``target.images``.
         layers: what the network's are called, in order.
-        first_bytes: of an image, when the first of several windows is whole.
     """
     asked = int(target["images"])
     if asked < 0:
@@ -49,7 +47,7 @@ def measure(
     size = {**size, "in_turn": in_turn}
     native = host.infer(build / "host", together(images, frames))
     given = together(images[:asked], frames)
-    runs, written = _run(target, build, size, hardware, given, native[: len(given)], first_bytes)
+    runs, written = _run(target, build, size, hardware, given, native[: len(given)])
     beside = card.counted(runs.modelled_cycles, layers)
     native, runs = apart(native, frames)[: len(images)], runs.each(frames, asked)
     counted = None if runs.stack_bytes is None else size["statics_bytes"] + runs.stack_bytes
@@ -62,7 +60,6 @@ def measure(
         "sram_bytes": counted,
         "latency_cycles": _spread(runs.latency_cycles),
         "compute_cycles": _spread(runs.compute_cycles),
-        "first_cycles": _spread(runs.first_cycles),
         "unskipped_cycles": runs.unskipped_cycles,
         "invoke_cycles": _spread(runs.invoke_cycles),
         "modelled_cycles": _modelled(runs),
@@ -98,7 +95,6 @@ def _run(
     hardware: Hardware,
     images: Images,
     native: npt.NDArray[Any],
-    first_bytes: int,
 ) -> tuple[Runs, flash.Written | None]:
     name = target["name"]
     if name == "host":
@@ -111,8 +107,6 @@ def _run(
             f"hardware {hardware.name}: no simulator {hardware.simulator!r}; have "
             f"{', '.join(SIMULATORS)}; try target=host"
         )
-    if hardware.simulator == "simavr":
-        return simavr.run(build, size, hardware, images, first_bytes), None
     return SIMULATORS[hardware.simulator](build, size, hardware, images), None
 
 

@@ -31,8 +31,6 @@ class Runs:
         latency_cycles: (images,) last input byte read until the first answer byte is written,
             without waiting for the line; empty where nothing counts cycles.
         compute_cycles: (images,) in feeding and invoking; empty likewise.
-        first_cycles: (images,) of ``compute_cycles``, until the first of several windows is whole;
-            empty where there is one, or nothing counts them.
         layers: what ``layer_cycles`` is of, in the order it is computed; empty where nothing
             looks at single layers.
         layer_cycles: (images, layers), adding up to ``compute_cycles``.
@@ -61,7 +59,6 @@ class Runs:
     modelled_cycles: dict[str, Any] | None = None
     arena_touched_bytes: int | None = None
     invoke_cycles: npt.NDArray[np.int64] = _none()
-    first_cycles: npt.NDArray[np.int64] = _none()
     functions: tuple[str, ...] = ()
     function_cycles: npt.NDArray[np.int64] = _none(0, 0)
     unskipped_cycles: int | None = None
@@ -69,7 +66,7 @@ class Runs:
     def each(self, frames: int, count: int) -> Runs:
         """The same of the first ``count`` images, of which ``frames`` are computed together: counts
         are a frame's share."""
-        kinds = ("latency", "compute", "first", "invoke", "function", "layer", "modelled")
+        kinds = ("latency", "compute", "invoke", "function", "layer", "modelled")
         counted = ("instructions", *(f"{kind}_cycles" for kind in kinds))
         shares = {name: _share(getattr(self, name), frames) for name in counted}
         return replace(self, outputs=apart(self.outputs, frames)[:count], **shares)

@@ -167,13 +167,11 @@ class Chip:
         of_functions = struct.unpack(f"<{functions}I", records.read(4 * functions))
         return Exchange(reply, of_steps, of_functions, *values)
 
-    def infer(self, payload: bytes, first_bytes: int = 0) -> tuple[protocol.Reply, Exchange, int]:
-        """Do as ``ask``, and count the cycles until ``first_bytes`` of the payload have come and
-        what they make possible is done."""
+    def infer(self, payload: bytes) -> tuple[protocol.Reply, Exchange]:
+        """Do as ``ask``, waiting for the firmware where that asks for it."""
         waits = protocol.waits(len(payload), self._wait_bytes)
-        ends = sorted({*waits, *([first_bytes] if first_bytes else [])})
-        *begun, rest = protocol.pieces(Command.INFER, payload, ends)
-        fed = [self._fed(piece, end in waits) for piece, end in zip(begun, ends, strict=True)]
+        *begun, rest = protocol.pieces(Command.INFER, payload, waits)
+        fed = [self._fed(piece) for piece in begun]
         reply, done = self._answer(rest)
         functions = zip(*(each.function_cycles for each in [*fed, done]), strict=True)
         whole = replace(
@@ -181,13 +179,12 @@ class Chip:
             feed_cycles=done.feed_cycles + sum(each.feed_cycles for each in fed),
             function_cycles=tuple(map(sum, functions)),
         )
-        early = zip(fed, ends, strict=True)
-        return reply, whole, sum(each.feed_cycles for each, end in early if end <= first_bytes)
+        return reply, whole
 
-    def _fed(self, piece: bytes, waits: bool) -> Exchange:
+    def _fed(self, piece: bytes) -> Exchange:
         done = self.exchange(piece)
         check(done)
-        if done.reply != bytes([protocol.READY] * waits):
+        if done.reply != bytes([protocol.READY]):
             raise protocol.FrameError(
                 f"the chip said {done.reply!r} within an input: was it built for another "
                 "hardware.wait_bytes?"
@@ -207,14 +204,8 @@ class Chip:
         return answers[0], done
 
 
-def run(
-    build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images, first_bytes: int = 0
-) -> Runs:
+def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images) -> Runs:
     """Inferences of ``images`` on simulated chips, one a core at a time; see Runs.
-
-    Args:
-        first_bytes: of an image, when the first of several windows is whole: the line then waits
-            for what is computed between two bytes.
 
     Raises:
         ThimbleError: simavr is missing, the firmware crashes, refuses an image, is late for the
@@ -224,7 +215,7 @@ def run(
     layers = Layers.of(size.get("steps", {}))
     code = {} if layers.names else own_functions(size.get("code", {}))
     inserted = card.beside(build)
-    line: Line = "instant" if first_bytes else "paced"
+    line: Line = "paced"
     with tempfile.TemporaryDirectory(prefix="thimble.") as name:
         shim = compile_shim(Path(name))
 
@@ -233,7 +224,7 @@ def run(
                 shim, elf, hardware, size["sections"], functions=[*code.values()],
                 inserted=inserted, line=line,
             ) as chip:  # fmt: skip
-                return _infer(chip, build, layers, images[part], first_bytes, advance)
+                return _infer(chip, build, layers, images[part], advance)
 
         with counted("simulated chip", len(images)) as advance:
             portions = shares(len(images), IMAGES_A_CHIP, size.get("in_turn", False))
@@ -254,7 +245,6 @@ def run(
         np.concatenate([p.layer_cycles for p in parts]),
         max(p.stack_bytes or 0 for p in parts),
         max(p.painted_stack_bytes or 0 for p in parts),
-        first_cycles=np.concatenate([p.first_cycles for p in parts]),
         functions=tuple(code),
         function_cycles=np.concatenate([p.function_cycles for p in parts]),
         unskipped_cycles=None if slow is None else int(slow.latency_cycles[0]),
@@ -267,9 +257,7 @@ def own_functions(code: Mapping[str, Any]) -> dict[str, Any]:
     return {name: at for name, at in code.items() if name.partition(".")[0] != shared}
 
 
-def _infer(
-    chip: Chip, build: Path, layers: Layers, images: Images, first_bytes: int, advance: Any
-) -> Runs:
+def _infer(chip: Chip, build: Path, layers: Layers, images: Images, advance: Any) -> Runs:
     reply, _ = chip.ask(Command.IDENTIFY)
     who: Identity = protocol.identity(protocol.accept(reply, Command.IDENTIFY))
     check_images(images, who.input_bytes)
@@ -277,11 +265,11 @@ def _infer(
         reply, _ = chip.ask(Command.LOAD, loaded)
         protocol.accept(reply, Command.LOAD)
     outputs = np.zeros((len(images), who.outputs), who.dtype)
-    latency, compute, first = np.zeros((3, len(images)), np.int64)
+    latency, compute = np.zeros((2, len(images)), np.int64)
     by_layer = np.zeros((len(images), len(layers.names)), np.int64)
     by_function = []
     for index, image in enumerate(images):
-        reply, done, first[index] = chip.infer(image.tobytes(), first_bytes)
+        reply, done = chip.infer(image.tobytes())
         outputs[index] = protocol.outputs(protocol.accept(reply, Command.INFER), who)
         latency[index] = done.latency_cycles
         compute[index] = done.feed_cycles + done.invoke_cycles
@@ -302,7 +290,6 @@ def _infer(
         by_layer,
         *stacks,
         function_cycles=counted_cycles,
-        first_cycles=first if first_bytes else first[:0],
     )
 
 

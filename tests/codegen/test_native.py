@@ -22,7 +22,6 @@ from pipeline.strategies.in_place import Herringbone, Replace
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
-from pipeline.strategies.sliding import Sliding
 from tests.codegen import networks
 from tests.codegen.int8.support import Hand, at, net
 from tests.codegen.support import Native, agrees, frames, host, on_board, uno
@@ -131,7 +130,7 @@ OTHERS: dict[str, tuple[networks.Make, Strategy, Hardware, str]] = {
         networks.windows, networks.EvenRowsFirst(), uno("flash", False), "nn_find(in, 3, 3, 2,"
     ),
     "a residual unit": (networks.residual, WHOLE, host(), ""),
-    "one over all pixels": (networks.residual, Sliding(), host(), ""),
+    "one over all pixels": (networks.residual, Joint(), host(), ""),
     "a cropped one": (networks.cropped, SLOTS, host(), ""),
     # those of CI
     "both, whole": (networks.mixed, WHOLE, core("cortex_m"), "nn_cells.h"),

@@ -13,13 +13,14 @@ from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.requant import PowerOfTwo
 from pipeline.hardware import Hardware
+from pipeline.kernels.feeding import feeds
+from pipeline.kernels.lacks import lacks
 from pipeline.strategies.base import Strategy
 from pipeline.strategies.in_place import Herringbone, Replace, SingleTranspose
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
 from pipeline.strategies.patch import Patch
-from pipeline.strategies.sliding import Sliding
 from tests.contracts.triples import GOOD, PAIRS, REFUSED, RUNS, TOO_LARGE, Triple, scheduled, tried
 from tests.graphs import Chained, Net
 from tests.strategies.chains import Chain
@@ -80,13 +81,13 @@ FOUND = [
           streams=(False, True)),
     Found("slices with steps",
           of(9, 7, 4).conv(6).rearrange((3, 3, 4), (0, 1, 2), (2, 1, 1), (2, 2, 1)).conv(3).graph,
-          (Sliding(), *CHAINS, Joint())),
+          (*CHAINS, Joint())),
     Found("a slice over its input is moved element by element",
           of(5, 5, 4).rearrange((5, 5, 4), (1, 0, 2)).rearrange((3, 5, 3), (0, 1, 2), (1, 0, 1))
           .graph, (Herringbone(),)),
     Found("nearest neighbours that are repeated unevenly",
           of(3, 4, 2).lookup().rearrange((8, 7, 2), repeats=(3, 2, 1)).conv(2).graph,
-          (Joint(), Ordinary(), Sliding())),
+          (Joint(), Ordinary())),
     Found("no kernel makes the mean of a pixel's channels, and a transposed image, row by row",
           of(6, 4, 3).conv(5).reshape((24, 5, 1)).mean((1, 5), stride=(1, 1)).reshape((6, 4, 1))
           .rearrange((4, 6, 1), (1, 0, 2)).conv(2).graph, (Joint(),), streams=(False, True)),
@@ -95,14 +96,14 @@ FOUND = [
           ("arduino", "arduino_mega")),
     Found("rows that only a slice leaves out",
           of(9, 2, 3).conv(3).rearrange((2, 2, 3), (0, 1, 2), (5, 0, 0)).conv(2).graph,
-          (Sliding(),)),
+          (Joint(),)),
     Found("a warning about an image of one column", lambda: low(5, 2, 7),
           (Ordinary(), Herringbone()), ("nucleo_f767zi", "nucleo_u575zi")),
     Found("a warning about images of one row", lambda: low(1, 2, 3), (Ordinary(), Herringbone()),
           ("nucleo_f767zi", "nucleo_u575zi")),
     Found("windows in the padding below",
           of(8, 3, 2).conv(2).conv(3, (1, 1), stride=(2, 1), padding=(0, 3, 0, 0)).conv(2, (3, 1))
-          .graph, (Sliding(),)),
+          .graph, (Joint(),)),
     Found("names in C hid the parameters that say where a patch's rows and columns lie",
           Chain((1, 8, 1), "uint8").conv("one", 2, (1, 1), padding=(1, 0, 1, 1))
           .conv("two", 2, (1, 3), groups=2, stride=(1, 2), padding=(0, 0, 1, 0))
@@ -140,12 +141,10 @@ def test_a_reshape_of_the_input_is_its_shape() -> None:
     assert [op.name for op in after.operators] == ["conv1", "dense2"]
     frames = np.random.default_rng(0).integers(-128, 128, (3, 60))
     assert (after.evaluate(frames.reshape(3, 6, 5, 2)) == before.evaluate(frames)).all()
-    for graph, strategy in ((after, Joint()), (after, Sliding()), (before, Joint())):
-        assert tried(Triple(graph, strategy, board(streams=True), "")).kind == RUNS
-    assert refused(before, Sliding(), board()).endswith("all at once: use strategy=ordinary")
+    for graph in (after, before):
+        assert tried(Triple(graph, Joint(), board(streams=True), "")).kind == RUNS
 
 
-UNREAD = of(1, 4, 2).conv(3, (1, 1), stride=(2, 1), padding=(1, 0, 0, 0))
 BESIDE = Chain((8, 1, 1), "int8").conv("conv", 3, (2, 1), padding=(0, 0, 0, 1)).dense("dense", 5)
 WIDE = Chain((150, 150, 2)).conv("conv", 2, (1, 1)).conv("next", 2, (3, 3)).dense("dense", 3)
 REFUSALS = {
@@ -161,19 +160,26 @@ REFUSALS = {
         Chain((5, 5, 2)).conv("conv", 4), Ordinary(), board("arduino")),
     "kernels of 4-bit networks address an arena of 16 KiB: use quantize=int8": (
         WIDE, Ordinary(), board()),
-    "it streams in, and nothing reads it: use strategy=ordinary": (
-        UNREAD, Sliding(), board("arduino", streams=True)),
     "leave strategy.convolve_arriving out": (
         BESIDE, SingleTranspose(convolve_arriving=True), board(streams=True)),
 }  # fmt: skip
-"""All windows of the last but one are on the padding; to the right of the last one's image no pixel
-waits for a piece that never comes."""
+"""To the right of the last one's image no pixel waits for a piece that never comes."""
 
 
 @pytest.mark.parametrize("words", REFUSALS)
 def test_it_is_refused_at_schedule(words: str) -> None:
     net, strategy, hardware = REFUSALS[words]
     assert words in refused(net.graph(), strategy, hardware)
+
+
+def test_an_input_that_streams_in_is_read() -> None:
+    graph, hardware = of(4, 4, 2).conv(3).graph(), board("arduino", streams=True)
+    plan = Joint().plan(graph, hardware)
+    (track,) = plan.tracks
+    read = tuple(step for step in track.steps if not feeds(step, plan))
+    assert len(read) < len(track.steps) and not lacks(plan, graph, hardware)
+    said = lacks(replace(plan, tracks=(replace(track, steps=read),)), graph, hardware)
+    assert said == "the input image: it streams in, and nothing reads it"
 
 
 def test_sums_in_loops_of_four_bits_run_or_are_refused() -> None:

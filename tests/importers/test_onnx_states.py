@@ -79,7 +79,7 @@ def test_two_cells_are_what_onnxruntime_gives_call_by_call(
     assert min(row.sqnr_db for row in rows) > 15  # of both in sequence
     with pytest.raises(ThimbleError, match="quantize=int8_qat trains on images by themselves"):
         Int8Qat().from_float(network, {"train_images": pixels})
-    with pytest.raises(ThimbleError, match=r"sliding.windows: .* keeps state"):
+    with pytest.raises(ThimbleError, match=r"sliding.rows: .* keeps state"):
         Windows(2).graph(graph)
     in_sequence(Ordinary().plan(graph, L4), graph, stored[:12])
     shown = seen({"_target_": "pipeline.importers.onnx.Onnx", "path": file})["network"]

@@ -18,9 +18,9 @@ from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Move, Plan
 from pipeline.report.memory_map.picture import kind
 from pipeline.strategies.auto import Auto
+from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.strategies.sliding import Sliding
 from pipeline.targets import builds, stepped
 from pipeline.targets.host import infer
 from pipeline.targets.predictor import Predictor
@@ -174,7 +174,7 @@ def test_variables_that_mean_nothing(change: dict[str, int], said: str, tmp_path
 
 def test_strategies_of_one_input_say_so() -> None:
     with pytest.raises(ThimbleError, match="has 3 inputs and states"):
-        Sliding().plan(recurrent(), L4)
+        Herringbone().plan(recurrent(), L4)
 
 
 @pytest.mark.ci

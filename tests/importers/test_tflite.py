@@ -221,7 +221,7 @@ def test_a_tflite_file_needs_no_torch(tmp_path: Path) -> None:
         },
         "quantize": {"_target_": "pipeline.quantize.int8.Int8", "name": "int8"},
         "passes": ["constants"],
-        "sliding": {"windows": 1, "rows": 1},
+        "sliding": {"rows": 0},
     }
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(config))
     write_npz(tmp_path / "data" / "dataset.npz", Nothing().arrays())

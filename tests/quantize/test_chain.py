@@ -45,8 +45,7 @@ def params(**choice: str) -> dict[str, Any]:
         group: yaml.safe_load((CONF / group / f"{option}.yaml").read_text())
         for group, option in (CHOICE | choice).items()
     }
-    sliding = {"windows": 1, "rows": 1}
-    return groups | {"seed": 1, "threads": 2, "passes": [], "sliding": sliding}
+    return groups | {"seed": 1, "threads": 2, "passes": [], "sliding": {"rows": 0}}
 
 
 def run(folder: Path, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
@@ -202,7 +201,7 @@ def test_the_stage_asks_the_float_network_unless_its_weights_are_random(
         "model": {"_target_": "pipeline.models.lenet5.LeNet5", "name": "lenet5"},
         "quantize": {"_target_": "pipeline.quantize.int8.Int8", "name": "int8", "images": 8},
         "passes": [],
-        "sliding": {"windows": 1, "rows": 1},
+        "sliding": {"rows": 0},
     }
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(config))
     write_npz(tmp_path / "data" / "dataset.npz", data)

@@ -80,7 +80,7 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("hardware.flash_bytes=-4",), "hardware.flash_bytes=-4: give 1 or more"),
         (("codegen.prefix=2nd-net",), "a letter first: try codegen.prefix=nd_net"),
         (("package=arduino", "hardware=host"), "hardware=host is not known to have an Arduino"),
-        (("sliding.windows=0",), "sliding.windows=0: give 1 or more"),
+        (("sliding.rows=-1",), "sliding.rows=-1: give 0 or more"),
         (("target=flash", "target.check=layers"), "does not say what its layers write: target=sim"),
         (("strategy=swap", "strategy.frames=2", "target.check=layers"), "one frame at a time"),
         (("hardware=stm32f746g_sd", "hardware.card.engine=stm32f756"), "there is no driver for it"),
@@ -105,8 +105,8 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("model=resnet8", "prune=width", "prune.width=1.5"), "prune.width=1.5"),
         (("model=resnet8", "prune=pex", "prune.macs=9", "prune.epochs=-1"), "prune.epochs=-1"),
         (("prune=magnitude", "prune.ratio=-1"), "prune.ratio=-1"),
-        (("model=resnet8", "prune=pex", "prune.macs=9", "sliding.windows=2"), "prune.macs: a limit "
-         "holds for one window, and sliding.windows=2"),
+        (("model=resnet8", "prune=pex", "prune.macs=9", "sliding.rows=2"), "prune.macs: a limit "
+         "holds for a whole window, and sliding.rows=2"),
         (("prune=magnitude", "data=none", "train=random"), "prune.epochs=8: fine-tuning needs "
          "labelled images, and data=none has none"),
         (("model=resnet8", "prune=width"), "prune=width needs either prune.width, such as 0.5, or"),
