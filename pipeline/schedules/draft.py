@@ -228,27 +228,11 @@ class Draft:
             name, at = held.over, at + held.at
         return name, at
 
-    def join(self, op: Operator) -> str:
-        """Put all that ``op`` may overwrite into its place in the output; return the buffer whose
-        place the output then takes, "" where some cannot be moved there."""
-        first, *others = op.in_place(self.graph.tensors).items()
-        homes = [self.home[name] for name, _ in (first, *others)]
-        if not all(name in self.held for name in homes):
-            return ""
-        bases = [self.base(name)[0] for name in homes]
-        sizes = [[self.graph.tensors[self.held[n].buffer.tensor].nibbles for n in each]
-                 for each in (bases, homes)]  # fmt: skip
-        fit = all(whole <= own for whole, own in zip(*sizes, strict=True))
-        bits, align = (
-            self.graph.tensors[op.output].dtype.bits // 4,
-            2 * self.hardware.alignment_bytes,
-        )
-        fit &= not any(before * bits % align for _, before in others)
-        if others and not (fit and len({*bases}) == len(bases)):
-            return ""
-        for base, (_, before) in zip(bases[1:], others, strict=True):
-            self.held[base] = replace(self.held[base], over=homes[0], at=before * bits)
-        return homes[0]
+    def join(self, name: str, first: str, at: int) -> None:
+        """Put the buffer of the tensor ``name`` ``at`` nibbles behind where that of ``first``
+        begins."""
+        home = self.home[name]
+        self.held[home] = replace(self.held[home], over=self.home[first], at=at)
 
     def put(self, buffer: Buffer) -> None:
         """``buffer`` has its address."""

@@ -9,16 +9,18 @@ from pipeline.schedules.draft import Draft
 
 @dataclass(frozen=True)
 class Whole:
-    """``over``: the input whose place the output takes, with all others that it may overwrite
-    behind that if these are to be joined; ``place``: what is dead, whose place it takes."""
+    """``over``: the input whose place the output takes; ``joined``: what lies in that place, too,
+    each so many nibbles from its beginning; ``place``: what is dead, whose place it takes."""
 
     op: Operator
     over: str = ""
     place: str = ""
+    joined: tuple[tuple[str, int], ...] = ()
 
     def steps(self, draft: Draft) -> list[Step]:
-        joins = len(self.op.in_place(draft.graph.tensors)) > 1 and not self.op.element_wise
-        home = draft.join(self.op) if joins and self.over else draft.home.get(self.over, "")
+        for name, at in self.joined:
+            draft.join(name, self.over, at)
+        home = draft.home.get(self.over, "")
         taken = [self.over] * bool(home)
         out = draft.hold(self.op.output, over=home or draft.home.get(self.place, ""))
         return [draft.compute(self.op, out, over=taken)]

@@ -95,7 +95,12 @@ def one_by_one(
     for number in found.order.tasks[begun:]:
         op, (taken, behind) = operators[number - begun], under.get(number + 1, (0, 1))
         place = "" if behind else view.names[taken]  # behind others that are joined later
-        regions.append(Whole(op, place) if place in op.inputs else Whole(op, place=place))
+        if place in op.inputs:
+            into = ((n, at) for n, (first, at) in under.items() if at and first == taken)
+            joined = tuple((view.names[n], at) for n, at in into)
+            regions.append(Whole(op, place, joined=joined))
+        else:
+            regions.append(Whole(op, place=place))
     laid = partial(lay, regions, keep_input=keep_input, effort=EFFORT)
     best = laid(Draft(graph, hardware))
     if fast and not best.draft.most_scratch:
