@@ -3,8 +3,7 @@ one of them a vector that has an element for each channel."""
 
 from __future__ import annotations
 
-from pipeline.graph.families import Pairwise
-from pipeline.graph.operators.pairwise import Add, SquaredDifference
+from pipeline.graph.families import Pairwise, Scaled
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.costs import Fitted
@@ -43,7 +42,8 @@ class Elements(Fitted):
     def counts(self, form: Form) -> Counts:
         assert isinstance(form.op, Pairwise)
         named, runs = word(form.op), self.runs(form)
-        kinds = (f"{named} by one" * self.by_one(form), named, "multiply")
+        alike = "add" if isinstance(form.op, Scaled) else "multiply"
+        kinds = (f"{named} by one" * self.by_one(form), named, alike)
         kind = next(each for each in kinds if f"word, {each}" in self.prices())
         number = sum(number for number, _ in runs)
         return {
@@ -109,9 +109,7 @@ def vector(form: Form) -> str:
 def scales(form: Form) -> bool:
     """Check whether 32 bits are enough to bring operands to one scale, if they aren't."""
     op, tensors = form.op, form.graph.tensors
-    if isinstance(op, SquaredDifference):
-        return False
-    return not isinstance(op, Add) or all(
+    return not isinstance(op, Scaled) or all(
         has_side(tensors[name], requant, op.left_shift)
         for name, requant in zip(op.operands, op.operand_requants, strict=True)
     )

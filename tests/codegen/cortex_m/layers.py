@@ -8,6 +8,7 @@ import numpy as np
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d, Dense
+from pipeline.graph.operators.pairwise import SquaredDifference
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.kernels.cortex_m import best_pixels
 from tests.graphs import Net
@@ -121,14 +122,15 @@ def dense(rng: np.random.Generator) -> Net:
 
 
 def addition(rng: np.random.Generator) -> Graph:
-    """Add two tensors that a layer each made; where the scale of one is the common one, too."""
+    """Add two tensors that a layer each made, or square their difference; where the scale of one is
+    the common one, too."""
     net = _net(rng, tuple(int(n) for n in rng.integers(1, 7, 3)))
     left, right = (net.conv(int(net.shape[2]), (1, 1), "image") for _ in range(2))
-    net.plus(left, right)
-    if rng.random() < 0.5:
-        op = net.operators[-1]
-        half = FixedPoint.of([0.5])
-        object.__setattr__(op, "operand_requants", (half, FixedPoint.of([0.3])))
+    halves, kind = (FixedPoint.of([0.5]), FixedPoint.of([0.3])), rng.random()
+    square = partial(net.pairs, SquaredDifference, requant=FixedPoint.of([2.0**-22]))
+    (square if kind < 0.3 else net.plus)(left, right)
+    if kind < 0.6:
+        object.__setattr__(net.operators[-1], "operand_requants", halves)
     clipped_at_zero(net)
     return net.graph()
 

@@ -10,8 +10,8 @@ from pipeline.codegen.cortex_m.ending import stored
 from pipeline.codegen.int8.ending import ending
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.operators.elements import FORMULAS, KINDS, called, operands, ways
-from pipeline.graph.families import Pairwise
-from pipeline.graph.operators.pairwise import Add, Multiply
+from pipeline.graph.families import Pairwise, Scaled
+from pipeline.graph.operators.pairwise import Multiply
 from pipeline.graph.requant import FixedPoint, Requant
 from pipeline.graph.tensor import Tensor
 from pipeline.kernels.cortex_m.elements import vector
@@ -65,7 +65,7 @@ def function(job: Job, held: str) -> dict[str, Any]:
     as a byte. For a quick end values are doubled: of a product one factor."""
     op, graph, along = job.operator(Pairwise), job.program.graph, vector(job.form)
     _, formula = FORMULAS[type(op)]
-    scales: tuple[Requant | None, ...] = op.operand_requants if isinstance(op, Add) else (None,) * 2
+    scales: tuple[Requant | None, ...] = (None,) * 2
     twice, quick = "", element_end(op, graph)
     if quick is None:
         end = ending(job.program, op)
@@ -74,7 +74,9 @@ def function(job: Job, held: str) -> dict[str, Any]:
         twice = (along or op.operands[1]) if isinstance(op, Multiply) else ""
         value = formula if twice else f"nn_twice({formula})"
         text = stored(quick, job.target, "value", *quick.constants[0].tolist())
-    left_shift = op.left_shift if isinstance(op, Add) else 0
+    left_shift = 0
+    if isinstance(op, Scaled):
+        scales, left_shift = op.operand_requants, op.left_shift
     found = [
         Operand(kind, job.tensor(name), kind == held, name == twice, scale, left_shift)
         for kind, name, scale in zip(KINDS, op.operands, scales, strict=True)
