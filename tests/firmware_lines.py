@@ -55,14 +55,8 @@ class Marked(jinja2.ext.Extension):
                     inside = mark
                 elif {"/*": "*/", "{%": "%}", "{#": "#}", "{{": "}}"}.get(inside) == mark:
                     inside = ""
-            code = line.rstrip().endswith((";", "{", "}", ")", ",", ":"))
-            code = (
-                code
-                and not line.startswith("#")
-                and not opened
-                and not inside
-                and not line.rstrip().endswith(("%}", "#}"))
-            )
+            code = re.search(r"(?:[;{),:]|(?<![%#])})\s*$", line)
+            code = code and not (opened or inside or line.startswith("#"))
             lines.append(f"{line} /*@{place}:{number}*/" if code else line)
         return "\n".join(lines)
 

@@ -112,11 +112,10 @@ class Collector:
         )
         tests = {name: (self.tiers[name], seconds) for name, seconds in self.seconds.items()}
         every = {**same.get("tests", {}), **tests}
+        kinds = {kind for kind, _ in every.values()}
         log = {
             "code": code,
-            "tiers": [
-                tier for tier in durations.TIERS if any(kind == tier for kind, _ in every.values())
-            ],
+            "tiers": [tier for tier in durations.TIERS if tier in kinds],
             "work_seconds": [*same.get("work_seconds", []), *self.work_seconds],
             "tests": every,
             "failed": sorted((failed - again) | self.failed),
@@ -156,11 +155,10 @@ class Collector:
         ]
         total = durations.totals(self.files)
         sums = [", ".join(f"{tier} {seconds:.0f} s" for tier, seconds in total.items())]
+        sums = sums if sum(total.values()) > SAID_SECONDS else []
         sections = {
             f"without a marker, above {LIMIT_SECONDS:g} s of processor time": long,
-            "processor time of the record's machine": sums
-            if sum(total.values()) > SAID_SECONDS
-            else [],
+            "processor time of the record's machine": sums,
             "off from the record of durations by half": self.off if self.check else [],
             "durations": self.problems,
             "failed and passed on the same code": self.unstable,

@@ -31,6 +31,7 @@ from pipeline.home import ROOT
 from tests import affected, durations, reach
 from tests.meter import work_seconds
 from tests.mutants import AREAS, TEMPLATES, Mutant, drawn
+from tests.programs import said
 from tests.reach import Reach, Recording, recorded
 from tests.recorder import FOLDER
 
@@ -52,9 +53,7 @@ def copies(count: int) -> Iterator[SimpleQueue[Path]]:
     with tempfile.TemporaryDirectory(prefix="thimble-mutants-") as folder:
         for number in range(count):
             place = Path(folder, str(number))
-            subprocess.run(
-                ["git", "worktree", "add", "-q", "--detach", place], cwd=ROOT, check=True
-            )
+            said(["git", "worktree", "add", "-q", "--detach", place], ROOT)
             (place / ".venv").symlink_to(ROOT / ".venv")
             found.put(place)
         try:
@@ -130,11 +129,8 @@ def tried(copy: Path, mutant: Mutant, record: Recording | Reach) -> Row:
             only.write_text("\n".join(batch))
             files = sorted({test.partition("::")[0] for test in batch})
             words = ["-x", "-q", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider"]
-            code, out = ran(
-                copy,
-                ["pytest", *words, "-o", f"timeout={timeout:.0f}", f"--only={only}", *files],
-                slowness() * (30 + PATIENCE * seconds),
-            )
+            command = ["pytest", *words, "-o", f"timeout={timeout:.0f}", f"--only={only}", *files]
+            code, out = ran(copy, command, slowness() * (30 + PATIENCE * seconds))
             if code not in (0, 5):
                 failed = [line for line in out.splitlines() if line.startswith(("FAILED", "ERROR"))]
                 test = failed[0].partition(" ")[2].partition(" - ")[0] if failed else ""

@@ -73,12 +73,8 @@ def fetch(files: dict[str, tuple[str, str]], into: Path) -> None:
     Raises:
         ValueError: what came is not what its hash says; it isn't kept.
     """
-    store = pooch.create(
-        into,
-        base_url="",
-        registry={name: sha256 for name, (_, sha256) in files.items()},
-        urls={name: url for name, (url, _) in files.items()},
-    )
+    urls, hashes = ({name: pair[n] for name, pair in files.items()} for n in (0, 1))
+    store = pooch.create(into, base_url="", registry=hashes, urls=urls)
     for name in files:
         store.fetch(name)
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import sysconfig
 import tomllib
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.home import ROOT
-from tests.programs import ran
+from tests.programs import ran, said, written
 from tests.runner.project import clean_environment
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -24,10 +23,10 @@ def installed(folder: Path) -> Path:
     """Make the environment of a user: what the project depends on, and the wheel of its source."""
     pip = [sys.executable, "-m", "pip"]
     source = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)]
-    subprocess.run(source, cwd=ROOT, check=True, capture_output=True)
+    said(source, ROOT)
     (archive,) = folder.glob("*.tar.gz")
     wheel = [*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, archive]
-    subprocess.run(wheel, check=True)
+    said(wheel)
     (built,) = folder.glob(f"*-{VERSION}-*.whl")
     files = zipfile.ZipFile(built).namelist()
     assert {name.partition(".dist-info/")[2] for name in files} >= {"licenses/LICENSE"}, files
@@ -37,19 +36,15 @@ def installed(folder: Path) -> Path:
     packages = made / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     python = str(made / "bin" / "python")
-    subprocess.run(
-        [*pip, "--python", python, "install", "-q", "--no-deps", "--no-index", str(built)],
-        check=True,
-    )
+    said([*pip, "--python", python, "install", "-q", "--no-deps", "--no-index", str(built)])
     return made / "bin"
 
 
 @pytest.mark.slow
 def test_the_main_command_where_it_is_installed(tmp_path: Path) -> None:
     programs, empty = installed(tmp_path), tmp_path / "empty"
-    (empty / "conf" / "hardware").mkdir(parents=True)
     board = (ROOT / "conf" / "hardware" / "arduino.yaml").read_text()
-    (empty / "conf" / "hardware" / "mine.yaml").write_text(f"{board}sram_bytes: 4096\n")
+    written(empty, {"conf/hardware/mine.yaml": f"{board}sram_bytes: 4096\n"})
     env = {**clean_environment(), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
 
     def run(*words: str, code: int = 0) -> str:
@@ -68,9 +63,8 @@ def test_the_main_command_where_it_is_installed(tmp_path: Path) -> None:
     own = json.loads(run("thimble", *MAIN, "hardware=mine", "until=schedule", "output=json"))
     schedule = json.loads((Path(own["run_dir"]) / "schedule.json").read_text())
     assert schedule["available_bytes"] == 4096
-    (empty / "conf" / "model").mkdir()
     evil = "defaults: [torch]\nfactory: subprocess:getoutput\nkwargs: {cmd: touch pwned}\n"
-    (empty / "conf" / "model" / "evil.yaml").write_text(evil)
+    written(empty, {"conf/model/evil.yaml": evil})
     run("thimble", "model=evil", "model.input_shape=[1,1,1]", code=1)
     assert not list(empty.rglob("pwned"))
     run("python", "-c", "from thimble import Predictor")

@@ -16,7 +16,7 @@ from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from tests.boards import load_hardware
 from tests.comparing import equal
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 from tests.importers.test_states import in_sequence
 from tests.strategies.chains import Chain
 from tests.tiers import quick
@@ -27,22 +27,15 @@ VALID = (0, 0, 1, 1)
 
 def spotter(frames: int = 16, seed: int = 1) -> Graph:
     """Convolutions without padding in time, one of them with a stride, and a dense end."""
-    net = Net((frames, 6, 1), np.random.default_rng(seed), name="spotter")
-    net.conv(4, (3, 3), padding=VALID, stride=(2, 1))
-    net.conv(5, (3, 3), padding=VALID)
-    net.dense(7)
-    net.dense(3)
-    net.softmax()
+    net = Chained(Net((frames, 6, 1), np.random.default_rng(seed), name="spotter"))
+    net.conv(4, padding=VALID, stride=(2, 1)).conv(5, padding=VALID).dense(7).dense(3).softmax()
     return net.graph()
 
 
 def padded(seed: int = 2) -> Graph:
     """As ``spotter``, but its second convolution pads in time."""
-    net = Net((12, 6, 1), np.random.default_rng(seed), name="padded")
-    net.conv(4, (3, 3), padding=VALID)
-    net.conv(4, (3, 3))
-    net.dense(3)
-    return net.graph()
+    net = Chained(Net((12, 6, 1), np.random.default_rng(seed), name="padded"))
+    return net.conv(4, padding=VALID).conv(4).dense(3).graph()
 
 
 def pooled(seed: int = 3) -> Graph:

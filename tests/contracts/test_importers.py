@@ -99,12 +99,11 @@ def written(folder: Path, content: bytes) -> Path:
     return path
 
 
-def of_file(kind: type[Imported]) -> Callable[[Path], Graph]:
-    return lambda path: integer(kind(path=str(path)))
+def sample(kind: type[Imported], small: bytes, other: bytes, operator: str) -> Sample:
+    def imported(path: Path) -> Graph:
+        return integer(kind(path=str(path)))
 
-
-def with_cumsum(kind: type[Imported], content: bytes) -> Callable[[Path], Graph]:
-    return lambda folder: of_file(kind)(written(folder, content))
+    return Sample(imported, small, lambda folder: imported(written(folder, other)), operator)
 
 
 def integers(kind: str = "dense") -> bytes:
@@ -117,25 +116,14 @@ def integers(kind: str = "dense") -> bytes:
 
 
 SAMPLES: dict[type[Any], Sample] = {
-    Integer: Sample(
-        of_file(Integer), integers(), with_cumsum(Integer, integers("cumsum")), "cumsum"
+    Integer: sample(Integer, integers(), integers("cumsum"), "cumsum"),
+    Onnx: sample(
+        Onnx, small_network().SerializeToString(),
+        one("CumSum", (1, 4), np.array(1)).SerializeToString(), "CumSum",
     ),
-    Onnx: Sample(
-        of_file(Onnx),
-        small_network().SerializeToString(),
-        with_cumsum(Onnx, one("CumSum", (1, 4), np.array(1)).SerializeToString()),
-        "CumSum",
-    ),
-    TFLite: Sample(
-        of_file(TFLite), network(np.random.default_rng(0)), with_cumsum(TFLite, cumsum()), "CUMSUM"
-    ),
-    TorchModel: Sample(
-        of_torch,
-        state(),
-        lambda folder: of_torch(written(folder, state()), cumulative=True),
-        "cumsum",
-    ),
-}
+    TFLite: sample(TFLite, network(np.random.default_rng(0)), cumsum(), "CUMSUM"),
+    TorchModel: Sample(of_torch, state(), lambda p: of_torch(written(p, state()), True), "cumsum"),
+}  # fmt: skip
 
 DAMAGED = 60
 LONGEST = 1000

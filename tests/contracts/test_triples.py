@@ -23,6 +23,7 @@ from pipeline.strategies.partial import Partial
 from pipeline.strategies.patch import Patch
 from tests.contracts.triples import GOOD, PAIRS, REFUSED, RUNS, TOO_LARGE, Triple, scheduled, tried
 from tests.graphs import Chained, Net
+from tests.programs import refusal
 from tests.strategies.chains import Chain
 from tests.targets.cortex_m import board_named, needs_arm
 from tests.tiers import quick
@@ -130,9 +131,7 @@ def test_it_runs(found: Found, strategy: Strategy, name: str, streams: bool) -> 
 
 
 def refused(graph: Graph, strategy: Strategy, hardware: Hardware) -> str:
-    with pytest.raises(ThimbleError) as error:
-        scheduled(Triple(graph, strategy, hardware, ""))
-    return str(error.value)
+    return refusal(lambda: scheduled(Triple(graph, strategy, hardware, "")))
 
 
 def test_a_reshape_of_the_input_is_its_shape() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.datasets.store import File, SourceError
+from tests.programs import written
 
 NAMES = (
     "train-images-idx3-ubyte",
@@ -41,13 +42,6 @@ def pinned(contents: dict[str, bytes]) -> tuple[File, ...]:
     return tuple(File(n, hashlib.sha256(c).hexdigest()) for n, c in contents.items())
 
 
-def write_all(folder: Path, contents: dict[str, bytes]) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in contents.items():
-        (folder / name).write_bytes(content)
-    return folder
-
-
 def archive(contents: dict[str, bytes]) -> bytes:
     """A packed tar of these files."""
     buffer = io.BytesIO()
@@ -70,7 +64,7 @@ class Given:
 
     def download(self, folder: Path, names: list[str]) -> None:
         self.asked += 1
-        write_all(folder / "inner", self.contents)
+        written(folder / "inner", self.contents)
 
 
 class Failing:

@@ -21,8 +21,8 @@ from pipeline.datasets.sources import NpmPackage
 from pipeline.datasets.store import File, Source
 from pipeline.errors import ThimbleError
 from tests.datasets import standins
-from tests.datasets.standins import Given, archive, idx_set, pinned, write_all
-from tests.programs import program
+from tests.datasets.standins import Given, archive, idx_set, pinned
+from tests.programs import program, written
 
 
 @pytest.mark.parametrize("shape", [(0,), (5,), (3, 2), (2, 3, 4)])
@@ -68,7 +68,7 @@ class SmallFashion(FashionMnist):
 
 
 def test_a_local_folder_is_enough_if_it_is_whole(store_home: Path, tmp_path: Path) -> None:
-    folder = write_all(tmp_path / "mine", idx_set())
+    folder = written(tmp_path / "mine", idx_set())
     parts = SmallMnist(validation=4, path=str(folder)).arrays()
     assert parts["train_images"].shape == (8, 28, 28, 1)
     assert parts["train_images"].dtype == parts["train_labels"].dtype == np.uint8
@@ -78,7 +78,7 @@ def test_a_local_folder_is_enough_if_it_is_whole(store_home: Path, tmp_path: Pat
     shutil.rmtree(store_home)
     contents = idx_set()
     contents["t10k-labels-idx1-ubyte"] = contents["t10k-labels-idx1-ubyte"][:-1]
-    folder = write_all(tmp_path / "mine", contents)
+    folder = written(tmp_path / "mine", contents)
     with pytest.raises(ThimbleError, match="t10k-labels-idx1-ubyte has another SHA-256"):
         SmallMnist(validation=4, path=str(folder)).arrays()
 

@@ -19,7 +19,7 @@ from pipeline.datasets.speech_commands import SpeechCommands, part_of
 from pipeline.datasets.spoken_keywords import SpokenKeywords, split
 from pipeline.datasets.store import File, SourceError
 from pipeline.errors import ThimbleError
-from tests.programs import program
+from tests.programs import program, refusal, written
 
 
 def wav(samples: np.ndarray, rate: int = 16_000, channels: int = 1, width: int = 2) -> bytes:
@@ -64,9 +64,7 @@ def test_the_samples_of_a_file_come_back_unless_silent_or_clipped() -> None:
     ],
 )
 def test_a_file_that_is_something_else(content: bytes, said: str) -> None:
-    with pytest.raises(ThimbleError) as error:
-        sounds.parse(content, "a.wav")
-    assert said in str(error.value)
+    assert said in refusal(lambda: sounds.parse(content, "a.wav"))
 
 
 def test_classes_and_what_they_need() -> None:
@@ -84,15 +82,11 @@ SPEAKERS = [f"{number:08x}" for number in range(0, 1 << 32, (1 << 32) // 23)]
 def archive(tmp_path: Path) -> Path:
     """Word w of speaker s is a tone of its own, so that every sound can be told."""
     for number, word in enumerate((*WORDS, "bed", "cat")):
-        folder = tmp_path / "set" / word
-        folder.mkdir(parents=True)
         for place, speaker in enumerate(SPEAKERS):
             tone = np.sin(np.arange(8_000) * (number + 1) / 90) * (1_000 + 100 * place)
-            (folder / f"{speaker}_nohash_0.wav").write_bytes(wav(tone))
-    noises = tmp_path / "set" / "_background_noise_"
-    noises.mkdir()
-    (noises / "hum.wav").write_bytes(wav(np.random.default_rng(0).normal(0, 500, 40_000)))
-    return tmp_path / "set"
+            written(tmp_path, {f"set/{word}/{speaker}_nohash_0.wav": wav(tone)})
+    noise = wav(np.random.default_rng(0).normal(0, 500, 40_000))
+    return written(tmp_path / "set", {"_background_noise_/hum.wav": noise})
 
 
 OFFICIALLY_TESTED = (
@@ -140,9 +134,7 @@ def test_twelve_classes_and_nobody_in_two_parts(archive: Path, tmp_path: Path) -
 
 def test_what_is_missing_is_said(archive: Path, tmp_path: Path) -> None:
     def said(path: Path | str) -> str:
-        with pytest.raises(ThimbleError) as error:
-            SpeechCommands(path=str(path)).arrays()
-        return str(error.value)
+        return refusal(SpeechCommands(path=str(path)).arrays)
 
     assert "needs data.path=FILE" in said("")
     (tmp_path / "empty").mkdir()
@@ -232,9 +224,8 @@ def test_others_are_refused(spoken: Path, tmp_path: Path, monkeypatch: pytest.Mo
     """Tell the speech of another release of espeak-ng apart: the hash is that of 1.51."""
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     spoken.write_bytes(spoken.read_bytes()[:-1])
-    with pytest.raises(ThimbleError) as error:
-        SpokenKeywords().arrays()
-    assert "espeak-ng (not installed: sudo apt-get install espeak-ng)" in str(error.value)
+    said = refusal(SpokenKeywords().arrays)
+    assert "espeak-ng (not installed: sudo apt-get install espeak-ng)" in said
 
 
 def test_quiet_ends_are_cut_off_and_complaints_passed_on(

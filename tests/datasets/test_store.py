@@ -17,8 +17,8 @@ from pipeline.datasets import sources, store
 from pipeline.datasets.sources import DebianPackage, Folder, Mirror, NpmPackage
 from pipeline.datasets.store import SourceError, ensure, home, is_good
 from pipeline.errors import ThimbleError
-from tests.datasets.standins import Failing, Given, archive, pinned, write_all
-from tests.programs import program
+from tests.datasets.standins import Failing, Given, archive, pinned
+from tests.programs import program, refusal, written
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     damaged = archive({"inner/good": b"content" * 1000})[:-40]
     content = {"good.gz": gzip.compress(b"content"), "cut.gz": b"half", "bad.tar.gz": damaged,
                "all.tar.gz": archive({"inner/good": b"content"})}  # fmt: skip
-    folder = write_all(tmp_path_factory.mktemp("served"), content)
+    folder = written(tmp_path_factory.mktemp("served"), content)
     handler = partial(Handler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
         thread = threading.Thread(target=serving.serve_forever)
@@ -91,7 +91,7 @@ def test_a_mirror_afar_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_folder_gives_plain_or_compressed_files(tmp_path: Path) -> None:
-    source = write_all(tmp_path / "source", {"a": b"plain", "b.gz": b"packed", "c": b"other"})
+    source = written(tmp_path / "source", {"a": b"plain", "b.gz": b"packed", "c": b"other"})
     (tmp_path / "into").mkdir()
     Folder(str(source)).download(tmp_path / "into", ["a", "b"])
     assert sorted(path.name for path in (tmp_path / "into").iterdir()) == ["a", "b.gz"]
@@ -200,9 +200,8 @@ def test_the_next_source_fills_in_what_one_lacks(store_home: Path, bad: dict[str
 
 
 def test_the_error_names_every_source_and_why(store_home: Path) -> None:
-    with pytest.raises(ThimbleError) as caught:
-        ensure("set", FILES, [Failing(), Given({"a": b"wrong"}, "the wrong one"), Given({}, "nil")])
-    message = str(caught.value)
+    given = [Failing(), Given({"a": b"wrong"}, "the wrong one"), Given({}, "nil")]
+    message = refusal(lambda: ensure("set", FILES, given))
     assert "\n" not in message
     for part in ("cannot get set", "the failing one (no luck)", "data.path", "nil (no a in it)",
                  "the wrong one (a has another SHA-256)"):  # fmt: skip

@@ -172,12 +172,8 @@ def test_each_rearranged_element_is_the_one_that_the_indices_say(seed: int) -> N
     assert isinstance(op, Rearrange)
     found = run(op, tensors, values)
     for place in np.ndindex(*found.shape):
-        index = [
-            place[axis] // repeat * step + start
-            for axis, start, step, repeat in zip(
-                op.axes, op.starts, op.steps, op.repeats, strict=True
-            )
-        ]
+        ways = zip(op.axes, op.starts, op.steps, op.repeats, strict=True)
+        index = [place[axis] // repeat * step + start for axis, start, step, repeat in ways]
         assert found[place] == values[op.inputs[0]][tuple(index)]
 
 

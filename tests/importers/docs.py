@@ -2,59 +2,35 @@
 ``python -m tests.importers.docs``."""
 
 import textwrap
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 
 from pipeline.home import ROOT
-from pipeline.importers import (
-    onnx_arithmetic,
-    onnx_functions,
-    onnx_norms,
-    onnx_pooling,
-    onnx_quantized,
-    onnx_recurrent,
-    onnx_shapes,
-    onnx_slices,
-    onnx_weighted,
-    tflite,
-    tflite_float,
-    torch_arithmetic,
-    torch_functions,
-    torch_norms,
-    torch_pooling,
-    torch_recurrent,
-    torch_shapes,
-    torch_weighted,
-)
+from pipeline.importers import tflite, tflite_float
 
 PAGE = ROOT / "docs" / "importing.md"
-KINDS = ("convolutions, products, norms", "recurrent", "pools", "arithmetic", "shapes", "functions",
-         "quantized")  # fmt: skip
-TORCH = (
-    {**torch_weighted.OPERATORS, **torch_norms.OPERATORS}, torch_recurrent.OPERATORS,
-    torch_pooling.OPERATORS, torch_arithmetic.OPERATORS, torch_shapes.OPERATORS,
-    torch_functions.OPERATORS,
-)  # fmt: skip
-ONNX = (
-    {**onnx_weighted.OPERATORS, **onnx_norms.OPERATORS}, onnx_recurrent.OPERATORS,
-    onnx_pooling.OPERATORS, onnx_arithmetic.OPERATORS,
-    {**onnx_shapes.OPERATORS, **onnx_slices.OPERATORS}, onnx_functions.OPERATORS,
-    onnx_quantized.OPERATORS,
-)  # fmt: skip
+KINDS = {
+    "convolutions, products, norms": ("weighted", "norms"), "recurrent": ("recurrent",),
+    "pools": ("pooling",), "arithmetic": ("arithmetic",), "shapes": ("shapes", "slices"),
+    "functions": ("functions",), "quantized": ("quantized",),
+}  # fmt: skip
+"""What a row has, and ends of the names of the modules that import it."""
 
 
-def names(operators: Mapping[str, Any]) -> Iterable[str]:
-    """ATen's ``aten.conv2d.default`` is ``conv2d``; what only PyTorch's decompositions make is
-    left out."""
-    short = {name.split(".")[1] if "." in name else name for name in operators}
-    return sorted(each for each in short if not each.startswith(("_", "<")))
+def kinds(of: str) -> Iterator[tuple[str, list[str]]]:
+    """What each row has of a front end; ATen's ``aten.conv2d.default`` is ``conv2d``. What only
+    PyTorch's decompositions and its quantizer make is left out."""
+    for kind, ends in KINDS.items():
+        modules = [f"pipeline.importers.{of}_{end}" for end in ends]
+        found = [import_module(module).OPERATORS for module in modules if find_spec(module)]
+        every = [name.removeprefix("aten.").partition(".")[0] for each in found for name in each]
+        left_out = ("_", "<", "quantized_decomposed")
+        yield kind, sorted({name for name in every if not name.startswith(left_out)})
 
 
-def table(kinds: Iterable[Mapping[str, Any]]) -> str:
-    rows = [
-        f"| {kind} | {', '.join(names(operators))} |"
-        for kind, operators in zip(KINDS, kinds, strict=False)
-    ]
+def table(of: str) -> str:
+    rows = [f"| {kind} | {', '.join(names)} |" for kind, names in kinds(of) if names]
     return "\n".join(["| | operators |", "| --- | --- |", *rows]) + "\n"
 
 
@@ -71,7 +47,7 @@ def of_tflite() -> str:
 
 def current(page: str) -> str:
     """The page with the tables as they have to be."""
-    for kind, text in (("tflite", of_tflite()), ("torch", table(TORCH)), ("onnx", table(ONNX))):
+    for kind, text in (("tflite", of_tflite()), ("torch", table("torch")), ("onnx", table("onnx"))):
         begin = f"<!-- {kind}: written by python -m tests.importers.docs -->\n"
         end = f"<!-- {kind}: end -->\n"
         before, _, rest = page.partition(begin)

@@ -53,13 +53,10 @@ def model(
     kinds: tuple[int, int] = (TensorProto.FLOAT, TensorProto.FLOAT),
 ) -> onnx.ModelProto:
     """From "x" to "y"."""
-    graph = helper.make_graph(
-        parsed_nodes(nodes),
-        "net",
-        [helper.make_tensor_value_info("x", kinds[0], shape)],
-        [helper.make_tensor_value_info("y", kinds[1], None)],
-        [numpy_helper.from_array(value, name) for name, value in (constants or {}).items()],
-    )
+    start = helper.make_tensor_value_info("x", kinds[0], shape)
+    end = helper.make_tensor_value_info("y", kinds[1], None)
+    held = [numpy_helper.from_array(value, name) for name, value in (constants or {}).items()]
+    graph = helper.make_graph(parsed_nodes(nodes), "net", [start], [end], held)
     imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
     made = helper.make_model(graph, opset_imports=imports)
     made.ir_version = 10

@@ -9,7 +9,6 @@ file that does otherwise.
 import json
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -42,6 +41,7 @@ from tests.importers.onnx_models import N, imported, model, models, parsed, smal
 from tests.importers.tflite_cases import CASES
 from tests.importers.tflite_networks import network
 from tests.importers.tflite_writer import Random, Writer
+from tests.programs import said
 from tests.targets.line import damaged
 from tests.tiers import quick
 
@@ -293,11 +293,7 @@ pytestmark = pytest.mark.skipif(
 def fuzz(name: str, first: int, count: int) -> dict[str, int]:
     """Count how often each outcome came."""
     command = [sys.executable, "-W", "error", "-m", "tests.importers.test_fuzz", name]
-    done = subprocess.run(
-        [*command, str(first), str(count)], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, f"{done.returncode}: {done.stderr[-3000:]}"
-    found: dict[str, int] = json.loads(done.stdout)
+    found: dict[str, int] = json.loads(said([*command, str(first), str(count)], ROOT))
     assert sum(found.values()) == count
     return found
 

@@ -2,7 +2,6 @@
 the same network, and what is not there is one line."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from tests.importers.onnx_models import (
     weights,
 )
 from tests.importers.support import answers, check_integers, check_outputs, example, first, ours
+from tests.programs import refusal, said, written
 
 MODELS = models()
 UNIT = (0.0, 255.0)
@@ -112,9 +112,7 @@ def test_float16() -> None:
 
 def refused(made: onnx.ModelProto | bytes) -> str:
     content = made if isinstance(made, bytes) else made.SerializeToString()
-    with pytest.raises(ThimbleError) as caught:
-        imported("net", parsed(content), UNIT)
-    text = str(caught.value)
+    text = refusal(lambda: imported("net", parsed(content), UNIT))
     assert "\n" not in text
     return text
 
@@ -208,8 +206,7 @@ def test_in_a_folder_below_and_in_the_attribute_of_a_node(tmp_path: Path) -> Non
     held = numpy_helper.from_array(weights(5, 12), "c")
     made = model([N("Constant", [], ["c"], value=held), N("Gemm", ["x", "c"], ["y"], transB=1)],
                  (1, 12))  # fmt: skip
-    (tmp_path / "parts").mkdir()
-    (tmp_path / "parts" / "c.bin").write_bytes(b"before" + held.raw_data + b"after")
+    written(tmp_path, {"parts/c.bin": b"before" + held.raw_data + b"after"})
     attribute = made.graph.node[0].attribute[0].t
     external_data_helper.set_external_data(attribute, "parts/c.bin", 6, len(held.raw_data))
     attribute.ClearField("raw_data")
@@ -223,9 +220,7 @@ def test_in_a_folder_below_and_in_the_attribute_of_a_node(tmp_path: Path) -> Non
 
 
 def refused_file(path: Path) -> str:
-    with pytest.raises(ThimbleError) as caught:
-        Onnx(str(path)).float_graph()
-    text = str(caught.value)
+    text = refusal(Onnx(str(path)).float_graph)
     assert text.startswith(str(path)) and "\n" not in text and len(text) < 500
     return text
 
@@ -320,8 +315,5 @@ def test_the_hash_of_a_model_is_of_its_data_too(tmp_path: Path) -> None:
 
 
 def test_the_files_beside_a_model_are_found_without_torch() -> None:
-    program = (
-        "import sys; from pipeline.importers import onnx_external; print('torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout == "False\n", done.stderr
+    program = "import sys, pipeline.importers.onnx_external; print('torch' in sys.modules)"
+    assert said([sys.executable, "-c", program], ROOT) == "False\n"

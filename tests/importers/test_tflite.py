@@ -1,6 +1,5 @@
 """int8 .tflite files: every operator byte by byte against the tflite-micro interpreter."""
 
-import subprocess
 import sys
 from dataclasses import replace
 from math import erf, floor
@@ -25,6 +24,7 @@ from tests.importers.tflite_cases import CASES, unary
 from tests.importers.tflite_networks import network
 from tests.importers.tflite_reference import assert_equal, imported, reference
 from tests.importers.tflite_writer import Writer
+from tests.programs import said
 from tests.public_models import LACKING, MODELS, folder
 from tests.tiers import quick
 
@@ -213,24 +213,17 @@ def test_a_tflite_file_needs_no_torch(tmp_path: Path) -> None:
     net = Writer()
     x, y = (net.tensor((1, 4), 0.1, 0) for _ in range(2))
     (tmp_path / "net.tflite").write_bytes(net.alone("RELU", x, [], y))
+    path, target = str(tmp_path / "net.tflite"), "pipeline.importers.tflite.TFLite"
     config = {
-        "model": {
-            "_target_": "pipeline.importers.tflite.TFLite",
-            "name": "net",
-            "path": str(tmp_path / "net.tflite"),
-        },
+        "model": {"_target_": target, "name": "net", "path": path},
         "quantize": {"_target_": "pipeline.quantize.int8.Int8", "name": "int8"},
         "passes": ["constants"],
         "sliding": {"rows": 0},
     }
     (tmp_path / "params.yaml").write_text(yaml.safe_dump(config))
     write_npz(tmp_path / "data" / "dataset.npz", Nothing().arrays())
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "False\n"
+    command, env = [sys.executable, "-c", PROGRAM], {"PYTHONPATH": str(ROOT)}
+    assert said(command, tmp_path, env=env) == "False\n"
     assert Graph.load(tmp_path).operators and not read_npz(tmp_path / "float_labels.npz")
 
 

@@ -17,12 +17,11 @@ from pipeline.importers.tflite_flatbuffer import Table, root
 from pipeline.importers.tflite_model import printable
 from tests.importers.tflite_reference import imported
 from tests.importers.tflite_writer import Writer
+from tests.programs import refusal
 
 
-def refusal(content: bytes, folder: Path) -> str:
-    with pytest.raises(ThimbleError) as caught:
-        imported(content, folder)
-    message = str(caught.value)
+def told(content: bytes, folder: Path) -> str:
+    message = refusal(lambda: imported(content, folder))
     assert "\n" not in message
     assert message.startswith(str(folder / "net.tflite"))
     return message.partition("net.tflite: ")[2]
@@ -160,7 +159,7 @@ REFUSED = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_refused(what: str, tmp_path: Path) -> None:
     content, part = REFUSED[what]
-    message = refusal(content() if callable(content) else content, tmp_path)
+    message = told(content() if callable(content) else content, tmp_path)
     assert part in message
     assert "operator " in message or not part.startswith("its ")
 
@@ -170,7 +169,7 @@ def test_a_size_known_at_run_time(tmp_path: Path) -> None:
     x = net.tensor((1, 1, 4), 0.1, 0, signature=(-1, -1, 4))
     y = net.tensor((1, 1, 4), 0.1, 0, signature=(-1, -1, 4))
     net.operator("RELU", [x], [y])
-    message = refusal(net.content([x], [y]), tmp_path)
+    message = told(net.content([x], [y]), tmp_path)
     assert "net/tensor_1 has the shape [-1, -1, 4]: sizes that are only known at run" in message
     for tensor in net.tensors:  # a free batch axis is everybody's
         tensor["signature"] = (-1, 1, 4)

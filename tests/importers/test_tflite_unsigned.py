@@ -22,7 +22,7 @@ from pipeline.strategies.partial import Partial
 from tests.boards import load_hardware
 from tests.codegen.support import checked, frames, host, on_board
 from tests.comparing import equal
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 from tests.importers.test_tflite_refusals import conv
 from tests.importers.tflite_cases import CASES
 from tests.importers.tflite_networks import network
@@ -175,10 +175,8 @@ def test_on_a_chip(kind: str, board: str, tmp_path: Path) -> None:
 
 def test_channels_without_weights_are_left_out(tmp_path: Path) -> None:
     """Those that are their zero point count as none."""
-    net = Net((4, 4, 3), np.random.default_rng(1))
-    net.conv(4, (1, 1))
-    net.conv(2, (1, 1))
-    graph = net.graph()
+    net = Chained(Net((4, 4, 3), np.random.default_rng(1)))
+    graph = net.conv(4, (1, 1)).conv(2, (1, 1)).graph()
     name = graph.operators[1].parameters[0]
     weights = graph.constants[name].clip(-100, 27) + 100
     weights[..., 2] = 100

@@ -27,6 +27,7 @@ from pipeline.training.random_weights import RandomWeights
 from tests.importers import support
 from tests.importers.support import real, stored
 from tests.importers.torch_modules import MODULES, Of
+from tests.programs import refusal, written
 from tests.tiers import quick
 
 ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.Hardswish, nn.SiLU, nn.Tanh, nn.LeakyReLU, nn.Identity)
@@ -179,8 +180,7 @@ class Layer(torch.nn.Conv2d):
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder in which the command was typed, with the user's modules."""
-    (tmp_path / "own_net.py").write_text(NETWORK)
-    (tmp_path / "own_layers.py").write_text(LAYERS)
+    written(tmp_path, {"own_net.py": NETWORK, "own_layers.py": LAYERS})
     monkeypatch.setenv("THIMBLE_TYPED", str(tmp_path))
     before = list(sys.path)
     yield tmp_path
@@ -253,9 +253,8 @@ def test_weights_of_other_kinds(folder: Path) -> None:
 def test_places_are_the_users(folder: Path) -> None:
     """Not the module that is put around the network here, and not its file."""
     for factory, said in (("Sums", "own_net.py:16"), ("unsupported", "1 (nn.FractionalMaxPool2d)")):
-        with pytest.raises(ThimbleError) as caught:
-            model(factory=f"own_net:{factory}").probe()
-        assert str(caught.value).startswith(f"{said}: the operator ")
+        told = refusal(model(factory=f"own_net:{factory}").probe)
+        assert told.startswith(f"{said}: the operator ")
 
 
 @pytest.mark.parametrize(
@@ -276,9 +275,8 @@ def test_places_are_the_users(folder: Path) -> None:
 def test_mistakes_are_one_line(folder: Path, fields: dict[str, object], said: str) -> None:
     if fields.get("state_dict") == "own_net.py":
         fields = {"state_dict": str(folder / "own_net.py")}
-    with pytest.raises(ThimbleError) as caught:
-        model(**fields).build()
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+    told = refusal(lambda: model(**fields).build())
+    assert said in told and "\n" not in told
 
 
 def test_it_says_itself_how_many_classes_it_has(folder: Path) -> None:

@@ -17,10 +17,11 @@ from pipeline.importers import onnx, torch_operators
 from pipeline.importers.tflite import TFLite
 from pipeline.importers.torch_export import exported
 from pipeline.importers.unsupported import INSTEAD
-from tests.importers.docs import ONNX, PAGE, TORCH, current, names
+from tests.importers.docs import PAGE, current, kinds
 from tests.importers.onnx_models import N, imported, model, parsed, weights
 from tests.importers.tflite_writer import Writer
 from tests.importers.torch_modules import Of
+from tests.programs import refusal
 from tests.tiers import quick
 
 IMAGE = torch.zeros(1, 8, 6, 6)
@@ -41,9 +42,7 @@ class Series(nn.Module):
 
 
 def refused(module: nn.Module, example: torch.Tensor = IMAGE) -> str:
-    with pytest.raises(ThimbleError) as caught:
-        exported("net", module.eval(), example)
-    text = str(caught.value)
+    text = refusal(lambda: exported("net", module.eval(), example))
     assert "\n" not in text and len(text) < 400
     return text
 
@@ -129,9 +128,7 @@ def test_all_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
     for kind, one, two in zip(kinds, [x, *more], more, strict=False):
         net.operator(kind, [one], [two])
     (tmp_path / "net.tflite").write_bytes(net.content([x], more[-1:]))
-    with pytest.raises(ThimbleError) as caught:
-        TFLite(str(tmp_path / "net.tflite")).graph()
-    said = str(caught.value).partition(": ")[2]
+    said = refusal(TFLite(str(tmp_path / "net.tflite")).graph).partition(": ")[2]
     assert said == (
         "operators that are not supported: CUMSUM (2 times, first operator 0), TANH (2 times, "
         "first operator 1: its output has the scale 0.1 and the zero point 0, expected 0.0078125 "
@@ -140,9 +137,7 @@ def test_all_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
     made = model('a = Frob(x); i = Count(a); b = Upsample<mode="odd">(x, c)'
                  "; d = Reshape(x, i); y = Odd(d)", (1, 2, 6, 6),
                  {"c": weights(4)}, opset=9)  # fmt: skip
-    with pytest.raises(ThimbleError) as caught:
-        imported("net", parsed(made), (0.0, 1.0))
-    assert str(caught.value) == (
+    assert refusal(lambda: imported("net", parsed(made), (0.0, 1.0))) == (
         "operators that are not supported: Frob (a (Frob)), Count (i (Count)), Upsample (b "
         "(Upsample): mode odd: nearest, linear and cubic are supported), Odd (y (Odd)); "
         "docs/importing.md lists what is"
@@ -156,15 +151,13 @@ def test_onnx(name: str, source: str) -> None:
     held = ATTRIBUTES.get(name, {})
     made = model([N("Relu", ["x"], ["a"]), N(name, [source, "w"], ["y"], name="memory", **held)],
                  (1, 8), {"w": weights(8, 8)})  # fmt: skip
-    with pytest.raises(ThimbleError) as caught:
-        imported("net", parsed(made), (0.0, 1.0))
-    hint = INSTEAD[name.lower()]
-    assert str(caught.value) == f"memory ({name}): the operator {name} is not supported; {hint}"
+    hint, said = INSTEAD[name.lower()], refusal(lambda: imported("net", parsed(made), (0.0, 1.0)))
+    assert said == f"memory ({name}): the operator {name} is not supported; {hint}"
 
 
 def test_the_lists_are_current() -> None:
     page = PAGE.read_text()
     assert page == current(page), "run python -m tests.importers.docs"
     assert page.count(": written by python -m tests.importers.docs") == page.count(": end -->") == 3
-    assert {name for kind in TORCH for name in names(kind)} == set(torch_operators.supported())
-    assert {name for operators in ONNX for name in operators} == set(onnx.supported())
+    for of, every in (("torch", torch_operators.supported()), ("onnx", onnx.supported())):
+        assert {name for _, names in kinds(of) for name in names} == set(every)

@@ -15,11 +15,8 @@ def lstm(rng: Random, steps: int = 0, **beyond: int) -> bytes:
     net, time_major = Writer(), bool(rng.integers(2))
     both = [(1, steps), (steps, 1)][time_major]
     x = net.tensor((*both, features), scale(rng, 0.01, 0.05), zero(rng))
-    s, z, power = (
-        float(rng.uniform(0.006, 0.01)),
-        int(rng.integers(-20, 20)),
-        -int(rng.integers(9, 15)),
-    )
+    s, z = float(rng.uniform(0.006, 0.01)), int(rng.integers(-20, 20))
+    power = -int(rng.integers(9, 15))
     inputs = [x] + [MISSING] * 23
     for gate in range(4):
         for first, depth in ((1, features), (5, units)):
@@ -51,14 +48,9 @@ def svdf(rng: Random) -> bytes:
         net.constant(rng.integers(-127, 128, (filters, depth)).astype(np.int8), scale(rng)),
         net.constant(times, scale(rng, 1e-5, 1e-4)),
         net.constant(rng.integers(-9000, 9000, units).astype(np.int32), 1e-6),
-        net.tensor(
-            (1, filters * memory),
-            scale(rng, 0.05, 0.1) / (256 if wide else 1),
-            0,
-            kept,
-            variable=True,
-        ),
     ]
+    s = scale(rng, 0.05, 0.1) / (256 if wide else 1)
+    inputs.append(net.tensor((1, filters * memory), s, 0, kept, variable=True))
     y = net.tensor((1, units), scale(rng), int(rng.integers(-128, 100)))
     net.operator(
         "SVDF", inputs, [y], "SVDFOptions", Rank=rank,

@@ -163,14 +163,9 @@ def compared(name: str, core: str, clone: Path, built_library: Path) -> dict[str
     for layer, taken in layers:
         if layer in own:
             print(line(f"  {layer}", taken, own[layer]), flush=True)
-    return {
-        "cmsis_nn": whole,
-        "thimble": {"without dead_channels": plain, "all passes": every},
-        "layers": [
-            {"layer": layer, "cmsis_nn": taken, "thimble": own.get(layer)}
-            for layer, taken in layers
-        ],
-    }
+    found = {"without dead_channels": plain, "all passes": every}
+    listed = [{"layer": n, "cmsis_nn": taken, "thimble": own.get(n)} for n, taken in layers]
+    return {"cmsis_nn": whole, "thimble": found, "layers": listed}
 
 
 def line(name: str, whole: Taken, found: Taken) -> str:

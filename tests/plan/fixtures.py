@@ -40,17 +40,8 @@ def constants(graph: Graph, memory: str = "flash", skip: tuple[str, ...] = ()) -
             continue
         tensor = graph.tensors[name]
         bits = tensor.dtype.bits
-        buffers.append(
-            v.Buffer(
-                name,
-                name,
-                memory,
-                tensor.shape,
-                bits,
-                v.packed(tensor.shape, bits, top),
-                "constant",
-            )
-        )
+        place = v.packed(tensor.shape, bits, top)
+        buffers.append(v.Buffer(name, name, memory, tensor.shape, bits, place, "constant"))
         top += -(-tensor.size * bits // 8) * 2
     return buffers
 
@@ -114,11 +105,8 @@ def double_buffer(rng: np.random.Generator, tiles: int = 4) -> tuple[v.Plan, Gra
     )
     io = (v.Wait("free", before), v.Move(there, here), v.Signal("arrived"))
     cpu = (v.Wait("arrived", after), use, v.Signal("free"))
-    memories = (
-        Memory("sram", 128),
-        Memory("flash", 64, "rom"),
-        Memory("card", 64 + 16 * tiles, "block", 16),
-    )
+    storage = Memory("card", 64 + 16 * tiles, "block", 16)
+    memories = (Memory("sram", 128), Memory("flash", 64, "rom"), storage)
     tracks = (v.Track("cpu", (v.Loop("t", tiles, cpu),)), v.Track("io", (v.Loop("t", tiles, io),)))
     resident = ("x", "y.weight", "y.bias")
     buffers = (x, y, card, ring, bias)
@@ -157,15 +145,10 @@ def rows_anywhere(rng: np.random.Generator) -> tuple[v.Plan, Graph]:
     x = v.Buffer("x", "x", "sram", (5, 4, 2), 8, v.packed((5, 4, 2), 8))
     y = v.Buffer("y", "y", "sram", (3, 2, 3), 8, v.Rows((80, 0, 16), (6, 2)))
     fixed = constants(graph)
-    steps = tuple(
-        v.Compute(
-            "y",
-            v.Slice("y", (row, 0, 0), (1, 2, 3)),
-            (v.Slice("x", (row, 0, 0), (3, 4, 2)), *map(v.whole, fixed)),
-            (1, 1, 3),
-        )
-        for row in range(3)
-    )
+    steps = []
+    for row in range(3):
+        made, read = v.Slice("y", (row, 0, 0), (1, 2, 3)), v.Slice("x", (row, 0, 0), (3, 4, 2))
+        steps.append(v.Compute("y", made, (read, *map(v.whole, fixed)), (1, 1, 3)))
     return one_track((x, y), fixed, *steps), graph
 
 
@@ -205,13 +188,5 @@ def residual(rng: np.random.Generator) -> tuple[v.Plan, Graph]:
     return Ordinary().plan(graph, hardware), graph
 
 
-FIXTURES = {
-    "herringbone": herringbone,
-    "channel_partial": channel_partial,
-    "double_buffer": double_buffer,
-    "row_ring": row_ring,
-    "rows_anywhere": rows_anywhere,
-    "rows_in_blocks": rows_in_blocks,
-    "column_tiles": column_tiles,
-    "residual": residual,
-}
+ALL = (herringbone, channel_partial, double_buffer, row_ring, rows_anywhere, rows_in_blocks)
+FIXTURES = {make.__name__: make for make in (*ALL, column_tiles, residual)}

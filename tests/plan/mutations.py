@@ -140,11 +140,8 @@ def changed(site: Site, name: str, old: Any) -> Any:
         )
     if isinstance(old, v.Lin) and site.chance(0.5):
         return old.const
-    return (
-        at(site.plan, site.any(v.Buffer)).map
-        if name == "map"
-        else at(site.plan, site.any(type(old)))
-    )
+    found = at(site.plan, site.any(v.Buffer if name == "map" else type(old)))
+    return found.map if name == "map" else found
 
 
 def _items(site: Site, name: str, old: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -272,14 +272,9 @@ class Deeds:
 
     def element(self, buffer: Buffer, copy: int, frame: int, place: Place) -> Element:
         summing = buffer.role == "accumulator"
-        kind = (
-            buffer.tensor,
-            "sum" if summing else "final",
-            buffer.bits,
-            buffer.step if summing else 1,
-            0 if buffer.tensor in self.graph.constants else frame,
-            ordinal(place, buffer.shape),
-        )
+        form, step = ("sum", buffer.step) if summing else ("final", 1)
+        frame = 0 if buffer.tensor in self.graph.constants else frame
+        kind = (buffer.tensor, form, buffer.bits, step, frame, ordinal(place, buffer.shape))
         cells = tuple((buffer.memory, n) for n in nibbles(buffer, copy, place))
         tokens = tuple((*kind, part) for part in range(len(cells)))
         return Element(cells, tuple(self.tokens.setdefault(t, t) for t in tokens))

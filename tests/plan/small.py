@@ -210,16 +210,13 @@ def before(*steps: Step, buffers: tuple[Buffer, ...] = (), **fields: Any) -> Cha
 
 def moved(name: str, byte: int, **fields: Any) -> Change:
     """``name`` packed from ``byte`` on."""
-    return lambda plan: edited(
-        plan,
-        buffers=(
-            replace(
-                plan.buffer[name],
-                map=packed(plan.buffer[name].shape, plan.buffer[name].bits, 2 * byte),
-                **fields,
-            ),
-        ),
-    )
+
+    def change(plan: Plan) -> Plan:
+        here = plan.buffer[name]
+        place = packed(here.shape, here.bits, 2 * byte)
+        return edited(plan, buffers=(replace(here, map=place, **fields),))
+
+    return change
 
 
 def then(*changes: Change) -> Change:

@@ -21,17 +21,9 @@ def operands(draw: st.DrawFn) -> tuple[Operand, Place, Place]:
     """An operand of two axes, its tensor's shape and the output's."""
     out = (draw(st.integers(1, 5)), draw(st.integers(1, 5)))
     axes = draw(st.sampled_from([(0, 1), (1, 0), (None, 1), (0, None), (None, None)]))
-    windows = tuple(
-        Window(
-            axis,
-            draw(st.integers(1, 3)),
-            draw(st.integers(1, 3)),
-            draw(st.integers(-2, 2)),
-            draw(st.integers(1, 2)),
-            draw(st.sampled_from([1, 1, 2])),
-        )
-        for axis in axes
-    )
+    few, two = st.integers(1, 3), st.integers(1, 2)
+    numbers = st.tuples(few, few, st.integers(-2, 2), two, st.sampled_from([1, 1, 2]))
+    windows = tuple(Window(axis, *draw(numbers)) for axis in axes)
     return Operand("x", windows), (draw(st.integers(1, 7)), draw(st.integers(1, 7))), out
 
 

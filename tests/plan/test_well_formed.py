@@ -179,19 +179,14 @@ def test_changed_steps_of_halves_are_no_plan(said: str, step: int, fields: dict[
 def test_a_part_of_a_tensor_is_all_that_slices_reach() -> None:
     plan, _ = layer()
     held = replace(COPY, map=v.Affine(124, (2,), held=((2, 4),)))
-    assert before(v.Move(v.Slice("x", (2,), (2,)), v.Slice("copy", (2,), (2,))), buffers=(held,))(
-        plan
-    )
+
+    def move(low: int | v.Lin, size: int) -> v.Move:
+        return v.Move(v.Slice("x", (low,), (size,)), v.Slice("copy", (low,), (size,)))
+
+    assert before(move(2, 2), buffers=(held,))(plan)
     for low, size in ((1, 2), (2, 3), (K, 1)):
         with pytest.raises(v.PlanError, match="beyond the part"):
-            before(
-                v.Loop(
-                    "k",
-                    2,
-                    (v.Move(v.Slice("x", (low,), (size,)), v.Slice("copy", (low,), (size,))),),
-                ),
-                buffers=(held,),
-            )(plan)
+            before(v.Loop("k", 2, (move(low, size),)), buffers=(held,))(plan)
     for wrong in (((2, 5),), ((2, 2),), ((-1, 2),), ((0, 1), (0, 1))):
         with pytest.raises(v.PlanError, match="is not of its shape"):
             replace(held, map=v.Affine(124, (2,), held=wrong))

@@ -281,11 +281,8 @@ def test_it_regains_what_rounding_loses(summing: FloatGraph, data: Arrays) -> No
             outputs = network(test.frames())
         return float(nn.functional.cross_entropy(outputs, torch.from_numpy(test.labels)))
 
-    exact, rounded, regained = (
-        loss(Rounded(graph, affines)),
-        loss(method.simulated(graph, affines)),
-        loss(method.simulated(tuned, affines)),
-    )
+    exact = loss(Rounded(graph, affines))
+    rounded, regained = (loss(method.simulated(each, affines)) for each in (graph, tuned))
     assert losses[1] < losses[0]
     assert exact < 0.2 and rounded > exact + 0.2 and regained < 0.8 * rounded
 

@@ -42,12 +42,9 @@ def opened(browser: Any, path: Path, size: tuple[int, int] = DESKTOP, dark: bool
            touch: bool = False, before: str = "") -> Iterator[Any]:  # fmt: skip
     """Open ``path``, after ``before`` ran in it; it says, fails and fetches nothing."""
     said: list[str] = []
-    context = browser.new_context(
-        viewport={"width": size[0], "height": size[1]},
-        color_scheme="dark" if dark else "light",
-        has_touch=touch,
-        offline=True,
-    )
+    looks = {"viewport": {"width": size[0], "height": size[1]}, "has_touch": touch}
+    scheme = "dark" if dark else "light"
+    context = browser.new_context(**looks, color_scheme=scheme, offline=True)
     context.set_default_timeout(300_000)  # a busy machine is slow
     page = context.new_page()
     page.on("console", lambda message: said.append(message.text))

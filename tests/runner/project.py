@@ -25,7 +25,7 @@ import pytest
 import yaml
 
 from pipeline.home import ROOT, STAGES
-from tests.programs import said
+from tests.programs import written
 from tests.runner.parent import Forked
 from tests.waiting import until
 
@@ -157,9 +157,7 @@ class Project:
         return stages
 
     def write(self, name: str, content: str) -> None:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
+        written(self.root, {name: content})
 
     def start(
         self, *args: str, program: str = "run.py", real: bool = False, **kwargs: Any
@@ -170,15 +168,9 @@ class Project:
         words = [sys.executable, program, *args, *([] if tracked else ["tracking=none"])]
         if not real:
             kwargs["kind"] = "tracked" if tracked else "made up"
-        return (subprocess.Popen if real else Forked)(
-            words,
-            cwd=self.root,
-            env={**clean_environment(), "FAKE_LOG": str(self.root / "log"), **self.env},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            **kwargs,
-        )
+        env = {**clean_environment(), "FAKE_LOG": str(self.root / "log"), **self.env}
+        kwargs |= dict.fromkeys(("stdout", "stderr"), subprocess.PIPE) | {"text": True}
+        return (subprocess.Popen if real else Forked)(words, cwd=self.root, env=env, **kwargs)
 
     def run(self, *args: str, real: bool = False) -> Run:
         process = self.start(*args, real=real)
@@ -224,11 +216,6 @@ def mounted(place: Path, size: str) -> Iterator[Path]:
         yield place
     finally:
         os.system(f"umount -l {place}")
-
-
-def git(project: Project, *words: str) -> str:
-    identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
-    return said(["git", *identity, *words], project.root, env=clean_environment()).strip()
 
 
 def nothing_outlives(project: Project) -> None:

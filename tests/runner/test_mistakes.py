@@ -12,6 +12,7 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.runner import disk
+from tests.programs import refusal
 from tests.runner.project import MOUNTS, Project, Run, mounted
 from tests.tiers import quick
 
@@ -166,9 +167,7 @@ def test_why_a_home_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (Path("/proc/none"), "No such file or directory"),
     ):
         monkeypatch.setenv("THIMBLE_HOME", str(home))
-        with pytest.raises(ThimbleError) as caught:
-            disk.make_home()
-        assert str(caught.value) == unmade(home, why)
+        assert refusal(disk.make_home) == unmade(home, why)
     denied = PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
     monkeypatch.setenv("THIMBLE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(Path, "mkdir", lambda *_, **__: (_ for _ in ()).throw(denied))

@@ -20,7 +20,7 @@ from pipeline.home import ROOT
 from pipeline.runner import closure, code, own, schema, workspace
 from pipeline.runner.fields import fields, structured
 from pipeline.runner.schema import CODE_GROUPS
-from tests.programs import ran
+from tests.programs import ran, written
 from tests.runner.project import HARDWARE, Project, clean_environment
 
 MINE = '''\
@@ -72,7 +72,6 @@ def test_a_hash_changes_with_content_not_with_place_or_time(tmp_path: Path) -> N
 
 
 def test_a_factory_counts_with_what_it_imports(tmp_path: Path) -> None:
-    (tmp_path / "nets").mkdir()
     files = {
         "nets/__init__.py": "",
         "nets/mine.py": "import torch\nfrom nets.parts import block\nimport other\n",
@@ -80,8 +79,7 @@ def test_a_factory_counts_with_what_it_imports(tmp_path: Path) -> None:
         "other.py": "X = 1\n",
         "unused.py": "Y = 1\n",
     }
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
+    written(tmp_path, files)
     chosen = config(factory="nets.mine:Net")
     before = own.hashes(chosen, tmp_path)["model"]
     (tmp_path / "unused.py").write_text("Y = 2\n")
@@ -202,13 +200,10 @@ def test_ways_to_write_it(source: str) -> None:
 
 
 def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
-    (tmp_path / "pipeline").mkdir()
-    one = tmp_path / "pipeline" / "one.py"
-    one.write_text("from pipeline import two")
-    (tmp_path / "pipeline" / "two.py").write_text("")
+    written(tmp_path, {"pipeline/one.py": "from pipeline import two", "pipeline/two.py": ""})
     found = closure.closure(tmp_path, ["pipeline/one.py"])
     assert found == {"pipeline/one.py", "pipeline/two.py"}
-    one.write_text("from pipeline import six")
+    written(tmp_path, {"pipeline/one.py": "from pipeline import six"})
     assert closure.closure(tmp_path, ["pipeline/one.py"]) == {"pipeline/one.py"}
 
 
@@ -222,8 +217,7 @@ def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
     ],
 )
 def test_ones_own_board(tmp_path: Path, board: str, said: str) -> None:
-    (tmp_path / "conf" / "hardware").mkdir(parents=True)
-    (tmp_path / "conf" / "hardware" / "mine.yaml").write_text(board)
+    written(tmp_path, {"conf/hardware/mine.yaml": board})
     words = ("hardware=mine", "--cfg", "job", "-p", "hardware.toolchain")
     done = ran([sys.executable, ROOT / "run.py", *words], tmp_path, env=clean_environment())
     assert said in (done.stderr or done.stdout) and len(done.stderr.splitlines()) < 2, done
@@ -311,9 +305,7 @@ def test_a_yaml_gives_the_defaults(path: Path) -> None:
 
 
 def test_what_a_class_may_look_like(tmp_path: Path) -> None:
-    (tmp_path / "pipeline").mkdir()
-    (tmp_path / "pipeline" / "base.py").write_text(BASE)
-    (tmp_path / "pipeline" / "mine.py").write_text(DERIVED)
+    written(tmp_path, {"pipeline/base.py": BASE, "pipeline/mine.py": DERIVED})
     found = fields(tmp_path, "pipeline.mine.Mine")
     assert found is not None
     layout, other = found.pop("layout"), found.pop("other")
@@ -351,13 +343,9 @@ def merged(given: dict[str, object]) -> dict[str, object]:
 
 
 def test_a_config_has_defaults_and_types_and_every_field_of_the_board() -> None:
-    assert merged({}) == {
-        "name": MISSING,
-        "colour": "green",
-        "inner": {"size": MISSING, "places": ["here", "there"]},
-        "others": [],
-        "table": [],
-    }
+    inner = {"size": MISSING, "places": ["here", "there"]}
+    empty = {"others": [], "table": []}
+    assert merged({}) == {"name": MISSING, "colour": "green", "inner": inner, **empty}
     found = merged({"others": [{"size": "3"}], "table": [[1, 2]], "colour": "red"})
     assert found["others"] == [{"size": 3, "places": ["here", "there"]}]
     assert (found["table"], found["colour"]) == ([[1, 2]], "red")

@@ -9,7 +9,8 @@ import yaml
 
 from pipeline.home import STAGES
 from pipeline.tracking.checkout import recorded as origin
-from tests.runner.project import Project, git
+from tests.programs import git
+from tests.runner.project import Project
 from tests.tracking.database import nothing_logged, runs
 
 
@@ -137,9 +138,9 @@ def test_what_cannot_be_repeated_is_one_line(project: Project) -> None:
 @pytest.mark.slow
 def test_a_tracked_run_is_repeated_from_what_mlflow_has(project: Project) -> None:
     """Its folder is gone, the code has been edited: MLflow's patch brings that back."""
-    git(project, "init", "-q")
-    git(project, "add", "run.py", "dvc.yaml", "conf", "pipeline", "stages", "firmware")
-    git(project, "commit", "-q", "-m", "All")
+    git(project.root, "init", "-q")
+    git(project.root, "add", "run.py", "dvc.yaml", "conf", "pipeline", "stages", "firmware")
+    git(project.root, "commit", "-q", "-m", "All")
     small = project.root / "pipeline/strategies/small.py"
     small.write_text(small.read_text().replace('"Small"', '"Edited"'))
     project.write("pipeline/strategies/new.py", "NEW = 1\n")
@@ -157,17 +158,17 @@ def test_a_tracked_run_is_repeated_from_what_mlflow_has(project: Project) -> Non
     assert origin(kept)["environment"]["python"].startswith("3.")
 
     edited = small.read_text()
-    git(project, "checkout", "-q", ".")
+    git(project.root, "checkout", "-q", ".")
     (project.root / "pipeline/strategies/new.py").unlink()
     again = ("output=json", "tracking=wait", "hydra.run.dir=mine/0")
     run = project.run(f"replay={one['id'][:10]}", *again)
-    commit = git(project, "rev-parse", "HEAD")[:12]
+    commit = git(project.root, "rev-parse", "HEAD")[:12]
     assert run.code == 1 and run.json["replay"]["of"] == one["id"]
     assert f"; try git checkout {commit} and its code.patch" in run.err
     (patch,) = (project.root / ".thimble" / "tracking" / "artifacts").rglob(
         f"{one['id']}/**/code.patch"
     )
-    git(project, "apply", str(patch))
+    git(project.root, "apply", str(patch))
     assert small.read_text() == edited
     assert (project.root / "pipeline/strategies/new.py").read_text() == "NEW = 1\n"
     run = project.run("replay=first", "output=json")

@@ -22,7 +22,7 @@ from pipeline.search.joint.segment import on_demand
 from pipeline.search.moves.patches import pools, stretches
 from pipeline.search.view.rows import Units
 from tests.codegen.int8.support import host
-from tests.graphs import Net, random_graph
+from tests.graphs import Chained, Net, random_graph
 from tests.strategies.proving import as_c, exact
 from tests.strategies.test_ordinary import BOARD
 from tests.targets.cortex_m import board_named
@@ -59,11 +59,7 @@ def some_runs(graph: Graph, seed: int) -> list[Run]:
 
 def inverted(height: int = 8, width: int = 9) -> Graph:
     """Thin, wide, depthwise, thin: what patches are for."""
-    net = Net((height, width, 4), np.random.default_rng(0))
-    net.conv(32, (1, 1))
-    net.depthwise()
-    net.conv(4, (1, 1))
-    return net.graph()
+    return Chained(Net((height, width, 4))).conv(32, (1, 1)).depthwise().conv(4, (1, 1)).graph()
 
 
 def run_of(graph: Graph, rows: int, columns: int, slides: bool = False) -> Run:
@@ -133,10 +129,7 @@ def test_what_is_pooled_is_made_channel_by_channel(channels: int, tmp_path: Path
 
 
 def test_no_patch_lies_in_the_padding() -> None:
-    net = Net((4, 4, 2), np.random.default_rng(0))
-    net.conv(2)
-    net.conv(2, (1, 1), padding=(0, 0, 3, 0))
-    graph = net.graph()
+    graph = Chained(Net((4, 4, 2))).conv(2).conv(2, (1, 1), padding=(0, 0, 3, 0)).graph()
     assert not run_of(graph, 1, 2).reads
     assert run_of(graph, 1, 7).reads
 

@@ -13,7 +13,7 @@ from pipeline.schedules.lower import needed
 from pipeline.search.layouts import cycles_of_rows, form_of_a_row, in_blocks
 from pipeline.strategies.joint import Joint
 from tests.codegen.cortex_m.support import core
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 from tests.strategies import nets
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
@@ -98,13 +98,8 @@ NOTHING = frozenset[str]()
 
 def separable() -> Graph:
     """Depthwise-separable, then a pooling with windows, which has no kernel for blocks."""
-    net = Net((12, 14, 3), np.random.default_rng(0))
-    net.conv(8, (3, 3))
-    net.depthwise((3, 3))
-    net.conv(16, (1, 1))
-    net.maximum((2, 2), stride=(2, 2))
-    net.dense(4)
-    return net.graph()
+    net = Chained(Net((12, 14, 3))).conv(8).depthwise().conv(16, (1, 1))
+    return net.maximum((2, 2), stride=(2, 2)).dense(4).graph()
 
 
 def total(graph: Graph, layout: dict[str, int]) -> float:

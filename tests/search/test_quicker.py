@@ -23,17 +23,13 @@ from tests.codegen.cortex_m.layers import network as by_row
 from tests.codegen.cortex_m.support import core, twin
 from tests.codegen.int8.support import frames
 from tests.comparing import equal
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 from tests.tiers import quick
 
 
 def network() -> Graph:
     """Two layers for Winograd, of which one needs more scratch than flash; one for others."""
-    net = Net((12, 12, 8), np.random.default_rng(0), name="net")
-    net.conv(8, (3, 3))
-    net.conv(32, (3, 3), stride=(2, 2))
-    net.conv(32, (3, 3))
-    return net.graph()
+    return Chained(Net((12, 12, 8))).conv(8).conv(32, stride=(2, 2)).conv(32).graph()
 
 
 def board(**changes: object) -> Hardware:

@@ -47,14 +47,11 @@ def measured(folder: Path, hardware: Hardware, name: str, size: int) -> Taken:
     for include in INCLUDES:
         source = source.replace(include, "")
     with_ = f"const aead_t with = {{key, nonce, message, {about}}}; (void)with;"
-    size_of = built_stand_in(
-        folder,
-        hardware,
-        globals=source + GLOBALS.format(size=size),
-        feed=f"{with_} aead_seal(&with, message, message, {message}, tag);"
-        f"sum = crc32_bytes(0, message, {size});",
-        invoke=f"{with_} nn_arena[0] = (uint8_t)({CALLS[name].format(size=message)});",
-    )
+    source += GLOBALS.format(size=size)
+    feed = f"{with_} aead_seal(&with, message, message, {message}, tag);"
+    feed += f"sum = crc32_bytes(0, message, {size});"
+    invoke = f"{with_} nn_arena[0] = (uint8_t)({CALLS[name].format(size=message)});"
+    size_of = built_stand_in(folder, hardware, globals=source, feed=feed, invoke=invoke)
     runs = qemu.run(folder / "build", vars(size_of), hardware, np.zeros((2, 16), np.uint8))
     if "read" in name:
         assert (runs.outputs[:, 0] & 0xFF).tolist() == [1, 1], "a tag that was just made is wrong"

@@ -315,17 +315,11 @@ def firmware(folder: Path, code: str) -> np.ndarray:
     """Outputs and instructions of one call for each of some secrets of 16 bytes."""
     texts = [(FIRMWARE / f"chacha20_poly1305.{kind}").read_text() for kind in "hc"]
     source = "".join(texts).replace('#include "chacha20_poly1305.h"', "")
-    globals_ = (
-        f"static uint8_t message[{BYTES}], nonce[12], fed[16], zeros[16]; static uint32_t at;"
-    )
+    names = f"message[{BYTES}], nonce[12], fed[16], zeros[16]"
+    source = f"#include <string.h>\n{source}static uint8_t {names}; static uint32_t at;"
+    feed = "(void)nonce; (void)zeros; (void)message; fed[at++ % 16] = *bytes;"
     hardware = board_named("stm32f746g_sd")
-    size = built_stand_in(
-        folder,
-        hardware,
-        globals="#include <string.h>\n" + source + globals_,
-        feed="(void)nonce; (void)zeros; (void)message; fed[at++ % 16] = *bytes;",
-        invoke=code,
-    )
+    size = built_stand_in(folder, hardware, globals=source, feed=feed, invoke=code)
     secrets = np.zeros((6, 16), np.uint8)
     secrets[1, 0] = secrets[2, 15] = secrets[3, 7] = 1
     secrets[4], secrets[5] = 255, np.random.default_rng(0).integers(0, 256, 16)

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from pipeline.home import PACKAGE, ROOT, STAGES
 from pipeline.runner import code, deps
 from pipeline.runner.schema import CODE_GROUPS
 from pipeline.tracking.checkout import recorded as origin
-from tests.programs import said
+from tests.programs import git, said
 from tests.runner import parent
 from tests.runner.project import clean_environment
 from tests.runner.test_kills import outputs
@@ -36,9 +35,8 @@ def cloned(folder: Path, small: Project | None = None) -> Path:
         kept = small.folder / "home" / name
         if kept.is_dir():
             shutil.copytree(kept, clone / ".thimble" / name)
-    me = ("config user.name a", "config user.email a@b.c")
-    for words in ("init -q", *me, "add -A", "commit -qm all"):
-        subprocess.run(["git", *words.split()], cwd=clone, check=True)
+    for words in ("init -q", "add -A", "commit -qm all"):
+        git(clone, *words.split())
     return clone
 
 

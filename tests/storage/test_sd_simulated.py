@@ -22,6 +22,7 @@ from pipeline.targets.protocol import Command
 from pipeline.targets.simavr import Chip, Exchange
 from tests.codegen.int8.support import frames
 from tests.comparing import equal
+from tests.programs import written
 from tests.storage.test_sd_card import BLOCK, FIXTURE, READ, STORAGE, WRITE, Status
 from tests.strategies.swap.nets import random_chain
 from tests.targets.conftest import MODEL, load_hardware, model, needs_avr, on_avr
@@ -129,8 +130,7 @@ def test_a_network_swaps_with_the_card_that_qemu_simulates(
     board = replace(board_named("stm32f746g_sd"), sram_bytes=8192, stack_reserve_bytes=4096)
     board = replace(board, card=replace(board.card, line_bytes=1))  # no DMA: the core moves bytes
     plan = Swap().plan(graph, board)
-    for name, text in generate(graph, plan, board, {}).items():
-        (tmp_path / name).write_text(text)
+    written(tmp_path, generate(graph, plan, board, {}))
     image = Image(graph, plan)
     image.write(tmp_path / "card.img")
     with (tmp_path / "card.img").open("r+b") as file:
@@ -181,14 +181,10 @@ def uno() -> Hardware:
 
 def run(folder: Path, shim: Path, hardware: Hardware, source: str) -> tuple[bytes, Exchange]:
     """Run nn_invoke of ``source``; return what it leaves in the first bytes of the arena."""
-    generated = folder / "generated"
     files = {**harness_sources(hardware, swaps=True), "model.c": source}
     files |= {name: (STORAGE / name).read_text() for name in FILES}
     files |= {"model.h": (MODEL / "model.h").read_text()}
-    generated.mkdir(parents=True)
-    for name, text in files.items():
-        (generated / name).write_text(text)
-    size = toolchain.build(generated, folder, hardware)
+    size = toolchain.build(written(folder / "generated", files), folder, hardware)
     (folder / card.NAME).write_bytes(CONTENT)
     inserted = card.beside(folder)
     with Chip(shim, folder / "firmware.elf", hardware, size.sections, inserted=inserted) as chip:

@@ -20,6 +20,7 @@ from pipeline.targets import simavr, toolchain, tools
 from pipeline.targets.harness import harness_sources
 from pipeline.targets.toolchain import Size
 from tests.boards import load_hardware as load_hardware
+from tests.programs import written
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = Path(__file__).parent / "fixture"
@@ -64,14 +65,8 @@ needs_avr = pytest.mark.skipif(
 
 def generate(folder: Path, hardware: Hardware, model: str | None = None) -> Path:
     """A folder as stage generate leaves it, with ``model`` for model.c."""
-    folder.mkdir(parents=True)
-    for name, text in harness_sources(hardware).items():
-        (folder / name).write_text(text)
-    for file in MODEL.iterdir():
-        (folder / file.name).write_text(file.read_text())
-    if model is not None:
-        (folder / "model.c").write_text(model)
-    return folder
+    files = harness_sources(hardware) | {file.name: file.read_text() for file in MODEL.iterdir()}
+    return written(folder, files if model is None else {**files, "model.c": model})
 
 
 def model_weights() -> np.ndarray:

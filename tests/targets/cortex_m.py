@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import artifacts
 from pipeline.codegen import generate
 from pipeline.codegen.card import sealed
 from pipeline.frames import answers, fed
@@ -21,6 +20,7 @@ from pipeline.targets.harness import harness_sources
 from pipeline.targets.runs import Runs
 from pipeline.targets.toolchain import Size
 from tests import boards
+from tests.programs import written
 from tests.targets.conftest import model
 
 ONE_A_CORE = ("nucleo_g0b1re", "nucleo_f446re", "nucleo_f767zi", "nucleo_u575zi")
@@ -54,8 +54,7 @@ def generated(
     swaps = bool(plan.on_card)
     made = generate(graph, plan, hardware, {}, frontend=frontend)
     files = {**made, **harness_sources(hardware, swaps)}
-    for name, content in files.items():
-        artifacts.write_text(folder / "generated" / name, content)
+    written(folder / "generated", files)
     if swaps:
         sealed.write(graph, plan, hardware, folder / "generated")
     return folder / "generated"
@@ -69,9 +68,7 @@ def built_stand_in(folder: Path, hardware: Hardware, *, header: str = "", **part
         "model.h": text.replace("uint16_t count", "uint32_t count") + header,
         "model.c": model(**parts).replace("uint16_t count", "uint32_t count"),
     }
-    for name, content in files.items():
-        artifacts.write_text(folder / "generated" / name, content)
-    return builds.build(folder / "generated", folder / "build", hardware)
+    return builds.build(written(folder / "generated", files), folder / "build", hardware)
 
 
 def simulated(folder: Path, graph: Graph, hardware: Hardware, size: Size, given: IntArray) -> Runs:

@@ -33,7 +33,7 @@ from tests import boards
 from tests.boards import NAMES
 from tests.codegen.int8.support import network
 from tests.comparing import equal
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 from tests.programs import program, ran
 from tests.targets import cortex_m
 from tests.targets.conftest import expected, load_hardware, needs_avr
@@ -134,9 +134,7 @@ def test_refusals_are_one_line(tmp_path: Path) -> None:
 
 def picture(height: int, width: int) -> Graph:
     """As many bytes out as in."""
-    net = Net((height, width, 1))
-    net.conv(1, (1, 1))
-    return net.graph()
+    return Chained(Net((height, width, 1))).conv(1, (1, 1)).graph()
 
 
 def test_a_reply_holds_65535_bytes(tmp_path: Path) -> None:

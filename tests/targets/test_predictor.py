@@ -19,7 +19,8 @@ from tests.codegen.card.support import planned
 from tests.codegen.int8.support import frames, host, network
 from tests.codegen.support import uno
 from tests.comparing import equal
-from tests.graphs import Net
+from tests.graphs import Chained, Net
+from tests.programs import written
 from tests.strategies.chains import mnist
 from tests.strategies.swap.nets import board, random_chain
 
@@ -58,9 +59,7 @@ def test_kernels_in_assembly_have_a_twin_that_compilers_make_right_vectors_of() 
 
 
 def test_threads_and_predictors_side_by_side(predictor: Predictor, graph: Graph) -> None:
-    other = Net((8, 8, 3), np.random.default_rng(5))
-    other.conv(4)
-    another = other.graph()
+    another = Chained(Net((8, 8, 3), np.random.default_rng(5))).conv(4).graph()
     second = Predictor.build(another, Ordinary().plan(another, host()), host())
     given = images(graph, 400)
     expected = predictor.predict(given), second.predict(given)
@@ -83,10 +82,8 @@ def test_a_runs_folder(tmp_path: Path, graph: Graph, predictor: Predictor) -> No
     with pytest.raises(ThimbleError, match="has no generated C: run it with until=generate"):
         Predictor.of(tmp_path)
     graph.save(tmp_path)
-    (tmp_path / "generated").mkdir()
     sources = generate(graph, Ordinary().plan(graph, host()), host(), {})
-    for name, content in {**sources, "main.c": "#error not of the network"}.items():
-        (tmp_path / "generated" / name).write_text(content)
+    written(tmp_path / "generated", {**sources, "main.c": "#error not of the network"})
     given = images(graph, 50)
     equal(Predictor.of(tmp_path).predict(given), predictor.predict(given))
     replace(graph, outputs=(graph.operators[0].output,), operators=graph.operators[:1]).save(

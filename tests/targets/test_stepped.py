@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
 from pipeline.errors import ThimbleError
@@ -16,16 +15,13 @@ from pipeline.strategies.swap import Swap
 from pipeline.targets import stepped
 from tests.boards import load_hardware
 from tests.codegen.support import frames
-from tests.graphs import Net, random_graph
+from tests.graphs import Chained, Net, random_graph
 from tests.strategies.chains import mnist
 from tests.targets.cortex_m import needs_arm
 
 
 def chain() -> Graph:
-    net = Net((6, 6, 3), np.random.default_rng(0))
-    net.conv(4, (3, 3))
-    net.dense(5)
-    return net.graph()
+    return Chained(Net((6, 6, 3))).conv(4).dense(5).graph()
 
 
 CASES = [

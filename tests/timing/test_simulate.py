@@ -318,13 +318,9 @@ def swapped(graph: Graph, buffers: int) -> v.Plan:
     back = (v.Wait("computed", after), v.Move(*piece_out), v.Signal("stored"))
     each = {"cpu": cpu, "io": io, "back": back}
     tracks = tuple(v.Track(name, (v.Loop("r", ROWS, steps),)) for name, steps in each.items())
-    buffers_ = (
-        held("image", source.name, "card", source.shape, 0),
-        held("result", target.name, "card", target.shape, 0, 8 * 1024),
-        held_in,
-        held_out,
-        *fixed,
-    )
+    image = held("image", source.name, "card", source.shape, 0)
+    result = held("result", target.name, "card", target.shape, 0, 8 * 1024)
+    buffers_ = (image, result, held_in, held_out, *fixed)
     memories = (Memory("sram", 1024), Memory("flash", 1024, "rom"), CARD)
     resident = ("image", *op.parameters)
     return v.Plan(graph.name, "toy", memories, buffers_, tracks, resident, ("result",))

@@ -28,7 +28,8 @@ def runs(project: Project) -> list[dict[str, Any]]:
             "SELECT experiment_id FROM experiments WHERE name = 'thimble'"
         ).fetchone()
         about = dict(database.execute("SELECT key, value FROM experiment_tags"))
-        of = {name: _of_runs(database, name) for name in ("params", "tags", "latest_metrics")}
+        tables = {"params": "params", "tags": "tags", "metrics": "latest_metrics"}
+        of = {name: _of_runs(database, table) for name, table in tables.items()}
         history = _history(database)
         listed = database.execute(
             "SELECT run_uuid, status, artifact_uri FROM runs "
@@ -39,9 +40,7 @@ def runs(project: Project) -> list[dict[str, Any]]:
         {
             "id": run,
             "status": status,
-            "params": of["params"][run],
-            "metrics": of["latest_metrics"][run],
-            "tags": of["tags"][run],
+            **{name: found[run] for name, found in of.items()},
             "history": history[run],
             "artifacts": sorted(path.name for path in Path(urlparse(uri).path).glob("*")),
             "uri": uri,

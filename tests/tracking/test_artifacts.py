@@ -27,7 +27,7 @@ from pipeline.tracking.files import LEFT_OUT, WRITTEN, kept
 from tests.codegen.int8.support import host, network
 from tests.codegen.support import write
 from tests.comparing import equal
-from tests.programs import said
+from tests.programs import said, written
 from tests.runner.project import Project, clean_environment
 from tests.several import several
 from tests.tracking.database import runs
@@ -59,7 +59,7 @@ OUTS = [
 ]
 
 
-def written(folder: Path) -> set[str]:
+def left_in(folder: Path) -> set[str]:
     """Every file in ``folder`` that has to be an artifact: not LEFT_OUT, not of a sweep's job."""
     jobs = {place.name for place in folder.iterdir() if (place / "dvc.yaml").exists()}
     found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
@@ -76,7 +76,7 @@ def complete(found: list[dict[str, Any]]) -> int:
     """Assert it of each run that MLflow has; returns how many there are."""
     for run in found:
         folder = Path(run["tags"]["thimble.run_dir"])
-        assert artifacts(run) == written(folder), run["tags"]["mlflow.runName"]
+        assert artifacts(run) == left_in(folder), run["tags"]["mlflow.runName"]
         for name in artifacts(run):
             kept_there = Path(urlparse(run["uri"]).path) / name
             assert kept_there.read_bytes() == (folder / name).read_bytes()
@@ -131,11 +131,9 @@ def test_what_is_left_out_has_a_reason_or_is_the_users(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("security", "tracked"), [("encrypted", False), ("integrity", True)])
 def test_no_encrypted_image_is_tracked(tmp_path: Path, security: str, tracked: bool) -> None:
-    (tmp_path / "dvc.yaml").write_text("stages: {generate: {outs: [generated]}}")
-    (tmp_path / "generated").mkdir()
-    (tmp_path / "generated" / "card.json").write_text(f'{{"security": "{security}"}}')
-    for name in ("card.img", "model.c"):
-        (tmp_path / "generated" / name).write_text(name)
+    written(tmp_path, {"dvc.yaml": "stages: {generate: {outs: [generated]}}"})
+    card = f'{{"security": "{security}"}}'
+    written(tmp_path / "generated", {"card.json": card, "card.img": "", "model.c": ""})
     generated = ["card.json", "model.c"]
     names = [f"generated/{name}" for name in generated] if not tracked else ["generated"]
     assert [str(path.relative_to(tmp_path)) for path in kept(tmp_path)] == ["dvc.yaml", *names]
@@ -187,9 +185,7 @@ assert not [name for name in sys.modules if name.split(".")[0] == "pipeline"]
 def graph(tmp_path: Path) -> Graph:
     """A run's folder, with the test images that are to be predicted."""
     graph, run = network(), tmp_path / "run"
-    (run / "generated").mkdir(parents=True)
-    for name, text in generate(graph, Ordinary().plan(graph, host()), host(), {}).items():
-        (run / "generated" / name).write_text(text)
+    written(run / "generated", generate(graph, Ordinary().plan(graph, host()), host(), {}))
     graph.save(run)
     shape = graph.tensors[graph.input].shape
     images = np.random.default_rng(1).integers(0, 256, (50, *shape), np.uint8)

@@ -12,7 +12,8 @@ import yaml
 
 from pipeline.tracking.checkout import recorded
 from pipeline.tracking.page import PAGE, VIEW
-from tests.runner.project import STRATEGY, Project, git
+from tests.programs import git
+from tests.runner.project import STRATEGY, Project
 from tests.tracking.database import nothing_logged, runs, spooled, track, tracking
 
 STRATEGIES = ("naive", "herringbone")
@@ -47,9 +48,9 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> Tracked:
     project = Project(tmp_path_factory.mktemp("tracked") / "project")
     wide(project)
     project.write(".gitignore", "__pycache__/\n")
-    git(project, "init", "-q")
-    git(project, "add", "run.py", "dvc.yaml", "conf", "pipeline", "stages", "firmware")
-    git(project, "commit", "-q", "-m", "All")
+    git(project.root, "init", "-q")
+    git(project.root, "add", "run.py", "dvc.yaml", "conf", "pipeline", "stages", "firmware")
+    git(project.root, "commit", "-q", "-m", "All")
     with nothing_logged(project):
         for mistake in MISTAKES:
             failed = project.run("tracking=background", *mistake)
@@ -75,7 +76,7 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> Tracked:
     assert project.run("tracking=wait", "seed=6", "data.validation=4").code == 1
     found = {called(run): run for run in runs(project)}
     assert len(found) == len(runs(project))
-    commit = git(project, "rev-parse", "HEAD")
+    commit = git(project.root, "rev-parse", "HEAD")
     kept = (entry, content)
     return Tracked(project, found, sweep.json, commit, kept, made, len(waiting))
 

@@ -72,13 +72,10 @@ def tensor(images: np.ndarray) -> torch.Tensor:
 def batches(model: Mnist2kb | SmallCnn, hard: float = 0.3, temperature: float = 2.0) -> Batches:
     rng = np.random.default_rng(3)
     side = model.input_shape[0] // model.input_pool
-    return Batches(
-        rng.integers(0, 16, (COUNT, side, side, model.input_shape[2]), dtype=np.uint8),
-        rng.integers(0, model.classes, COUNT, dtype=np.uint8),
-        rng.integers(1, 60, (COUNT, model.classes), dtype=np.uint8),
-        hard,
-        temperature,
-    )
+    images = rng.integers(0, 16, (COUNT, side, side, model.input_shape[2]), dtype=np.uint8)
+    labels = rng.integers(0, model.classes, COUNT, dtype=np.uint8)
+    taught = rng.integers(1, 60, (COUNT, model.classes), dtype=np.uint8)
+    return Batches(images, labels, taught, hard, temperature)
 
 
 def forward(made: QuantizedNetwork, mode: int, images: np.ndarray) -> torch.Tensor:

@@ -67,13 +67,8 @@ def test_only_so_many_images_are_used_and_validation_images_to_choose_an_epoch()
     few = ThreePhases(1, 1, 0, batch=32, images=64)
     changed = DATA["train_images"].copy()
     changed[64:] = 0
-    first, second = (
-        few.train(MODEL, data, Run(1)).weights
-        for data in (
-            DATA,
-            DATA | {"train_images": changed, "validation_images": 255 - DATA["validation_images"]},
-        )
-    )
+    other = {"train_images": changed, "validation_images": 255 - DATA["validation_images"]}
+    first, second = (few.train(MODEL, data, Run(1)).weights for data in (DATA, DATA | other))
     assert equal(first, second)
 
 

@@ -81,14 +81,8 @@ def test_other_weight_tiles_make_a_faster_schedule(monkeypatch: pytest.MonkeyPat
 
 def by_tile() -> Graph:
     """Build one where a tile of the first layer's channels, with all made of it, has room."""
-    return (
-        Chain("net", (6, 6, 32))
-        .conv(40, 1)
-        .conv(40, 3, 1, 1, depthwise=True)
-        .average()
-        .dense(300)
-        .graph(np.random.default_rng(3))
-    )
+    net = Chain("net", (6, 6, 32)).conv(40, 1).conv(40, 3, 1, 1, depthwise=True).average()
+    return net.dense(300).graph(np.random.default_rng(3))
 
 
 @pytest.mark.ci

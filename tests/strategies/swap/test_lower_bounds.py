@@ -119,11 +119,8 @@ def made_of(parts: tuple[TiledLayer, ...], element: tuple[int, int, int]) -> flo
         rows, columns, channels = layer.shape
         if number < len(parts) - 1:
             total += layer.work / (rows * columns * channels) * len(wanted)
-        image = (
-            layer.sources[0].shape
-            if len(layer.sources[0].shape) == 3
-            else (1, 1, *layer.sources[0].shape)
-        )
+        shape = layer.sources[0].shape
+        image = shape if len(shape) == 3 else (1, 1, *shape)
         found = set[tuple[int, int, int]]()
         for row, column, channel in wanted:
             if layer.sources[0].windows is None:

@@ -150,24 +150,14 @@ RATES = Rates(0.01, Transfers(0.1, 3.0), Transfers(0.1, 5.0))
 
 def staying_network() -> Graph:
     """10,216 bytes of weights."""
-    return (
-        Chain("net", (12, 12, 8))
-        .conv(24, 3, 1, 1)
-        .conv(40, 1)
-        .maximum(2, 2)
-        .conv(20, 3, 1, 1)
-        .dense(2)
-        .graph(np.random.default_rng(7))
-    )
+    net = Chain("net", (12, 12, 8)).conv(24, 3, 1, 1).conv(40, 1).maximum(2, 2).conv(20, 3, 1, 1)
+    return net.dense(2).graph(np.random.default_rng(7))
 
 
 def small(sram_bytes: int, flash_bytes: int) -> Hardware:
     """So much flash besides what is left to the program."""
-    return replace(
-        board(sram_bytes),
-        flash_bytes=search.CODE_BYTES + flash_bytes,
-        card=Card(bytes=1 << 33, read_bytes_per_s=1e7, write_bytes_per_s=1e7),
-    )
+    card = Card(bytes=1 << 33, read_bytes_per_s=1e7, write_bytes_per_s=1e7)
+    return replace(board(sram_bytes), flash_bytes=search.CODE_BYTES + flash_bytes, card=card)
 
 
 def figures(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, float]:

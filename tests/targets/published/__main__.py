@@ -56,12 +56,9 @@ class Entry:
         board = board_named(self.board)
         flash = board.flash_timing
         waits = self.wait_states or flash.wait_states
-        return replace(
-            board,
-            clock_hz=self.clock_hz or board.clock_hz,
-            flash_timing=replace(flash, wait_states=waits),
-            toolchain=replace(board.toolchain, flags=(*board.toolchain.flags, self.level)),
-        )
+        timing, clock_hz = replace(flash, wait_states=waits), self.clock_hz or board.clock_hz
+        tools = replace(board.toolchain, flags=(*board.toolchain.flags, self.level))
+        return replace(board, clock_hz=clock_hz, flash_timing=timing, toolchain=tools)
 
     def input_bytes(self, network: str) -> int:
         return NETWORKS[network] * (self.number_bytes if network == "ad" else 1)
