@@ -199,7 +199,7 @@ def _add(build: Builder, model: FileModel, index: int) -> None:
         raise ThimbleError(f"{where}: {unsupported(kind)}")
     try:
         node = model.node(index)
-        build.label = node.name
+        build.label = node.layer
         if kind in SIGNED and any(tensor.unsigned for tensor in node.outputs):
             raise ThimbleError("of uint8 it is not supported: convert the model again, to int8")
         build.kinds = ("INT8", "INT16") if kind in WIDE else ("INT8",)

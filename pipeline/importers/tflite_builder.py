@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -88,7 +89,7 @@ class Builder:
         constants = {name: held for name, held in self.constants.items() if name in names}
         inputs = tuple(self.inputs[index] for index in self.sources)
         outputs = tuple(self.outputs[index] for index in self.results)
-        operators = assigned_late(alive[::-1], states)
+        operators = _named_apart(assigned_late(alive[::-1], states))
         ends = inputs, outputs
         return Graph(name, tensors, operators, constants, *ends, states=states, initial=initial)
 
@@ -234,6 +235,19 @@ class Builder:
         name = f"map_{len(self.operators)}"
         self.operators.append(Lookup(name, (source.name,), target.name, table=table))
         return target
+
+
+def _named_apart(operators: Iterable[Operator]) -> tuple[Operator, ...]:
+    """Number the later ones of a layer that became several."""
+    times, found = Counter[str](), list[Operator]()
+    for op in operators:
+        name = op.name
+        while times[name]:
+            times[op.name] += 1
+            name = f"{op.name}.{times[op.name]}"
+        times[name] += 1
+        found.append(replace(op, name=name))
+    return tuple(found)
 
 
 def unchanged(source: Tensor) -> tuple[int, ...]:

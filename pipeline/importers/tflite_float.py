@@ -372,7 +372,7 @@ def translated(
         to.where = f"operator {index}, {kind}"
         try:
             given = model.node(index)
-            to.label = given.outputs[0].name if given.outputs else kind
+            to.label = given.layer
             tensors += (*filter(None, given.inputs), *given.outputs)
             if kind not in OPERATORS:
                 raise ThimbleError(unsupported(kind))

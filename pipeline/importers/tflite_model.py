@@ -28,6 +28,9 @@ MOST_ELEMENTS = 1 << 26
 BORDERS = ("QUANTIZE", "DEQUANTIZE")
 MOST_OPERATORS = 1 << 14
 MOST_AXES = 8
+MOST_PARTS = 3  # of a layer's name
+OPERATIONS = {"CONV_2D": "/Conv2D", "DEPTHWISE_CONV_2D": "/depthwise"}
+"""What Keras calls them in the names of their outputs."""
 
 
 def _names(enumeration: type) -> Mapping[int, str]:
@@ -47,6 +50,7 @@ class FileTensor:
         data: a constant's bytes; empty for activations.
         unsigned: the file has it as uint8, each integer 128 greater than here.
         variable: an operator keeps it from one call to the next.
+        names: of all that a converter made one of, MODEL/LAYER/OPERATION each in Keras.
     """
 
     index: int
@@ -60,6 +64,7 @@ class FileTensor:
     data: memoryview
     unsigned: bool = False
     variable: bool = False
+    names: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -100,6 +105,16 @@ class Node:
     @property
     def name(self) -> str:
         return f"{self.kind.lower()}_{self.index}"
+
+    @property
+    def layer(self) -> str:
+        """The layer as Keras calls it: of what adds a bias, else of the last name of its kind, as
+        others share the first ones, else of the first; ``name`` where the file doesn't say."""
+        names, kind = self.outputs[0].names if self.outputs else (), OPERATIONS.get(self.kind)
+        made = [name for name in names if name.endswith("/BiasAdd")]
+        made += [name for name in reversed(names) if kind and name.rstrip("1").endswith(kind)]
+        path = next(iter((*made, *names)), "").split("/")
+        return "/".join(path[1:-1][-MOST_PARTS:]) or self.name
 
     @property
     def output(self) -> FileTensor:
@@ -215,7 +230,8 @@ class FileModel:
 
     def _read(self, index: int, known: tuple[int, ...] = ()) -> FileTensor:
         table = self.subgraph.item(0, index)
-        name = printable(table.text(3).split(";")[0]) or f"tensor {index}"
+        names = tuple(map(printable, table.text(3).split(";")))
+        name = names[0] or f"tensor {index}"
         kind = TYPES.get(table.scalar(1, "i8"), "an unknown type")
         dims = self._dims(table, name, known)
         if table.table(6) is not None:
@@ -239,7 +255,7 @@ class FileModel:
             data = memoryview((np.frombuffer(data, np.uint8) ^ 128).tobytes())
         return FileTensor(
             index, name, dims, kind, scales=scales, zero_points=zeros, axis=axis, data=data,
-            unsigned=unsigned, variable=bool(table.scalar(5, "bool")),
+            unsigned=unsigned, variable=bool(table.scalar(5, "bool")), names=names,
         )  # fmt: skip
 
     @cached_property
