@@ -10,8 +10,8 @@
  * lines of several reads, each of them there or not, in sets of which each gives up the line unused for
  * longest. Without lines every read is a miss. After these, in the same line, the same ten for each function
  * of the file functions=FILE, a line each: its start and its end in hexadecimal, ascending, and 1 where its calls
- * are counted. All that comes twice: of nn_invoke, and of the whole inference, which the call of the function at
- * `init` opens; what functions at `feed` and `listen` do, until they return, belongs to it, too.
+ * are counted. All that comes twice: of nn_invoke, and of the whole inference, which the end of the one before opens,
+ * or the call of the function at `init`; what functions at `feed` and `listen` do, until they return, belongs to it, too.
  *
  * Each call that is counted is a line of calls=FILE: the number of the function that is called, then the ten with
  * what that calls in turn, but not what runs between two more hints (0xBF90, 0xBFA0), by which a simulated card's
@@ -246,9 +246,6 @@ static void marked(unsigned cpu, void *data) {
         return;
     }
     if (mark->hint == BEGIN_HINT) {
-        if (!options.init) {
-            opened();
-        }
         since = now;
         invoking = true;
         return;
@@ -260,6 +257,7 @@ static void marked(unsigned cpu, void *data) {
         add(&functions[n].invoked, &functions[n].before);
     }
     print_invoked();
+    opened(); /* a network with states is not begun anew */
     fputc('\n', options.out);
     if (options.calls) {
         fputc('\n', options.calls);

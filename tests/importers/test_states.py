@@ -32,7 +32,7 @@ from tests.importers.tflite_reference import frames, imported, reference
 from tests.importers.tflite_variables import variable
 from tests.plan.agreement import refuse
 from tests.public_models import folder
-from tests.targets.cortex_m import generated, outputs, simulated
+from tests.targets.cortex_m import built, generated, outputs, simulated
 from tests.tiers import quick
 
 L4, M0 = (load_hardware(name) for name in ("nucleo_l4r5zi", "nucleo_g0b1re"))
@@ -155,6 +155,16 @@ def test_a_state_goes_on_after_a_sleep(tmp_path: Path) -> None:
     equal(outputs(graph, simulated(tmp_path, graph, L4, size, given)), wanted)
     native = infer(tmp_path / "build" / "host", given.astype(np.int8).view(np.uint8))
     equal(native.reshape(wanted.shape), wanted)
+
+
+@pytest.mark.ci
+def test_each_call_is_counted_by_itself(tmp_path: Path) -> None:
+    graph = recurrent()
+    size = built(tmp_path, graph, L4, Ordinary().plan(graph, L4))
+    found = simulated(tmp_path, graph, L4, size, frames(graph, 5))
+    counted = found.modelled_cycles
+    assert counted is not None
+    assert counted["instructions"] == pytest.approx(np.median(found.instructions), rel=0.05)
 
 
 @pytest.mark.parametrize(
