@@ -18,6 +18,7 @@ from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
 
 I16 = npt.NDArray[np.int16]
+I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 
 PARTS = ("train", "validation", "test")
@@ -102,3 +103,11 @@ class Frontend(ABC):
         """As ``features``, of as many sounds as there are."""
         parts = [self.features(sounds[at : at + BATCH]) for at in range(0, len(sounds), BATCH)]
         return np.concatenate(parts) if parts else np.zeros((0, *self.shape), np.uint8)
+
+
+def root(squares: I64) -> I64:
+    """The integer square root of values below 2^62."""
+    root = np.floor(np.sqrt(squares.astype(np.float64))).astype(np.int64)
+    root -= root * root > squares
+    root += (root + 1) * (root + 1) <= squares
+    return root

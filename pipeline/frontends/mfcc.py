@@ -26,9 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import ThimbleError
-from pipeline.frontends.frontend import I16, RATE_HZ, U8, Frontend
-
-I64 = npt.NDArray[np.int64]
+from pipeline.frontends.frontend import I16, I64, RATE_HZ, U8, Frontend, root
 
 WINDOW, STRIDE, POINTS = 640, 320, 512
 BANDS, LOW_HZ, HIGH_HZ = 40, 20.0, 4_000.0
@@ -171,7 +169,7 @@ class Mfcc(Frontend):
     def log_mel(self, windows: I64) -> I64:
         """ln(mel + 1e-6) of 2^16, of sounds divided by ``level``: (n, 640) -> (n, 40)."""
         re, im = self.spectrum(windows)
-        magnitude = _root(re * re + im * im)
+        magnitude = root(re * re + im * im)
         below, weight = self.bands
         mel = np.zeros((len(windows), BANDS), np.int64)
         for bin_, (edge, upper) in enumerate(zip(below, weight, strict=True)):
@@ -260,11 +258,3 @@ def _product(re: I64, im: I64, cos: I64, sin: I64) -> tuple[I64, I64]:
     half = 1 << (TURN_BITS - 1)
     real, imaginary = re * cos - im * sin + half, re * sin + im * cos + half
     return real >> TURN_BITS, imaginary >> TURN_BITS
-
-
-def _root(squares: I64) -> I64:
-    """The integer square root of values below 2^62."""
-    root = np.floor(np.sqrt(squares.astype(np.float64))).astype(np.int64)
-    root -= root * root > squares
-    root += (root + 1) * (root + 1) <= squares
-    return root

@@ -20,6 +20,6 @@ class NoFrontend:
         if any(data[f"{part}_images"].ndim == 2 for part in ("train", "test")):
             raise ThimbleError(
                 "the data set has sounds, which a network takes as spectrograms: choose "
-                "frontend=square_wave or frontend=mfcc"
+                "frontend=square_wave, mfcc or microfrontend"
             )
         return data

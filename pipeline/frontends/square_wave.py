@@ -18,12 +18,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.errors import ThimbleError
-from pipeline.frontends.frontend import I16, RATE_HZ, U8, Frontend
-
-I64 = npt.NDArray[np.int64]
+from pipeline.frontends.frontend import I16, I64, RATE_HZ, U8, Frontend
 
 BLOCK = 32
 """Samples that are added to a bin's sums at once: the device does one bin with each new sample."""

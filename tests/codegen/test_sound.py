@@ -14,6 +14,7 @@ from pipeline.errors import ThimbleError
 from pipeline.frames import stored
 from pipeline.frontends.frontend import Frontend
 from pipeline.frontends.mfcc import Mfcc
+from pipeline.frontends.microfrontend import Microfrontend
 from pipeline.frontends.square_wave import SquareWave
 from pipeline.graph.graph import Graph
 from pipeline.models.google12 import Google12
@@ -35,6 +36,7 @@ from tests.tiers import quick
 
 WAVES = SquareWave(bins=6, frames=9, chunk=64, history=3, low_hz=150.0, high_hz=3_000.0)
 CEPSTRA = Mfcc(frames=4, coefficients=10)
+WORDS = Microfrontend(frames=7)
 
 MAIN = r"""
 #include "model.h"
@@ -84,7 +86,7 @@ def expected(graph: Graph, ear: Frontend, heard: np.ndarray) -> np.ndarray:
 
 NATIVELY = [
     (ear, dtype, piece)
-    for ear, dtype in product((CEPSTRA, WAVES), ("int8", "uint8"))
+    for ear, dtype in product((CEPSTRA, WORDS, WAVES), ("int8", "uint8"))
     for piece in (37, None)
 ]
 

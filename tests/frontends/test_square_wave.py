@@ -6,6 +6,7 @@ import pytest
 
 from pipeline.errors import ThimbleError
 from pipeline.frontends.mfcc import Mfcc
+from pipeline.frontends.microfrontend import Microfrontend
 from pipeline.frontends.none import NoFrontend
 from pipeline.frontends.realtime import realtime
 from pipeline.frontends.square_wave import RATE_HZ, TURN, SquareWave, log2_steps
@@ -106,13 +107,14 @@ def test_shape_and_state() -> None:
         (SquareWave, {"sample_shift": 9}, "0 to 8 bits"),
         (Mfcc, {"coefficients": 41}, "coefficients=41"),
         (Mfcc, {"frames": 0}, "of one frame at least"),
+        (Microfrontend, {"frames": 0}, "frontend.frames=0: one frame at least"),
         (Mfcc, {"level": 0}, "frontend.level=0: 1 to 32768"),
         (Mfcc, {"scale": 0.0}, "what the network says of its input"),
         (Mfcc, {"zero_point": 128}, "-128 to 127"),
     ],
 )
 def test_what_is_impossible(
-    ear: type[SquareWave | Mfcc], keys: dict[str, float], said: str
+    ear: type[SquareWave | Mfcc | Microfrontend], keys: dict[str, float], said: str
 ) -> None:
     with pytest.raises(ThimbleError, match=said):
         ear(**keys)
@@ -129,7 +131,7 @@ def test_a_data_set_gets_features_and_keeps_the_test_sounds() -> None:
     made = SMALL.applied(data(NOISE))
     assert made["train_images"].shape == (3, 9, 6, 1) and made["train_images"].dtype == np.uint8
     assert (made["test_sounds"] == NOISE[:, : SMALL.samples]).all()
-    with pytest.raises(ThimbleError, match="choose frontend=square_wave or frontend=mfcc"):
+    with pytest.raises(ThimbleError, match="choose frontend=square_wave, mfcc or"):
         NoFrontend().applied(data(NOISE))
     images = data(np.zeros((2, 8, 8, 1), np.uint8))
     assert NoFrontend().applied(images) is images
