@@ -25,7 +25,7 @@ class Tones(Dataset):
     seed: int = 0
 
     def read(self) -> tuple[Split, Split]:
-        raise ThimbleError("data=tones has sounds: choose frontend=square_wave or frontend=mfcc")
+        raise ThimbleError("data=tones has sounds: choose a frontend, such as square_wave")
 
     def arrays(self) -> Arrays:
         random = np.random.default_rng(self.seed)

@@ -259,7 +259,7 @@ class Microfrontend(Frontend):
 
 
 def _scaled(values: F32) -> I64:
-    return np.floor(values * np.float32(ONE) + np.float32(0.5)).astype(np.int64)
+    return np.asarray(np.floor(values * np.float32(ONE) + np.float32(0.5)), np.int64)
 
 
 def _mel(hertz: F32) -> F32:
@@ -283,7 +283,8 @@ def _product(re: I64, im: I64, cos: I64, sin: I64) -> tuple[I64, I64]:
 
 def _bits(values: I64) -> I64:
     """Count the bits that each has, below 2^53."""
-    return np.frexp(values.astype(np.float64))[1].astype(np.int64)
+    _, bits = np.frexp(values.astype(np.float64))
+    return np.asarray(bits, np.int64)
 
 
 def _shrunk(snr: I64) -> I64:
