@@ -21,6 +21,7 @@ STAGES = (
     "generate",
     "build",
     "simulate",
+    "prove",
     "measure",
 )
 

@@ -6,6 +6,7 @@ from pipeline import board, config, frames
 from pipeline.artifacts import read_json, read_npz, write_json
 from pipeline.frontends.realtime import realtime
 from pipeline.graph.graph import Graph
+from pipeline.machine.said import said
 from pipeline.measure import float_network, metrics, provenance, warnings
 from pipeline.plan import serialize
 from pipeline.plan.cost import cost
@@ -40,6 +41,7 @@ def main(cfg: Config) -> None:
     )  # fmt: skip
     found |= realtime(found, data.get("test_sounds"))
     found |= latency(plan, graph, hardware, device)
+    found |= said(read_json(Path("machine_proof.json")))
     if windows.rows:
         found["macs_window"] = passes[-1]["macs"]
     elif "labels" in says:

@@ -33,6 +33,7 @@ ALLOWED = {
     "datasets": set(),
     "models": set(),
     "importers": {"graph", "models"},
+    "machine": {"graph", "plan", "targets"},
     "packages": {"codegen", "graph", "plan", "targets"},
     "passes": {"graph"},
     "quantize": PLANS - {"kernels", "placement"} | {"datasets", "importers", "models"},

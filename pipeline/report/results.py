@@ -17,6 +17,9 @@ GROUPS = {
         *("images_device", "mismatches_device", "images_host", "mismatches_host"),
         "images_reference",
     ),
+    "For every input": (
+        *("proof_machine", "proof_said", "worst_instructions", "wcet_cycles", "wcet_us"),
+    ),
     MEMORY: (
         *("pmu_bytes", "state_bytes", "liveness_bytes", "arena_bytes"),
         *("linked_bytes", "stack_bytes"),

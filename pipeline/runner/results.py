@@ -8,7 +8,10 @@ from typing import Any
 
 from pipeline.artifacts import read_json
 
-SOURCES = ("schedule.json", "size.json", "device.json", "metrics.json", "package.json")
+SOURCES = (
+    *("schedule.json", "size.json", "device.json", "machine_proof.json", "metrics.json"),
+    "package.json",
+)
 """Files that stages report in, in the order of the stages: a later value of a metric replaces an
 earlier one, so that a planned number makes way for the measured one."""
 

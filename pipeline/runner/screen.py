@@ -170,6 +170,7 @@ def summary(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if flasher := get("flasher"):
         yield "writes", flasher["writes"]
         yield "would run" if flasher["dry_run"] else "ran", flasher["command"]  # to be copied
+    yield from zip(("proof", ""), get("proof_said", "").splitlines(), strict=False)
     rates = {each["layer"]: each.get("cycles_per_mac") for each in get("layers", ())}
     text = [f"{layer} {rate:.1f}" for layer, rate in rates.items() if rate is not None]
     if 0 < len(text) <= MOST_LAYERS:  # of more the report has them

@@ -101,9 +101,14 @@ VALIDATED = (
 
 def models(hardware: Hardware, qemu_version: str) -> bool:
     """Check whether there are cycles to be had: of this core and flash, from this QEMU."""
-    major = re.search(r"version (\d+)\.", qemu_version)
-    known = major is not None and int(major[1]) <= NEWEST_QEMU
+    known = takes_plugins(qemu_version)
     return hardware.cpu in CORES and hardware.flash_timing.read_bytes > 0 and known
+
+
+def takes_plugins(qemu_version: str) -> bool:
+    """Check whether this QEMU has the interface that plugins here are written for."""
+    major = re.search(r"version (\d+)\.", qemu_version)
+    return major is not None and int(major[1]) <= NEWEST_QEMU
 
 
 def compile_plugin(folder: Path, hardware: Hardware) -> Path:

@@ -45,7 +45,7 @@ RUNS = [
     *("dvc_data.index.checkout", "dvc_data.hashfile.db.local", "dvc_render", "scmrepo.git"),
     *("scmrepo.noscm", "ruamel.yaml", "platformdirs", "tomllib"),
 ]
-STAGES = "fetch train prune quantize schedule generate build simulate measure package"
+STAGES = "fetch train prune quantize schedule generate build simulate prove measure package"
 MODULES = {
     "made up": RUNS,
     "tracked": [*RUNS, "mlflow"],

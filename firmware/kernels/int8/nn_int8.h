@@ -75,19 +75,22 @@ static inline int32_t nn_inverse_above_one(int32_t fraction) {
     int32_t y = 1515870810 + nn_doubled_high(half, -1010580540);
     for (uint8_t step = 0; step < 3; step++) {
         const int32_t rest = ((int32_t)1 << 29) - nn_doubled_high(half, y);
-        const int64_t more = (int64_t)nn_doubled_high(y, rest) * 4;
-        y += more > INT32_MAX ? INT32_MAX : more < INT32_MIN ? INT32_MIN : (int32_t)more;
+        y += nn_doubled_high(y, rest) * 4; /* what gemmlowp saturates never is: tests try every fraction */
     }
     return y > INT32_MAX / 2 ? INT32_MAX : y * 2;
 }
 
 /* How often x is shifted left until it is at least 2**30. */
 static inline int32_t nn_headroom(int32_t x) {
+#if defined(__ARM_FEATURE_CLZ) /* one instruction, whatever x is */
+    return __builtin_clz((uint32_t)x) - 1;
+#else
     int32_t headroom = 0;
     while (((uint32_t)x << headroom & 0x40000000u) == 0) {
         headroom++;
     }
     return headroom;
+#endif
 }
 
 /* 1 / x for x >= 1 in Q12.19: a mantissa in Q0.31, and how many bits 1 / mantissa is over one. */

@@ -31,6 +31,7 @@ class Windows:
         in_rows: a piece lies side by side where all of it is inside.
         halves: where what is left of all pieces goes, behind their words of four elements, in
             halves of words.
+        vacant: the halves after these, with weights of zero.
     """
 
     kernel: tuple[int, int]
@@ -48,6 +49,7 @@ class Windows:
     piece: int
     in_rows: bool
     halves: list[int]
+    vacant: list[int]
 
     @classmethod
     def of(cls, job: Job, view: View, some: Rows | None = None, pixels: int = 1) -> Windows:
@@ -65,6 +67,7 @@ class Windows:
         top = op.padding[0] - some.rows.start * op.dilation[0]
         left = op.padding[2] - some.columns.start * op.dilation[1]
         down, right = (out_rows - 1) * op.stride[0] - top, (out_columns - 1) * op.stride[1] - left
+        some_halves = halves(some.number * (some.elements % 4), pixels) if pixels else []
         beside = view.strides[1] == channels and not (view.lookup and view.lookup.axes > 1)
         return cls(
             kernel=(rows, columns), stride=op.stride, dilation=op.dilation, pad=(top, left),
@@ -74,7 +77,8 @@ class Windows:
             by_words=some.by_tap or some.channels % 4 == 0 or not pixels,
             number=some.number, piece=some.elements,
             in_rows=not some.by_tap and not view.scattered and (columns == 1 or beside),
-            halves=halves(some.number * (some.elements % 4), pixels) if pixels else [],
+            halves=some_halves,
+            vacant=halves(-len(some_halves) % 4, pixels, len(some_halves)),
         )  # fmt: skip
 
     def inside(self, top: str, left: str) -> str:
@@ -109,10 +113,11 @@ def convolved_view(job: Job) -> tuple[View, bool]:
     return job.rows_view(), False
 
 
-def halves(count: int, pixels: int) -> list[int]:
-    """List where ``count`` elements go, of four the even ones to one word and the odd ones to the
-    next: in halves of words, whose next ones are ``pixels`` further."""
-    return [2 * (2 * (n // 4) + n % 4 % 2) * pixels + n % 4 // 2 for n in range(count)]
+def halves(count: int, pixels: int, first: int = 0) -> list[int]:
+    """List where ``count`` elements from ``first`` on go, of four the even ones to one word and the
+    odd ones to the next: in halves of words, whose next ones are ``pixels`` further."""
+    places = range(first, first + count)
+    return [2 * (2 * (n // 4) + n % 4 % 2) * pixels + n % 4 // 2 for n in places]
 
 
 def met(job: Job, some: Rows) -> tuple[IntArray, IntArray]:

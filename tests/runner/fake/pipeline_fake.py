@@ -29,8 +29,9 @@ STAGES: dict[str, tuple[list[str], list[str], tuple[str, str]]] = {
     "generate": (["graph.json", "plan.json"], C, (BOARD, "core")),
     "build": (C, ["build/firmware.elf", "size.json"], (BOARD, "part")),
     "simulate": (["build/firmware.elf", DATA], ["device.json"], ("target", "images")),
+    "prove": (["build/firmware.elf", "device.json"], ["machine_proof.json"], (BOARD, "clock_hz")),
     "measure": (
-        ["device.json", "size.json", "schedule.json"],
+        ["machine_proof.json", "device.json", "size.json", "schedule.json"],
         ["metrics.json"],
         (BOARD, "clock_hz"),
     ),

@@ -81,6 +81,7 @@ def _call(
         channels=job.target.size,
         pairs=at_once // 2,
         halves=halves(inputs % 4, 1),
+        vacant=halves(-inputs % 4, 1, inputs % 4),
         **shared | stream,
     )
 

@@ -112,6 +112,7 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv0(const int8_t *restrict 
             nn_word_t *to = &windows[p];
             nn_half_t *const rest = (nn_half_t *)(to + 48);
             const uint16_t *half = halves;
+            rest[9] = 0;
             for (int32_t ky = 0; ky < 3; ky++) {
                 const int32_t row = top + ky;
                 const int8_t *from = line;
@@ -806,6 +807,8 @@ static __attribute__((noinline)) NN_KERNEL void nn_dense6(const int8_t *restrict
     nn_word_t *const to = nn_widen_s8(windows, in, 1, 1);
     ((nn_half_t *)to)[0] = in[4];
     ((nn_half_t *)to)[2] = in[5];
+    ((nn_half_t *)to)[1] = 0;
+    ((nn_half_t *)to)[3] = 0;
         const int8_t *w = nn_dense6_weights;
         const int32_t *q = nn_dense6_ends;
         for (int32_t begin = 0; begin < 3; begin += 2) {
@@ -862,11 +865,11 @@ static NN_KERNEL void nn_softmax7(const int8_t *restrict in, int8_t *restrict ou
         largest = nn_max(largest, in[i]);
     }
     for (int32_t i = 0; i < 3; i++) {
-        sum += nn_rounded_shift(nn_softmax7_exp[largest - in[i]], 12); /* Q12.19 */
+        sum += nn_rounded_shift(nn_softmax7_exp[(uint8_t)(largest - in[i])], 12); /* Q12.19 */
     }
     const int32_t scale = nn_reciprocal(sum, &over);
     for (int32_t i = 0; i < 3; i++) {
-        const int32_t power = nn_doubled_high(scale, nn_softmax7_exp[largest - in[i]]);
+        const int32_t power = nn_doubled_high(scale, nn_softmax7_exp[(uint8_t)(largest - in[i])]);
         const int32_t share = nn_rounded_shift(power, over + 23);
         out[i] = (int8_t)(nn_clip(share - 128, -128, 127));
     }

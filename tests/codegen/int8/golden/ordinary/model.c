@@ -305,11 +305,11 @@ static NN_KERNEL void nn_softmax7(const int8_t *restrict in, int8_t *restrict ou
         largest = nn_max(largest, in[i]);
     }
     for (int32_t i = 0; i < 3; i++) {
-        sum += nn_rounded_shift(nn_softmax7_exp[largest - in[i]], 12); /* Q12.19 */
+        sum += nn_rounded_shift(nn_softmax7_exp[(uint8_t)(largest - in[i])], 12); /* Q12.19 */
     }
     const int32_t scale = nn_reciprocal(sum, &over);
     for (int32_t i = 0; i < 3; i++) {
-        const int32_t power = nn_doubled_high(scale, nn_softmax7_exp[largest - in[i]]);
+        const int32_t power = nn_doubled_high(scale, nn_softmax7_exp[(uint8_t)(largest - in[i])]);
         const int32_t share = nn_rounded_shift(power, over + 23);
         out[i] = (int8_t)(nn_clip(share - 128, -128, 127));
     }

@@ -1,0 +1,201 @@
+/* What the steps of a plan may access, and what they do: qemu_labels.c. */
+#ifndef THIMBLE_DECLARED_STEPS_H
+#define THIMBLE_DECLARED_STEPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define LANES 4
+#define EVERY_LANE 0xFFFFu
+#define SAME_LANE 0x8421u
+#define REGISTERS 48 /* those of single precision from 16 on */
+#define MOST_LISTED 16
+#define LR 14
+#define PC 15
+#define OTHER 0xFFFFu  /* owner of what neither is a layer's nor calls one */
+#define CALLS 0xFFFEu  /* of what calls layers; of a step: it has no function of its own */
+
+enum { INPUT = 1, STALE = 2, CALLER = 4, OVERWRITTEN = 8 }; /* the last: by the step that reads it */
+enum { IN = 1, OUT = 2, SCRATCH = 4, WROTE = 8, READ = 16 }; /* of a byte of the arena, in a step */
+enum { NZ, C, V, GE, FLAGS };
+enum { SETS_ALL = 1, SETS_LOGIC, SETS_GE };
+enum { BRANCH, ADDRESS, INDEX, PREDICATED, VARIABLE, REFUSED, CAUSES };
+enum { OUTSIDE, BETWEEN, WRITE, READS, USES, UNWRITTEN, UNREAD, IMPURE, ORDER, ODDITIES };
+
+/* Words of the job's file, as pipeline/machine/job.py writes them. Bit 4 i + j of `lanes`: byte i of the result
+ * depends on byte j of the register. */
+typedef struct {
+    uint32_t start, bytes, what;
+} range_t;
+
+typedef struct {
+    uint32_t owner, first, count; /* of the ranges */
+} step_t;
+
+typedef struct {
+    uint32_t at, size, kind, condition /* its code */, sets, flags, variable, extends, writes, addresses, scale, owner, enters;
+    struct {
+        uint32_t number, lanes;
+    } sources[4];
+    uint32_t source_count, count, list[MOST_LISTED]; /* loaded or stored, in order */
+} row_t;
+
+typedef struct {
+    uint64_t count;
+    uint32_t step, address; /* of the first */
+} oddity_t;
+
+typedef struct {
+    row_t row;
+    uint8_t labels;
+    uint64_t dependent[CAUSES];
+    oddity_t odd[ODDITIES];
+} op_t;
+
+typedef struct {
+    const range_t *rows;
+    uint32_t count;
+} ranges_t;
+
+typedef struct {
+    uint32_t init, arena, arena_bytes;
+} facts_t;
+
+static facts_t facts;
+static ranges_t zones, inputs, declared;
+static const step_t *steps;
+static uint32_t step_count;
+static op_t begins = {.row = {.kind = 'b'}}, ends = {.row = {.kind = 'e'}};
+
+static uint8_t *memory; /* a label for each byte of 4 GiB: pages come as they are written */
+static uint8_t *roles; /* of the arena's bytes */
+static bool invoked, called; /* nn_invoke runs; and in it a function of a layer */
+static uint32_t step, last; /* the step that runs, and one past those that run with it */
+static op_t *entered;
+
+static void odd(op_t *op, int what, uint32_t address) {
+    if (op->odd[what].count++ == 0) {
+        op->odd[what].step = step;
+        op->odd[what].address = address;
+    }
+}
+
+/* Roles of a step's bytes; what scratch holds before it means nothing. */
+static void open_step(uint32_t number) {
+    const step_t *opened = steps + number;
+    for (uint32_t n = opened->first; n < opened->first + opened->count; n++) {
+        const range_t *range = declared.rows + n;
+        for (uint32_t k = range->start; k < range->start + range->bytes && k < facts.arena_bytes; k++) {
+            roles[k] |= (uint8_t)range->what;
+            if (range->what == SCRATCH) {
+                memory[facts.arena + k] |= STALE;
+            }
+        }
+    }
+}
+
+static void close_step(uint32_t number) {
+    const step_t *closed = steps + number;
+    for (int turn = 0; turn < 2; turn++) { /* ranges may overlap: judge all, then clear */
+        for (uint32_t n = closed->first; n < closed->first + closed->count; n++) {
+            const range_t *range = declared.rows + n;
+            for (uint32_t k = range->start; k < range->start + range->bytes && k < facts.arena_bytes; k++) {
+                if (turn == 0 && range->what & OUT && !(roles[k] & WROTE)) {
+                    odd(entered, UNWRITTEN, facts.arena + k);
+                }
+                if (turn == 0 && range->what & OUT && memory[facts.arena + k] & ~INPUT) {
+                    odd(entered, IMPURE, facts.arena + k);
+                    memory[facts.arena + k] &= INPUT; /* it is said once */
+                }
+                if (turn == 0 && range->what == IN && !(roles[k] & READ)) {
+                    odd(entered, UNREAD, facts.arena + k);
+                }
+                if (turn == 1) {
+                    roles[k] = 0;
+                }
+            }
+        }
+    }
+}
+
+/* The steps that run end; those without a function of their own that follow begin, inside their caller. */
+static void end_steps(void) {
+    for (uint32_t n = step; n < last; n++) {
+        close_step(n);
+    }
+    called = false;
+    for (step = last; last < step_count && steps[last].owner == CALLS; last++) {
+        open_step(last);
+    }
+}
+
+static bool unfinished(void) {
+    const step_t *running = steps + step;
+    for (uint32_t n = running->first; step < last && n < running->first + running->count; n++) {
+        const range_t *range = declared.rows + n;
+        for (uint32_t k = range->start; range->what & OUT && k < range->start + range->bytes; k++) {
+            if (k < facts.arena_bytes && !(roles[k] & WROTE)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* A step may be several calls, such as one for each row: it ends when all of its output is written. */
+static void return_from_call(void) {
+    if (unfinished()) {
+        called = false;
+    } else {
+        end_steps();
+    }
+}
+
+static void begin_step(op_t *op) {
+    const bool goes_on = step < last && steps[step].owner == op->row.owner && unfinished();
+    if (step < last && !goes_on) { /* those that ran inside the caller */
+        end_steps();
+    }
+    called = true;
+    entered = op;
+    if (goes_on) {
+        return;
+    }
+    if (step >= step_count || steps[step].owner != op->row.owner) {
+        odd(op, ORDER, 0);
+        last = step;
+        return;
+    }
+    open_step(step);
+    last = step + 1;
+}
+
+static uint32_t conforms(op_t *op, uint32_t address, bool store) {
+    const uint32_t place = address - facts.arena;
+    if (place >= facts.arena_bytes || !invoked) {
+        return 0;
+    }
+    uint8_t *role = roles + place;
+    const uint8_t able = store ? OUT | SCRATCH : IN | SCRATCH | WROTE;
+    if (!called && !(*role & able)) { /* a step whose function became part of its caller begins with it */
+        if (step < last && !unfinished()) {
+            end_steps();
+        }
+        if (step == last && step < step_count) {
+            open_step(last++);
+        }
+    }
+    if (step == last) {
+        odd(op, BETWEEN, address);
+    } else if (!(*role & able)) {
+        odd(op, store ? WRITE : READS, address);
+    }
+    if (store) {
+        *role |= *role ? WROTE : 0;
+        return 0;
+    }
+    *role |= *role ? READ : 0;
+    return (*role & (IN | SCRATCH | WROTE)) == (IN | WROTE) ? OVERWRITTEN : 0;
+}
+#endif

@@ -1,0 +1,338 @@
+/* How labels go through the instructions of a Cortex-M: qemu_labels.c. */
+#ifndef THIMBLE_THUMB_LABELS_H
+#define THIMBLE_THUMB_LABELS_H
+
+#include "declared_steps.h"
+
+#define ALWAYS 14u
+#define NO_SPLIT 0xFFu
+
+/* What flags a condition reads: eq ne hs lo mi pl vs vc hi ls ge lt gt le, always. The last bit of a condition's code
+ * is its opposite's. */
+static const uint8_t condition_flags[ALWAYS + 1] = {1, 1, 2, 2, 1, 1, 4, 4, 3, 3, 5, 5, 5, 5, 0};
+
+/* Nobody sees here whether a predicated instruction does anything. Where its condition depends on no data, registers
+ * have two labels until flags change, or an access shows which way it went: [1] where the code's last bit holds. */
+static uint32_t registers[2][REGISTERS];
+static uint32_t split = NO_SPLIT; /* the code without its last bit */
+static uint8_t flags[FLAGS];
+static bool running;
+static uint32_t back, expected;
+static op_t *now;
+static uint32_t nth, condition_label, address_label;
+static uint64_t executed;
+
+static uint8_t all(uint32_t label) { return (uint8_t)(label | label >> 8 | label >> 16 | label >> 24); }
+
+static uint32_t everywhere(uint8_t label) { return label * 0x01010101u; }
+
+static uint32_t through(uint32_t label, uint32_t lanes) {
+    if (label == 0 || lanes == SAME_LANE) {
+        return label;
+    }
+    if (lanes == EVERY_LANE) {
+        return everywhere(all(label));
+    }
+    uint32_t found = 0;
+    for (uint32_t n = 0; n < LANES * LANES; n++) {
+        if (lanes >> n & 1) {
+            found |= (label >> 8 * (n % LANES) & 0xFF) << 8 * (n / LANES);
+        }
+    }
+    return found;
+}
+
+static void depends(op_t *op, int cause, uint32_t label) {
+    op->dependent[cause]++;
+    op->labels |= all(label);
+}
+
+/* A value that a byte overwritten in this step is part of must reach nothing. */
+static void used(op_t *op, uint32_t label) {
+    if (all(label) & OVERWRITTEN) {
+        odd(op, USES, 0);
+    }
+}
+
+static uint32_t either(uint32_t number) { return registers[0][number] | registers[1][number]; }
+
+static void set(uint32_t number, uint32_t label) { registers[0][number] = registers[1][number] = label; }
+
+static void join(void) {
+    for (uint32_t n = 0; n < REGISTERS && split != NO_SPLIT; n++) {
+        set(n, either(n));
+    }
+    split = NO_SPLIT;
+}
+
+/* The condition that registers are split by turns out to be the one with this last bit. */
+static void settle(uint32_t side) {
+    memcpy(registers[!side], registers[side], sizeof registers[0]);
+    split = NO_SPLIT;
+}
+
+static bool splits(const op_t *op) { return op->row.condition < ALWAYS && !condition_label; }
+
+static void part(const op_t *op) {
+    if (split != op->row.condition >> 1) {
+        join();
+        split = op->row.condition >> 1;
+    }
+}
+
+static void enter_window(void) {
+    join();
+    for (uint32_t n = 0; n < REGISTERS; n++) {
+        set(n, n < LR - 1 || n > PC ? everywhere(CALLER) : 0);
+    }
+    memset(flags, CALLER, sizeof flags);
+    running = true;
+}
+
+static void begin(void) {
+    for (uint32_t n = 0; n < inputs.count; n++) {
+        memset(memory + facts.arena + inputs.rows[n].start, INPUT, inputs.rows[n].bytes);
+    }
+    enter_window();
+    invoked = true;
+    executed = 0;
+    step = last = 0;
+    entered = &begins;
+    now = NULL;
+    end_steps();
+}
+
+static void end(void) {
+    end_steps();
+    entered = &ends;
+    if (step != step_count || last != step_count) {
+        odd(&ends, ORDER, 0);
+    }
+    running = false;
+}
+
+static uint32_t reads(const op_t *op, uint32_t side) {
+    uint32_t label = 0;
+    for (uint32_t n = 0; n < op->row.source_count; n++) {
+        label |= through(registers[side][op->row.sources[n].number], op->row.sources[n].lanes);
+    }
+    return label;
+}
+
+static void set_flags(const op_t *op, uint8_t result) {
+    const uint8_t kept = op->row.condition < ALWAYS ? 0xFF : 0;
+    if (op->row.sets == SETS_GE) {
+        flags[GE] = (flags[GE] & kept) | result;
+        return;
+    }
+    if (op->row.sets == SETS_LOGIC) { /* C may stay as it is or get what a shift leaves out, V stays */
+        flags[NZ] = (flags[NZ] & kept) | result;
+        flags[C] |= result;
+        for (uint32_t n = 0; n < op->row.source_count; n++) {
+            flags[C] |= all(either(op->row.sources[n].number));
+        }
+    } else {
+        for (int n = NZ; n <= V; n++) {
+            flags[n] = (flags[n] & kept) | result;
+        }
+    }
+    join();
+}
+
+static void computes(op_t *op) {
+    uint32_t more = condition_label;
+    if (op->row.flags & 1) {
+        more |= everywhere(flags[C]);
+    }
+    if (op->row.flags & 2) {
+        more |= everywhere(flags[GE]);
+    }
+    if (splits(op)) {
+        part(op);
+    }
+    uint32_t result = 0;
+    for (uint32_t side = 0; side < 2; side++) {
+        if (splits(op) && side != (op->row.condition & 1)) {
+            continue;
+        }
+        const uint32_t label = reads(op, side) | more;
+        for (uint32_t m = op->row.writes; m; m &= m - 1) {
+            uint32_t *written = registers[side] + __builtin_ctz(m);
+            *written = condition_label ? *written | label : label;
+        }
+        result |= label;
+    }
+    if (op->row.variable && result) {
+        depends(op, VARIABLE, result);
+    }
+    if (op->row.sets) {
+        set_flags(op, all(result));
+    }
+}
+
+static void branches(op_t *op) {
+    const uint32_t label = reads(op, 0) | reads(op, 1) | condition_label;
+    if (label) {
+        depends(op, BRANCH, label);
+        used(op, label);
+    }
+    join();
+    if (op->row.writes) {
+        set(LR, 0);
+    }
+}
+
+/* Addresses are judged at the access: what a predicate skips has none. */
+static void addresses(op_t *op) {
+    if (splits(op)) {
+        part(op);
+    }
+    address_label = 0;
+    for (uint32_t m = op->row.addresses; m; m &= m - 1) {
+        const uint32_t number = (uint32_t)__builtin_ctz(m);
+        address_label |= splits(op) ? registers[op->row.condition & 1][number] : either(number);
+    }
+    if (condition_label) {
+        depends(op, PREDICATED, condition_label);
+    }
+    for (uint32_t m = op->row.writes; m; m &= m - 1) {
+        const uint32_t number = (uint32_t)__builtin_ctz(m);
+        set(number, either(number) | everywhere(all(address_label)) | condition_label);
+    }
+    for (uint32_t n = 0; condition_label && op->row.kind == 'L' && n < op->row.count; n++) {
+        set(op->row.list[n], either(op->row.list[n]) | condition_label);
+    }
+}
+
+static void stepped(op_t *op) {
+    if (op->row.kind == 'b' || op->row.kind == 'e') {
+        op->row.kind == 'b' ? begin() : end();
+        return;
+    }
+    if (running && !invoked && op->row.at == back) { /* nn_init has returned */
+        running = false;
+    }
+    if (!running && op->row.at == facts.init) {
+        for (uint32_t n = 0; n < zones.count; n++) {
+            if (zones.rows[n].what & 2) {
+                memset(memory + zones.rows[n].start, STALE, zones.rows[n].bytes);
+            }
+        }
+        enter_window();
+        invoked = false;
+        back = expected;
+    }
+    expected = op->row.at + op->row.size;
+    if (!running) {
+        return;
+    }
+    executed++;
+    if (invoked && called && op->row.owner == CALLS) {
+        return_from_call();
+    } else if (invoked && !called && op->row.enters) {
+        begin_step(op);
+    }
+    if (now && (now->row.kind == 'L' || now->row.kind == 'S') && splits(now) && nth == 0) {
+        settle(!(now->row.condition & 1)); /* it was skipped */
+    }
+    now = op;
+    nth = 0;
+    const uint8_t bits = condition_flags[op->row.condition];
+    condition_label = everywhere((uint8_t)((bits & 1 ? flags[NZ] : 0) | (bits & 2 ? flags[C] : 0) |
+                                           (bits & 4 ? flags[V] : 0)));
+    switch (op->row.kind) {
+    case 'D':
+        computes(op);
+        break;
+    case 'B':
+        branches(op);
+        break;
+    case 'L':
+    case 'S':
+        addresses(op);
+        break;
+    default:
+        depends(op, REFUSED, 0);
+    }
+}
+
+static bool inside(uint32_t address, uint32_t bytes, uint32_t rights) {
+    for (uint32_t n = 0; n < zones.count; n++) {
+        const range_t *zone = zones.rows + n;
+        if ((zone->what & rights) && address - zone->start < zone->bytes &&
+            bytes <= zone->bytes - (address - zone->start)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A table that is read at a byte: for any byte that is near what is read now, in memory for constants. */
+static bool indexed(const op_t *op, uint32_t address, uint32_t bytes) {
+    const uint32_t reach = 255 * (op->row.scale + 1); /* index and base may both be known but for a byte */
+    return op->row.kind == 'L' && (address_label & ~0xFFu) == 0 && address >= reach &&
+           inside(address - reach, 2 * reach + bytes, 4);
+}
+
+static void stores(op_t *op, uint32_t address, uint32_t bytes, uint32_t value) {
+    const bool arena = address - facts.arena < facts.arena_bytes;
+    for (uint32_t n = 0; n < bytes; n++) {
+        uint8_t label = (uint8_t)(value >> 8 * n);
+        conforms(op, address + n, true);
+        if (arena) {
+            used(op, label);
+            label &= (uint8_t)~OVERWRITTEN;
+        }
+        memory[address + n] = label;
+    }
+}
+
+static void loads(op_t *op, uint32_t address, uint32_t bytes, uint32_t number) {
+    uint32_t label = 0;
+    for (uint32_t n = 0; n < bytes; n++) {
+        label |= (memory[address + n] | conforms(op, address + n, false)) << 8 * n;
+    }
+    if (op->row.extends) {
+        for (uint32_t n = bytes; n < LANES; n++) {
+            label |= (label >> 8 * (bytes - 1) & 0xFF) << 8 * n;
+        }
+    }
+    label |= everywhere(all(address_label)) | condition_label;
+    if (number == PC) {
+        if (label) {
+            depends(op, BRANCH, label);
+        }
+    } else {
+        set(number, label);
+    }
+}
+
+static void accessed(op_t *op, uint32_t address, uint32_t bytes, bool store) {
+    if (!running) {
+        return;
+    }
+    if (now != op || store != (op->row.kind == 'S') || nth >= op->row.count) {
+        depends(op, REFUSED, 0);
+        return;
+    }
+    if (nth == 0 && splits(op)) {
+        settle(op->row.condition & 1);
+    }
+    if (nth == 0 && address_label) {
+        used(op, address_label);
+        depends(op, indexed(op, address, bytes) ? INDEX : ADDRESS, address_label);
+    }
+    if (!inside(address, bytes, store ? 2 : 1)) {
+        odd(op, OUTSIDE, address);
+    }
+    const uint32_t each = bytes > LANES ? LANES : bytes;
+    for (uint32_t at = address; at < address + bytes && nth < op->row.count; at += each) {
+        const uint32_t number = op->row.list[nth++];
+        if (store) {
+            stores(op, at, each, either(number) | everywhere(all(address_label)) | condition_label);
+        } else {
+            loads(op, at, each, number);
+        }
+    }
+}
+#endif
