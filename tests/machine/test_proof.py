@@ -39,10 +39,11 @@ def test_a_network_is_proved(strategy: Strategy, tmp_path: Path) -> None:
     assert evidence["deviations"] == 0 and "wcet_cycles" not in found, "this flash has caches"
     assert runs.instructions is not None
     assert abs(found["worst_instructions"] - runs.instructions).max() <= TICK
-    elf, seen = tmp_path / "build" / "firmware.elf", 0
+    elf, right, seen = tmp_path / "build" / "firmware.elf", Traced.run(*places), 0
     for _, content in islice(mutants(elf, 1, "store"), 4):
         elf.write_bytes(content)
-        seen += Traced.run(*places).kind == said.NONE
+        wrong = Traced.run(*places)
+        seen += wrong.kind == said.NONE or wrong.found.outputs != right.found.outputs
     assert seen >= 3, "one may be of what is never executed"
 
 
