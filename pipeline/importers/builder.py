@@ -149,10 +149,8 @@ class Builder:
 
     def images(self, *signals: Value) -> list[Value]:
         """Signals (1, c, l) as images of height 1, where memory has them all so."""
-        if any(len(x.shape) != 3 for x in signals):
-            return []
-        found = [x.reshape((*x.shape[:2], 1, x.shape[2])) for x in signals]
-        return found if all(is_usual(x) for x in found) else []
+        found = [x.image for x in signals if len(x.shape) == 3]
+        return found if len(found) == len(signals) and all(map(is_usual, found)) else []
 
     def add(self, kind: type[Node], inputs: Sequence[str], what: str = "", **fields: Any) -> str:
         """Append a node; the name of its output, which is also the node's."""
@@ -181,7 +179,12 @@ class Builder:
     def convolution(
         self, x: Value, weights: Floats, bias: Floats | None, shape: Shape, **fields: Any
     ) -> Value:
-        """2-D, (1, c, h, w) * (c_out, c / groups, kh, kw); ``fields`` of the node."""
+        """(1, c, h, w) * (c_out, c / groups, kh, kw); ``fields`` of the node. Signals (1, c, l)
+        are of height 1."""
+        if len(x.shape) == 3:
+            wide = (*shape[:2], 1, *shape[2:])
+            made = self.convolution(x.image, weights[:, :, None], bias, wide, **fields)
+            return made.reshape(shape)
         offsets = np.zeros(len(weights)) if bias is None else bias
         given = {"weights": weights.transpose(0, 2, 3, 1), "bias": offsets, **fields}
         return self.made(nodes.Convolution, [self.usual(x)], shape, **given)

@@ -38,6 +38,11 @@ class Value:
     def shape(self) -> Shape:
         return self.index.shape
 
+    @property
+    def image(self) -> Value:
+        """A signal (1, c, l) as an image of height 1; whatever else as it is."""
+        return self.reshape((*self.shape[:2], 1, *self.shape[2:])) if self.index.ndim == 3 else self
+
     def reshape(self, shape: Shape) -> Value:
         return Value(self.tensor, self.index.reshape(shape))
 

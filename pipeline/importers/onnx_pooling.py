@@ -15,11 +15,9 @@ NONE = (0, 0, 0, 0)
 
 def image(call: Call, x: Value) -> Value:
     """(1, c, h, w), or (1, c, l) with a height of 1."""
-    if len(x.shape) == 3:
-        return x.reshape((*x.shape[:2], 1, x.shape[2]))
-    if len(x.shape) != 4:
+    if len(x.image.shape) != 4:
         raise call.refuse(f"pooling of images and signals is supported, not of {list(x.shape)}")
-    return x
+    return x.image
 
 
 def windows(call: Call, x: Value) -> tuple[Pair, Pair, Padding, Pair]:

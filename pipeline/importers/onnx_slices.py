@@ -10,22 +10,11 @@ import numpy as np
 
 from pipeline.importers import resampling, whole
 from pipeline.importers.float_graph import checked_size
-from pipeline.importers.float_nodes import Floats
 from pipeline.importers.layout import Value
 from pipeline.importers.moving import chosen
 from pipeline.importers.onnx_call import Call, Item, Stored, Table
 from pipeline.importers.onnx_file import Array
 from pipeline.importers.onnx_shapes import renaming
-
-NEAREST = {
-    ("asymmetric", "floor"),
-    ("half_pixel", "round_prefer_floor"),
-    ("half_pixel", "round_prefer_ceil"),
-    ("pytorch_half_pixel", "round_prefer_floor"),
-    ("pytorch_half_pixel", "round_prefer_ceil"),
-}
-"""(coordinates, rounding) with which whole multiples repeat each element equally often."""
-
 
 Held = TypeVar("Held", Value, Array)
 
@@ -118,20 +107,11 @@ def _resized(
         raise call.refuse(f"sizes {list(sizes)[:8]} of {list(x.shape)}")
     shape = sizes or tuple(int(n * s) for n, s in zip(x.shape, scales, strict=True))
     rounding = call.text("nearest_mode", "round_prefer_floor" if call.opset >= 11 else "floor")
-    even = all(b % a == 0 for a, b in zip(x.shape, shape, strict=False))
-    if mode == "nearest" and rank == 4 and even and (how, rounding) in NEAREST:
-        return whole.enlarged(call.builder, x, shape)
-
-    def weighed(axis: int, extent: int, count: int) -> Floats:
-        scale = scales[-2:][axis] if sizes is None and rank == 4 else 0.0
-        at = resampling.places(extent, count, how, scale)
-        if mode == "cubic":
-            return resampling.cubic(extent, at, call.number("cubic_coeff_a", -0.75))
-        if mode == "linear":
-            return resampling.linear(extent, at)
-        return resampling.nearest(extent, at, rounding)
-
-    return whole.resized(call.builder, x, shape, weighed)
+    factors = scales[2:] if sizes is None and rank == 4 else ()
+    slope = call.number("cubic_coeff_a", -0.75)
+    return whole.resampled(
+        call.builder, x, shape, mode, how, rounding=rounding, scales=factors, slope=slope
+    )
 
 
 OPERATORS: Table = {

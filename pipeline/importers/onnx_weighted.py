@@ -60,23 +60,20 @@ def convolved(call: Call, x: Value, weights: Constant, bias: Constant | None) ->
             f"a convolution of {list(x.shape)} with weights {list(kernel.shape)}: one or two "
             "dimensions and a batch of 1 are supported"
         )
-    image = x
-    if spatial == 1:
-        image, kernel = x.reshape((*x.shape[:2], 1, x.shape[2])), kernel[:, :, None]
     stride, dilation = (window(call, name, spatial) for name in ("strides", "dilations"))
-    size, taps = pair(image.shape[2:]), pair(kernel.shape[2:])
+    size, taps = (pair((1, *each.shape[2:])[-2:]) for each in (x, kernel))
     padding = sides(call, size, taps, stride, dilation)
     if min(*stride, *dilation) < 1:
         raise call.refuse(f"strides {list(stride)}, dilations {list(dilation)}: at least 1")
-    shape = (1, len(kernel), *window_counts(size, taps, stride, padding, dilation))
+    counts = window_counts(size, taps, stride, padding, dilation)
     offsets = None if bias is None else bias.floats.reshape(-1)
     if offsets is not None and offsets.size != len(kernel):
         raise call.refuse(f"{offsets.size} biases for {len(kernel)} output channels")
-    result = call.builder.convolution(
-        image, kernel, offsets, shape, stride=stride, padding=padding, dilation=dilation,
-        groups=call.integer("group", 1), steps=output_steps(call, weights, 0),
+    return call.builder.convolution(
+        x, kernel, offsets, (1, len(kernel), *counts[2 - spatial :]), stride=stride,
+        padding=padding, dilation=dilation, groups=call.integer("group", 1),
+        steps=output_steps(call, weights, 0),
     )  # fmt: skip
-    return result.reshape((1, len(kernel), shape[3])) if spatial == 1 else result
 
 
 def deconvolved(call: Call, x: Value, weights: Constant, bias: Constant | None) -> Value:
@@ -206,8 +203,7 @@ def batch_norm(call: Call) -> Value:
         raise call.refuse("has negative variances")
     factor = scale / np.sqrt(variance + call.number("epsilon", 1e-5))
     offset = bias - mean * factor
-    shape = (-1,) + (1,) * (len(call.x.shape) - 2)
-    return call.builder.scale(call.x, factor.reshape(shape), offset.reshape(shape))
+    return whole.each_channel(call.builder, call.x, factor, offset)
 
 
 OPERATORS: Table = {

@@ -24,6 +24,15 @@ ROUNDINGS: dict[str, Callable[[Floats], Floats]] = {
 WAYS = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 """How ONNX calls what decides where a new index lies among the old ones."""
 
+REPEATS = {
+    ("asymmetric", "floor"),
+    ("half_pixel", "round_prefer_floor"),
+    ("half_pixel", "round_prefer_ceil"),
+    ("pytorch_half_pixel", "round_prefer_floor"),
+    ("pytorch_half_pixel", "round_prefer_ceil"),
+}
+"""Ways and roundings with which whole multiples repeat each element equally often."""
+
 
 def places(extent: int, count: int, way: str, scale: float = 0.0) -> Floats:
     """Return where ``count`` new indices lie among ``extent`` old ones; ``scale``: of sizes, if it

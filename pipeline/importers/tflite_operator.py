@@ -64,9 +64,9 @@ def fused(options: Options, target: FileTensor) -> Clip:
     TFLite's CalculateActivationRangeQuantized: bounds are divided by the scale in float32 and
     rounded half away from zero.
     """
-    if options["activation"] not in LIMITS:
-        raise ThimbleError(f"its fused activation {options['activation']} is not supported")
-    dtype, (low, high) = DType.parse(target.type.lower()), LIMITS[options["activation"]]
+    if (number := options.get("activation", 0)) not in LIMITS:
+        raise ThimbleError(f"its fused activation {number} is not supported")
+    dtype, (low, high) = DType.parse(target.type.lower()), LIMITS[number]
     if low == -inf:
         return None
     most = dtype.maximum if high == inf else min(dtype.maximum, stored(high, target))

@@ -9,8 +9,7 @@ from itertools import accumulate
 import numpy as np
 
 from pipeline.importers import float_nodes as nodes
-from pipeline.importers import resampling, whole
-from pipeline.importers.float_nodes import Floats
+from pipeline.importers import whole
 from pipeline.importers.layout import Value
 from pipeline.importers.moving import chosen, expanded, padded, tiled
 from pipeline.importers.torch_call import Call, Table, floats, required
@@ -106,20 +105,9 @@ def resized(call: Call, curve: str, form: str) -> Value:
     first = 2 + (curve != "nearest")
     scales = call.get(first, "scale_factors") if form == "vec" else call.args[first:]
     given = [float(s) for s in scales or () if s]
-    even = all(b % a == 0 for a, b in zip(call.x.shape, call.shape, strict=True))
-    if curve == "nearest" and len(call.shape) == 4 and even:
-        return whole.enlarged(call.builder, call.x, call.shape)
     aligned = first == 3 and call.get(2, "align_corners")
     way = "align_corners" if aligned else "half_pixel" if first == 3 else "asymmetric"
-
-    def weighed(axis: int, extent: int, count: int) -> Floats:
-        scale = given[axis - 2 + len(given)] if len(given) > 1 - axis else 0.0
-        return weights(extent, resampling.places(extent, count, way, scale))
-
-    weights = {
-        "nearest": resampling.nearest, "linear": resampling.linear, "cubic": resampling.cubic,
-    }[curve]  # fmt: skip
-    return whole.resized(call.builder, call.x, call.shape, weighed)
+    return whole.resampled(call.builder, call.x, call.shape, curve, way, scales=given)
 
 
 CURVES = {

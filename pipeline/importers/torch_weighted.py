@@ -45,22 +45,19 @@ def _convolved(
     call: Call, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int
 ) -> Value:
     weights, bias = required(call, 1, "weight"), call.constant(2, "bias")
-    x, spatial, steps = call.x, weights.ndim - 2, call.steps(1, "weight")
-    if spatial not in (1, 2) or len(x.shape) != spatial + 2:
+    spatial, steps = weights.ndim - 2, call.steps(1, "weight")
+    if spatial not in (1, 2) or len(call.x.shape) != spatial + 2:
         raise call.builder.refuse(
-            f"a convolution of {list(x.shape)} with weights {list(weights.shape)}: one or two "
+            f"a convolution of {list(call.x.shape)} with weights {list(weights.shape)}: one or two "
             "dimensions and a batch of 1 are supported"
         )
-    sides, ones = four(padding), [1] * (spatial == 1)
-    if spatial == 1:
-        sides = (0, 0, padding[0], padding[-1])
-        x, weights = x.reshape((*x.shape[:2], 1, x.shape[2])), weights[:, :, None]
-    result = call.builder.convolution(
-        x, weights, bias, (*call.shape[:2], *ones, *call.shape[2:]), padding=sides,
+    ones = [1] * (spatial == 1)
+    return call.builder.convolution(
+        call.x, weights, bias, call.shape,
+        padding=(0, 0, padding[0], padding[-1]) if ones else four(padding),
         stride=pair([*ones, *stride]), dilation=pair([*ones, *dilation]), groups=groups,
         steps=steps,
     )  # fmt: skip
-    return result.reshape(call.shape)
 
 
 def conv_transpose(call: Call) -> Value:
@@ -130,8 +127,7 @@ def batch_norm(call: Call) -> Value:
     eps = call.args[6] if len(call.args) <= 7 else call.args[7]
     factor = (1.0 if weight is None else weight) / np.sqrt(variance + eps)
     offset = (0.0 if bias is None else bias) - mean * factor
-    shape = (-1,) + (1,) * (len(call.x.shape) - 2)
-    return call.builder.scale(call.x, factor.reshape(shape), offset.reshape(shape))
+    return whole.each_channel(call.builder, call.x, factor, offset)
 
 
 OPERATORS: Table = {

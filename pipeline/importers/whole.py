@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.importers import float_nodes as nodes
-from pipeline.importers import float_whole, moving
+from pipeline.importers import float_whole, moving, resampling
 from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import Shape, checked_size
 from pipeline.importers.float_nodes import Floats, Pair
@@ -38,6 +38,33 @@ def resized(build: Builder, x: Value, shape: Shape, weighed: Weighed) -> Value:
     return build.made(float_whole.Resized, [image], shape, rows=rows, columns=columns)
 
 
+def resampled(
+    build: Builder, x: Value, shape: Shape, curve: str, way: str, rounding: str = "floor",
+    scales: Sequence[float] = (), slope: float = -0.75,
+) -> Value:  # fmt: skip
+    """Resize to ``shape`` as ONNX says: by ``nearest`` neighbours, ``linear`` or ``cubic``.
+
+    Args:
+        scales: of the last axes, where they are not the sizes' ratios.
+        slope: of cubic curves.
+    """
+    even = all(b % a == 0 for a, b in zip(x.shape, shape, strict=False))
+    if curve == "nearest" and len(x.shape) == 4 and even and (way, rounding) in resampling.REPEATS:
+        return enlarged(build, x, shape)
+
+    def weighed(axis: int, extent: int, count: int) -> Floats:
+        scale = scales[axis - 2 + len(scales)] if len(scales) > 1 - axis else 0.0
+        at = resampling.places(extent, count, way, scale)
+        if curve == "nearest":
+            return resampling.nearest(extent, at, rounding)
+        return (
+            resampling.linear(extent, at) if curve == "linear"
+            else resampling.cubic(extent, at, slope)
+        )  # fmt: skip
+
+    return resized(build, x, shape, weighed)
+
+
 def enlarged(build: Builder, x: Value, shape: Shape) -> Value:
     """(1, c, h, w) -> ``shape``, whole multiples: nearest neighbours."""
     old, new = ours(x.shape), ours(shape)
@@ -60,8 +87,7 @@ def transposed(
     """
     if len(x.shape) == 3:
         wide, kernels = (*shape[:2], 1, *shape[2:]), weights[:, :, None]
-        image = x.reshape((*x.shape[:2], 1, x.shape[2]))
-        found = transposed(build, image, kernels, bias, wide, groups, steps, **fields)
+        found = transposed(build, x.image, kernels, bias, wide, groups, steps, **fields)
         return found.reshape(shape)
     alike = len(x.shape) == weights.ndim == 4 and len(weights) == x.shape[1]
     if not alike or len(weights) % groups:

@@ -58,45 +58,42 @@ def _parts(graph: Graph, joined: Operator, made: Mapping[str, Operator]) -> list
     """The convolutions whose outputs are ``joined``, if one can do what they do; else none."""
     if not isinstance(joined, Concat) or joined.axis != 2:
         return []
-    found = list[Part]()
-    for name in joined.inputs:
-        conv = made.get(name)
-        if not isinstance(conv, Conv2d) or conv.output in graph.ends or any(conv.padding):
-            return []
-        channels, requant = graph.tensors[name].shape[2], conv.requant
-        source, row, channel = _origin(graph, conv.inputs[0], made)
-        if conv.groups != channels or not isinstance(requant, FixedPoint):
-            return []
-        found.append(Part(conv, requant.chosen(range(channels)), source, row, channel))
-    if any(len(each.requant.multipliers) != each.conv.groups for each in found):
+    found = [part for name in joined.inputs if (part := _part(graph, made.get(name), made))]
+    if len(found) < len(joined.inputs):
         return []
+    alike = {(each.source, *_fields(graph, each.conv)) for each in found}
     ends = np.cumsum([0, *(each.conv.groups for each in found)]).tolist()
-    alike = {
-        (each.source, each.conv.stride, each.conv.dilation, each.conv.clip, *_rest(graph, each))
-        for each in found
-    }
-    whole = graph.tensors[found[0].source].shape[2] == ends[-1]
-    fits = whole and [each.channel for each in found] == ends[:-1] and len(alike) == 1
-    if not fits or found[0].conv.dilation != (1, 1):
+    conv, source, target = (
+        found[0].conv,
+        graph.tensors[found[0].source],
+        graph.tensors[joined.output],
+    )
+    whole = [*(each.channel for each in found), source.shape[2]] == ends
+    rows = (source.shape[0] - _height(graph, found)) // conv.stride[0] + 1
+    if not whole or len(alike) > 1 or conv.dilation != (1, 1) or rows != target.shape[0]:
         return []
     more = sum(each.size for each in _filled(graph, found)) - sum(
         graph.constants[each.conv.parameters[0]].size for each in found
     )
     copied = sum(graph.tensors[each.conv.inputs[0]].size for each in found)
-    made_rows = graph.tensors[joined.output].shape[0]
-    rows, last = graph.tensors[found[0].source].shape[0], _height(graph, found)
-    exact = (rows - last) // found[0].conv.stride[0] + 1 == made_rows
-    return (
-        found
-        if exact and more * graph.tensors[joined.output].shape[1] * made_rows <= copied
-        else []
-    )
+    return found if more * target.shape[1] * rows <= copied else []
 
 
-def _rest(graph: Graph, part: Part) -> tuple[object, ...]:
-    """What else convolutions have to have in common."""
-    weights = graph.tensors[part.conv.parameters[0]]
-    return weights.shape[2], weights.dtype, weights.zero_point, len(weights.scale)
+def _part(graph: Graph, conv: Operator | None, made: Mapping[str, Operator]) -> Part | None:
+    """A depthwise convolution without padding, if ``conv`` is one."""
+    if not isinstance(conv, Conv2d) or conv.output in graph.ends or any(conv.padding):
+        return None
+    requant, channels = conv.requant, graph.tensors[conv.output].shape[2]
+    if not isinstance(requant, FixedPoint) or {conv.groups, len(requant.multipliers)} != {channels}:
+        return None
+    return Part(conv, requant, *_origin(graph, conv.inputs[0], made))
+
+
+def _fields(graph: Graph, conv: Conv2d) -> tuple[object, ...]:
+    """What convolutions have to have in common."""
+    weights = graph.tensors[conv.parameters[0]]
+    kind = weights.shape[2], weights.dtype, weights.zero_point, len(weights.scale)
+    return conv.stride, conv.dilation, conv.clip, *kind
 
 
 def _origin(graph: Graph, name: str, made: Mapping[str, Operator]) -> tuple[str, int, int]:
