@@ -5,17 +5,22 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import Affine
 from pipeline.importers.float_nodes import Floats
-from pipeline.importers.float_pairs import Maximum, Minimum, Quotient
+from pipeline.importers.float_pairs import Hidden, Maximum, Minimum, Quotient
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.moving import expanded
+
+HIDES = -1e4
+"""What is added to scores to hide them is no greater."""
 
 
 def arithmetic(
@@ -24,6 +29,8 @@ def arithmetic(
 ) -> Value:  # fmt: skip
     """a + alpha * b, a - alpha * b, a * b, a / b; ``given``: see ``Builder.scale``."""
     one, zero, sign = np.ones(()), np.zeros(()), -alpha if name == "sub" else alpha
+    if name == "add" and alpha == 1 and not isinstance(a, Value):
+        a, b = b, a
     if isinstance(a, Value) and isinstance(b, Value):
         if name == "div":
             return build.binary(Quotient, a, b)
@@ -40,7 +47,11 @@ def arithmetic(
     if isinstance(a, Value) and not isinstance(b, Value):
         a = _widened(build, a, b)
         if name in ("add", "sub"):
-            return build.scale(a, one, sign * b, given)
+            hides = sign * b <= HIDES
+            if hides.all() or not hides.any():
+                return build.scale(a, one, sign * b, given)
+            shown = np.where(hides, 0, sign * b)
+            return hidden(build, build.scale(a, one, shown, given) if shown.any() else a, hides)
         if name == "div" and not (b != 0).all():
             raise build.refuse("divides by zero")
         return build.scale(a, b if name == "mul" else 1 / b, zero, given)
@@ -53,7 +64,7 @@ def arithmetic(
     return build.scale(x, a, zero, given)
 
 
-def _widened(build: Builder, x: Value, constant: Floats) -> Value:
+def _widened(build: Builder, x: Value, constant: NDArray[Any]) -> Value:
     """``x``, broadcast as far as ``constant`` does."""
     with suppress(ValueError):  # refused where it is stored
         return expanded(build, x, np.broadcast_shapes(x.shape, constant.shape))
@@ -74,6 +85,14 @@ def extreme(build: Builder, greatest: bool, a: Value | Floats, b: Value | Floats
         return build.function(x, Composed.of("clip", *ends))
     held = build.stored(constant, x)
     return Value(build.add(kind, [x.tensor], constant=held), x.index)
+
+
+def hidden(build: Builder, x: Value, places: NDArray[np.bool_]) -> Value:
+    """``x``, from which a softmax has nothing at ``places``, which broadcast."""
+    x = _widened(build, x, places)
+    held = build.stored(places.astype(float), x) > 0
+    held = held[:1] if (held == held[:1]).all() else held
+    return Value(build.add(Hidden, [x.tensor], places=held), x.index)
 
 
 def alike(constant: Floats) -> bool:
@@ -100,6 +119,10 @@ def chosen(
     build: Builder, condition: Value | Floats, a: Value | Floats, b: Value | Floats
 ) -> Value:
     """a where the condition, which is 0 or 1, holds, else b."""
+    for x, rest, where in ((a, b, False), (b, a, True)):
+        fixed = not isinstance(condition, Value) and not isinstance(rest, Value)
+        if isinstance(x, Value) and fixed and (np.asarray(rest) <= HIDES).all():
+            return hidden(build, x, np.asarray(condition, bool) == where)
     if not all(isinstance(each, Value) or np.isfinite(each).all() for each in (a, b)):
         raise build.refuse("it chooses infinite numbers")
     if isinstance(condition, Value):

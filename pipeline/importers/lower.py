@@ -33,7 +33,7 @@ from pipeline.importers import float_nodes as nodes
 from pipeline.importers import float_whole, lower_recurrent, lower_whole
 from pipeline.importers.float_graph import Affine, FloatGraph, Node
 from pipeline.importers.float_nodes import Floats, node_fields
-from pipeline.importers.float_pairs import Maximum, Minimum, Quotient
+from pipeline.importers.float_pairs import Hidden, Maximum, Minimum, Quotient
 from pipeline.importers.functions import Composed
 from pipeline.importers.scales import (
     INT8,
@@ -283,6 +283,16 @@ def _extreme(low: Lowering, node: Maximum | Minimum) -> None:
     low.emit(kind, kept, **given)
 
 
+def _hidden(low: Lowering, node: Hidden) -> None:
+    """The smaller one of each element and a constant: the least integer, or the greatest."""
+    target, name = low.affines[node.output], f"{node.name}.constant"
+    stored = np.where(node.places, *target.ends)
+    low.constant(name, stored, target.dtype, np.array([target.scale]), target.zero_point)
+    inputs = low.kept(node)
+    given = {"operands": (*inputs, name), "parameters": (name,)}
+    low.emit(pairwise.Minimum, node, inputs=inputs, **given)
+
+
 def _quotient(low: Lowering, node: Quotient) -> None:
     """A product with what is 1 by the second, in 16 bits."""
     first, second = node.inputs
@@ -327,6 +337,7 @@ RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     Maximum: _extreme,
     Minimum: _extreme,
     Quotient: _quotient,
+    Hidden: _hidden,
     nodes.Concatenation: _alike(Concat, "axis"),
     nodes.Padded: _padded,
     nodes.Rearranged: _alike(Rearrange, "shape axes starts steps repeats"),

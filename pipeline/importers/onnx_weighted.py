@@ -164,12 +164,13 @@ def matmul(call: Call) -> Value:
 
 
 def attention(call: Call) -> Value:
-    """Attention of opset 23: of heads, (1, h, n, d) each, or side by side, (1, n, h * d)."""
-    given = [call.value(n) for n in range(3)]
-    if any(call.item(n) is not None for n in range(3, len(call.items))):
-        raise call.refuse("an attention with a mask or with what was before is not supported")
-    if call.integer("is_causal", 0) or call.number("softcap", 0.0) or len(call.node.outputs) > 1:
-        raise call.refuse("an attention that is causal, capped or shows more is not supported")
+    """Attention of opset 23: of heads, (1, h, n, d) each, or side by side, (1, n, h * d); a mask
+    is a constant."""
+    given, mask = [call.value(n) for n in range(3)], call.optional(3)
+    if any(call.item(n) is not None for n in range(4, len(call.items))):
+        raise call.refuse("an attention with what was before is not supported")
+    if call.number("softcap", 0.0) or len(call.node.outputs) > 1:
+        raise call.refuse("an attention that is capped or shows more is not supported")
     if {len(x.shape) for x in given} not in ({3}, {4}):
         raise call.refuse(f"an attention of {[list(x.shape) for x in given]}")
     heads = call.integer("q_num_heads", 0), *(call.integer("kv_num_heads", 0),) * 2
@@ -181,10 +182,13 @@ def attention(call: Call) -> Value:
             x.reshape((*x.shape[:2], max(1, h), x.shape[2] // max(1, h))).transpose((0, 2, 1, 3))
             for x, h in zip(given, heads, strict=True)
         ]
-    if len({x.shape[1] for x in given}) > 1:
-        raise call.refuse("heads that share keys and values are not supported")
-    scale = call.number("scale", 0.0) or None
-    made = whole.attention(call.builder, given[0], given[1], given[2], scale)
+    few = {x.shape[1] for x in given[1:]}
+    if len(few) > 1 or given[0].shape[1] % min(few):
+        raise call.refuse(f"heads of {[list(x.shape) for x in given]}")
+    made = whole.attention(
+        call.builder, given[0], given[1], given[2], call.number("scale", 0.0) or None,
+        None if mask is None else mask.values, bool(call.integer("is_causal", 0)),
+    )  # fmt: skip
     if not flat:
         return made
     _, count, rows, depth = made.shape

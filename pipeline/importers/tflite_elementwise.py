@@ -161,7 +161,7 @@ def _every(build: Builder, tensor: FileTensor) -> IntArray:
         if tensor.data
         else np.arange(dtype.minimum, dtype.maximum + 1)
     )
-    return every.astype(np.int64) - tensor.zero_point
+    return every.reshape(-1).astype(np.int64) - tensor.zero_point
 
 
 def _negated(build: Builder, tensor: FileTensor) -> str:

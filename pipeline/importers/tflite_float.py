@@ -40,10 +40,12 @@ OPSET = 13
 
 def windows(options: Options) -> dict[str, Any]:
     """Return the attributes that say where windows lie."""
+    strides = options["stride_h"], options["stride_w"]
+    if around := options.get("around"):
+        return {"pads": tuple(side[end] for end in (0, 1) for side in around), "strides": strides}
     kinds = {Padding.SAME: "SAME_UPPER", Padding.VALID: "VALID"}
     if options["padding"] not in kinds:
         raise ThimbleError(f"its padding is number {options['padding']}, expected SAME or VALID")
-    strides = options["stride_h"], options["stride_w"]
     return {"auto_pad": kinds[options["padding"]], "strides": strides}
 
 

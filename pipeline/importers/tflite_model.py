@@ -21,6 +21,7 @@ from pipeline.errors import ThimbleError
 from pipeline.importers import tflite_flatbuffer as flatbuffer
 from pipeline.importers.base import chosen
 from pipeline.importers.tflite_flatbuffer import Table
+from pipeline.importers.tflite_sparse import dense
 
 MOST_ELEMENTS = 1 << 26
 """Most elements of one tensor; no microcontroller's network has more."""
@@ -101,6 +102,8 @@ class Node:
     outputs: tuple[FileTensor, ...]
     options: Table | None
     options_type: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Options that are other than the file's."""
 
     @property
     def name(self) -> str:
@@ -141,6 +144,8 @@ class FileModel:
     number: int = 0
     held: set[int] = field(default_factory=set)
     """Tensors that are constants here, though operators make them in the file."""
+    merged: dict[int, Node] = field(default_factory=dict)
+    """Operators that stand for several of the file, in the place of the last one."""
     _tensors: dict[int, FileTensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -188,6 +193,9 @@ class FileModel:
 
     def operator(self, index: int) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
         """(name such as ``CONV_2D``, its inputs, its outputs): tensor indices, -1 for none."""
+        if (node := self.merged.get(index)) is not None:
+            reads = tuple(-1 if each is None else each.index for each in node.inputs)
+            return node.kind, reads, tuple(each.index for each in node.outputs)
         table = self.subgraph.item(3, index)
         code = self.root.item(1, table.scalar(0, "u32"))
         number = max(code.scalar(0, "i8"), code.scalar(3, "i32"))
@@ -197,6 +205,8 @@ class FileModel:
         return name, table.numbers(1, "i4", 1024), table.numbers(2, "i4", 1024)
 
     def node(self, index: int) -> Node:
+        if index in self.merged:
+            return self.merged[index]
         kind, inputs, outputs = self.operator(index)
         table = self.subgraph.item(3, index)
         return Node(
@@ -234,8 +244,6 @@ class FileModel:
         name = names[0] or f"tensor {index}"
         kind = TYPES.get(table.scalar(1, "i8"), "an unknown type")
         dims = self._dims(table, name, known)
-        if table.table(6) is not None:
-            raise ThimbleError(f"{name} is sparse, which is not supported")
         quantization = table.table(4)
         scales: tuple[Any, ...] = ()
         zeros: tuple[Any, ...] = ()
@@ -249,6 +257,11 @@ class FileModel:
         if len(zeros) not in (0, len(scales)):
             raise ThimbleError(f"{name} has {len(scales)} scales but {len(zeros)} zero points")
         data = self._buffer(table.scalar(2, "u32"))
+        if (sparsity := table.table(6)) is not None:
+            try:
+                data = dense(sparsity, data, dims, np.dtype(kind.lower()).itemsize)
+            except (IndexError, KeyError, TypeError, ValueError) as error:
+                raise ThimbleError(f"{name} is sparse, and damaged: {error}") from None
         unsigned = kind == "UINT8" and bool(scales) and self.unsigned
         if unsigned:
             kind, zeros = "INT8", tuple(zero - 128 for zero in zeros or (0,) * len(scales))

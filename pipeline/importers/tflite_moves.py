@@ -108,6 +108,16 @@ def reverse(node: Node, options: Options) -> list[Lists]:
     return [lists]
 
 
+def blocks(build: Builder, node: Node, options: Options) -> None:
+    """Around a convolution without padding and strides, which is dilated then."""
+    raise ThimbleError("it is supported around a convolution that it makes a dilated one of")
+
+
+def densify(build: Builder, node: Node, options: Options) -> None:
+    """Of constants, which are read whole."""
+    raise ThimbleError("of what is computed it is not supported")
+
+
 def every(given: FileTensor) -> list[Sequence[int]]:
     """All indices along each axis."""
     return [range(extent) for extent in given.dims]
@@ -122,4 +132,7 @@ OPERATORS = {
     "GATHER": Entry(moving(gather), "GatherOptions", "axis:i32 batch_dims:i32"),
     "MIRROR_PAD": Entry(moving(mirror_pad), "MirrorPadOptions", "mode:i8"),
     "REVERSE_V2": Entry(moving(reverse)),
+    "SPACE_TO_BATCH_ND": Entry(blocks),
+    "BATCH_TO_SPACE_ND": Entry(blocks),
+    "DENSIFY": Entry(densify),
 }

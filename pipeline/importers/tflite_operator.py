@@ -55,7 +55,7 @@ class Entry:
             kind, _, default = kind.partition("=")
             value = int(default or 0)
             found[name] = value if given is None else given.scalar(number, kind, value)
-        return found
+        return {**found, **node.given}
 
 
 def fused(options: Options, target: FileTensor) -> Clip:
@@ -101,17 +101,20 @@ def padding(
     stride: tuple[int, int],
     dilation: tuple[int, int] = (1, 1),
 ) -> tuple[int, int, int, int]:
-    """(top, bottom, left, right) of SAME or VALID; an odd pixel goes to the bottom and right."""
-    if options["padding"] not in (Padding.SAME, Padding.VALID):
+    """(top, bottom, left, right) of SAME or VALID, where an odd pixel goes to the bottom and right,
+    or as ``around`` says."""
+    around = options.get("around")
+    if around is None and options["padding"] not in (Padding.SAME, Padding.VALID):
         raise ThimbleError(f"its padding is number {options['padding']}, expected SAME or VALID")
     found: list[int] = []
     elements = shape[-1]
-    for extent, k, s, d in zip(shape[:2], kernel, stride, dilation, strict=True):
+    for axis, (extent, k, s, d) in enumerate(zip(shape, kernel, stride, dilation, strict=False)):
         total = 0
         if options["padding"] == Padding.SAME:
             total = max((-(-extent // s) - 1) * s + (k - 1) * d + 1 - extent, 0)
-        elements *= extent + total
-        found += [total // 2, total - total // 2]
+        before, after = around[axis] if around else (total // 2, total - total // 2)
+        elements *= extent + before + after
+        found += [before, after]
     if elements > MOST_ELEMENTS:
         raise ThimbleError(f"its padded input has {elements:,} elements, over {MOST_ELEMENTS:,}")
     return found[0], found[1], found[2], found[3]

@@ -113,11 +113,15 @@ def matmul(call: Call) -> Value:
 
 
 def attention(call: Call) -> Value:
-    """aten.scaled_dot_product_attention: of no mask."""
-    if call.get(3, "attn_mask") is not None or call.get(5, "is_causal", False):
-        raise call.builder.refuse("an attention with a mask is not supported")
+    """aten.scaled_dot_product_attention: a mask is a constant."""
+    mask = call.get(3, "attn_mask")
+    if isinstance(mask, Value):
+        raise call.builder.refuse("an attention's mask that is computed is not supported")
     q, k, v = (call.get(n, name) for n, name in enumerate(("query", "key", "value")))
-    return whole.attention(call.builder, q, k, v, call.kwargs.get("scale"))
+    return whole.attention(
+        call.builder, q, k, v, call.kwargs.get("scale"),
+        None if mask is None else mask.detach().cpu().numpy(), call.get(5, "is_causal", False),
+    )  # fmt: skip
 
 
 def batch_norm(call: Call) -> Value:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers import float_whole, moving, resampling
+from pipeline.importers.arithmetic import arithmetic
 from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import Shape, checked_size
 from pipeline.importers.float_nodes import Floats, Pair
@@ -171,12 +173,28 @@ def product(build: Builder, a: Value, b: Value) -> Value:
     return Value(made, np.arange(prod(shape)).reshape(shape))
 
 
-def attention(build: Builder, q: Value, k: Value, v: Value, scale: float | None = None) -> Value:
-    """softmax(scale q k') v, (…, n, d) each: Vaswani et al., Attention is all you need (2017)."""
+def attention(
+    build: Builder, q: Value, k: Value, v: Value, scale: float | None = None,
+    mask: NDArray[Any] | None = None, causal: bool = False,
+) -> Value:  # fmt: skip
+    """softmax(scale q k' + mask) v, (…, n, d) each: Vaswani et al., Attention is all you need
+    (2017). Of several heads fewer may be of ``k`` and ``v``, each of which some of ``q`` share.
+
+    Args:
+        mask: what is added, or of truth values what is seen; ``causal``: what isn't ahead.
+    """
+    if len(q.shape) > 3 and 1 < k.shape[1] < q.shape[1]:
+        shared = np.arange(k.shape[1]).repeat(q.shape[1] // k.shape[1]).tolist()
+        k, v = (moving.chosen(build, each, 1, shared) for each in (k, v))
     turned = k.transpose((*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2))
     scores = product(build, q, turned)
     factor = q.shape[-1] ** -0.5 if scale is None else scale
     scaled = build.function(scores, Composed.of("affine", factor, 0.0))
+    if causal:
+        mask = np.tri(*scores.shape[-2:], dtype=bool)
+    if mask is not None:
+        added = np.where(mask, 0.0, -inf) if mask.dtype == bool else mask
+        scaled = arithmetic(build, "add", scaled, added)
     return product(build, build.softmax(scaled, len(scores.shape) - 1), v)
 
 

@@ -177,6 +177,9 @@ def models() -> dict[str, onnx.ModelProto]:
         },
         "attention": model("v = Conv(x, w); a = Attention(v, v, v); y = Flatten(a)", IMAGE,
             {"w": weights(4, 4, 1, 1)}, 23),
+        "attention with a mask": model(
+            "v = Conv(x, w); a = Attention<is_causal=1>(v, v, v); b = Attention(a, v, v, m)"
+            "; y = Flatten(b)", IMAGE, {"w": weights(4, 4, 1, 1), "m": np.eye(9) < 1}, 23),
         **{
             f"{kind}Normalization": model(
                 f"v = Conv(x, k); n = {kind}Normalization<{more}>(v{', w' * held})"

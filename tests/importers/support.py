@@ -14,6 +14,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import Affine, FloatGraph, Node
+from pipeline.importers.float_pairs import Hidden
 from pipeline.importers.float_passes import simplified
 from pipeline.importers.lower import lower
 from pipeline.importers.onnx import Onnx
@@ -131,6 +132,9 @@ def check_steps(network: FloatGraph, graph: Graph, frames: IntArray) -> None:
         inputs = [torch.from_numpy(real(graph, name, values[name])) for name in node.inputs]
         exact = as_stored(graph, node).evaluate(inputs).numpy()
         difference = np.abs(values[node.output] - stored(graph, node.output, exact))
+        if isinstance(node, Hidden):  # is the least integer, wherever that lies
+            assert (values[node.output] == np.where(node.places, -128, values[node.output])).all()
+            difference = np.where(node.places, 0, difference)
         said = f"{node.name}: {(difference > 0).mean():.1%} differ, by up to {difference.max()}"
         assert difference.max() <= 1 and (difference > 0).mean() <= 0.2, said
 

@@ -17,13 +17,14 @@ from pipeline.datasets.nothing import Nothing
 from pipeline.errors import ThimbleError
 from pipeline.frames import stored
 from pipeline.graph.graph import Graph
+from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.home import ROOT
 from pipeline.importers import tflite_states
 from pipeline.importers.tflite import TFLite, supported
-from tests.importers.tflite_cases import CASES, unary
+from tests.importers.tflite_cases import CASES, dilated, unary
 from tests.importers.tflite_networks import network
 from tests.importers.tflite_reference import assert_equal, imported, reference
-from tests.importers.tflite_writer import Writer
+from tests.importers.tflite_writer import Table, Writer
 from tests.programs import said
 from tests.public_models import LACKING, MODELS, folder
 from tests.tiers import quick
@@ -41,7 +42,7 @@ def test_every_supported_operator_has_a_case() -> None:
     # DEQUANTIZE ends some of the networks, SELECT_V2 compares, others stand alone below
     other = {"DEQUANTIZE", "TILE", "RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "CAST", "SELECT",
              "SELECT_V2", "SIGN", "POW", "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT",
-             "EMBEDDING_LOOKUP", "CONV_3D", *tflite_states.OPERATORS}  # fmt: skip
+             "EMBEDDING_LOOKUP", "CONV_3D", "DENSIFY", *tflite_states.OPERATORS}  # fmt: skip
     assert {*CASES} | other == set(supported())
     assert all(supported().values())
 
@@ -99,6 +100,42 @@ def test_functions_of_int8_that_tflite_micro_lacks(kind: str, tmp_path: Path) ->
         real = ALONE[kind]((frame - source.zero_point) * source.scale[0])
         wanted = np.clip(real / target.scale[0] + target.zero_point, -128, 127)
         assert abs(graph.evaluate(frame).reshape(wanted.shape) - wanted).max() < 0.502
+
+
+def test_blocks_with_padding(tmp_path: Path) -> None:
+    conv = imported(dilated(np.random.default_rng(4), 2), tmp_path).operators[0]
+    assert isinstance(conv, Conv2d) and conv.dilation == (3, 2)
+    assert conv.padding == (2, 0, 2, 1)
+
+
+def test_sparse_weights(tmp_path: Path) -> None:
+    """Blocks of 1x2, of which each row lists those that are not 0."""
+    dense = np.array([[0, 0, 5, -3, 0, 0], [0] * 6, [1, 2, 0, 0, 0, 7], [0, 0, 9, 0, 4, 4]], "i1")
+    kept = dense.reshape(4, 3, 2).any(2)
+    segments, places = np.append(0, kept.sum(1).cumsum()), np.nonzero(kept)[1]
+    lists = {
+        "ArraySegmentsType": 1, "ArraySegments": Table("Int32Vector", Values=segments.astype("i4")),
+        "ArrayIndicesType": 3, "ArrayIndices": Table("Uint8Vector", Values=places.astype("u1")),
+    }  # fmt: skip
+    sizes = ({"DenseSize": 4}, {"Format": 1, **lists}, {"DenseSize": 2})
+    sparsity = Table(
+        "SparsityParameters", TraversalOrder=np.arange(3, dtype="i4"), BlockMap=np.array([1], "i4"),
+        DimMetadata=[Table("DimensionMetadata", **each) for each in sizes],
+    )  # fmt: skip
+    graphs = []
+    for data in (dense, dense.reshape(4, 3, 2)[kept]):
+        net = Writer()
+        x, y, w = (net.tensor((1, n), 0.1) for n in (6, 4, 24))
+        net.tensors[w]["dims"] = dense.shape
+        held = net.tensor(dense.shape, 0.1, 0, "INT8", data)
+        if data is not dense:
+            net.tensors[held]["sparsity"] = sparsity
+            net.operator("DENSIFY", [held], [w], "DensifyOptions")
+        net.operator("FULLY_CONNECTED", [x, held if data is dense else w], [y],
+                     "FullyConnectedOptions")  # fmt: skip
+        graphs.append(imported(net.content([x], [y]), tmp_path))
+    weights = [each.constants[each.operators[0].parameters[0]] for each in graphs]
+    assert (weights[0] == dense).all() and (weights[1] == dense).all()
 
 
 def test_rows_of_a_constant(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_plain_recurrent_layers() -> None:
 
 
 FUNCTIONS: list[tuple[Callable[..., Any], str]] = [
-    (lambda m, x: F.scaled_dot_product_attention(x, x, x, is_causal=True), "with a mask is not"),
+    (lambda m, x: F.scaled_dot_product_attention(x, x, x, x @ x.mT), "mask that is computed is"),
     (lambda m, x: F.conv3d(x[:, :, None], torch.zeros(4, 8, 1, 3, 3)), "the operator conv3d is"),
     (lambda m, x: torch.fft.rfft(x).abs(), "the operator fft_rfft is not supported"),
     (lambda m, x: x.relu_()[:, :, ::7, 0:0], "takes nothing along axis 3 of [1, 8, 1, 6]"),

@@ -4,6 +4,7 @@ Scales are such that results fill the output's range without saturating everywhe
 """
 
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,29 @@ def convolved(
         DilationWFactor=dilation[1], FusedActivationFunction=activation, **more,
     )  # fmt: skip
     return y
+
+
+def dilated(rng: Random, ahead: int = 0) -> bytes:
+    """A convolution of blocks, as TensorFlow had dilated ones; ``ahead``: that many rows and
+    columns are padded on each side, with what is undefined in tflite-micro."""
+    net, channels, outs = Writer(), int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    apart, kernel, more = rng.integers(1, 4, (3, 2)).tolist()
+    small = [taps - 1 + n for taps, n in zip(kernel, more, strict=True)]
+    pads, crops = [(ahead, ahead)] * 2, [(0, min(ahead, each - 1)) for each in apart]
+    whole = [each * n - 2 * ahead for each, n in zip(apart, small, strict=True)]
+    ends, step = ((1, *whole), (prod(apart), *small)), scale(rng)
+    x, blocks = (net.tensor((*n, channels), step, ahead) for n in ends)
+    size, around, cut = (net.constant(np.array(n, np.int32)) for n in (apart, pads, crops))
+    net.operator("SPACE_TO_BATCH_ND", [x, size, around], [blocks], "SpaceToBatchNDOptions")
+    depthwise = bool(rng.integers(2))
+    outs *= channels if depthwise else 1
+    made = convolved(net, rng, blocks, outs, not depthwise, kernel, same=False)
+    found = net.tensors[made]
+    found["dims"] = (prod(apart), *more, outs)
+    dims = [n * each - last for n, each, (_, last) in zip(more, apart, crops, strict=True)]
+    y = net.tensor((1, *dims, outs), found["scales"], found["zeros"])
+    net.operator("BATCH_TO_SPACE_ND", [made, size, cut], [y], "BatchToSpaceNDOptions")
+    return net.content([x], [y])
 
 
 def transpose_conv(rng: Random) -> bytes:
@@ -359,6 +383,7 @@ def quantize(rng: Random) -> bytes:
 CASES: dict[str, Case] = {
     "CONV_2D": conv_2d,
     "DEPTHWISE_CONV_2D": depthwise_conv_2d,
+    **dict.fromkeys(("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"), dilated),
     "TRANSPOSE_CONV": transpose_conv,
     "BATCH_MATMUL": batch_matmul,
     "FULLY_CONNECTED": fully_connected,

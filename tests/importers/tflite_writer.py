@@ -183,7 +183,7 @@ def _tensor(tensor: dict[str, Any], buffer: int) -> Table:
         Type=getattr(TensorType, kind) if isinstance(kind, str) else kind,
         Quantization=quantization if len(tensor["scales"]) else None,
         ShapeSignature=None if signature is None else _ints(signature),
-        IsVariable=tensor.get("variable"),
+        IsVariable=tensor.get("variable"), Sparsity=tensor.get("sparsity"),
     )  # fmt: skip
 
 

@@ -43,8 +43,12 @@ def signal(function: Callable[[torch.Tensor], torch.Tensor]) -> nn.Module:
     )  # fmt: skip
 
 
-def attended(x: torch.Tensor) -> torch.Tensor:
-    return F.scaled_dot_product_attention(torch.ops.aten.alias(x), x, x, scale=0.3)
+def attended(x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+    return F.scaled_dot_product_attention(torch.ops.aten.alias(x), x, x, mask, scale=0.3)
+
+
+SEEN = torch.arange(81).reshape(9, 9) % 7 < 5
+BIAS = (torch.arange(81.0).reshape(9, 9) % 5 - 2).masked_fill(~SEEN, -torch.inf)
 
 
 IMAGE: Shape = (6, 9, 8)
@@ -120,6 +124,12 @@ IMAGES: dict[str, nn.Module] = {
         lambda m, x: m.a(*[x.flatten(2)] * 3)[0].bmm(x.flatten(2)[:, :1].transpose(1, 2)),
         a=nn.MultiheadAttention(72, 2, batch_first=True),
     ),
+    "attention with a mask": Of(lambda m, x: (attended(x, SEEN) + attended(x, BIAS)).flatten(1)),
+    "attention to what was before": Of(lambda m, x: F.scaled_dot_product_attention(
+        x, x[:, :2].abs(), x[:, 2:4], is_causal=True, enable_gqa=True).flatten(1)),
+    "hidden scores": Of(lambda m, x: (
+        (x @ x.mT + BIAS).masked_fill(~SEEN, -1e9).softmax(3) @ x
+    ).flatten(1)),
     "norms": nn.Sequential(
         nn.InstanceNorm2d(6, affine=True), nn.Conv2d(6, 4, 1), nn.GroupNorm(2, 4), nn.ReLU(),
         nn.LayerNorm((9, 8)), nn.RMSNorm(8), nn.Flatten(),
