@@ -108,6 +108,13 @@ def of_signals(text: Nodes) -> onnx.ModelProto:
     return model(nodes, (1, 3, 20), {name: held[name] for name in held if name in read})
 
 
+def of(text: str, **constants: Array) -> onnx.ModelProto:
+    """Of an image; if the convolution of "x" has no weights, they are of 1x1."""
+    if "w" not in constants and ", w)" in text:
+        constants["w"] = weights(4, 4, 1, 1)
+    return model(text, IMAGE, constants)
+
+
 def models() -> dict[str, onnx.ModelProto]:
     """By what each shows."""
     c = IMAGE[1]
@@ -120,7 +127,7 @@ def models() -> dict[str, onnx.ModelProto]:
                      "Identity", "Dropout")
     }  # fmt: skip
     positive = {
-        name: model(f"a = Abs(x); b = Add(a, c); y = {name}(b)", IMAGE, {"c": number(1)})
+        name: of(f"a = Abs(x); b = Add(a, c); y = {name}(b)", c=number(1))
         for name in ("Log", "Sqrt", "Reciprocal")
     }  # fmt: skip
     signals = {name: of_signals(nodes) for name, nodes in SIGNALS.items()}
@@ -136,16 +143,15 @@ def models() -> dict[str, onnx.ModelProto]:
         "Conv grouped": one("Conv", IMAGE, weights(6, 2, 3, 3), weights(6), group=2),
         "Conv depthwise": one("Conv", IMAGE, weights(8, 1, 3, 3), weights(8), group=4),
         "Gemm": one("Gemm", (1, 12), weights(12, 5), weights(5), alpha=0.5, beta=2.0),
-        "Gemm after Flatten": model("f = Flatten(x); y = Gemm<transB=1>(f, w)", IMAGE,
-            {"w": weights(3, 4 * 9 * 8)}),
-        "Slice": model("y = Slice(x, s, e, a, d)", IMAGE, {"s": np.array([1, -7]),
-            "e": np.array([3, 99]), "a": np.array([1, -1]), "d": np.array([1, 2])}),
+        "Gemm after Flatten": of("f = Flatten(x); y = Gemm<transB=1>(f, w)",
+            w=weights(3, 4 * 9 * 8)),
+        "Slice": of("y = Slice(x, s, e, a, d)",
+            s=np.array([1, -7]), e=np.array([3, 99]), a=np.array([1, -1]), d=np.array([1, 2])),
         "Slice of old": one("Slice", IMAGE, opset=9, starts=[2], ends=[9], axes=[2]),
-        "Split": model("p, q = Split<axis=1>(x, n); a = Abs(p); y = Concat<axis=1>(q, a)", IMAGE,
-            {"n": np.array([1, 3])}),
-        "Resize": model(
-            'y = Resize<mode="nearest", coordinate_transformation_mode="asymmetric", '
-            'nearest_mode="floor">(x, , f)', IMAGE, {"f": np.array([1, 1, 2, 3], np.float32)}),
+        "Split": of("p, q = Split<axis=1>(x, n); a = Abs(p); y = Concat<axis=1>(q, a)",
+            n=np.array([1, 3])),
+        "Resize": of('y = Resize<mode="nearest", coordinate_transformation_mode="asymmetric", '
+            'nearest_mode="floor">(x, , f)', f=np.array([1, 1, 2, 3], np.float32)),
         "Gather": one("Gather", IMAGE, ints(2, 0, -1, 2), axis=1),
         "Gather one": one("Gather", IMAGE, np.array(-2), axis=1),
         "Tile": one("Tile", IMAGE, ints(1, 2, 1, 3)),
@@ -153,20 +159,19 @@ def models() -> dict[str, onnx.ModelProto]:
         "DepthToSpace": one("DepthToSpace", (1, 12, 3, 4), blocksize=2),
         "DepthToSpace, inner": one("DepthToSpace", (1, 12, 3, 4), blocksize=2, mode="CRD"),
         "SpaceToDepth": one("SpaceToDepth", (1, 4, 9, 6), blocksize=3),
-        "six axes": model(MIXED, IMAGE, {"a": ints(1, 4, 3, 3, 4, 2), "b": ints(1, 24, 3, 4)}),
+        "six axes": of(MIXED, a=ints(1, 4, 3, 3, 4, 2), b=ints(1, 24, 3, 4)),
         "Slice back": one("Slice", IMAGE, ints(-1, 6), ints(-99, 0), ints(1, 3), ints(-1, -2)),
-        "Resize to a size": model('y = Resize<mode="nearest">(x, , , n)', IMAGE,
-            {"n": np.array([1, 4, 36, 16])}),
+        "Resize to a size": of('y = Resize<mode="nearest">(x, , , n)', n=np.array([1, 4, 36, 16])),
         **{
-            f"Resize {mode} {way}": model(
-                f'y = Resize<mode="{mode}", coordinate_transformation_mode="{way}">(x, , f)',
-                IMAGE, {"f": np.array([1, 1, 1.5, 0.6], np.float32)})
+            f"Resize {mode} {way}": of(f'y = Resize<mode="{mode}", '
+            f'coordinate_transformation_mode="{way}">(x, , f)',
+            f=np.array([1, 1, 1.5, 0.6], np.float32))
             for mode, way in (("linear", "half_pixel"), ("linear", "align_corners"),
                 ("cubic", "pytorch_half_pixel"), ("nearest", "asymmetric"))
         },
         **{
-            f"ConvTranspose {options}": model(
-                f"y = ConvTranspose<{options}>(x, w)", IMAGE, {"w": weights(c, 4 // groups, 3, 2)})
+            f"ConvTranspose {options}": of(f"y = ConvTranspose<{options}>(x, w)",
+            w=weights(c, 4 // groups, 3, 2))
             for options, groups in (("strides=[2, 3], pads=[1, 0, 1, 1], output_padding=[1, 2]", 1),
                 ("auto_pad=\"SAME_UPPER\", strides=[2, 2]", 1), ("group=2, dilations=[2, 1]", 2),
                 ("output_shape=[20, 17], strides=[2, 2]", 1))
@@ -190,15 +195,14 @@ def models() -> dict[str, onnx.ModelProto]:
         },
         **{f"Arg{kind}": model(f"y = Arg{kind}<{more}>(x)", IMAGE, kinds=(1, TensorProto.INT64))
             for kind, more in (("Max", "axis=1, keepdims=0"), ("Min", "axis=-1"))},
-        "products": model(
-            "t = Transpose<perm=[0, 1, 3, 2]>(x); a = MatMul(x, t); b = MatMul(w, a)"
-            "; y = Softmax<axis=1>(b)", IMAGE, {"w": weights(3, 9)}),
+        "products": of("t = Transpose<perm=[0, 1, 3, 2]>(x); a = MatMul(x, t); "
+            "b = MatMul(w, a); y = Softmax<axis=1>(b)", w=weights(3, 9)),
         "MaxPool dilated": one("MaxPool", IMAGE, kernel_shape=[2, 3], dilations=[2, 3],
             pads=[1, 2, 0, 1], strides=[2, 1]),
         "Upsample": model('y = Upsample<mode="nearest">(x, f)', IMAGE,
             {"f": np.array([1, 1, 3, 1], np.float32)}, opset=9),
-        "Transpose inside": model("t = Transpose<perm=[0, 1, 3, 2]>(x); y = Conv(t, w)", IMAGE,
-            {"w": weights(5, c, 3, 2)}),
+        "Transpose inside": of("t = Transpose<perm=[0, 1, 3, 2]>(x); y = Conv(t, w)",
+            w=weights(5, c, 3, 2)),
         "MatMul": one("MatMul", (1, 12), weights(12, 5)),
         "MatMul of positions": one("MatMul", (1, 7, 12), weights(12, 5)),
         "BatchNormalization": one("BatchNormalization", IMAGE, *norm),
@@ -213,26 +217,22 @@ def models() -> dict[str, onnx.ModelProto]:
         "ReduceMean": one("ReduceMean", IMAGE, ints(2, 3), keepdims=0),
         "ReduceMean kept": one("ReduceMean", IMAGE, ints(-2, -1)),
         "ReduceMean old": one("ReduceMean", IMAGE, opset=13, axes=[2, 3]),
-        "ReduceMean of columns": model("m = ReduceMean(x, w); f = Flatten(m); y = Gemm(f, d)",
-            IMAGE, {"w": ints(3), "d": weights(c * 9, 3)}),
+        "ReduceMean of columns": of("m = ReduceMean(x, w); f = Flatten(m); y = Gemm(f, d)",
+            w=ints(3), d=weights(c * 9, 3)),
         "ReduceMax": one("ReduceMax", IMAGE, ints(2, 3), keepdims=0),
         "Sum with a constant": one("Sum", IMAGE, weights(c, 1, 1)),
         "Add number": one("Add", IMAGE, number(1.5)),
         "Add channels": one("Add", IMAGE, weights(c, 1, 1)),
         "Add image": one("Add", IMAGE, weights(*IMAGE)),
-        "Add branches": model("a = Conv(x, w); y = Add(a, x)", IMAGE, {"w": weights(c, c, 1, 1)}),
-        "Sum": model("a = Conv(x, w); b = Relu(x); y = Sum(a, x, b)", IMAGE,
-            {"w": weights(c, c, 1, 1)}),
-        "Sub": model("a = Conv(x, w); y = Sub(x, a)", IMAGE, {"w": weights(c, c, 1, 1)}),
-        "Sub from constant": model("y = Sub(c, x)", IMAGE, {"c": number(1)}),
-        "Mul": model("a = Conv(x, w); y = Mul(x, a)", IMAGE, {"w": weights(c, c, 1, 1)}),
-        "Mul gate": model("p = GlobalAveragePool(x); a = Conv(p, w); s = Sigmoid(a); y = Mul(x, s)",
-            IMAGE, {"w": weights(c, c, 1, 1)}),
-        "Mul wider": model("m = GlobalAveragePool(x); y = Mul(m, c)", IMAGE,
-            {"c": weights(c, 2, 3)}),
+        "Add branches": of("a = Conv(x, w); y = Add(a, x)"),
+        "Sum": of("a = Conv(x, w); b = Relu(x); y = Sum(a, x, b)"),
+        "Sub": of("a = Conv(x, w); y = Sub(x, a)"),
+        "Sub from constant": of("y = Sub(c, x)", c=number(1)),
+        "Mul": of("a = Conv(x, w); y = Mul(x, a)"),
+        "Mul gate": of("p = GlobalAveragePool(x); a = Conv(p, w); s = Sigmoid(a); y = Mul(x, s)"),
+        "Mul wider": of("m = GlobalAveragePool(x); y = Mul(m, c)", c=weights(c, 2, 3)),
         "Div": one("Div", IMAGE, np.abs(weights(c, 1, 1)) + np.float32(0.5)),
-        "Div of constant": model("e = Exp(x); a = Add(e, c); y = Div(c, a)", IMAGE,
-            {"c": number(1)}),
+        "Div of constant": of("e = Exp(x); a = Add(e, c); y = Div(c, a)", c=number(1)),
         "Max": one("Max", IMAGE, number(0.25)),
         "Min": one("Min", IMAGE, number(0.25)),
         "Clip": one("Clip", IMAGE, number(-0.5), number(1.25)),
@@ -245,34 +245,26 @@ def models() -> dict[str, onnx.ModelProto]:
         "Round": one("Round", IMAGE),
         "Cast": model([N("Cast", ["x"], ["a"], to=TensorProto.DOUBLE), N("Cast", ["a"], ["b"],
             to=TensorProto.FLOAT), "y = Abs(b)"], IMAGE),
-        "Concat": model("a = Conv(x, w); y = Concat<axis=1>(a, x)", IMAGE,
-            {"w": weights(3, c, 1, 1)}),
-        "Concat constants": model("a = Relu(x); y = Concat<axis=1>(z, a, r)", IMAGE,
-            {"z": np.zeros(IMAGE, np.float32), "r": weights(1, 2, *IMAGE[2:])}),
+        "Concat": of("a = Conv(x, w); y = Concat<axis=1>(a, x)", w=weights(3, c, 1, 1)),
+        "Concat constants": of("a = Relu(x); y = Concat<axis=1>(z, a, r)",
+            z=np.zeros(IMAGE, np.float32), r=weights(1, 2, *IMAGE[2:])),
         "ConvTranspose of rows": model("d = Gemm(x, m); t = Reshape(d, r); "
             "s = ConvTranspose(t, w); y = Flatten(s)", (1, 5),
             {"m": weights(5, 12), "r": ints(1, 3, 4), "w": weights(3, 2, 3)}),
-        "Concat rows": model("a = Relu(x); y = Concat<axis=-2>(a, x)", IMAGE),
+        "Concat rows": of("a = Relu(x); y = Concat<axis=-2>(a, x)"),
         "Pad": one("Pad", IMAGE, ints(0, 0, 1, 2, 0, 0, 0, 1)),
-        "Max of three": model("a = Conv(x, w); y = Max(a, x, c)", IMAGE,
-                     {"w": weights(4, 4, 1, 1), "c": weights(4, 1, 1)}),
-        "Min of three": model("a = Conv(x, w); y = Min(x, a, c)", IMAGE,
-                     {"w": weights(4, 4, 1, 1), "c": number(0.3)}),
-        "Div of two": model("a = Conv(x, w); s = Sigmoid(a); d = Add(s, c); y = Div(x, d)", IMAGE,
-                            {"w": weights(4, 4, 1, 1), "c": number(0.5)}),
-        "Where of two": model("a = Conv(x, w); m = Greater(a, x); y = Where(m, a, x)", IMAGE,
-                              {"w": weights(4, 4, 1, 1)}),
-        "And, Not": model("l = Less(x, n); g = Greater(x, k); b = And(l, g); m = Not(b); "
-                          "f = Cast<to=1>(m); y = Add(f, x)", IMAGE,
-                          {"n": number(0.5), "k": number(-0.2)}),
-        "Cast to integers": model("a = Mul(x, n); i = Cast<to=6>(a); y = Cast<to=1>(i)", IMAGE,
-                                  {"n": number(9)}),
-        "Size": model("n = Size(x); f = Cast<to=1>(n); y = Div(x, f)", IMAGE),
-        **{f"{name}": model(f"m = {name}(n, x); y = Where(m, x, k)", IMAGE,
-                            {"n": number(0.2), "k": number(-0.5)})
+        "Max of three": of("a = Conv(x, w); y = Max(a, x, c)", c=weights(4, 1, 1)),
+        "Min of three": of("a = Conv(x, w); y = Min(x, a, c)", c=number(0.3)),
+        "Div of two": of("a = Conv(x, w); s = Sigmoid(a); d = Add(s, c); y = Div(x, d)",
+            c=number(0.5)),
+        "Where of two": of("a = Conv(x, w); m = Greater(a, x); y = Where(m, a, x)"),
+        "And, Not": of("l = Less(x, n); g = Greater(x, k); b = And(l, g); m = Not(b); "
+            "f = Cast<to=1>(m); y = Add(f, x)", n=number(0.5), k=number(-0.2)),
+        "Cast to integers": of("a = Mul(x, n); i = Cast<to=6>(a); y = Cast<to=1>(i)", n=number(9)),
+        "Size": of("n = Size(x); f = Cast<to=1>(n); y = Div(x, f)"),
+        **{f"{name}": of(f"m = {name}(n, x); y = Where(m, x, k)", n=number(0.2), k=number(-0.5))
            for name in ("Less", "LessOrEqual", "Greater", "GreaterOrEqual")},
-        "Equal": model("r = Round(x); e = Equal(r, k); y = Where(e, k, x)", IMAGE,
-                       {"k": number(1)}),
+        "Equal": of("r = Round(x); e = Equal(r, k); y = Where(e, k, x)", k=number(1)),
         **{name: one(name, IMAGE) for name in (
             "Ceil", "Sign", "Sin", "Cos", "ThresholdedRelu", "Shrink", "Celu")},
         "Swish": one("Swish", IMAGE, opset=24, alpha=1.3),
@@ -290,15 +282,14 @@ def models() -> dict[str, onnx.ModelProto]:
         "Transpose first": model("a = Transpose<perm=[0, 3, 1, 2]>(x); b = Conv(a, w); "
             "y = Transpose<perm=[0, 2, 3, 1]>(b)", (1, 7, 6, 4), {"w": weights(5, 4, 3, 3)}),
         "Reshape computed":
-            model("s = Shape(x); batch = Gather(s, zero); b1 = Unsqueeze(batch, zeros); "
-            "shape = Concat<axis=0>(b1, rest); f = Reshape(x, shape); y = MatMul(f, w)", IMAGE,
-            {"zero": np.array(0, np.int64), "zeros": ints(0), "rest": ints(-1),
-            "w": weights(4 * 9 * 8, 3)}),
+            of("s = Shape(x); batch = Gather(s, zero); b1 = Unsqueeze(batch, zeros); "
+            "shape = Concat<axis=0>(b1, rest); f = Reshape(x, shape); y = MatMul(f, w)",
+            zero=np.array(0, np.int64), zeros=ints(0), rest=ints(-1), w=weights(4 * 9 * 8, 3)),
         "Reshape that copies": model("a = Reshape(x, s); y = Gemm(a, w)", (1, 12, 1, 1),
             {"s": ints(0, -1), "w": weights(12, 5)}),
         "Squeeze, Unsqueeze":
-            model("p = GlobalAveragePool(x); a = Squeeze(p, axes); y = Unsqueeze(a, axes)", IMAGE,
-            {"axes": ints(2, 3)}),
+            of("p = GlobalAveragePool(x); a = Squeeze(p, axes); y = Unsqueeze(a, axes)",
+            axes=ints(2, 3)),
         "open batch": model("y = Abs(x)", ("n", 4, 5, 5)),
         "constants folded": model([N("Cast", ["half"], ["h"], to=TensorProto.FLOAT),
             "v = Mul(w, h)", "t = Transpose<perm=[1, 0]>(v)",

@@ -70,9 +70,9 @@ class Written(Writer):
         fits = same(node, shape)
         if any(node.padding) and not fits:
             top, bottom, left, right = node.padding
-            around = np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32)
+            around = self.ints([[0, 0], [top, bottom], [left, right], [0, 0]])
             padded = (shape[0] + top + bottom, shape[1] + left + right, shape[2])
-            source = self.step("PAD", [source, self.constant(around)], padded)
+            source = self.step("PAD", [source, around], padded)
         stride = {"StrideH": node.stride[0], "StrideW": node.stride[1]}
         fused = CLIPS[node.clip]
         return source, {"Padding": 0 if fits else 1, "FusedActivationFunction": fused, **stride}
@@ -84,10 +84,8 @@ class Written(Writer):
         match node:
             case nodes.Convolution():
                 source, options = self.window(node, sources[0], read)
-                dilation = {
-                    "DilationHFactor": node.dilation[0],
-                    "DilationWFactor": node.dilation[1],
-                }
+                down, across = node.dilation
+                dilation = {"DilationHFactor": down, "DilationWFactor": across}
                 weights, kind = node.weights, "CONV_2D"
                 if node.groups > 1:
                     assert node.groups == read[2], "groups of more channels"
@@ -98,10 +96,8 @@ class Written(Writer):
                 return self.step(kind, inputs, shape, name, options | dilation)
             case nodes.Linear():
                 flat = node.weights.reshape(len(node.weights), -1)
-                source = self.step(
-                    "RESHAPE", [*sources, self.constant(np.array([1, flat.shape[1]], np.int32))],
-                    (flat.shape[1],),
-                )  # fmt: skip
+                count = flat.shape[1]
+                source = self.step("RESHAPE", [*sources, self.ints([1, count])], (count,))
                 inputs = [source, self.float_constant(flat), self.float_constant(node.bias)]
                 return self.step("FULLY_CONNECTED", inputs, shape, "FullyConnectedOptions", fused)
             case nodes.Pool():
@@ -111,16 +107,13 @@ class Written(Writer):
                 kind = "MAX_POOL_2D" if isinstance(node, nodes.MaxPool) else "AVERAGE_POOL_2D"
                 return self.step(kind, [source], shape, "Pool2DOptions", options)
             case nodes.GlobalMean():
-                axes = self.constant(np.array([1, 2], np.int32))
-                return self.step(
-                    "MEAN", [*sources, axes], shape, "ReducerOptions", {"KeepDims": True}
-                )
+                inputs, keep = [*sources, self.ints([1, 2])], {"KeepDims": True}
+                return self.step("MEAN", inputs, shape, "ReducerOptions", keep)
             case nodes.Binary() if node.constant is None:
                 kind = "ADD" if isinstance(node, nodes.Sum) else "MUL"
                 return self.step(kind, sources, shape, f"{kind.capitalize()}Options", fused)
             case nodes.Padded():
-                around = np.array([(0, 0), *node.padding], np.int32)
-                return self.step("PAD", [*sources, self.constant(around)], shape)
+                return self.step("PAD", [*sources, self.ints([(0, 0), *node.padding])], shape)
             case nodes.Function(body=body):
                 assert len(body.steps) == 1
                 if (name := body.steps[0].function) != "silu":

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import yaml
 from tflite.ActivationFunctionType import ActivationFunctionType
-from tflite.Padding import Padding
 
 from pipeline import passes
 from pipeline.artifacts import read_npz, write_npz
@@ -21,10 +20,11 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.home import ROOT
 from pipeline.importers import tflite_states
 from pipeline.importers.tflite import TFLite, supported
+from tests.comparing import equal
 from tests.importers.tflite_cases import CASES, dilated, unary
 from tests.importers.tflite_networks import network
 from tests.importers.tflite_reference import assert_equal, imported, reference
-from tests.importers.tflite_writer import Table, Writer
+from tests.importers.tflite_writer import VALID, Table, Writer
 from tests.programs import said
 from tests.public_models import LACKING, MODELS, folder
 from tests.tiers import quick
@@ -112,30 +112,22 @@ def test_sparse_weights(tmp_path: Path) -> None:
     """Blocks of 1x2, of which each row lists those that are not 0."""
     dense = np.array([[0, 0, 5, -3, 0, 0], [0] * 6, [1, 2, 0, 0, 0, 7], [0, 0, 9, 0, 4, 4]], "i1")
     kept = dense.reshape(4, 3, 2).any(2)
-    segments, places = np.append(0, kept.sum(1).cumsum()), np.nonzero(kept)[1]
-    lists = {
-        "ArraySegmentsType": 1, "ArraySegments": Table("Int32Vector", Values=segments.astype("i4")),
-        "ArrayIndicesType": 3, "ArrayIndices": Table("Uint8Vector", Values=places.astype("u1")),
-    }  # fmt: skip
-    sizes = ({"DenseSize": 4}, {"Format": 1, **lists}, {"DenseSize": 2})
-    sparsity = Table(
-        "SparsityParameters", TraversalOrder=np.arange(3, dtype="i4"), BlockMap=np.array([1], "i4"),
-        DimMetadata=[Table("DimensionMetadata", **each) for each in sizes],
-    )  # fmt: skip
-    graphs = []
-    for data in (dense, dense.reshape(4, 3, 2)[kept]):
-        net = Writer()
-        x, y, w = (net.tensor((1, n), 0.1) for n in (6, 4, 24))
-        net.tensors[w]["dims"] = dense.shape
-        held = net.tensor(dense.shape, 0.1, 0, "INT8", data)
-        if data is not dense:
-            net.tensors[held]["sparsity"] = sparsity
-            net.operator("DENSIFY", [held], [w], "DensifyOptions")
-        net.operator("FULLY_CONNECTED", [x, held if data is dense else w], [y],
-                     "FullyConnectedOptions")  # fmt: skip
-        graphs.append(imported(net.content([x], [y]), tmp_path))
-    weights = [each.constants[each.operators[0].parameters[0]] for each in graphs]
-    assert (weights[0] == dense).all() and (weights[1] == dense).all()
+    segments = Table("Int32Vector", Values=np.append(0, kept.sum(1).cumsum()).astype("i4"))
+    places = Table("Uint8Vector", Values=np.nonzero(kept)[1].astype("u1"))
+    lists = {"ArraySegments": segments, "ArrayIndicesType": 3, "ArrayIndices": places}
+    sizes = {"DenseSize": 4}, {"Format": 1, "ArraySegmentsType": 1, **lists}, {"DenseSize": 2}
+    levels = [Table("DimensionMetadata", **each) for each in sizes]
+    axes = {"TraversalOrder": np.arange(3, dtype="i4"), "BlockMap": np.array([1], "i4")}
+    net = Writer()
+    x, y, w = (net.tensor((1, n), 0.1) for n in (6, 4, 24))
+    net.tensors[w]["dims"] = dense.shape
+    held = net.constant(dense.reshape(4, 3, 2)[kept], 0.1)
+    sparsity = Table("SparsityParameters", **axes, DimMetadata=levels)
+    net.tensors[held] |= {"dims": dense.shape, "sparsity": sparsity}
+    net.operator("DENSIFY", [held], [w], "DensifyOptions")
+    net.operator("FULLY_CONNECTED", [x, w], [y], "FullyConnectedOptions")
+    graph = imported(net.content([x], [y]), tmp_path)
+    equal(graph.constants[graph.operators[0].parameters[0]], dense)
 
 
 def test_rows_of_a_constant(tmp_path: Path) -> None:
@@ -203,9 +195,7 @@ def on_the_edge(rng: np.random.Generator, dense: bool) -> bytes:
     if dense:
         net.operator("FULLY_CONNECTED", inputs, [y], "FullyConnectedOptions")
     else:
-        net.operator(
-            "CONV_2D", inputs, [y], "Conv2DOptions", Padding=Padding.VALID, StrideH=1, StrideW=1
-        )
+        net.operator("CONV_2D", inputs, [y], "Conv2DOptions", **VALID)
     return net.content([x], [y])
 
 
@@ -234,8 +224,7 @@ def test_bounds_next_to_halves(kind: str, tmp_path: Path) -> None:
             net.operator("RELU6", [x], [y])
         else:
             net.operator(
-                "MAX_POOL_2D", [x], [y], "Pool2DOptions", Padding=Padding.VALID, StrideH=1,
-                StrideW=1, FilterHeight=1, FilterWidth=1,
+                "MAX_POOL_2D", [x], [y], "Pool2DOptions", FilterHeight=1, FilterWidth=1, **VALID,
                 FusedActivationFunction=ActivationFunctionType.RELU6,
             )  # fmt: skip
         content, frame = net.content([x], [y]), np.full((1, 1, 1, 1), 127)
@@ -270,14 +259,13 @@ def test_tile_and_shapes_that_a_file_computes(tmp_path: Path) -> None:
     x, tiled = (net.tensor(dims, 0.1, 3) for dims in ((1, 3, 2, 4), (1, 9, 2, 8)))
     y = net.tensor((1, 1, 8), 0.1, 3, signature=(-1, -1, 8))
     held, shape, counts = (net.tensor((n,), (), 0, "INT32") for n in (1, 4, 4))
-    one, two = (net.constant(np.array([n], np.int32)) for n in (1, 2))
+    one, two = net.ints([1]), net.ints([2])
     net.operator("SHAPE", [x], [shape])
     net.operator("STRIDED_SLICE", [shape, one, two, one], [held], "StridedSliceOptions")
     net.operator("CONCATENATION", [one, held, one, two], [counts], "ConcatenationOptions")
     net.operator("TILE", [x, counts], [tiled])
-    rows = net.constant(np.array([1, -1, 8], np.int32))
     frame = np.arange(24).reshape(1, 3, 2, 4)
-    net.operator("RESHAPE", [tiled, rows], [y])
+    net.operator("RESHAPE", [tiled, net.ints([1, -1, 8])], [y])
     graph = imported(net.content([x], [y]), tmp_path)
     assert (graph.evaluate(frame) == np.tile(frame, (1, 3, 1, 2)).reshape(1, 18, 8)).all()
     with pytest.raises(ThimbleError, match="two operators of one name"):

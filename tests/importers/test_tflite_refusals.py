@@ -16,7 +16,7 @@ from pipeline.errors import ThimbleError
 from pipeline.importers.tflite_flatbuffer import Table, root
 from pipeline.importers.tflite_model import printable
 from tests.importers.tflite_reference import imported
-from tests.importers.tflite_writer import Writer
+from tests.importers.tflite_writer import VALID, Writer
 from tests.programs import refusal
 
 
@@ -43,8 +43,7 @@ def conv(weights: np.ndarray | None = None, scales: Any = 0.1, zero: Any = 0, **
     x = net.tensor((1, 4, 4, 2), 0.1, 3)
     w = net.constant(held, scales, zero, axis=axis)
     y = net.tensor((1, 4, 4, 3), 0.1, 3)
-    values = {"Padding": Padding.VALID, "StrideH": 1, "StrideW": 1, **more}
-    return net.alone("CONV_2D", x, [w], y, "Conv2DOptions", **values)
+    return net.alone("CONV_2D", x, [w], y, "Conv2DOptions", **VALID | more)
 
 
 def linked(*links: tuple[str, int, int], ends: Any = ((0,), (-1,)), scale: float = 0.1) -> bytes:

@@ -70,7 +70,7 @@ def sums(shift: int = 0) -> bytes:
     few = net.constant(rng.integers(-32767, 32768, (1, 1, 1, 3)).astype(np.int16), [5e-5])
     scales = (2e-4, 3e-4, 8e-5, 2.0**-15, 2.0**-15, 1e-4, 1e-4, 3e-5, 3e-4, 3e-4, 2.0**-15)
     scales += (2e-4, 2e-4, 3e-4, 1e-4, 1e-4, 1e-4, 1e-4)
-    whole = [net.constant(np.array(each, np.int32)) for each in ((0, 0, 0, 0), (1, 5, 4, 3))]
+    whole = [net.ints((0, 0, 0, 0)), net.ints((1, 5, 4, 3))]
     parts = [net.tensor((1, 5, 4, 3), scale, 0, "INT16") for scale in scales]
     net.operator("CONV_2D", [x, held, b], parts[:1], "Conv2DOptions", StrideH=1, StrideW=1)
     net.operator("ADD", [x, parts[0]], parts[1:2], "AddOptions", FusedActivationFunction=1)

@@ -48,6 +48,22 @@ def weight_scales(rng: Random, channels: int) -> Any:
     return [scale(rng, 0.002, 0.02) for _ in range(channels)]
 
 
+def nibbles(values: np.ndarray) -> np.ndarray:
+    """4-bit integers, two a byte, low half first."""
+    flat = np.append(values, np.int8(0))[: values.size + values.size % 2] & np.int8(15)
+    return flat[0::2] | flat[1::2] << 4
+
+
+def weights(
+    net: Writer, rng: Random, dims: tuple[int, ...], scales: Any, axis: int, packed: bool
+) -> int:
+    """Random ones, ``packed`` of 4 bits."""
+    most = 7 if packed else 127
+    values = rng.integers(-most, most + 1, dims).astype(np.int8)
+    kind, held = ("INT4", nibbles(values)) if packed else ("INT8", values)
+    return net.tensor(dims, scales, 0, kind, held, axis)
+
+
 def conv_2d(rng: Random) -> bytes:
     groups = int(rng.choice([1, 1, 2, 3]))
     height, width, depth = sizes(rng, channels=4)
@@ -82,12 +98,7 @@ def convolved(
     out = [-(-(n - b) // s) for n, b, s in zip(extents, beyond, stride, strict=True)]
     taps, scales = np.prod(dims) / outs, weight_scales(rng, outs)
     packed = rng.random() < 0.15
-    values = rng.integers(-7 if packed else -127, 8 if packed else 128, dims).astype(np.int8)
-    if packed:
-        w = net.tensor(dims, scales, 0, "INT4", nibbles(values), 0 if groups else 3)
-    else:
-        w = net.constant(values, scales, axis=0 if groups else 3)
-    inputs = [x, w]
+    inputs = [x, weights(net, rng, dims, scales, 0 if groups else 3, packed)]
     if rng.random() < 0.8:
         spread = int(127 * 74 * np.sqrt(taps))
         inputs.append(net.constant(rng.integers(-spread, spread, outs).astype(np.int32), 1.0))
@@ -115,7 +126,7 @@ def dilated(rng: Random, ahead: int = 0) -> bytes:
     whole = [each * n - 2 * ahead for each, n in zip(apart, small, strict=True)]
     ends, step = ((1, *whole), (prod(apart), *small)), scale(rng)
     x, blocks = (net.tensor((*n, channels), step, ahead) for n in ends)
-    size, around, cut = (net.constant(np.array(n, np.int32)) for n in (apart, pads, crops))
+    size, around, cut = map(net.ints, (apart, pads, crops))
     net.operator("SPACE_TO_BATCH_ND", [x, size, around], [blocks], "SpaceToBatchNDOptions")
     depthwise = bool(rng.integers(2))
     outs *= channels if depthwise else 1
@@ -138,7 +149,7 @@ def transpose_conv(rng: Random) -> bytes:
     net, scales = Writer(), weight_scales(rng, outs)
     x = net.tensor((1, *extents, depth), scale(rng), zero(rng))
     values = rng.integers(-127, 128, (outs, *kernel, depth)).astype(np.int8)
-    inputs = [net.constant(np.array([1, *made, outs], np.int32)), net.constant(values, scales), x]
+    inputs = [net.ints([1, *made, outs]), net.constant(values, scales), x]
     if rng.random() < 0.7:
         inputs.append(net.constant(rng.integers(-9000, 9000, outs).astype(np.int32), 1.0))
     product = float(net.tensors[x]["scales"][0]) * float(np.mean(scales))
@@ -162,12 +173,6 @@ def batch_matmul(rng: Random) -> bytes:
     return net.content([x], [made])
 
 
-def nibbles(values: np.ndarray) -> np.ndarray:
-    """4-bit integers, two a byte, low half first."""
-    flat = np.append(values, np.int8(0))[: values.size + values.size % 2] & np.int8(15)
-    return flat[0::2] | flat[1::2] << 4
-
-
 def fully_connected(rng: Random) -> bytes:
     outs, depth, rows = (int(n) for n in rng.integers(1, [20, 40, 4]))
     net, in_scale = Writer(), scale(rng)
@@ -181,18 +186,12 @@ def fully_connected(rng: Random) -> bytes:
         if rng.random() < 0.5:
             dims, result = (1, rows, 2, depth), (1, rows, 2, outs)
     x = net.tensor(dims, in_scale, zero(rng))
-    if np.ndim(w_scales) == 0 and rng.random() < 0.3:
-        values = rng.integers(-7, 8, (outs, depth)).astype(np.int8)
-        w = net.tensor((outs, depth), w_scales, 0, "INT4", nibbles(values))
-        out_scale /= 16
-    else:
-        w = net.constant(rng.integers(-127, 128, (outs, depth)).astype(np.int8), w_scales)
-    inputs = [x, w]
+    packed = np.ndim(w_scales) == 0 and rng.random() < 0.3
+    inputs = [x, weights(net, rng, (outs, depth), w_scales, 0, packed)]
     if rng.random() < 0.8:
-        bias_scale = in_scale * float(np.mean(w_scales))
         bias = rng.integers(-30_000, 30_000, outs).astype(np.int32)
-        inputs.append(net.constant(bias, bias_scale))
-    y = net.tensor(result, out_scale, zero(rng))
+        inputs.append(net.constant(bias, in_scale * float(np.mean(w_scales))))
+    y = net.tensor(result, out_scale / (16 if packed else 1), zero(rng))
     net.operator(
         "FULLY_CONNECTED", inputs, [y], "FullyConnectedOptions",
         FusedActivationFunction=activation(rng), KeepNumDims=rows > 1,
@@ -220,21 +219,20 @@ def reduction(kind: str, rng: Random) -> bytes:
     reduced = {axis % 4 for axis in axes}
     out = [n if d not in reduced else 1 for d, n in enumerate(shape) if d not in reduced or keep]
     count = np.prod([shape[axis] for axis in axes]) if kind == "SUM" else 1
-    s = scale(rng)
-    net = Writer()
-    x = net.tensor(shape, s, z := zero(rng))
-    axis = net.constant(np.array(axes, np.int32))
+    net, s, z = Writer(), scale(rng), zero(rng)
     to = (s * float(np.sqrt(count)) * rng.uniform(0.3, 2), zero(rng))
-    y = net.tensor(out, *((s, z) if kind.startswith("REDUCE") else to))
-    return net.alone(kind, x, [axis], y, "ReducerOptions", KeepDims=keep)
+    x, y = net.tensor(shape, s, z), net.tensor(out, *((s, z) if kind[:3] == "RED" else to))
+    return net.alone(kind, x, [net.ints(axes)], y, "ReducerOptions", KeepDims=keep)
 
 
 def places(kind: str, rng: Random) -> bytes:
     shape, axis, net = (1, *sizes(rng)), int(rng.integers(1, 4)), Writer()
     x = net.tensor(shape, scale(rng), zero(rng))
     y = net.tensor([n for d, n in enumerate(shape) if d != axis], [], 0, "INT32")
-    held = net.constant(np.array(axis - 4 * int(rng.integers(2)), np.int32))
-    return net.alone(kind, x, [held], y, "ArgMaxOptions" if "X" in kind else "ArgMinOptions")
+    axis -= 4 * int(rng.integers(2))
+    return net.alone(
+        kind, x, [net.ints(axis)], y, "ArgMaxOptions" if "X" in kind else "ArgMinOptions"
+    )
 
 
 def binary(kind: str, rng: Random) -> bytes:
@@ -259,18 +257,15 @@ def binary(kind: str, rng: Random) -> bytes:
     if rng.random() < 0.1 and kind != "MUL":
         b = a
     elif rng.random() < 0.5 or np.prod(second) == 1:
-        values = rng.integers(-128, 128, second).astype(np.int8)
-        b = net.constant(np.asarray(values), b_scale, zero(rng))
+        b = net.constant(np.asarray(rng.integers(-128, 128, second), np.int8), b_scale, zero(rng))
     else:
         b = net.tensor(shape, b_scale, zero(rng))
         net.operator("QUANTIZE", [a], [b])
         if second != shape and second[1:3] == (1, 1):
             b = pooled(net, b, shape)
     y = net.tensor(shape, out, zero(rng))
-    name = {"ADD": "AddOptions", "MUL": "MulOptions", "SUB": "SubOptions"}[kind]
-    net.operator(
-        kind, [(a, b)[i] for i in pair], [y], name, FusedActivationFunction=activation(rng)
-    )
+    given = [(a, b)[i] for i in pair], [y], f"{kind.title()}Options"
+    net.operator(kind, *given, FusedActivationFunction=activation(rng))
     return net.content([a], [y])
 
 
@@ -283,62 +278,6 @@ def pooled(net: Writer, source: int, shape: tuple[int, ...]) -> int:
         FilterHeight=shape[1], FilterWidth=shape[2],
     )  # fmt: skip
     return y
-
-
-def concatenation(rng: Random) -> bytes:
-    shape, axis = [1, *sizes(rng, 5)], int(rng.integers(1, 4))
-    net, s, z = Writer(), scale(rng), zero(rng)
-    x = net.tensor(shape, s, z)
-    parts, extent = [x], shape[axis]
-    for _ in range(int(rng.integers(0, 3))):
-        if rng.random() < 0.2:
-            parts.append(x)
-            extent += shape[axis]
-            continue
-        padding = np.zeros((4, 2), np.int32)
-        padding[axis] = rng.integers(0, 3, 2)
-        longer = shape.copy()
-        longer[axis] += int(padding[axis].sum())
-        part = net.tensor(longer, s, z)
-        net.operator("PAD", [x, net.constant(padding)], [part])
-        parts.append(part)
-        extent += longer[axis]
-    joined = shape.copy()
-    joined[axis] = extent
-    y = net.tensor(joined, s, z)
-    given = axis - 4 if rng.random() < 0.5 else axis
-    net.operator("CONCATENATION", parts, [y], "ConcatenationOptions", Axis=given)
-    return net.content([x], [y])
-
-
-def pad(kind: str, rng: Random) -> bytes:
-    shape, amounts = sizes(rng, 5), rng.integers(0, 3, (4, 2))
-    amounts[0] = 0
-    net, s, z = Writer(), scale(rng), zero(rng)
-    x = net.tensor((1, *shape), s, z)
-    inputs = [x, net.constant(amounts.astype(np.int32))]
-    if kind == "PADV2":
-        value = z if rng.random() < 0.3 else int(rng.integers(-128, 128))
-        inputs.append(net.constant(np.array([value], np.int8), s, z))
-    y = net.tensor([1, *(np.array(shape) + amounts[1:].sum(1))], s, z)
-    net.operator(kind, inputs, [y])
-    return net.content([x], [y])
-
-
-def reshape(kind: str, rng: Random) -> bytes:
-    net, s, z = Writer(), scale(rng), zero(rng)
-    height, width, depth = sizes(rng)
-    shape, out, more = (1, height, width, depth), (1, height * width, depth), []
-    if kind == "SQUEEZE":
-        width, depth = width + 1, depth + 1
-        shape, out = (1, 1, width, depth), (width, depth)
-    elif kind == "EXPAND_DIMS":
-        shape, out = (1, width, depth), (1, width, 1, depth)
-        more = [net.constant(np.array([2], np.int32))]
-    else:
-        more = [net.constant(np.array(out, np.int32))]
-    x, y = net.tensor(shape, s, z), net.tensor(out, s, z)
-    return net.alone(kind, x, [*more], y)
 
 
 def unary(
@@ -403,12 +342,6 @@ CASES: dict[str, Case] = {
     "SQUARED_DIFFERENCE": partial(extreme, "SQUARED_DIFFERENCE"),
     **{kind: partial(real, kind) for kind in (*REAL, *NUMBERS, *COMPARED)},
     **{kind: partial(unary, kind) for kind in ("ABS", "ELU", "RSQRT", "HARD_SWISH", "LEAKY_RELU")},
-    "CONCATENATION": concatenation,
-    "PAD": partial(pad, "PAD"),
-    "PADV2": partial(pad, "PADV2"),
-    "RESHAPE": partial(reshape, "RESHAPE"),
-    "SQUEEZE": partial(reshape, "SQUEEZE"),
-    "EXPAND_DIMS": partial(reshape, "EXPAND_DIMS"),
     "SOFTMAX": partial(unary, "SOFTMAX", in_high=2.0, out=(1 / 256, -128)),
     "LOG_SOFTMAX": partial(unary, "LOG_SOFTMAX", in_high=2.0, out=(1 / 16, 127)),
     "L2_NORMALIZATION": partial(unary, "L2_NORMALIZATION", out=(1 / 128, 0)),

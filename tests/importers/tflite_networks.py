@@ -13,8 +13,7 @@ NONE = ActivationFunctionType.NONE
 def network(rng: Random) -> bytes:
     """int8, uint8 or float at its ends; flattened by a shape that is computed in the file."""
     net, ends = Writer(), ["INT8", "UINT8", "FLOAT32"][int(rng.integers(3))]
-    height, width = (int(n) for n in rng.integers(4, 9, 2))
-    dims = (1, height, width, 3)
+    dims = (1, *rng.integers(4, 9, 2).tolist(), 3)
     s, z = scale(rng), zero(rng)
     given = x = net.tensor(dims, s, z)
     if ends == "UINT8":
@@ -33,10 +32,9 @@ def network(rng: Random) -> bytes:
     net.operator("HARD_SWISH", [joined], [swished])
     flat = flattened(net, swished)
     features = net.tensors[flat]["dims"][1]
-    logits = net.tensor((1, 10), scale(rng), zero(rng))
+    logits, y = net.tensor((1, 10), scale(rng), zero(rng)), net.tensor((1, 10), 1 / 256, -128)
     weights = net.constant(rng.integers(-127, 128, (10, features)).astype(np.int8), 0.01)
     net.operator("FULLY_CONNECTED", [flat, weights, -1], [logits], "FullyConnectedOptions")
-    y = net.tensor((1, 10), 1 / 256, -128)
     net.operator("SOFTMAX", [logits], [y], "SoftmaxOptions", Beta=1.0)
     result = y
     if ends == "UINT8":
@@ -55,8 +53,7 @@ def same(net: Writer, tensor: int, s: object, z: object) -> int:
 def squeeze_excitation(net: Writer, rng: Random, source: int) -> int:
     depth = net.tensors[source]["dims"][3]
     mean = net.tensor((1, 1, 1, depth), net.tensors[source]["scales"], zero(rng))
-    axes = net.constant(np.array([1, 2], np.int32))
-    net.operator("MEAN", [source, axes], [mean], "ReducerOptions", KeepDims=True)
+    net.operator("MEAN", [source, net.ints([1, 2])], [mean], "ReducerOptions", KeepDims=True)
     inner = convolved(net, rng, mean, 4, kernel=(1, 1))
     outer = convolved(net, rng, inner, depth, kernel=(1, 1), activation=NONE)
     gate = net.tensor((1, 1, 1, depth), 1 / 256, -128)
@@ -71,8 +68,7 @@ def swapped(net: Writer, source: int) -> int:
     like = net.tensors[source]
     half = (*like["dims"][:3], like["dims"][3] // 2)
     parts = [net.tensor(half, like["scales"], like["zeros"]) for _ in range(2)]
-    axis = net.constant(np.array(-1, np.int32))
-    net.operator("SPLIT", [axis, source], parts, "SplitOptions", NumSplits=2)
+    net.operator("SPLIT", [net.ints(-1), source], parts, "SplitOptions", NumSplits=2)
     y = same(net, source, like["scales"], like["zeros"])
     net.operator("CONCATENATION", parts[::-1], [y], "ConcatenationOptions", Axis=3)
     return y
@@ -84,15 +80,10 @@ def flattened(net: Writer, source: int) -> int:
     size = int(np.prod(like["dims"]))
     shape = net.tensor((4,), dtype="INT32")
     net.operator("SHAPE", [source], [shape], "ShapeOptions")
-    begin, end, step = (net.constant(np.array([n], np.int32)) for n in (0, 1, 1))
-    batch = net.tensor((), dtype="INT32")
-    net.operator(
-        "STRIDED_SLICE", [shape, begin, end, step], [batch], "StridedSliceOptions",
-        ShrinkAxisMask=1,
-    )  # fmt: skip
-    rest = net.tensor((), dtype="INT32", data=np.array(size, np.int32))
-    packed = net.tensor((2,), dtype="INT32")
-    net.operator("PACK", [batch, rest], [packed], "PackOptions", ValuesCount=2)
+    limits, options = map(net.ints, ([0], [1], [1])), {"ShrinkAxisMask": 1}
+    batch, packed = net.tensor((), dtype="INT32"), net.tensor((2,), dtype="INT32")
+    net.operator("STRIDED_SLICE", [shape, *limits], [batch], "StridedSliceOptions", **options)
+    net.operator("PACK", [batch, net.ints(size)], [packed], "PackOptions", ValuesCount=2)
     y = net.tensor((1, size), like["scales"], like["zeros"])
     net.operator("RESHAPE", [source, packed], [y])
     return y

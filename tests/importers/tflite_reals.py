@@ -27,9 +27,8 @@ def real(kind: str, rng: Random) -> bytes:
         net.operator(kind, [a, number], [b], "DivOptions" if kind == "DIV" else "")
     else:
         net.operator(kind, [a], [b])
-    net.operator(
-        "ADD", [b, a], [c], "AddOptions", FusedActivationFunction=int(rng.choice([0, 1, 3]))
-    )
+    options = {"FusedActivationFunction": int(rng.choice([0, 1, 3]))}
+    net.operator("ADD", [b, a], [c], "AddOptions", **options)
     y = net.tensor(dims, scale(rng, 0.02, 0.05), zero(rng))
     net.operator("QUANTIZE", [c], [y])
     return net.content([x], [y])

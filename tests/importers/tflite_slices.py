@@ -1,4 +1,4 @@
-"""Random networks of one operator that chooses elements or puts them elsewhere."""
+"""Random networks of one operator that chooses, joins or pads elements or puts them elsewhere."""
 
 from functools import partial
 
@@ -15,71 +15,56 @@ def slice_(rng: Random) -> bytes:
              for a, n, e in zip(starts, counts, shape, strict=True)]  # fmt: skip
     net, s, z = Writer(), scale(rng), zero(rng)
     x, y = net.tensor(shape, s, z), net.tensor(counts, s, z)
-    held = [net.constant(np.array(numbers, np.int32)) for numbers in (starts, given)]
-    return net.alone("SLICE", x, [*held], y, "SliceOptions")
+    return net.alone("SLICE", x, [net.ints(starts), net.ints(given)], y, "SliceOptions")
 
 
 def strided_slice(rng: Random) -> bytes:
     """Limits as Python has them: negative ones, ones beyond the end, left out by masks."""
     shape, masks = (1, *sizes(rng)), {"BeginMask": 0, "EndMask": 0, "ShrinkAxisMask": 0}
-    begins, ends, steps, out = [], [], [], []
+    limits, out = [], []
     for axis, extent in enumerate(shape):
-        first = int(rng.integers(0, extent))
-        last = int(rng.integers(first, extent))
-        step, whole = int(rng.integers(1, 4)), rng.random() < 0.2
+        first, last = sorted(rng.integers(0, extent, 2).tolist())
+        step, begin, end = int(rng.integers(1, 4)), first, last + 1
         if axis and rng.random() < 0.3:  # back
-            begins.append(last - extent if rng.random() < 0.3 else last)
-            ends.append(first - 1 if first else -extent - 1)
-            steps.append(-step)
-            out.append((last - first) // step + 1)
+            step, begin, end = -step, last, first - 1 if first else -extent - 1
+        elif last == extent - 1:
+            end += 5
+        limits.append((begin - extent if rng.random() < 0.3 else begin, end, step))
+        if axis == 3 and step > 0 and rng.random() < 0.3:
+            masks["ShrinkAxisMask"] = 1 << axis
+            limits[-1] = (*limits[-1][:2], 1)
             continue
-        begins.append(first - extent if rng.random() < 0.3 else first)
-        ends.append(extent + 5 if last == extent - 1 else last + 1)
-        steps.append(step)
-        if axis == 3 and rng.random() < 0.3:
-            masks["ShrinkAxisMask"] |= 1 << axis
-            steps[-1] = 1
-            continue
-        if whole:
+        if step > 0 and rng.random() < 0.2:
             masks["BeginMask"] |= 1 << axis
             masks["EndMask"] |= 1 << axis
             first, last = 0, extent - 1
-        out.append((last - first) // step + 1)
+        out.append((last - first) // abs(step) + 1)
     net, s, z = Writer(), scale(rng), zero(rng)
     x, y = net.tensor(shape, s, z), net.tensor(out, s, z)
-    held = [net.constant(np.array(numbers, np.int32)) for numbers in (begins, ends, steps)]
+    held = map(net.ints, zip(*limits, strict=True))
     return net.alone("STRIDED_SLICE", x, [*held], y, "StridedSliceOptions", **masks)
 
 
 def parts(kind: str, rng: Random) -> bytes:
     """One of the parts is the output, or two are added."""
-    count, axis = int(rng.integers(2, 4)), int(rng.integers(1, 4))
+    count, axis, net = int(rng.integers(2, 4)), int(rng.integers(1, 4)), Writer()
     shape, s, z = [1, *sizes(rng, 5)], scale(rng), zero(rng)
-    part = shape.copy()
-    shape[axis] = {"SPLIT": count * shape[axis], "UNPACK": count}.get(kind, 2 * shape[axis] + 1)
-    net = Writer()
-    x = net.tensor(shape, s, z)
-    extents = [part[axis]] * count
-    if kind == "UNPACK":
-        del part[axis]
-    if kind == "SPLIT_V":
-        count, extents = 3, [part[axis], 1, part[axis]]
-    outs = []
-    for extent in extents:
-        if kind != "UNPACK":
-            part[axis] = extent
-        outs.append(net.tensor(tuple(part), s, z))
-    around = axis - 4 if rng.random() < 0.5 else axis
-    held = net.constant(np.array(around, np.int32)) if kind != "UNPACK" else -1
+    each, around = shape[axis], axis - 4 if rng.random() < 0.5 else axis
+    extents = [each, 1, each] if kind == "SPLIT_V" else [each if kind == "SPLIT" else 1] * count
+    x = net.tensor([*shape[:axis], sum(extents), *shape[axis + 1 :]], s, z)
+    outs = [
+        net.tensor([*shape[:axis], *[n] * (kind != "UNPACK"), *shape[axis + 1 :]], s, z)
+        for n in extents
+    ]
     if kind == "SPLIT":
-        net.operator(kind, [held, x], outs, "SplitOptions", NumSplits=count)
+        net.operator(kind, [net.ints(around), x], outs, "SplitOptions", NumSplits=len(outs))
     elif kind == "SPLIT_V":
-        lengths = net.constant(np.array(extents, np.int32))
-        net.operator(kind, [x, lengths, held], outs, "SplitVOptions", NumSplits=count)
+        held = net.ints(extents), net.ints(around)
+        net.operator(kind, [x, *held], outs, "SplitVOptions", NumSplits=len(outs))
     else:
-        net.operator(kind, [x], outs, "UnpackOptions", Num=count, Axis=around)
+        net.operator(kind, [x], outs, "UnpackOptions", Num=len(outs), Axis=around)
     if rng.random() < 0.5:
-        return net.content([x], [outs[int(rng.integers(count))]])
+        return net.content([x], [outs[int(rng.integers(len(outs)))]])
     y = net.tensor(net.tensors[outs[0]]["dims"], s * 2, z)
     net.operator("ADD", [outs[0], outs[-1]], [y], "AddOptions")
     return net.content([x], [y])
@@ -90,9 +75,7 @@ def transpose(rng: Random) -> bytes:
     shape = (1, *sizes(rng))
     order = [0, *(int(axis) + 1 for axis in rng.permutation(3))]
     x, y = net.tensor(shape, s, z), net.tensor([shape[axis] for axis in order], s, z)
-    return net.alone(
-        "TRANSPOSE", x, [net.constant(np.array(order, np.int32))], y, "TransposeOptions"
-    )
+    return net.alone("TRANSPOSE", x, [net.ints(order)], y, "TransposeOptions")
 
 
 def resize(kind: str, rng: Random) -> bytes:
@@ -100,7 +83,7 @@ def resize(kind: str, rng: Random) -> bytes:
     net, s, z, corners = Writer(), scale(rng), zero(rng), int(rng.integers(3))
     x, y = net.tensor((1, height, width, depth), s, z), net.tensor((1, *out, depth), s, z)
     return net.alone(
-        kind, x, [net.constant(np.array(out, np.int32))], y,
+        kind, x, [net.ints(out)], y,
         "ResizeBilinearOptions" if "BI" in kind else "ResizeNearestNeighborOptions",
         HalfPixelCenters=corners == 1, AlignCorners=corners == 2,
     )  # fmt: skip
@@ -139,16 +122,67 @@ def moved(kind: str, rng: Random) -> bytes:
     return net.content([x], [y])
 
 
+def concatenation(rng: Random) -> bytes:
+    shape, axis = [1, *sizes(rng, 5)], int(rng.integers(1, 4))
+    net, s, z = Writer(), scale(rng), zero(rng)
+    x = net.tensor(shape, s, z)
+    pieces, joined = [x], shape.copy()
+    for _ in range(int(rng.integers(0, 3))):
+        longer, padding = shape.copy(), np.zeros((4, 2), int)
+        if rng.random() < 0.2:
+            pieces.append(x)
+        else:
+            padding[axis] = rng.integers(0, 3, 2)
+            longer[axis] += int(padding[axis].sum())
+            pieces.append(net.tensor(longer, s, z))
+            net.operator("PAD", [x, net.ints(padding)], pieces[-1:])
+        joined[axis] += longer[axis]
+    y = net.tensor(joined, s, z)
+    given = axis - 4 if rng.random() < 0.5 else axis
+    net.operator("CONCATENATION", pieces, [y], "ConcatenationOptions", Axis=given)
+    return net.content([x], [y])
+
+
+def pad(kind: str, rng: Random) -> bytes:
+    shape, amounts = sizes(rng, 5), rng.integers(0, 3, (4, 2))
+    amounts[0] = 0
+    net, s, z = Writer(), scale(rng), zero(rng)
+    x = net.tensor((1, *shape), s, z)
+    inputs = [x, net.ints(amounts)]
+    if kind == "PADV2":
+        value = z if rng.random() < 0.3 else int(rng.integers(-128, 128))
+        inputs.append(net.constant(np.array([value], np.int8), s, z))
+    y = net.tensor([1, *(np.array(shape) + amounts[1:].sum(1))], s, z)
+    net.operator(kind, inputs, [y])
+    return net.content([x], [y])
+
+
+def reshape(kind: str, rng: Random) -> bytes:
+    net, s, z = Writer(), scale(rng), zero(rng)
+    height, width, depth = sizes(rng)
+    shape, out, more = (1, height, width, depth), (1, height * width, depth), []
+    if kind == "SQUEEZE":
+        width, depth = width + 1, depth + 1
+        shape, out = (1, 1, width, depth), (width, depth)
+    elif kind == "EXPAND_DIMS":
+        shape, out = (1, width, depth), (1, width, 1, depth)
+        more = [net.ints([2])]
+    else:
+        more = [net.ints(out)]
+    x, y = net.tensor(shape, s, z), net.tensor(out, s, z)
+    return net.alone(kind, x, [*more], y)
+
+
 MOVES = ("BROADCAST_TO", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH", "PACK", "GATHER",
          "MIRROR_PAD", "REVERSE_V2")  # fmt: skip
 SLICES: dict[str, Case] = {
+    "CONCATENATION": concatenation,
+    **{kind: partial(pad, kind) for kind in ("PAD", "PADV2")},
+    **{kind: partial(reshape, kind) for kind in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")},
     "TRANSPOSE": transpose,
     "SLICE": slice_,
     "STRIDED_SLICE": strided_slice,
-    "SPLIT": partial(parts, "SPLIT"),
-    "SPLIT_V": partial(parts, "SPLIT_V"),
-    "UNPACK": partial(parts, "UNPACK"),
-    "RESIZE_BILINEAR": partial(resize, "RESIZE_BILINEAR"),
-    "RESIZE_NEAREST_NEIGHBOR": partial(resize, "RESIZE_NEAREST_NEIGHBOR"),
+    **{kind: partial(parts, kind) for kind in ("SPLIT", "SPLIT_V", "UNPACK")},
+    **{kind: partial(resize, kind) for kind in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")},
     **{kind: partial(moved, kind) for kind in MOVES},
 }

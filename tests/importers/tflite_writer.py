@@ -7,11 +7,14 @@ from typing import Any, Self
 
 import flatbuffers
 import numpy as np
+import numpy.typing as npt
 from tflite.BuiltinOperator import BuiltinOperator
 from tflite.BuiltinOptions import BuiltinOptions
+from tflite.Padding import Padding
 from tflite.TensorType import TensorType
 
 Random = np.random.Generator
+VALID = {"Padding": Padding.VALID, "StrideH": 1, "StrideW": 1}
 Case = Callable[[Random], bytes]
 """A random network."""
 
@@ -59,6 +62,10 @@ class Writer:
     def constant(self, values: np.ndarray, *args: Any, **more: Any) -> int:
         dtype = more.pop("dtype", str(values.dtype).upper())
         return self.tensor(values.shape, *args, dtype=dtype, data=values, **more)
+
+    def ints(self, values: npt.ArrayLike) -> int:
+        """A constant of int32."""
+        return self.constant(np.array(values, np.int32))
 
     def operator(
         self,

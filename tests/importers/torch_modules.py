@@ -127,9 +127,8 @@ IMAGES: dict[str, nn.Module] = {
     "attention with a mask": Of(lambda m, x: (attended(x, SEEN) + attended(x, BIAS)).flatten(1)),
     "attention to what was before": Of(lambda m, x: F.scaled_dot_product_attention(
         x, x[:, :2].abs(), x[:, 2:4], is_causal=True, enable_gqa=True).flatten(1)),
-    "hidden scores": Of(lambda m, x: (
-        (x @ x.mT + BIAS).masked_fill(~SEEN, -1e9).softmax(3) @ x
-    ).flatten(1)),
+    "hidden scores": Of(
+        lambda m, x: ((x @ x.mT + BIAS).masked_fill(~SEEN, -1e9).softmax(3) @ x).flatten(1)),
     "norms": nn.Sequential(
         nn.InstanceNorm2d(6, affine=True), nn.Conv2d(6, 4, 1), nn.GroupNorm(2, 4), nn.ReLU(),
         nn.LayerNorm((9, 8)), nn.RMSNorm(8), nn.Flatten(),
