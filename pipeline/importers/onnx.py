@@ -35,6 +35,7 @@ from pipeline.importers.layout import Moves, Value
 from pipeline.importers.lower import lower
 from pipeline.importers.onnx_call import Call, Constant, Item, Stored, Table
 from pipeline.importers.onnx_constants import FOLDS, folded, given
+from pipeline.importers.onnx_decomposed import with_norms
 from pipeline.importers.onnx_external import ExternalFiles
 from pipeline.importers.onnx_file import FileNode, OnnxFile, read
 from pipeline.importers.onnx_front import checked, without_idle
@@ -113,6 +114,7 @@ def entered(name: str, file: OnnxFile, limits: tuple[float, float]) -> tuple[Flo
     are none. Images are (1, c, h, w) in the file, or (1, h, w, c) where it transposes them first.
     """
     units = all(each.kind == "float32" for each in file.inputs)
+    file = with_norms(file)
     graph = _simplified(name, file, limits)
     if units and graph.given and not quantizations(graph).keys() >= set(graph.inputs):
         scaled = _simplified(name, file, limits, pixels=True)

@@ -39,6 +39,8 @@ def lstm(build: Builder, node: Node, options: Options) -> None:
     if node.optional(1) is None or options["activation"] != ActivationFunctionType.TANH:
         raise ThimbleError("its input gate is coupled, or its cell's activation is not tanh")
     given, hidden, cell = node.input(0), node.input(18), node.input(19)
+    if len(given.dims) != 3 or not hidden.dims:
+        raise ThimbleError(f"sequences of {list(given.dims)}, a state of {list(hidden.dims)}")
     batch, steps = given.dims[:2][:: -1 if options["time_major"] else 1]
     if batch != 1:
         raise ThimbleError(f"a batch of {batch} sequences: one is supported")
@@ -88,9 +90,11 @@ def _gates(build: Builder, node: Node, gates: range) -> dict[str, Any]:
 def svdf(build: Builder, node: Node, options: Options) -> None:
     """int8, of one step; its state, of 8 or 16 bits, stays from one call to the next."""
     given, features, times, state = (node.input(n) for n in (0, 1, 2, 4))
+    if len(features.dims) != 2 or len(times.dims) != 2:
+        raise ThimbleError(f"features of {list(features.dims)}, times of {list(times.dims)}")
     (filters, depth), (_, memory), out = features.dims, times.dims, node.output
     rank = options["rank"]
-    if filters % max(1, rank) or state.size != filters * memory:
+    if rank < 1 or filters % rank or state.size != filters * memory:
         raise ThimbleError(f"a rank of {rank}, a state of {state.size} for {filters} filters")
     x = build.shaped(build.source(given).name, (depth,))
     weights, biases = values_of(features, ("INT8",)), np.zeros(filters, np.int32)

@@ -43,7 +43,7 @@ def log_softmax(build: Builder, node: Node, options: Options) -> None:
 def l2_normalization(build: Builder, node: Node, options: Options) -> None:
     """Over the last axis, rounded once: to the bit where squares add up to less than 2**21, beyond
     which TFLite rounds twice. Output of scale 1/128 and zero point 0, as TFLite prescribes."""
-    source, depth = build.source(node.input(0)), node.input(0).dims[-1]
+    source, depth = build.source(node.input(0)), build.source(node.input(0)).shape[-1]
     prescribed(node.output, 1 / 128, 0)
     if options["activation"]:
         raise ThimbleError("its fused activation is not supported")

@@ -143,13 +143,12 @@ def models() -> dict[str, onnx.ModelProto]:
         "Conv grouped": one("Conv", IMAGE, weights(6, 2, 3, 3), weights(6), group=2),
         "Conv depthwise": one("Conv", IMAGE, weights(8, 1, 3, 3), weights(8), group=4),
         "Gemm": one("Gemm", (1, 12), weights(12, 5), weights(5), alpha=0.5, beta=2.0),
-        "Gemm after Flatten": of("f = Flatten(x); y = Gemm<transB=1>(f, w)",
-            w=weights(3, 4 * 9 * 8)),
-        "Slice": of("y = Slice(x, s, e, a, d)",
-            s=np.array([1, -7]), e=np.array([3, 99]), a=np.array([1, -1]), d=np.array([1, 2])),
+        "Gemm after Flatten": of("f = Flatten(x); y = Gemm<transB=1>(f, w)", w=weights(3, 288)),
+        "Slice": of("y = Slice(x, s, e, a, d)", s=ints(1, -7), e=ints(3, 99), a=ints(1, -1),
+            d=ints(1, 2)),
         "Slice of old": one("Slice", IMAGE, opset=9, starts=[2], ends=[9], axes=[2]),
         "Split": of("p, q = Split<axis=1>(x, n); a = Abs(p); y = Concat<axis=1>(q, a)",
-            n=np.array([1, 3])),
+            n=ints(1, 3)),
         "Resize": of('y = Resize<mode="nearest", coordinate_transformation_mode="asymmetric", '
             'nearest_mode="floor">(x, , f)', f=np.array([1, 1, 2, 3], np.float32)),
         "Gather": one("Gather", IMAGE, ints(2, 0, -1, 2), axis=1),
@@ -193,6 +192,11 @@ def models() -> dict[str, onnx.ModelProto]:
                 ("Layer", "axis=-1", 2, 8), ("RMS", "axis=-1", 1, 8), ("Lp", "axis=1", 0, 0),
                 ("Instance", "epsilon=0.1", 2, 4), ("Group", "num_groups=2", 2, 4))
         },
+        "norm in parts": of("z = Conv(x, w); m = ReduceMean(z, l); d = Sub(z, m); p = Pow(d, t); "
+            "v = ReduceMean(p, l); e = Add(v, n); s = Sqrt(e); o = Div(d, s); y = Flatten(o)",
+            l=ints(-1), t=number(2), n=number(0.1)),
+        "root of squares in parts": of("p = Mul(x, x); v = ReduceMean(p, l); e = Add(n, v); "
+            "s = Sqrt(e); r = Reciprocal(s); y = Mul(r, x)", l=ints(-1, -2), n=number(0.1)),
         **{f"Arg{kind}": model(f"y = Arg{kind}<{more}>(x)", IMAGE, kinds=(1, TensorProto.INT64))
             for kind, more in (("Max", "axis=1, keepdims=0"), ("Min", "axis=-1"))},
         "products": of("t = Transpose<perm=[0, 1, 3, 2]>(x); a = MatMul(x, t); "
@@ -288,8 +292,7 @@ def models() -> dict[str, onnx.ModelProto]:
         "Reshape that copies": model("a = Reshape(x, s); y = Gemm(a, w)", (1, 12, 1, 1),
             {"s": ints(0, -1), "w": weights(12, 5)}),
         "Squeeze, Unsqueeze":
-            of("p = GlobalAveragePool(x); a = Squeeze(p, axes); y = Unsqueeze(a, axes)",
-            axes=ints(2, 3)),
+            of("p = GlobalAveragePool(x); a = Squeeze(p, n); y = Unsqueeze(a, n)", n=ints(2, 3)),
         "open batch": model("y = Abs(x)", ("n", 4, 5, 5)),
         "constants folded": model([N("Cast", ["half"], ["h"], to=TensorProto.FLOAT),
             "v = Mul(w, h)", "t = Transpose<perm=[1, 0]>(v)",
