@@ -130,6 +130,10 @@ REFUSED = {
         one("SPLIT_V", constants=[(np.array([3], INT32),), (np.array(1, INT32),)]),
         "its parts [3] do not make 4",
     ),
+    "broadcast": (
+        one("BROADCAST_TO", out=(1, 4, 5, 2), constants=[(np.array([1, 4, 5, 2], INT32),)]),
+        "[1, 4, 4, 2] does not broadcast to [1, 4, 5, 2]",
+    ),
     "order": (one("TRANSPOSE", constants=[(np.ones(4, INT32),)]), "its order [1, 1, 1, 1] does"),
     "reshape": (one("RESHAPE", out=(1, 7)), "reshape_0: (4, 4, 2) cannot be reshaped to (7,)"),
     "bytes": (
