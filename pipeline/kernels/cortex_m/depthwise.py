@@ -23,6 +23,9 @@ LANES = 4
 WIDEST = 9
 """Columns of a kernel whose row of weights fits the registers beside some sums."""
 
+FEW = 2
+"""Outputs of a row that read a row of weights once, which takes longer than their products."""
+
 PAIRED = (3, 3)
 """A kernel whose first two rows are multiplied together, not row by row in a loop: of more weights
 a small cache does not hold the code of that."""
@@ -92,7 +95,8 @@ class Depthwise(Fitted):
             "pair of taps": computed * kernel_h * (odd_kernel(kernel_w) // 2 + 1),
             "output": outputs,
             "output of stride 2": outputs * wide,
-            "row of a channel": rows * channels,
+            "row of a channel": rows * channels * (width > FEW),
+            "row of weights for few outputs": rows * channels * kernel_h * (width <= FEW),
             "pixel widened": groups * read * (lead + alone),
             "pair widened alone": groups * read * pairs * (at_once == 1),
             "word outside": groups * words * (kernel_h + passed - read),

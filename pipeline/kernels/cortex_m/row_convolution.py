@@ -27,6 +27,10 @@ MOST_LINE = 256
 MOST_FUSED = 40
 """Pixels times words of a window in the code of the innermost loops, of all pixels."""
 
+MOST_HELD, PASS_BYTES = 9, 1030
+"""Words of a window in the code of a round that a kilobyte of instruction cache holds with what is
+around it; and the code that a pass of more reads anew: LeNet-5's windows of five columns."""
+
 PAIRS = {4: 1, 3: 1, 2: 2, 1: 4}
 """Pairs of output channels, by how many pixels are made together: sums fill the registers."""
 
@@ -209,6 +213,11 @@ class RowConvolution(Fitted, RowKernel):
             "element of a line": lines * (some.elements % 4),
             **endings(source.layer.op, form.graph, made(form)),
         }
+
+    def loop_bytes(self, form: Form) -> int:
+        source, two = self.taken(form), pairs(form.target.shape[2])
+        passes = sum(-(-two // source.at_once(part)) for part in source.parts)
+        return PASS_BYTES * passes * (source.unroll * source.taps > MOST_HELD)
 
     def table_passes(self, form: Form, cached_bytes: int = 0) -> int:
         """Once if fused, where a cache holds a pair's weights until the last pixels need them;
