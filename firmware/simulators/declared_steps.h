@@ -16,7 +16,8 @@
 #define OTHER 0xFFFFu  /* owner of what neither is a layer's nor calls one */
 #define CALLS 0xFFFEu  /* of what calls layers; of a step: it has no function of its own */
 
-enum { INPUT = 1, STALE = 2, CALLER = 4, OVERWRITTEN = 8 }; /* the last: by the step that reads it */
+enum { INPUT = 1, STALE = 2, CALLER = 4, OVERWRITTEN = 8, UNDECLARED = 16 };
+#define UNMEANT (OVERWRITTEN | UNDECLARED) /* for the step that reads it: a word may have such bytes that reach nothing */
 enum { IN = 1, OUT = 2, SCRATCH = 4, WROTE = 8, READ = 16 }; /* of a byte of the arena, in a step */
 enum { NZ, C, V, GE, FLAGS };
 enum { SETS_ALL = 1, SETS_LOGIC, SETS_GE };
@@ -188,12 +189,15 @@ static uint32_t conforms(op_t *op, uint32_t address, bool store) {
     }
     if (step == last) {
         odd(op, BETWEEN, address);
-    } else if (!(*role & able)) {
-        odd(op, store ? WRITE : READS, address);
+    } else if (store && !(*role & able)) {
+        odd(op, WRITE, address);
     }
     if (store) {
         *role |= *role ? WROTE : 0;
         return 0;
+    }
+    if (!(*role & able)) {
+        return UNDECLARED;
     }
     *role |= *role ? READ : 0;
     return (*role & (IN | SCRATCH | WROTE)) == (IN | WROTE) ? OVERWRITTEN : 0;

@@ -47,10 +47,13 @@ static void depends(op_t *op, int cause, uint32_t label) {
     op->labels |= all(label);
 }
 
-/* A value that a byte overwritten in this step is part of must reach nothing. */
+/* A value that a byte not meant for the step is part of must reach nothing. */
 static void used(op_t *op, uint32_t label) {
     if (all(label) & OVERWRITTEN) {
         odd(op, USES, 0);
+    }
+    if (all(label) & UNDECLARED) {
+        odd(op, READS, 0);
     }
 }
 
@@ -281,7 +284,7 @@ static void stores(op_t *op, uint32_t address, uint32_t bytes, uint32_t value) {
         conforms(op, address + n, true);
         if (arena) {
             used(op, label);
-            label &= (uint8_t)~OVERWRITTEN;
+            label &= (uint8_t)~UNMEANT;
         }
         memory[address + n] = label;
     }

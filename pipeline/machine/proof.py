@@ -25,7 +25,7 @@ EXPLAINED = {
     "outside": "accesses memory outside of arena, tables and stack",
     "between": "accesses the arena between two steps",
     "write": "writes bytes that its step does not declare",
-    "read": "reads bytes that its step does not declare",
+    "read": "uses bytes that its step does not declare",
     "overwritten": "uses bytes of its input that its step has overwritten",
     "unwritten": "leaves bytes of its output unwritten",
     "unread": "leaves bytes unread that its step declares",

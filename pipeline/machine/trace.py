@@ -15,7 +15,8 @@ from pipeline.targets import parameters, protocol, qemu, tools
 from pipeline.targets.protocol import Command
 from pipeline.targets.qemu_cycles import SIMULATORS
 
-LABELS = {1: "the input", 2: "stale memory", 4: "the caller's registers", 8: "overwritten bytes"}
+LABELS = {1: "the input", 2: "stale memory", 4: "the caller's registers", 8: "overwritten bytes",
+          16: "undeclared bytes"}  # fmt: skip
 SEED = 64
 
 
