@@ -145,15 +145,12 @@ def main(base: str) -> int:
         for file, cost in durations.read().files.items()
     }
     choice = chosen(ROOT, changes, record, costs)
-    print(
-        f"{len(changes)} files changed since {base}: {len(choice.files)} test files and "
-        f"{len(choice.tests)} other tests, {choice.seconds:.0f} s of processor time"
-    )
+    parts = f"{len(choice.files)} test files and {len(choice.tests)} other tests"
+    seconds = f"{choice.seconds:.0f} s of processor time"
+    print(f"{len(changes)} files changed since {base}: {parts}, {seconds}")
     if choice.left_out:
-        print(
-            f"left out, for they take {choice.left_out_seconds:.0f} s more: "
-            f"{' '.join(choice.left_out)}"
-        )
+        names = " ".join(choice.left_out)
+        print(f"left out, for they take {choice.left_out_seconds:.0f} s more: {names}")
     print("other tests may reach it, too: make test and make test-ci run all")
     if not choice.files and not choice.tests:
         return 0

@@ -89,10 +89,8 @@ class Collector:
         record = durations.read(durations.RECORD)
         self.files = durations.levelled(durations.measured(log, record), record)
         if self.check:
-            self.problems = [
-                *durations.lacking(self.files, record),
-                *durations.beyond(self.files, durations.SLACK),
-            ]
+            beyond = durations.beyond(self.files, durations.SLACK)
+            self.problems = [*durations.lacking(self.files, record), *beyond]
             if self.problems and not session.exitstatus:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
         self.off = list(durations.off(self.files, record, log["tiers"]))

@@ -142,10 +142,8 @@ def in_python(file: str, source: str) -> Iterator[Mutant]:
 
 def in_c(file: str, source: str) -> Iterator[Mutant]:
     """All mutants of a template or a C file, outside of comments, directives and jinja's marks."""
-    hidden = re.compile(
-        r"/\*.*?\*/|//[^\n]*|\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|^\s*#[^\n]*|\"[^\"\n]*\"",
-        re.DOTALL | re.MULTILINE,
-    )
+    marks = r"/\*.*?\*/|//[^\n]*|\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|^\s*#[^\n]*|\"[^\"\n]*\""
+    hidden = re.compile(marks, re.DOTALL | re.MULTILINE)
     masked = hidden.sub(lambda found: re.sub(r"[^\n]", "\0", found[0]), source)
     for pattern, text in IN_C:
         for found in re.finditer(pattern, masked):

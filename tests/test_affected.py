@@ -63,11 +63,15 @@ def test_what_has_changed_since(root: Path) -> None:
     git(root, "checkout", "-qb", "branch")
     (root / "docs/page.md").write_text("committed\n")
     git(root, "commit", "-qam", "One")
-    text = MODULE.replace("x > L", "x >= L").replace("\n\n\nc", "\nc")
-    (root / "pipeline/used.py").write_text(text)
-    (root / "pipeline/newer.py").touch()
+    after = git(root, "commit-tree", "-p", "main", "-m", "Main went on", "HEAD^{tree}")
+    git(root, "branch", "-f", "main", after)
+    text = MODULE.replace("x > L", "x >= L").replace("return LIMIT", "return 3")
+    (root / "pipeline/used.py").write_text(text.replace("\n\n\nc", "\nc"))
+    written(root, {"pipeline/newer.py": "", "pipeline/added.py": "two\nlines\n"})
+    git(root, "add", "pipeline/added.py")
     (root / "firmware/port.c").unlink()
-    now = {"pipeline/used.py": [5, 7], "pipeline/newer.py": [], "firmware/port.c": [0]}
+    now = {"pipeline/used.py": [5, 6, 7], "pipeline/newer.py": [], "firmware/port.c": [0]}
+    now["pipeline/added.py"] = [1, 2]
     assert changed(root, "HEAD") == now
     assert changed(root, "main") == {**now, "docs/page.md": [1]}
     with pytest.raises(SystemExit, match=r"make check: git merge-base: .*nowhere"):

@@ -140,10 +140,8 @@ def test_zero_points_of_int8_weights_count(zeros: int | tuple[int, ...], tmp_pat
     )
     given = drawn(graph, 0)
     sums = (given - 3) @ (weights[:, 0, 0].T.astype(int) - np.array(zeros))
-    equal(
-        graph.evaluate(given),
-        (FixedPoint.of([0.1 * np.float32(0.01) / 0.1]).apply(sums) + 3).clip(-128, 127),
-    )
+    wanted = FixedPoint.of([0.1 * np.float32(0.01) / 0.1]).apply(sums) + 3
+    equal(graph.evaluate(given), wanted.clip(-128, 127))
     assert bool(graph.tensors["net/tensor_1"].zero_point) == (zeros == 100)
     checked(tmp_path / "c", graph, Ordinary().plan(graph, host()))
 

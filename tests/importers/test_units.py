@@ -106,10 +106,8 @@ def run(folder: Path, graph: Graph, real: Array) -> tuple[Array, Array]:
     said = subprocess.run([folder / "program"], input=given, capture_output=True, check=True).stdout
     rows = np.frombuffer(said, np.uint8).reshape(len(real), -1)
     integers, outputs = (np.ascontiguousarray(part) for part in np.split(rows, [takes.size], 1))
-    return (
-        integers.view(takes.dtype.stored).reshape(-1, *takes.shape),
-        outputs.view(np.float32).reshape(-1, *graph.tensors[graph.output].shape),
-    )
+    stored = integers.view(takes.dtype.stored).reshape(-1, *takes.shape)
+    return stored, outputs.view(np.float32).reshape(-1, *graph.tensors[graph.output].shape)
 
 
 def data(limits: Limits) -> tuple[Array, Array]:

@@ -149,11 +149,8 @@ def sketch(library: Path, name: str, core: Path, folder: Path) -> Path:
 
 def _compile(source: Path, made: Path, *includes: Path, warnings: bool = True) -> None:
     folders = (SOURCES, CORE / "variants" / "standard", *includes)
-    given = {
-        "source_file": str(source),
-        "object_file": str(made),
-        "includes": " ".join(f"-I{folder}" for folder in folders),
-    }
+    includes = " ".join(f"-I{folder}" for folder in folders)
+    given = {"source_file": str(source), "object_file": str(made), "includes": includes}
     kind = {".c": "c", ".cpp": "cpp", ".S": "S"}[source.suffix]
     command = recipe(f"{kind}.o", **given)
     own = [FOR_OLD_GCC[source.name]] if source.name in FOR_OLD_GCC else []

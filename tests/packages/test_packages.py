@@ -52,10 +52,8 @@ needs_cmake = pytest.mark.skipif(
 
 def built(found: Library, folder: Path, *options: str) -> Path:
     cmake.package(found).write(folder)
-    for command in (
-        ["cmake", "-S", "digits", "-B", "build", *options],
-        ["cmake", "--build", "build"],
-    ):
+    configure = ["cmake", "-S", "digits", "-B", "build", *options]
+    for command in (configure, ["cmake", "--build", "build"]):
         said(command, folder)
     assert (folder / "build" / "libdigits.a").is_file()
     return folder / "build" / "example"

@@ -54,10 +54,8 @@ class Draft(Dice):
     ) -> None:
         """A new buffer of a tensor, beside all others."""
         kind, known = self.graph.tensors[tensor], self.buffers.values()
-        bits, top = (
-            bits or kind.dtype.bits,
-            max([0, *(b.extent[1] for b in known if b.memory == memory)]),
-        )
+        bits = bits or kind.dtype.bits
+        top = max([0, *(b.extent[1] for b in known if b.memory == memory)])
         size, place = kind.size * bits // 4, packed(kind.shape, bits, top + top % 2)
         options |= {"map": place, "copy_stride": size + size % 2}
         self.buffers[name] = Buffer(name, tensor, memory, kind.shape, bits, **options)

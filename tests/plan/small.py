@@ -184,10 +184,8 @@ def step_of(plan: Plan) -> Compute:
 
 def _changed(old: Any, fields: dict[str, Any]) -> Any:
     """A field that is given as a function is made from what it was."""
-    return replace(
-        old,
-        **{k: v(getattr(old, k)) if isinstance(v, FunctionType) else v for k, v in fields.items()},
-    )
+    made = {k: v(getattr(old, k)) for k, v in fields.items() if isinstance(v, FunctionType)}
+    return replace(old, **fields | made)
 
 
 def buffer(name: str, **fields: Any) -> Change:

@@ -61,14 +61,10 @@ def test_fit_names_need_place_and_advice() -> None:
     short = fit(plan, result, replace(BOARD, sram_bytes=needed - 1))
     assert not short.fits and short.needed_bytes == needed
     assert (short.resource, short.available_bytes) == ("SRAM", needed - 1)
-    assert short.where == (
-        f"activations {result.pmu_bytes:g} B at their peak in h + 64 B kept for the stack "
-        "(hardware.stack_reserve_bytes)"
-    )
-    assert short.advice == (
-        "strategy=auto, fewer channels or a larger board "
-        f"(with hardware.sram_bytes={needed} or more)"
-    )
+    kept = "64 B kept for the stack (hardware.stack_reserve_bytes)"
+    assert short.where == f"activations {result.pmu_bytes:g} B at their peak in h + {kept}"
+    larger = f"a larger board (with hardware.sram_bytes={needed} or more)"
+    assert short.advice == f"strategy=auto, fewer channels or {larger}"
     for tried in (replace(plan, strategy="joint"), replace(plan, notes=((CHOSEN, "ordinary"),))):
         said = fit(tried, result, replace(BOARD, sram_bytes=needed - 1)).advice
         assert said.startswith("fewer channels or")

@@ -82,10 +82,8 @@ def test_observers() -> None:
     values = torch.randn(100_000, generator=torch.Generator().manual_seed(0))
     values[0] = 60.0  # an outlier
     seen = histogram(values)
-    whole, most, best = (
-        rule(seen, 99.9)
-        for rule in (int8_ranges.minmax, int8_ranges.by_percentile, int8_ranges.by_error)
-    )
+    rules = (int8_ranges.minmax, int8_ranges.by_percentile, int8_ranges.by_error)
+    whole, most, best = (rule(seen, 99.9) for rule in rules)
     assert whole.scale == pytest.approx((60 - float(values.min())) / 255)
     assert 6 / 255 < most.scale < 8 / 255
     assert most.scale < best.scale < whole.scale

@@ -210,10 +210,8 @@ def test_ctrl_c_while_a_search_is_on(project: Project, strikes: int) -> None:
 def test_side_by_side(project: Project, moment: str) -> None:
     if moment == "a worker starts":
         asleep = ASLEEP.format(word="here").replace("\n", "\n    ")
-        project.write(
-            "site/sitecustomize.py",
-            f"import sys\nif 'popen_loky' in str(sys.orig_argv):\n    {asleep}",
-        )
+        program = f"import sys\nif 'popen_loky' in str(sys.orig_argv):\n    {asleep}"
+        project.write("site/sitecustomize.py", program)
         project.env["PYTHONPATH"] = str(project.root / "site")
     elif moment == "a stage imports":
         project.write("stages/train.py", ASLEEP.format(word="here"))
