@@ -41,21 +41,24 @@ class Windows:
         heard = self.rows and hasattr(of_one, "frames")
         return replace(of_one, frames=self.rows) if heard else of_one
 
-    def data(self, one: Arrays, frontend: Any) -> Arrays:
-        """The data set ``one`` with test images, and sounds, one after the other, as many calls as
-        there were images. What ends in one of these windows has no label."""
-        if not self.rows or not len(one["test_images"]):
+    def data(self, one: Arrays, frontend: Any, graph: Graph) -> Arrays:
+        """The data set ``one`` with test images, and sounds, one after the other, as many calls of
+        ``graph`` as there were images; sounds where it has states of its own, too. What ends in one
+        of these windows has no label."""
+        streams = graph.states and "test_sounds" in one
+        rows = self.rows or (frontend.shape[0] if streams else 0)
+        if not rows or not len(one["test_images"]):
             return one
         heard, count = {}, len(one["test_images"])
         if "test_sounds" in one:
-            samples = self.rows * frontend.hop
+            samples = rows * frontend.hop
             count = min(count, one["test_sounds"].size // samples)
             stream = one["test_sounds"].reshape(1, -1)[:, : count * samples]
             heard = {"test_sounds": stream.reshape(count, samples)}
             images = frontend.features(np.pad(stream, ((0, 0), (frontend.early, 0))))
         else:
             images = one["test_images"]
-        images = self.calls(images)[:count]
+        images = replace(self, rows=rows).calls(images)[:count]
         return {**one, **heard, "test_images": images, "test_labels": one["test_labels"][:0]}
 
     def calls(self, images: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -30,7 +30,7 @@ def main(cfg: Config) -> None:
     names = ("schedule", "size", "device", "passes")
     schedule, size, device, passes = (read_json(Path(f"{name}.json")) for name in names)
     frontend = config.instantiate(cfg["frontend"])
-    data = windows.data(read_npz(Path("data/dataset.npz")), frontend)
+    data = windows.data(read_npz(Path("data/dataset.npz")), frontend, graph)
     images, labels = test_frames(graph, data, cfg["target"]), data["test_labels"]
     labels = labels if len(graph.outputs) == 1 else labels[:0]  # of several none is the label's
     outputs, says = read_npz(Path("outputs.npz")), read_npz(Path("float_labels.npz"))

@@ -17,8 +17,8 @@ from stages._main import Config, stage
 @stage
 def main(cfg: Config) -> None:
     windows, frontend = Windows(**cfg["sliding"]), config.instantiate(cfg["frontend"])
-    data = windows.data(artifacts.read_npz(Path("data/dataset.npz")), frontend)
     size, graph = artifacts.read_json(Path("size.json")), Graph.load(Path())
+    data = windows.data(artifacts.read_npz(Path("data/dataset.npz")), frontend, graph)
     if "test_sounds" in data:  # the device has the front end
         frames = data["test_sounds"].astype("<i2")
     else:

@@ -133,8 +133,12 @@ def test_sounds_follow_each_other_behind_silence(ear: Any) -> None:
     sounds = random.integers(-9_000, 9_000, (3, ear.samples)).astype(np.int16)
     labels = np.arange(3, dtype=np.uint8)
     data = {"test_sounds": sounds, "test_images": ear.features(sounds), "test_labels": labels}
-    assert Windows().data(data, ear) is data and Windows().frontend(ear) is ear
-    found, each = Windows(2).data(data, ear), 2 * ear.hop
+    one = spotter()
+    assert Windows().data(data, ear, one) is data and Windows().frontend(ear) is ear
+    found, each = Windows(2).data(data, ear, one), 2 * ear.hop
+    own = Windows().data(data, Windows(2).frontend(ear), Windows(2).graph(one))  # its own states
+    equal(own["test_sounds"], found["test_sounds"])
+    equal(own["test_images"], found["test_images"])
     assert found["test_sounds"].shape == (3, each) and not len(found["test_labels"])
     equal(found["test_sounds"].reshape(-1), sounds.reshape(-1)[: 3 * each])
     assert found["test_images"].shape == (3, 2, *ear.shape[1:])
@@ -146,7 +150,8 @@ def test_sounds_follow_each_other_behind_silence(ear: Any) -> None:
 def test_images_follow_each_other() -> None:
     images = np.random.default_rng(2).integers(0, 256, (2, 5, 3, 2)).astype(np.uint8)
     ear = NoFrontend()
-    found = Windows(2).data({"test_images": images, "test_labels": np.zeros(2, np.uint8)}, ear)
+    given = {"test_images": images, "test_labels": np.zeros(2, np.uint8)}
+    found = Windows(2).data(given, ear, spotter())
     equal(found["test_images"].reshape(4, 3, 2), images[0, :4])
     none = {"test_images": np.zeros((0, 5, 3, 2), np.uint8), "test_labels": np.zeros(0, np.uint8)}
-    assert Windows(2).data(none, ear) is none and Windows(2).frontend(ear) is ear
+    assert Windows(2).data(none, ear, spotter()) is none and Windows(2).frontend(ear) is ear

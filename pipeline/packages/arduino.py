@@ -19,6 +19,8 @@ SERIAL_BYTES = 180
 
 CAMERAS = ("nano33ble",)
 """Boards for which a common library reads a camera: Arduino_OV767X, from its connector's pins."""
+MICROPHONES = ("nano33ble",)
+"""Boards whose core reads their microphone: PDM."""
 PICTURE = 144, 176
 """Rows and columns of the camera's smallest picture but one."""
 
@@ -37,6 +39,7 @@ def package(library: Library) -> Package:
         )
     examples = ["Smallest", *["SerialClassifier"] * has_serial(library)]
     examples += ["Camera"] * has_camera(library)
+    examples += ["Listen"] * (library.listens and library.hardware.name in MICROPHONES)
     texts = {f"{name}.ino": _said(f"{name}.ino", library) for name in examples}
     places = {f"{name}.ino": f"examples/{name}/{name}.ino" for name in examples}
     files = library.placed(texts, places)
@@ -54,7 +57,11 @@ def has_camera(library: Library) -> bool:
     """Check whether there are a camera, and room for a picture and as much again for the core."""
     image = library.image
     seen = library.hardware.name in CAMERAS and len(image) == 3 and image[2] in (1, 3)
-    return seen and 2 * prod(PICTURE) * min(image[2], 2) <= library.memory.left_bytes
+    return (
+        not library.listens
+        and seen
+        and 2 * prod(PICTURE) * min(image[2], 2) <= library.memory.left_bytes
+    )
 
 
 def note(library: Library, in_flash: Library | None) -> str:

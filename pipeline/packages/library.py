@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar
 
 from pipeline.codegen import generate
 from pipeline.codegen.arrival import input_bytes
 from pipeline.codegen.generate import words
 from pipeline.codegen.options import Options
 from pipeline.errors import ThimbleError
+from pipeline.frontends.frontend import RATE_HZ, Frontend
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.packages import memory
@@ -32,6 +34,8 @@ class Library:
         nibbles: whether a byte of the input holds 4 bits.
         image: (h, w, channels) of the only input, if its values have 8 bits; else ().
         best: C that gives the index of the greatest output, of several outputs of the first.
+        listens: whether it has a front end, and takes sounds.
+        stream: whether its states go on from sound to sound.
     """
 
     name: str
@@ -47,6 +51,10 @@ class Library:
     nibbles: bool
     image: tuple[int, ...]
     best: str
+    listens: bool
+    stream: bool
+
+    rate_hz: ClassVar[int] = RATE_HZ
 
     @property
     def header(self) -> str:
@@ -81,12 +89,14 @@ def library(
     name: str,
     version: str,
     level: str,
+    frontend: Frontend | None = None,
 ) -> Library:
     """Generated, compiled to see what it takes, and generated again to say so in its header.
 
     Args:
         plan: of ``graph``, proved.
         level: of optimization, of whoever will compile it.
+        frontend: what makes the input of samples.
 
     Raises:
         ThimbleError: for a name or a version that no package can have, a plan that swaps, and what
@@ -102,9 +112,10 @@ def library(
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
     if not plain or not plain[0].isalpha():
         raise ThimbleError(f"package.library={name}: a library's name begins with a letter")
-    found = memory.measure(generate(graph, plan, hardware, provenance, options), hardware, level)
+    plain_c = generate(graph, plan, hardware, provenance, options, frontend)
+    found = memory.measure(plain_c, hardware, level)
     known = replace(options, stack=found.stack if found.stack.bytes else None)
-    files = generate(graph, plan, hardware, provenance, known)
+    files = generate(graph, plan, hardware, provenance, known, frontend)
     inputs, outputs = ([graph.tensors[n] for n in each] for each in (graph.inputs, graph.outputs))
     return Library(
         plain,
@@ -119,4 +130,6 @@ def library(
         nibbles=inputs[0].dtype.bits < 8,
         image=inputs[0].shape if len(inputs) == 1 and inputs[0].dtype.bits == 8 else (),
         best=f"nn_best{words(outputs)[0]}()",
+        listens=frontend is not None,
+        stream=bool(graph.states),
     )

@@ -11,6 +11,7 @@ from typing import Any
 from pipeline import board, config
 from pipeline.codegen.options import Options
 from pipeline.errors import ThimbleError
+from pipeline.frontends.frontend import Frontend
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.packages import boards
@@ -19,6 +20,7 @@ from pipeline.packages.library import Library, library
 from pipeline.plan import proof, serialize
 from pipeline.plan.calibrate import needs_calibration
 from pipeline.plan.vocabulary import Plan
+from pipeline.sliding import Windows
 
 Config = Mapping[str, Any]
 
@@ -41,9 +43,11 @@ def _library(cfg: Config, hardware: Hardware, level: str) -> Library:
     provenance = {"graph": graph.hash, "plan": serialize.plan_hash(plan)}
     options = Options(cfg["codegen"]["prefix"], tuple(cfg["codegen"]["labels"]))
     name = about["library"] or graph.name
+    ear = Windows(**cfg["sliding"]).frontend(config.instantiate(cfg["frontend"]))
     return library(
-        graph, plan, hardware, provenance, options, name=name, version=about["version"], level=level
-    )
+        graph, plan, hardware, provenance, options, name=name, version=about["version"],
+        level=level, frontend=ear if isinstance(ear, Frontend) else None,
+    )  # fmt: skip
 
 
 def _plan(cfg: Config, graph: Graph, hardware: Hardware) -> Plan:

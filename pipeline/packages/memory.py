@@ -101,8 +101,9 @@ def measure(files: Mapping[str, str], hardware: Hardware, level: str) -> Memory:
         deepest = _deepest(folder, program, hardware, roots)
         said = tools.run([tool.compiler, "-dumpversion"], folder, tool.compiler).strip()
     stack = Stack(deepest, f"{tool.compiler} {said} {level}")
-    probe = sum(s.bytes for s in program.ram_objects if s.name == "sink")
-    return Memory(program.statics_bytes - probe, stack, program.flash_bytes, hardware.sram_bytes)
+    beside = sum(s.bytes for s in program.ram_objects if s.name == "sink")
+    beside += program.size(".rodata") * (hardware.core != "avr")  # constants lie in flash
+    return Memory(program.statics_bytes - beside, stack, program.flash_bytes, hardware.sram_bytes)
 
 
 def _more(header: str) -> list[str]:

@@ -61,12 +61,6 @@ def _packages(config: Config) -> None:
             f"package={name}: it is made of a plan, and until={until} ends before there is one; "
             "until=schedule is the least"
         )
-    if (ear := config["frontend"]["name"]) != "none":
-        raise ThimbleError(
-            f"package={name}: its examples feed images, and none listens as frontend={ear} asks: "
-            "leave package out; until=generate has the C with nn_listen, which docs/embedding.md "
-            "tells of"
-        )
 
 
 def _files(config: Config) -> None:

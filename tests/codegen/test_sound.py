@@ -180,7 +180,7 @@ def test_on_the_chip_a_stream_costs_what_is_new(tmp_path: Path) -> None:
     sounds_of = {"test_sounds": sounds(SMALL, 4)}
     data = windows.data(
         {**sounds_of, "test_images": SMALL.features(sounds_of["test_sounds"]),
-         "test_labels": np.zeros(4)}, SMALL,
+         "test_labels": np.zeros(4)}, SMALL, graph,
     )  # fmt: skip
     heard = data["test_sounds"]
     frames = stored(data["test_images"], graph.tensors[graph.input]).astype(np.int64)

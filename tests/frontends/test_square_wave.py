@@ -139,6 +139,9 @@ def test_a_data_set_gets_features_and_keeps_the_test_sounds() -> None:
         SMALL.applied(images)
     with pytest.raises(ThimbleError, match="have 500 samples, the front end takes 608"):
         SMALL.applied(data(NOISE[:, :500]))
+    nothing = SMALL.applied(data(np.zeros((0, 1, 1, 1), np.uint8)))
+    assert len(nothing["test_sounds"]) == len(nothing["test_images"]) > 0
+    assert len(nothing["train_images"]) == len(nothing["test_labels"]) == 0
     SMALL.check((9, 6, 1))
     with pytest.raises(ThimbleError, match="9 frames of 6 features, the network takes 6x9x1"):
         SMALL.check((6, 9, 1))

@@ -11,6 +11,7 @@ import pytest
 
 from pipeline.codegen.options import Options
 from pipeline.errors import ThimbleError
+from pipeline.frontends.frontend import Frontend
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.packages.library import Library, library
@@ -27,14 +28,18 @@ BOARD = Path(__file__).parent / "board.c"
 
 
 def made(
-    hardware: Hardware, level: str = "-Os", graph: Graph | None = None, **options: object
-) -> Library:
+    hardware: Hardware, level: str = "-Os", graph: Graph | None = None,
+    frontend: Frontend | None = None, **options: object,
+) -> Library:  # fmt: skip
     """``graph``, or the network of 2 KB, as a library for ``hardware``."""
     found = graph or mnist().graph()
     strategy = Herringbone("slots") if hardware.core == "avr" else Ordinary()
     plan = strategy.plan(found, hardware)
     chosen = Options(**options)  # type: ignore[arg-type]
-    return library(found, plan, hardware, {"graph": found.hash}, chosen, "digits", "1.2.3", level)
+    return library(
+        found, plan, hardware, {"graph": found.hash}, chosen, name="digits", version="1.2.3",
+        level=level, frontend=frontend,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,8 @@ from pipeline.targets.machines import machine
 from pipeline.training.environment import Run
 from tests.codegen.int8.support import host, network
 from tests.codegen.support import WARNINGS, frames, uno, write
+from tests.codegen.test_sound import WORDS
+from tests.codegen.test_sound import network as network_of
 from tests.importers.test_states import recurrent
 from tests.packages.conftest import LABELS, Uno, made, needs_core, sketch
 from tests.programs import ran, said
@@ -117,6 +119,12 @@ def test_sketches_compile_for_cores_other_than_an_avrs(board: str, tmp_path: Pat
         said(["arm-none-eabi-g++", *flags, *sketch, example], tmp_path / "digits")
     said(["arm-none-eabi-gcc", *flags, "src/model.c"], tmp_path / "digits")
     assert arduino.note(found, None).endswith("B for a sketch and the Arduino core")
+    if board == "nano33ble":  # with its microphone
+        words = made(found.hardware, graph=network_of(WORDS), frontend=WORDS)
+        assert words.memory.statics_bytes < WORDS.state_bytes + 2_048 < words.memory.flash_bytes
+        arduino.package(words).write(tmp_path)
+        listen = "examples/Listen/Listen.ino"
+        said(["arm-none-eabi-g++", *flags, *sketch, listen], tmp_path / "digits")
 
 
 @needs_arm

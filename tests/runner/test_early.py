@@ -85,7 +85,6 @@ def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
         (("target=flash", "target.check=layers"), "does not say what its layers write: target=sim"),
         (("strategy=swap", "strategy.frames=2", "target.check=layers"), "one frame at a time"),
         (("hardware=stm32f746g_sd", "hardware.card.engine=stm32f756"), "there is no driver for it"),
-        (("package=arduino", "frontend=square_wave"), "none listens as frontend=square_wave asks"),
         (("package=platformio", "hardware=host"), "hardware=host is not known to be one of its"),
         (("package=cmake", "until=quantize"), "until=quantize ends before there is one; until=sch"),
         (("target=flash",), "target=flash needs target.port, e.g. /dev/ttyACM0; it runs: avrdude"),

@@ -17,6 +17,7 @@ struct Line {
     int read();
     size_t print(const __FlashStringHelper *text);
     size_t print(char byte);
+    size_t print(double value);
     size_t print(int value);
     size_t print(unsigned int value);
     size_t print(long value);
