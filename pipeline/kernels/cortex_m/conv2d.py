@@ -88,7 +88,7 @@ class Convolution(InPairs):
 
     def counts(self, form: Form) -> Counts:
         """Of rows of windows whose length is known to C, only an odd element takes time."""
-        found, window = super().counts(form), self.window(form)
+        found, window = dict(super().counts(form)), self.window(form)
         if window.by_tap or found["tap over an edge"]:
             return found
         rows = found.pop("element left over") // max(1, window.elements % 4)
