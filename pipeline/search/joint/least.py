@@ -78,14 +78,13 @@ def cuts_of(
     last: frozenset[str] = frozenset(),
     effort: float = 1.0,
 ) -> Cuts:
-    """``last``: tensors with channels last, besides the output and those of ``runs``."""
+    """``last``: tensors with channels last, besides the output; with ``runs`` all have."""
     operators = needed(graph)
     # of those no kernel makes a row, channels last, or adds one
     alone = [op for op in operators if not offers(form_of_a_row(op, graph, {}), hardware)]
     plain = last.union(*({*op.inputs, op.output} for op in alone))
-    # rows of these are not made, or not read, whole
-    apart = {name for run in runs for name in (*run.inner, *run.outer, run.op.output)}
-    lie = in_blocks(graph, operators, hardware, plain.union(apart, graph.ends))
+    # where runs save memory no other rows lie in blocks, which overlap less
+    lie = {} if runs else in_blocks(graph, operators, hardware, plain.union(graph.ends))
     made = frozenset(op.output for op in alone)
     streams = streaming(graph, hardware)
     units = Units(graph, hardware, operators, streams, lie, runs, alone=made)

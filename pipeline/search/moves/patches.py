@@ -264,43 +264,60 @@ class _Search:
         for _, stop in sorted(part for part in self.parts if not part[0]):
             if stop < end and self.peak((), stop) > limit:
                 continue
-            every = [sizes for last, sizes in self.sizes.items() if last <= stop]
-            if self.peak(tuple(sizes[-1] for sizes in every), 0, stop) <= limit:
-                found.append(self.less(every, stop, limit, most))
+            if self.held(stop, self.smallest(stop)) <= limit:
+                found.append(self.less(stop, limit, most))
                 if again(found[-1]) <= most or len(found) == ENDS:
                     break
         return min(found, key=again, default=None)
 
-    def less(self, every: Sequence[Strips], stop: int, limit: int, most: int) -> Strips:
-        """Each stretch in its smallest strips, or in larger ones, or none: where that saves most
-        work first; then one in larger strips for another in smaller ones, until ``most`` is met."""
-        sizes = [(*each[::-1], None) for each in every]
-        chosen = [0] * len(sizes)
+    def strips(self, stop: int, chosen: Sequence[int]) -> Strips:
+        """Return those numbered ``chosen`` of the stretches to ``stop``, whose options have numbers
+        from the smallest strips on to none."""
+        found = (each[number] for each, number in zip(self.options(stop), chosen, strict=True))
+        return tuple(run for run in found if run)
 
-        def strips(chosen: Sequence[int]) -> Strips:
-            found = (each[number] for each, number in zip(sizes, chosen, strict=True))
-            return tuple(run for run in found if run)
+    def options(self, stop: int) -> list[tuple[Run | None, ...]]:
+        return [(*each[::-1], None) for last, each in self.sizes.items() if last <= stop]
+
+    def held(self, stop: int, chosen: Sequence[int]) -> int:
+        return self.peak(self.strips(stop, chosen), 0, stop)
+
+    def smallest(self, stop: int) -> list[int]:
+        """Choose for the least peak: the smallest strips, but where none hold less."""
+        options = self.options(stop)
+        chosen = [0] * len(options)
+        for at, each in enumerate(options):
+            ways = ([*chosen[:at], number, *chosen[at + 1 :]] for number in (0, len(each) - 1))
+            chosen = min(ways, key=lambda way: self.held(stop, way))
+        return chosen
+
+    def less(self, stop: int, limit: int, most: int) -> Strips:
+        """Those of the least peak, or larger ones, or none: where that saves most work first; then
+        one in larger strips for another in smaller ones, until ``most`` is met."""
+        options, chosen = self.options(stop), self.smallest(stop)
+
+        def work(chosen: Sequence[int]) -> int:
+            return again(self.strips(stop, chosen))
 
         def changed(*changes: tuple[int, int]) -> list[int]:
             return [dict(changes).get(at, number) for at, number in enumerate(chosen)]
 
         def first(ways: Iterable[list[int]]) -> list[int] | None:
-            return next((w for w in ways if self.peak(strips(w), 0, stop) <= limit), None)
+            return next((way for way in ways if self.held(stop, way) <= limit), None)
 
-        grown = [(at, number) for at, each in enumerate(sizes) for number in range(1, len(each))]
-        for at, number in sorted(grown, key=lambda each: again(strips(changed(each)))):
+        grown = [(at, number) for at, each in enumerate(options) for number in range(len(each))]
+        for at, number in sorted(grown, key=lambda each: work(changed(each))):
             if number > chosen[at]:
                 chosen = first([changed((at, number))]) or chosen
-        while again(strips(chosen)) > most:
-            more = [(at, n + 1) for at, n in enumerate(chosen) if n + 1 < len(sizes[at])]
+        while work(chosen) > most:
+            more = [(at, n + 1) for at, n in enumerate(chosen) if n + 1 < len(options[at])]
             fewer = [(at, n - 1) for at, n in enumerate(chosen) if n]
             ways = [changed(*pair) for pair in product(more, fewer) if pair[0][0] != pair[1][0]]
-            ways = [way for way in ways if again(strips(way)) < again(strips(chosen))]
-            found = first(sorted(ways, key=lambda way: again(strips(way))))
+            found = first(sorted((way for way in ways if work(way) < work(chosen)), key=work))
             if found is None:
                 break
             chosen = found
-        return strips(chosen)
+        return self.strips(stop, chosen)
 
     def wider(self, strips: Strips, limit: int) -> Strips:
         """The same in steps of as many columns as the limit allows, the most steps first."""
