@@ -25,14 +25,15 @@ class Memory:
         name: how plans refer to it, e.g. ``sram``, ``flash``, ``stream``.
         bytes: its size.
         kind: ``ram`` is read and written; ``rom`` only read; ``stream`` is input that arrives
-            once, in address order, and cannot be read again; ``block`` is a card.
+            once, in address order, and cannot be read again; ``frame`` holds the input, outside of
+            what is planned, and is only read; ``block`` is a card.
         granule_bytes: the smallest unit an engine reads or writes: 1 for a CPU, 512 for a card, of
             memory that transfers reach beside a data cache a line of it.
     """
 
     name: str
     bytes: int
-    kind: Literal["ram", "rom", "stream", "block"] = "ram"
+    kind: Literal["ram", "rom", "stream", "frame", "block"] = "ram"
     granule_bytes: int = 1
 
 
@@ -258,6 +259,8 @@ class Hardware:
         wait_bytes: after so many bytes of the input the host waits until the board has used them;
             0: it never waits.
         card: block storage that plans may swap with, if it has any bytes.
+        input_again: the input lies in flash or a frame buffer, where rows of it can be read at any
+            time, again and again; whatever ``streams_input`` says.
     """
 
     name: str
@@ -286,6 +289,7 @@ class Hardware:
     activations_in: Literal["sram", "sdram"] = "sram"
     card: Card = field(default_factory=Card)
     uart: Uart = field(default_factory=Uart)
+    input_again: bool = False
 
     def __post_init__(self) -> None:
         for key in ("clock_hz", "sram_bytes", "flash_bytes", "baud"):

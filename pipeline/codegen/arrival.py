@@ -1,7 +1,8 @@
 """Arrival of the input: ``nn_feed`` takes it in pieces of any size, ``nn_input`` shows its place.
 
 An input that a caller may fill lies in the arena in one piece. One that streams in is put into its
-place, or pooled on the way, or the program waits for it piece by piece (``streamed``).
+place, or pooled on the way, or the program waits for it piece by piece (``streamed``). One that
+lies outside is pointed at: nothing is fed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.codegen import pooled, streamed
 from pipeline.codegen.bound import bound
+from pipeline.codegen.c.views import FRAME
 from pipeline.codegen.int4.views import grid
 from pipeline.codegen.program import Program
 from pipeline.codegen.render import render
@@ -57,7 +59,10 @@ def split(program: Program, steps: Sequence[Step]) -> tuple[Arrival, Sequence[St
         return _several(program), steps
     image = program.graph.tensors[program.graph.input]
     resident = program.input_buffer
-    if program.plan.memory[resident.memory].kind != "stream":
+    kind = program.plan.memory[resident.memory].kind
+    if kind == "frame":
+        return Arrival(render("frame/input_at.c.j2"), FRAME, (), begun="0"), steps
+    if kind != "stream":
         return _held(program, image, resident, fillable=True), steps
     _check_order(image, resident)
     reads = [any(feeds(each, program.plan) for each, _ in repeated((step,))) for step in steps]

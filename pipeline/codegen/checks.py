@@ -33,10 +33,12 @@ def check(graph: Graph, plan: Plan) -> None:
 
 
 def arena_memory(plan: Plan) -> str:
-    """The one memory that activations live in, apart from an input that streams in, and a card."""
+    """The one memory that activations live in, apart from an input that streams in or lies outside,
+    and a card."""
     kinds = {name: memory.kind for name, memory in plan.memory.items()}
-    streams = {name for name in plan.resident if kinds[plan.buffer[name].memory] == "stream"}
-    apart = streams | {b.name for b in plan.buffers if kinds[b.memory] == "block"}
+    brings = ("stream", "frame")
+    given = {name for name in plan.resident if kinds[plan.buffer[name].memory] in brings}
+    apart = given | {b.name for b in plan.buffers if kinds[b.memory] == "block"}
     names = {b.memory for b in plan.buffers if b.role != "constant" and b.name not in apart}
     if len(names) != 1 or kinds[min(names)] != "ram":
         raise ThimbleError(

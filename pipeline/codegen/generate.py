@@ -142,6 +142,11 @@ class _Parts(NamedTuple):
         coming = arrival.finished(program, coming)
         sound = None
         if frontend:
+            if "nn_feed" not in coming.source:
+                raise ThimbleError(
+                    f"hardware.input_again=true: a front end feeds {graph.input}, which does not "
+                    "lie elsewhere: leave it out"
+                )
             sound = Sound.of(frontend, graph.tensors[graph.input], stream=bool(graph.states))
             coming = replace(coming, rewind=(*coming.rewind, *sound.rewind))
         lines = [line() for line in program.lines]
@@ -205,6 +210,7 @@ def _header(made: _Parts, provenance: Mapping[str, str], options: Options) -> st
     graph, plan, hardware = program.graph, program.plan, program.hardware
     made_of = sorted(provenance.items())
     arena = checks.arena_memory(plan)
+    again = any(memory.kind == "frame" for memory in plan.memories)
     inputs, outputs = ([graph.tensors[n] for n in each] for each in (graph.inputs, graph.outputs))
     in_ram = sum(
         ceil(prod(buffer.shape) * buffer.nibbles / 2)
@@ -224,7 +230,8 @@ def _header(made: _Parts, provenance: Mapping[str, str], options: Options) -> st
         input_bytes=plan.frames * sum(map(arrival.input_bytes, inputs)),
         outputs=list(zip(words(outputs), outputs, strict=True)),
         fillable=bool(coming.at),
-        kept=bool(coming.at) and result.inputs_are_kept(program),
+        kept=again or (bool(coming.at) and result.inputs_are_kept(program)),
+        again=again,
         count=arrival.counters(program)["count"],
         hardware=hardware,
         avr=hardware.core == "avr",

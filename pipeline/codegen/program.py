@@ -18,7 +18,7 @@ from pipeline.codegen.c.order import Line as OrderLine
 from pipeline.codegen.c.order import Lines
 from pipeline.codegen.c.places import Places
 from pipeline.codegen.c.values import Span, Value
-from pipeline.codegen.c.views import View
+from pipeline.codegen.c.views import FRAME, View
 from pipeline.codegen.constants import Constants, Names, variable
 from pipeline.codegen.int4.windows import Windows
 from pipeline.codegen.permutations import Permutations
@@ -116,6 +116,10 @@ class Program:
         the others: ``shift`` says how far the chosen one lies behind it."""
         buffer = self.plan.buffer[piece.buffer]
         return buffer.at(piece.copy) if isinstance(piece.copy, int) else buffer
+
+    def array(self, buffer: Buffer) -> str:
+        """Name what ``buffer`` lies in: the arena, or the input outside of it."""
+        return FRAME if self.plan.memory[buffer.memory].kind == "frame" else ARENA
 
     @property
     def input_buffers(self) -> list[Buffer]:

@@ -125,11 +125,12 @@ def _as_image(program: Program, step: Working) -> tuple[Program, Working]:
 
 
 def _check_memory(program: Program, step: Working) -> None:
-    """Everything but constants lies in the arena."""
+    """Everything but constants, and an input that is only read, lies in the arena."""
     arena = arena_memory(program.plan)
     for buffer in map(program.buffer, touched(step)):
         if buffer.role == "constant" and isinstance(step, Move):
             raise ThimbleError(f"generated code does not move constants such as {buffer.tensor}")
-        if buffer.role != "constant" and buffer.memory != arena:
+        outside = program.plan.memory[buffer.memory].kind == "frame" and isinstance(step, Compute)
+        if buffer.role != "constant" and buffer.memory != arena and not outside:
             what = "a move" if isinstance(step, Move) else step.op
             raise ThimbleError(f"{what}: generated code computes from SRAM, not {buffer.name}")

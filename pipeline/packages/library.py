@@ -107,6 +107,11 @@ def library(
             f"strategy={plan.strategy}: a package has no driver for a card yet: try "
             "strategy=auto, or until=generate for the C and the card's image"
         )
+    if any(memory.kind == "frame" for memory in plan.memories):
+        raise ThimbleError(
+            "hardware.input_again=true: a package is fed its input, and has none that lies "
+            "elsewhere yet: leave it out, or try until=generate for the C"
+        )
     if not re.fullmatch(r"\d+(\.\d+){2}", version):
         raise ThimbleError(f"package.version={version}: give three numbers, such as 1.0.0")
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")

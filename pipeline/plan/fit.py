@@ -39,7 +39,7 @@ def of_board(plan: Plan, hardware: Hardware) -> None:
     known = {memory.name: memory for memory in hardware.memories}
     for memory in plan.memories:
         has = known.get(memory.name)
-        if memory.kind == "stream" and has is None:
+        if memory.kind in ("stream", "frame") and has is None:
             continue
         if has is None or (has.kind, has.granule_bytes) != (memory.kind, memory.granule_bytes):
             board = f"{has.kind} in granules of {has.granule_bytes} B" if has else "no such memory"

@@ -26,7 +26,7 @@ def check(plan: Plan, graph: Graph) -> None:
     for name in plan.resident:
         tensor = plan.buffer[name].tensor
         memory = plan.memory[plan.buffer[name].memory]
-        if memory.kind == "stream" and (tensor,) != graph.inputs:
+        if memory.kind in ("stream", "frame") and (tensor,) != graph.inputs:
             raise PlanError(f"{name} is in {memory.name}, which brings the input alone")
         if memory.kind == "rom" and tensor in graph.starts:
             raise PlanError(f"the input is in {memory.name}, where nothing can be written")

@@ -102,7 +102,7 @@ class MemoryState:
     ) -> None:
         """Check the order of reads and writes within the step, then write the tokens."""
         memory = written.buffer.memory
-        if self.plan.memory[memory].kind in ("rom", "stream"):
+        if self.plan.memory[memory].kind in ("rom", "stream", "frame"):
             raise PlanError(f"{event} writes to {memory}, which is read-only")
         if written.buffer.role == "constant":
             raise PlanError(f"{event} writes to the constant buffer {written.buffer.name}")

@@ -94,7 +94,8 @@ class Planner:
 
     def check(self, network: FloatGraph, limits: Mapping[str, float]) -> None:
         """Raises ThimbleError for a limit that no pruning can keep."""
-        above_input(limits, network.shapes[network.input], self.hardware.streams_input)
+        free = self.hardware.streams_input or self.hardware.input_again
+        above_input(limits, network.shapes[network.input], free)
 
 
 def planned_us(plan: Plan, graph: Graph, hardware: Hardware) -> float:

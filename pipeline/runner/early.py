@@ -88,7 +88,8 @@ def _prunes(config: Config) -> None:
             "smaller; use quantize=int8_qat train=float"
         )
     enough(prune)
-    above_input(within, model.get("input_shape") or (), config["hardware"]["streams_input"])
+    free = config["hardware"]["streams_input"] or config["hardware"]["input_again"]
+    above_input(within, model.get("input_shape") or (), free)
     if within and rows:
         raise ThimbleError(
             f"prune.{next(iter(within))}: a limit holds for a whole window, and sliding.rows={rows}"

@@ -7,7 +7,7 @@ counts, but for a convolution over a ring that holds the rows that its window co
 
 from dataclasses import dataclass, replace
 from math import ceil, prod
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
@@ -21,6 +21,7 @@ from pipeline.schedules.bounds import Box, Range, all_of, part
 from pipeline.schedules.draft import Draft
 
 STREAM: Final = "stream"
+FRAME: Final = "frame"
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,14 @@ class Arriving:
 
 def streaming(graph: Graph, hardware: Hardware) -> bool:
     """Check whether the input is read as it comes: the only one, where the board lets it."""
-    return hardware.streams_input and len(graph.starts) == 1
+    return hardware.streams_input and not hardware.input_again and len(graph.starts) == 1
+
+
+def lasting(graph: Graph, hardware: Hardware) -> bool:
+    """Check whether rows of the input can be read again and again where it lies: the only one, of
+    whole bytes, on cores whose code is told where."""
+    bytes_ = graph.tensors[graph.starts[0]].dtype.bits >= 8 and hardware.core != "avr"
+    return hardware.input_again and len(graph.starts) == 1 and bytes_
 
 
 def _reader(graph: Graph, tensor: str) -> Operator | None:
@@ -203,9 +211,18 @@ def _reader(graph: Graph, tensor: str) -> Operator | None:
 
 def arriving(draft: Draft, name: str = "") -> None:
     """The input comes in through a stream, which needs no place."""
+    _brought(draft, STREAM, name)
+
+
+def lying(draft: Draft) -> None:
+    """The input lies where it is read from, which needs no place."""
+    _brought(draft, FRAME, draft.graph.start)
+
+
+def _brought(draft: Draft, by: Literal["stream", "frame"], name: str) -> None:
     image = draft.graph.tensors[draft.graph.start]
-    name, shape = name or draft.graph.beside(image.name, STREAM), image.shape
+    name, shape = name or draft.graph.beside(image.name, by), image.shape
     bits = image.dtype.bits
-    stream = Buffer(name, image.name, STREAM, shape, bits, packed(shape, bits))
-    draft.elsewhere[name], draft.home[image.name] = stream, name
-    draft.memories.append(Memory(STREAM, ceil(image.bytes), STREAM))
+    found = Buffer(name, image.name, by, shape, bits, packed(shape, bits))
+    draft.elsewhere[name], draft.home[image.name] = found, name
+    draft.memories.append(Memory(by, ceil(image.bytes), by))

@@ -15,7 +15,7 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.kernels.safe_offset import SafeOffset
 from pipeline.plan.vocabulary import Clear, Step, whole
-from pipeline.schedules.arriving import arriving
+from pipeline.schedules.arriving import arriving, lasting, lying
 from pipeline.schedules.bounds import Box, Range, added, all_of
 from pipeline.schedules.channels import Pooled
 from pipeline.schedules.draft import Draft
@@ -44,8 +44,9 @@ RowsStep = RowStep | Patches | Pooled | Arrive
 
 @dataclass(frozen=True)
 class InputRows:
-    """The input: there from the start, in one piece of which rows die one by one; or ``streamed``
-    row by row, when ``Arrive`` says it, to one piece only where it is ``whole``."""
+    """The input: there from the start, in one piece of which rows die one by one, or outside of
+    what is planned; or ``streamed`` row by row, when ``Arrive`` says it, to one piece only where it
+    is ``whole``."""
 
     tensor: str
     streamed: bool = False
@@ -54,7 +55,10 @@ class InputRows:
     def steps(self, draft: Draft) -> list[Step]:
         if self.streamed:
             arriving(draft)
-        draft.hold_rows(self.tensor, self.whole)
+        if lasting(draft.graph, draft.hardware):
+            lying(draft)
+        else:
+            draft.hold_rows(self.tensor, self.whole)
         return []
 
 

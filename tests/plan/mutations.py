@@ -96,7 +96,7 @@ NAMES: dict[str, Callable[[Site], list[str]]] = {
     "memory": lambda site: [*site.plan.memory],
     "op": lambda site: [op.name for op in site.graph.operators],
     "role": lambda _: ["activation", "accumulator", "constant", "scratch", "aside"],
-    "kind": lambda _: ["ram", "rom", "stream", "block"],
+    "kind": lambda _: ["ram", "rom", "stream", "frame", "block"],
     "counter": lambda site: site.said("counter"),
     **dict.fromkeys(("var", "coef"), lambda site: site.said("var")),
 }

@@ -102,7 +102,7 @@ def _start(plan: Plan, graph: Graph, deeds: Deeds) -> Content:
         }:
             raise Wrong(f"{name} cannot be there before the first step")
         kind = deeds.memories[buffer.memory].kind
-        if kind == ("rom" if buffer.tensor == graph.input else "stream") or (
+        if kind in (("rom",) if buffer.tensor == graph.input else ("stream", "frame")) or (
             buffer.tensor in reads and kind != "ram"
         ):
             raise Wrong(f"{name} cannot come in {buffer.memory}")

@@ -124,7 +124,7 @@ class Deeds:
         written = [cell for cell, writes in deed.touched() if writes]
         if len(set(written)) < len(written):
             raise Wrong(f"{deed.op} writes two elements into one cell")
-        if any(self.memories[name].kind in ("rom", "stream") for name, _ in written):
+        if any(self.memories[name].kind in ("rom", "stream", "frame") for name, _ in written):
             raise Wrong(f"{deed.op} writes to a memory that is only read")
         if any(cell in deed.scratch for cell, _ in deed.touched()):
             raise Wrong(f"{deed.op} has scratch in cells that it reads or writes")

@@ -1,20 +1,28 @@
 """Rows on demand: right on random networks, and as small as is known."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from pipeline.errors import PlanError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
+from pipeline.plan.fit import roomy
+from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute
 from pipeline.plan.well_formed import statements
 from pipeline.schedules import rows
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Laid, lay, needed
 from tests.codegen.cortex_m.support import all_rows
+from tests.codegen.int8.support import host
 from tests.graphs import Net, random_graph
 from tests.strategies import nets
-from tests.strategies.proving import exact
+from tests.strategies.proving import as_c, exact
 from tests.strategies.test_ordinary import BOARD
+from tests.targets.cortex_m import board_named
 from tests.tiers import quick
 
 
@@ -42,6 +50,21 @@ def test_random_networks_run_as_they_arrive(seed: int) -> None:
     found = laid(graph, streamed=True)
     exact(found.plan("rows"), graph)
     assert found.bound <= laid(graph).bound
+
+
+@pytest.mark.parametrize("name", ["host", "nucleo_l4r5zi"])
+def test_an_input_that_lies_elsewhere_takes_no_room(name: str, tmp_path: Path) -> None:
+    """Nor is it ever written; nothing else may be brought that way."""
+    net = Net((12, 12, 3), np.random.default_rng(0), name="net")
+    inner = net.conv(16, (3, 3))
+    net.conv(4, (3, 3), stride=(2, 2))
+    graph, board = net.graph(), host() if name == "host" else board_named(name)
+    plan = laid(graph, hardware=replace(board, input_again=True)).plan("rows")
+    assert exact(plan, graph).sram_bytes + 12 * 12 < exact(laid(graph).plan(""), graph).sram_bytes
+    as_c(tmp_path, graph, plan, board)
+    buffers = [replace(b, memory="frame") if b.tensor == inner else b for b in plan.buffers]
+    with pytest.raises(PlanError, match="writes to frame, which is read-only"):
+        verify(roomy(replace(plan, buffers=tuple(buffers))), graph)
 
 
 def test_a_row_is_made_when_it_is_asked_for() -> None:

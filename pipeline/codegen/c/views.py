@@ -16,6 +16,9 @@ from pipeline.plan.vocabulary import Buffer
 
 Strides = tuple[int, ...]
 
+FRAME = "nn_frame"
+"""Name of what points at an input that lies outside of the arena, where nothing is written."""
+
 
 @dataclass(frozen=True)
 class View:
@@ -71,7 +74,8 @@ class View:
     def pointer(self) -> Argument:
         if self.constant and self.offset.known:  # as another than those into the arena
             return Argument(f"&{self.array}[{self.offset}]")
-        cast = f"({self.type} *)" if self.type != "uint8_t" and not self.constant else ""
+        const = "const " * (self.array == FRAME)
+        cast = f"({const}{self.type} *)" if self.type != "uint8_t" and not self.constant else ""
         return Argument(f"{cast}&{self.array}[{PLACE}]", self.offset)
 
     def load(self, at: str) -> str:

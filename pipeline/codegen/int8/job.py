@@ -294,7 +294,7 @@ def arena_view(
         raise ThimbleError(f"{buffer.name}: code for this core does not move constants")
     signed = buffer.role == "accumulator" or program.graph.tensors[buffer.tensor].dtype.signed
     layout = program.places.layout(buffer)
-    found = view(name, buffer, layout, ARENA, box, signed, ring_axes)
+    found = view(name, buffer, layout, program.array(buffer), box, signed, ring_axes)
     found = replace(found, offset=found.offset + program.shift(piece))
     if found.lookup and found.lookup.axes == 1 and box[0].most <= 1:
         found = _one_row(found)

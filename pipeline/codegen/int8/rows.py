@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pipeline.codegen.c.values import Value, whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.int8.job import Job
-from pipeline.codegen.program import ARENA
 from pipeline.errors import ThimbleError
 from pipeline.kernels.by_row import RowKernel, RowLayout
 from pipeline.plan.vocabulary import Slice
@@ -28,7 +27,8 @@ def row_view(job: Job, name: str, piece: Slice, row: int) -> View:
     box = (whole(1), *map(whole, buffer.shape[1:]))
     first = buffer.addresses(((row, row + 1), *((0, 1) for _ in buffer.shape[1:])))
     place = Value(int(first.item()) // 2)
-    return View(name, ARENA, place, (0, 1, 1), (0, 0, 0), box, bits=8, signed=tensor.dtype.signed)
+    array, signed = job.program.array(buffer), tensor.dtype.signed
+    return View(name, array, place, (0, 1, 1), (0, 0, 0), box, bits=8, signed=signed)
 
 
 def out_row(job: Job) -> View:

@@ -18,6 +18,7 @@ from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.hardware import Hardware
 from pipeline.placement.blocks import WORD
+from pipeline.schedules.arriving import lasting, lying
 from pipeline.schedules.channels import Pooled
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.patches import Run
@@ -141,6 +142,8 @@ class Units:
         """Rows that are made ``together`` live together."""
         of, count = self.graph.tensors[tensor], rows_of(self.graph, tensor)
         first, row = len(self.sizes), of.nibbles // count
+        if tensor in self.draft.elsewhere:
+            row = 0
         self.sizes += [row * min(together, count - top) for top in range(0, count, together)]
         self.makers += [-1] * (len(self.sizes) - first)
         self.blocks[tensor] = [first + row // together for row in range(count)]
@@ -217,8 +220,12 @@ def drafted(
     graph: Graph, hardware: Hardware, operators: Iterable[Operator], pixels: Mapping[str, int]
 ) -> Draft:
     """A draft that holds all rows."""
-    draft = Draft(graph, hardware)
-    for name in (*graph.starts, *(op.output for op in operators)):
+    draft, names = Draft(graph, hardware), [op.output for op in operators]
+    if lasting(graph, hardware):
+        lying(draft)
+    else:
+        names = [*graph.starts, *names]
+    for name in names:
         draft.hold_rows(name, pixels=pixels.get(name, 0))
     return draft
 
