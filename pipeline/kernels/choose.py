@@ -12,8 +12,8 @@ from pipeline.kernels import avr, cortex_m, thumb
 from pipeline.kernels.avr.window import AvrWindow
 from pipeline.kernels.form import Form
 from pipeline.kernels.int4 import Copy, Sum, Window
-from pipeline.kernels.int8 import COSTS, PRODUCT_CYCLES, LookedUpAdd, Portable, word
-from pipeline.kernels.int8.costs import OWN_COSTS
+from pipeline.kernels.int8 import PRODUCT_CYCLES, LookedUpAdd, Portable, word
+from pipeline.kernels.int8.costs import costs_of
 from pipeline.kernels.kernel import Kernel
 from pipeline.kernels.waits import cycles_of_step
 
@@ -31,7 +31,7 @@ def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
     core, cycles = hardware.cpu or hardware.core, hardware.cycles_per_mac
     if declares(hardware):
         cycles = PRODUCT_CYCLES * RATES[core]
-    portable = Portable(word(form.op), cycles, OWN_COSTS.get(core, COSTS))
+    portable = Portable(word(form.op), cycles, costs_of(core, cortex_m.has_dsp(hardware)))
     read, held = form.op.inputs, form.op.parameters if form.op.weighted else ()
     wide = any(form.graph.tensors[name].dtype.bits > 8 for name in read)
     apart = form.op.slides and not held and getattr(form.op, "dilation", (1, 1)) != (1, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from math import prod
 
 from pipeline.graph.operator import Operator
@@ -25,6 +26,7 @@ COSTS: dict[str, Counts] = {
     "multiply": {"element": 30.1},
     "normalize": {"element": 55.8, "row": 1110.0},
     "pool": {"value": 9.93, "tap": 1.7, "output": 28.3},
+    "recurrent": {"product": 9.06, "output": 35.2},
     "resize": {"product": 8.51, "pixel": 48.8},
     "softmax": {"element": 65.1, "row": 115.0},
 }
@@ -44,6 +46,7 @@ OWN_COSTS: dict[str, Mapping[str, Counts]] = {
         **COSTS, **LIGHT,
         "conv2d": {"product": 5.5, "run": 6.0, "output": 72.0},
         "dense": {"product": 6.5, "output": 87.0},
+        "recurrent": {"product": 6.5, "output": 87.0},
         "pool": {"value": 7.6, "tap": 1.0, "output": 60.0},
     },
 }  # fmt: skip
@@ -51,7 +54,15 @@ OWN_COSTS: dict[str, Mapping[str, Counts]] = {
 calls with a card (docs/swap.md), an M0+'s sums, of 64-bit products, to a keyword network's, an
 AVR's to layers with weights in SRAM on an Uno and a Mega."""
 
+BY_PAIRS = {"recurrent": {"product": 3.8, "output": 82.0}}
+"""Where the core multiplies two pairs of 16 bits at once: an LSTM's and a GRU's of 64 units."""
+
 PRODUCT_CYCLES = COSTS["conv2d"]["product"]
+
+
+@cache
+def costs_of(core: str, pairs: bool) -> Mapping[str, Counts]:
+    return {**OWN_COSTS.get(core, COSTS), **(BY_PAIRS if pairs else {})}
 
 
 def word(op: Operator | type[Operator]) -> str:
@@ -78,7 +89,7 @@ def counted(form: Form) -> tuple[str, Counts]:
             return "dense", {"product": products(form), "output": elements}
         if isinstance(op, Recurrent):
             sums = 2 * op.gates * form.target.size
-            return "dense", {"product": op.macs(form.graph.tensors), "output": sums}
+            return "recurrent", {"product": op.macs(form.graph.tensors), "output": sums}
         if isinstance(op, TimeFilter):
             return "dense", {"product": op.macs(form.graph.tensors), "output": elements}
         if isinstance(op, TransposeConv):

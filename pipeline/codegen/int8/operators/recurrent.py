@@ -19,6 +19,7 @@ from pipeline.graph.operators.recurrent import (
     TimeFilter,
 )
 from pipeline.graph.requant import INT32, FixedPoint
+from pipeline.kernels.cortex_m import has_dsp
 from pipeline.kernels.int8.costs import word
 
 PRODUCTS = -(1 << 30), 1 << 30
@@ -51,6 +52,8 @@ def recurrent(job: Job) -> None:
         given["shown"] = *op.curve, scaled(op.show, PRODUCTS).scaled("value")
         given |= {"half": 1 << op.curve[1] >> 1, "output_gate": op.gates - 1}
     given |= tables(job, ("weights", "back", "bias", "more"))
+    if pairs := has_dsp(job.program.hardware):
+        job.program.headers.add("nn_dsp.h")
     given["points"] = constants.add("sigmoid", "points", "uint16_t", np.array(sigmoid_points()),
                                     "sigmoid at every 1/24, Q0.16")  # fmt: skip
     job.call(
@@ -59,7 +62,7 @@ def recurrent(job: Job) -> None:
         f"{shape_text(job.target.shape)}",
         cell_kind=word(op), steps=steps, features=features, units=job.target.shape[2],
         scaled=sums, reverse=op.reverse, hidden_zero=op.hidden(graph.tensors).zero_point,
-        out_zero=job.target.zero_point,
+        out_zero=job.target.zero_point, pairs=pairs,
         result=stored("seen", limits(job.target, None), job.target.zero_point), **given,
     )  # fmt: skip
 
