@@ -29,6 +29,8 @@ class Dot:
         wide: columns of what is widened, if that is not a window's own; ``offsets``: of the taps,
             the first is 0.
         apart: each pair's weights lie in one piece, not word by word beside other pairs'.
+        woven: for a core that loads while it multiplies: words of one pixel and pair have one
+            register after the other, so that what is around needs not go to the stack.
     """
 
     groups: int
@@ -40,6 +42,7 @@ class Dot:
     wide: int = 0
     offsets: tuple[int, ...] = ()
     apart: bool = False
+    woven: bool = False
 
     @property
     def pair_bytes(self) -> int:
@@ -90,6 +93,9 @@ class Steps:
     def lines(self, groups: int) -> Iterator[str]:
         """Yield the lines of so many groups."""
         words = [(g, tap) for g in range(groups) for tap in range(self.dot.taps)][::-1]
+        if self.dot.woven and self.pixels == self.pairs == 1:
+            yield from self._in_turn(words)
+            return
         at_once = 2 if self.pixels == 1 and self.pairs < 4 else 1
         for n in range(0, len(words), at_once):
             yield from self._step(words[n : n + at_once])
@@ -115,14 +121,22 @@ class Steps:
         if not self.dot.packed:
             yield f"NN_ODD({w}, {w});"
 
+    def _both(self, w: str, x: int, pixel: int, pair: int) -> Iterator[str]:
+        for total, by in ((f"b{pixel}_{pair}", "e"), (f"s{pixel}_{pair}", w)):
+            yield add(total, by, f"x{x}", first=total in self.left)
+            self.left.discard(total)
+
+    def _in_turn(self, words: list[tuple[int, int]]) -> Iterator[str]:
+        """Each word of weights is loaded as soon as the one before is multiplied."""
+        last = list[str]()
+        for word in words:
+            yield from (*self._weight("w0", word, 0), *last, self._window("x0", word, 0))
+            *last, first = self._both("w0", 0, 0, 0)
+            yield from (*self._widened("w0"), first)
+        yield from last
+
     def _step(self, words: list[tuple[int, int]]) -> Iterator[str]:
         """Some words of weights, by group and tap: two of one pixel, or one of several."""
-
-        def both(w: str, x: int, pixel: int, pair: int) -> Iterator[str]:
-            for total, by in ((f"b{pixel}_{pair}", "e"), (f"s{pixel}_{pair}", w)):
-                yield add(total, by, f"x{x}", first=total in self.left)
-                self.left.discard(total)
-
         if self.pixels > 1:
             for pair in reversed(range(self.pairs)):
                 yield from self._weight("w0", words[0], pair)
@@ -134,7 +148,7 @@ class Steps:
                     if p == last:
                         yield from self._widened("w0")
                     for n, each in some:
-                        yield from both("w0", n, each, pair)
+                        yield from self._both("w0", n, each, pair)
             return
         yield from (self._window(f"x{n}", word, 0) for n, word in enumerate(words))
         every = [(n, k) for n in range(len(words)) for k in reversed(range(self.pairs))]
@@ -144,4 +158,4 @@ class Steps:
             for w, n, pair in some_of:
                 yield from self._weight(w, words[n], pair)
             for w, n, pair in some_of:
-                yield from [*self._widened(w), *both(w, n, 0, pair)]
+                yield from [*self._widened(w), *self._both(w, n, 0, pair)]

@@ -13,6 +13,7 @@ from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windows import met
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
+from pipeline.kernels.cortex_m import WEAVES
 from pipeline.kernels.cortex_m.conv2d import MOST_WORDS
 from pipeline.kernels.fast import unrolled
 from pipeline.kernels.quick import channel_sums
@@ -74,7 +75,8 @@ def streamed(
     reach = finish.reach if isinstance(finish, End) else finish
     packed = bool(values.min(initial=0) > -128 and np.abs(reach).max() < PACKED_REACH)
     return {
-        "dot": Dot(groups=len(places) // taps, unroll=unroll, packed=packed, **dot),
+        "dot": Dot(groups=len(places) // taps, unroll=unroll, packed=packed,
+                   woven=job.program.hardware.cpu in WEAVES, **dot),
         "weights": job.table(
             name, "int8_t", paired(values, places, groups, packed),
             f"{groups.shape[1]} channels by two elements", weights=True,
