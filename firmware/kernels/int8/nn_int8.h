@@ -77,7 +77,7 @@ static inline int32_t nn_inverse_above_one(int32_t fraction) {
         const int32_t rest = ((int32_t)1 << 29) - nn_doubled_high(half, y);
         y += nn_doubled_high(y, rest) * 4; /* what gemmlowp saturates never is: tests try every fraction */
     }
-    return y > INT32_MAX / 2 ? INT32_MAX : y * 2;
+    return (int32_t)((uint32_t)y * 2 - ((uint32_t)y >> 30)); /* y is 2**30 at most, of which twice is INT32_MAX */
 }
 
 /* How often x is shifted left until it is at least 2**30. */
@@ -112,7 +112,7 @@ static inline int32_t nn_logarithm(int32_t x) {
     const int32_t square = nn_doubled_high(q, q);
     const int32_t number = nn_doubled_high(q, r) + nn_doubled_high(nn_doubled_high(q, square), 117049297);
     const int32_t inner = nn_doubled_high(p, 1057819769 + q + nn_doubled_high(square, 127690142));
-    const int32_t inverse = nn_inverse_above_one(inner + nn_doubled_high(q, 638450708));
+    const int32_t inverse = nn_inverse_above_one(nn_max(0, inner + nn_doubled_high(q, 638450708)));
     return (nn_doubled_high(power, 1488522236) + nn_doubled_high(nn_rounded_shift(number, 6), inverse)) * 2;
 }
 
