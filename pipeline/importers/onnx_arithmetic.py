@@ -45,7 +45,9 @@ def operands(call: Call) -> tuple[Value | Constant, Value | Constant]:
         for index, item in enumerate(call.items)
     )
     if "axis" in call.node.attributes and isinstance(first, Value) and isinstance(second, Constant):
-        behind = len(first.shape) - call.integer("axis", 0) - second.values.ndim
+        if (axis := call.integer("axis", 0)) < 0:
+            raise call.refuse(f"its axis {axis}: 0 or more is needed")
+        behind = len(first.shape) - axis - second.values.ndim
         shape = (*second.values.shape, *(1,) * behind)
         return first, replace(second, values=second.values.reshape(shape))
     return first, second

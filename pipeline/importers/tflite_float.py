@@ -21,7 +21,7 @@ from pipeline.importers.functions import PLAIN
 from pipeline.importers.onnx_file import FileInput, FileNode, OnnxFile
 from pipeline.importers.tflite_builder import values_of
 from pipeline.importers.tflite_model import FileModel, FileTensor, Node
-from pipeline.importers.tflite_operator import Entry, Options, axis_of
+from pipeline.importers.tflite_operator import Entry, Options, axis_of, positive
 from pipeline.importers.tflite_pooling import reduced_axes
 from pipeline.importers.tflite_slices import Lists, chosen_by, moved_input, numbers
 from pipeline.importers.tflite_translation import (
@@ -40,7 +40,7 @@ OPSET = 13
 
 def windows(options: Options) -> dict[str, Any]:
     """Return the attributes that say where windows lie."""
-    strides = options["stride_h"], options["stride_w"]
+    strides = positive(options, "stride_h", "stride_w")
     if around := options.get("around"):
         return {"pads": tuple(side[end] for end in (0, 1) for side in around), "strides": strides}
     kinds = {Padding.SAME: "SAME_UPPER", Padding.VALID: "VALID"}

@@ -68,7 +68,8 @@ def _dilated(model: FileModel, index: int) -> Node:
     held = {(each.scales, each.zero_points) for each in (given, middle.input(0))}
     made_as = {(each.scales, each.zero_points) for each in (target, middle.output)}
     alike = numbers(last.input(1), 2) == size and len(held) == len(made_as) == 1
-    if not alike or plain != {1} or options["padding"] != Padding.VALID or around.min() < 0:
+    inside = around.shape == (2, 2) and around.min() >= 0
+    if not alike or plain != {1} or options["padding"] != Padding.VALID or not inside:
         raise ThimbleError("its blocks, strides or quantizations do not fit")
     apart = {"dilation_h": size[0], "dilation_w": size[1], "around": around.tolist()}
     return replace(middle, inputs=(given, *middle.inputs[1:]), outputs=(target,), given=apart)

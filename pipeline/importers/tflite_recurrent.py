@@ -74,15 +74,19 @@ def lstm(build: Builder, node: Node, options: Options) -> None:
 def _gates(build: Builder, node: Node, gates: range) -> dict[str, Any]:
     """Return weights and factors of some of the gates."""
     given, found, factors = (node.input(0), node.input(18)), list[str](), list[FixedPoint]()
+    biases, units = [node.input(12 + gate) for gate in gates], given[1].dims[-1]
     for first, source in zip((1, 5), given, strict=True):
         parts = [node.input(first + gate) for gate in gates]
         if any(part.zero_point for part in parts):
             raise ThimbleError("its weights have zero points")
+        dims = [part.dims for part in (*parts, *biases)]
+        if set(dims) != {(units, source.dims[-1]), (units,)}:
+            raise ThimbleError(f"weights and biases of {dims} do not fit {units} units")
         name, values = f"{node.name}_{first}", [values_of(part, ("INT8",)) for part in parts]
         steps = tuple(part.scale for part in parts)
         found.append(build.constant(name, np.concatenate(values), "int8", steps[:1]).name)
         factors.append(FixedPoint.of([source.scale * step * 4096 for step in steps]))
-    values = [values_of(node.input(12 + gate), ("INT32",)) for gate in gates]
+    values = [values_of(bias, ("INT32",)) for bias in biases]
     found.append(build.constant(f"{node.name}_bias", np.concatenate(values), "int32", (1.0,)).name)
     return {"parameters": tuple(found), "requants": tuple(factors)}
 

@@ -94,6 +94,7 @@ def absurd(net: Writer, rng: Random) -> None:
             op["kind"] = any_of(["SHAPE", "WHILE", "CUSTOM", "LSTM", *CASES], rng)
         case 8:
             flags = ("KeepDims", "KeepNumDims", "HalfPixelCenters", "AlignCorners", "AdjX", "AdjY")
+            flags = (*flags, "TimeMajor")
             enums = ("Padding", "FusedActivationFunction", "Mode", "OutputType")
             most = dict.fromkeys(flags, 2) | dict.fromkeys(enums, 128)
             for name in [name for name in op["values"] if rng.random() < 0.5]:

@@ -149,6 +149,7 @@ def test_an_unknown_operator_says_where_it_is_and_what_there_is() -> None:
         (one("Abs", IMAGE, opset=NEWEST_OPSET + 1),
          f"it is of opset {NEWEST_OPSET + 1}, whose operators may mean"),
         (model("y = Abs(x)", (8, 3)), "batch of 8"),
+        (one("Add", IMAGE, weights(4), opset=6, axis=-(2**40)), "0 or more is needed"),
         (model("y = Add(x, z)", (1, 3)), "nothing before it makes"),
     ],
     ids=lambda item: item if isinstance(item, str) else "",

@@ -107,7 +107,8 @@ def test_cells_of_files_keep_their_variables_from_step_to_step(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("change", "said"),
     [({"peephole": 9}, "a peephole"), ({"projection": 16}, "a projection"),
-     ({"norm": 20}, "layer normalization"), ({"steps": 3}, "this one has 3")],
+     ({"norm": 20}, "layer normalization"), ({"steps": 3}, "this one has 3"),
+     ({"steps": 1, "bias": 12}, "weights and biases of")],
 )  # fmt: skip
 def test_cells_that_are_refused(change: dict[str, int], said: str, tmp_path: Path) -> None:
     with pytest.raises(ThimbleError, match=said):

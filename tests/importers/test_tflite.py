@@ -102,10 +102,14 @@ def test_functions_of_int8_that_tflite_micro_lacks(kind: str, tmp_path: Path) ->
         assert abs(graph.evaluate(frame).reshape(wanted.shape) - wanted).max() < 0.502
 
 
-def test_blocks_with_padding(tmp_path: Path) -> None:
+def test_blocks_with_padding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conv = imported(dilated(np.random.default_rng(4), 2), tmp_path).operators[0]
     assert isinstance(conv, Conv2d) and conv.dilation == (3, 2)
     assert conv.padding == (2, 0, 2, 1)
+    ints = Writer.ints
+    monkeypatch.setattr(Writer, "ints", lambda net, e: ints(net, [e] if np.ndim(e) == 2 else e))
+    with pytest.raises(ThimbleError, match="SPACE_TO_BATCH_ND"):  # pads and crops of three axes
+        imported(dilated(np.random.default_rng(4), 2), tmp_path)
 
 
 def test_sparse_weights(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pipeline.graph.operators.lookup import Lookup
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.float_nodes import Weighted
 from pipeline.importers.tflite import TFLite
+from pipeline.importers.tflite_float import windows
 from tests.importers.tflite_cases import CASES
 from tests.importers.tflite_networks import network
 from tests.importers.tflite_reals import COMPARED, NUMBERS, REAL
@@ -155,3 +156,5 @@ def test_others_between_integers_are_refused(tmp_path: Path) -> None:
     for kind, said in (("SOFTMAX", "no function of one value"), ("RNN", "RNN: not supported")):
         with pytest.raises(ThimbleError, match=said):
             integers(between((kind,)), tmp_path)
+    with pytest.raises(ThimbleError, match="its stride_w is 0, at least 1 is needed"):
+        windows({"stride_h": 1, "stride_w": 0})
