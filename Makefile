@@ -61,7 +61,7 @@ bench: setup
 	$(BIN)/python -m tests.strategies.zoo seconds
 	$(BIN)/python -m tests.strategies.swap.bench
 	$(BIN)/python -m tests.codegen.cortex_m.bench
-	$(BIN)/python -m tests.codegen.cortex_m.bench_rows layers limit
+	$(BIN)/python -m tests.codegen.cortex_m.bench_rows limit
 	$(BIN)/python -m tests.codegen.cortex_m.bench_rows
 
 lint: setup

@@ -4,7 +4,7 @@ CMSIS-NN's figures are those that ``python -m tests.peers.cmsis_nn`` recorded, w
 compiler, options, cycle model, weights and layers. Whole tensors on the fastest kernels that the
 board has room for (``strategy.objective=latency``), image classification within 150 kB of flash,
 too, and on kernels that need not be asked for (``memory``); and this project's portable C. "Limit"
-is the share of a Cortex-M4's cycles that its products need at least, 0.5 each (``bench_layers
+is the share of a Cortex-M4's cycles that its products need at least, 0.5 each (``bench_rows
 limit`` has it by layer). Of a Cortex-M0+ and M3 the own kernels, all passes, and portable C;
 "published" are milliseconds that MLPerf Tiny v1.2 has of the M0+'s board (HALE), where ours are
 modelled; "declared" are the kernels' own cycles, in which no input of a dense layer is the zero

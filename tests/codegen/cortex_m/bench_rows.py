@@ -6,17 +6,13 @@ whole tensors. Ends with 1 where a ratio is more than 3 % worse than the one in 
 arena is too large for its tensors, or kernels say something else than what is simulated;
 ``--record`` writes ratios.
 
-``layers [limit] [network …] [M4 | M7 | L4R5]``: modelled kilocycles of each layer, of the networks
-and cores that are named or of MLPerf Tiny's on an M4 without flash waits. What still separates the
-joint schedule at its least memory, and at its fastest, from whole tensors one after the other, with
-the kernels that the layer has there. Where flash has waits, what these are of all, too: weights,
-code and what ends sums.
-
-``layers limit``: how far each layer is from what its core can. SMLAD adds two products a cycle: 0.5
-cycles a product are the limit. "Share" is that limit in relation to the layer's cycles: above 100 %
-where Winograd's filtering leaves products out. "Spent on": what takes the most of them, in the
-words of the kernel's declaration (``pipeline/kernels``), loads and widening included: a word of a
-pixel and a pair of channels is 8 products, a step of Winograd's is 16.
+``limit [network …] [M4 | M7 | L4R5]``: how far each layer of the networks and cores that are named,
+or of MLPerf Tiny's on an M4 without flash waits, is from what its core can, in modelled kilocycles.
+SMLAD adds two products a cycle: 0.5 cycles a product are the limit. "Share" is that limit in
+relation to the layer's cycles: above 100 % where Winograd's filtering leaves products out. "Spent
+on": what takes the most of them, in the words of the kernel's declaration (``pipeline/kernels``),
+loads and widening included: a word of a pixel and a pair of channels is 8 products, a step of
+Winograd's is 16.
 """
 
 import json
@@ -146,8 +142,8 @@ def rows(
 
 
 def main(arguments: list[str]) -> int:
-    if "layers" in arguments:
-        return by_layer([name for name in arguments if name != "layers"])
+    if "limit" in arguments:
+        return by_layer(arguments)
     cores = [name for name in arguments if name in CORES]
     forms = [name for name in arguments if name in FORMS]
     names = [name for name in arguments if name not in (*cores, *forms, "--record")]
@@ -177,45 +173,6 @@ def main(arguments: list[str]) -> int:
 def _form(key: str) -> str:
     """Return the form of "network, form, core"."""
     return key.split(", ", 1)[1].rpartition(", ")[0]
-
-
-SHOWN = ("ordinary", "rows", "fastest")
-
-
-def kernels_of(plan: Plan) -> Mapping[str, str]:
-    """Return by operator the kernels that run it, without the name of their set."""
-    found: dict[str, list[str]] = {}
-    for step in statements(plan):
-        if isinstance(step, Compute):
-            found.setdefault(step.op, []).append(step.kernel.rpartition(".")[2])
-    return {op: ", ".join(dict.fromkeys(names)) for op, names in found.items()}
-
-
-def beside_whole(graph: Graph, hardware: Hardware) -> list[str]:
-    """A line for each layer, one for all of them, and one for what is waited for."""
-    plans = [FORMS[form].plan(graph, hardware) for form in SHOWN]
-    taken = [cycles_by_operator(plan, graph, hardware) for plan in plans]
-    names = [kernels_of(plan) for plan in plans]
-    lines = [
-        line(op.name, [each[op.name] for each in taken], [each[op.name] for each in names])
-        for op in graph.operators
-        if op.name in taken[0]
-    ]
-    lines.append(line("all", [sum(each.values()) for each in taken]))
-    quick = without_waits(hardware)
-    if hardware != quick:
-        waits = [
-            sum(each.values()) - modelled_cycles(plan, graph, quick)
-            for each, plan in zip(taken, plans, strict=True)
-        ]
-        lines.append(line("of which waits", waits))
-    return lines
-
-
-def line(name: str, taken: Sequence[float], kernels: Sequence[str] = ()) -> str:
-    whole, *others = (cycles / 1e3 for cycles in taken)
-    beside = " ".join(f"{each:10,.1f} {each / whole:6.3f}" for each in others)
-    return f"{name:24} {whole:10,.1f} {beside}  {' | '.join(kernels)}".rstrip()
 
 
 def parts(plan: Plan, graph: Graph, hardware: Hardware) -> Mapping[str, Mapping[str, float]]:
@@ -260,18 +217,14 @@ def of_limit(graph: Graph, hardware: Hardware) -> list[str]:
 
 
 def by_layer(arguments: Sequence[str]) -> int:
-    shown, heads = beside_whole, [f"{form:>10} {'ratio':>6}" for form in SHOWN[1:]]
-    head = f"{SHOWN[0]:>10} {' '.join(heads)}  {' | '.join(SHOWN)}"
-    if "limit" in arguments:
-        shown = of_limit
-        head = f"{'kMACs':>10} {'kcycles':>10} {'per MAC':>8} {'share':>6}  spent on"
+    head = f"{'kMACs':>10} {'kcycles':>10} {'per MAC':>8} {'share':>6}  spent on"
     cores = [name for name in arguments if name in CORES] or ["M4"]
     for name in [name for name in arguments if name not in (*CORES, "limit")] or TFLITE:
         graph = network(name)
         for core, hardware in boards(name).items():
             if core in cores:
                 print(f"{name + ', ' + core:24} {head}")
-                print("\n".join(shown(graph, hardware)), flush=True)
+                print("\n".join(of_limit(graph, hardware)), flush=True)
     return 0
 
 
