@@ -18,7 +18,7 @@ from pipeline.graph.exponential import exponentials
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator
 from pipeline.graph.operators.along import Softmax
-from pipeline.graph.operators.conv2d import Conv2d, Dense
+from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.lookup import Lookup
 from pipeline.graph.operators.pairwise import Add
 from pipeline.graph.operators.placing import Concat, Rearrange, Reshape
@@ -265,19 +265,6 @@ def test_pooling_refuses_quantizations_it_has_no_meaning_for() -> None:
     for other in others:
         with pytest.raises(ThimbleError, match="max: x and y differ in type, scale or zero point"):
             maximum.infer({"x": x, "y": other})
-
-
-def test_dense_reads_any_shape() -> None:
-    rng = np.random.default_rng(0)
-    x, w, b = rng.integers(0, 16, (4, 4, 11)), rng.integers(-8, 8, (10, 4, 4, 11)), np.arange(10)
-    op = Dense("dense", ("x",), "y", ("w", "b"), requant=PowerOfTwo(2, 0))
-    tensors = {
-        n: Tensor(n, v.shape, U8 if n == "x" else I8) for n, v in zip("xwb", (x, w, b), strict=True)
-    }
-    tensors["y"] = Tensor("y", (10,), I16)
-    wanted = 4 * (w.reshape(10, -1) @ x.reshape(-1)) + b
-    equal(run(op, tensors, {"x": x, "w": w, "b": b}), wanted)
-    assert op.macs(tensors) == 1760
 
 
 @given(st.integers(-(2**31), 2**31), st.integers(0, 4), st.integers(1, 12), st.integers(-128, 127))

@@ -124,7 +124,8 @@ def models() -> dict[str, onnx.ModelProto]:
         name: one(name, IMAGE)
         for name in ("Relu", "Sigmoid", "Tanh", "HardSwish", "HardSigmoid", "LeakyRelu", "Elu",
                      "Selu", "Gelu", "Mish", "Softplus", "Softsign", "Exp", "Erf", "Abs", "Neg",
-                     "Identity", "Dropout")
+                     "Identity", "Dropout", "GlobalAveragePool", "GlobalMaxPool", "Floor", "Round",
+                     "Ceil", "Sign", "Sin", "Cos", "ThresholdedRelu", "Shrink", "Celu")
     }  # fmt: skip
     positive = {
         name: of(f"a = Abs(x); b = Add(a, c); y = {name}(b)", c=number(1))
@@ -216,8 +217,6 @@ def models() -> dict[str, onnx.ModelProto]:
             pads=[1, 1, 1, 1]),
         "AveragePool counted": one("AveragePool", IMAGE, kernel_shape=[3, 3], strides=[2, 1],
             pads=[1, 0, 1, 2], count_include_pad=1),
-        "GlobalAveragePool": one("GlobalAveragePool", IMAGE),
-        "GlobalMaxPool": one("GlobalMaxPool", IMAGE),
         "ReduceMean": one("ReduceMean", IMAGE, ints(2, 3), keepdims=0),
         "ReduceMean kept": one("ReduceMean", IMAGE, ints(-2, -1)),
         "ReduceMean old": one("ReduceMean", IMAGE, opset=13, axes=[2, 3]),
@@ -245,8 +244,6 @@ def models() -> dict[str, onnx.ModelProto]:
         "Clip old": one("Clip", IMAGE, opset=6, min=0.0, max=6.0),
         "PRelu": one("PRelu", IMAGE, weights(c, 1, 1)),
         "Pow": one("Pow", IMAGE, number(2)),
-        "Floor": one("Floor", IMAGE),
-        "Round": one("Round", IMAGE),
         "Cast": model([N("Cast", ["x"], ["a"], to=TensorProto.DOUBLE), N("Cast", ["a"], ["b"],
             to=TensorProto.FLOAT), "y = Abs(b)"], IMAGE),
         "Concat": of("a = Conv(x, w); y = Concat<axis=1>(a, x)", w=weights(3, c, 1, 1)),
@@ -269,8 +266,6 @@ def models() -> dict[str, onnx.ModelProto]:
         **{f"{name}": of(f"m = {name}(n, x); y = Where(m, x, k)", n=number(0.2), k=number(-0.5))
            for name in ("Less", "LessOrEqual", "Greater", "GreaterOrEqual")},
         "Equal": of("r = Round(x); e = Equal(r, k); y = Where(e, k, x)", k=number(1)),
-        **{name: one(name, IMAGE) for name in (
-            "Ceil", "Sign", "Sin", "Cos", "ThresholdedRelu", "Shrink", "Celu")},
         "Swish": one("Swish", IMAGE, opset=24, alpha=1.3),
         "QuickGelu": one("QuickGelu", IMAGE, domain="com.microsoft"),
         "Pad by edges": one("Pad", IMAGE, ints(0, 0, 1, 2, 0, 0, 2, 1), mode="edge"),

@@ -27,20 +27,6 @@ from tests.tiers import quick
 IMAGE = torch.zeros(1, 8, 6, 6)
 
 
-class Series(nn.Module):
-    """``layer`` on the image as a series of four times 8 values, and a classifier."""
-
-    def __init__(self, layer: nn.Module, outputs: int = 6) -> None:
-        super().__init__()
-        self.layer, self.out = layer, nn.Linear(outputs, 3)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        series = x.flatten(2).transpose(1, 2)[:, :4]
-        attends = isinstance(self.layer, nn.MultiheadAttention)
-        result = self.layer(series, series, series) if attends else self.layer(series)
-        return self.out((result[0] if isinstance(result, tuple) else result)[:, -1])
-
-
 def refused(module: nn.Module, example: torch.Tensor = IMAGE) -> str:
     text = refusal(lambda: exported("net", module.eval(), example))
     assert "\n" not in text and len(text) < 400
@@ -48,8 +34,9 @@ def refused(module: nn.Module, example: torch.Tensor = IMAGE) -> str:
 
 
 def test_plain_recurrent_layers() -> None:
-    said = refused(Series(nn.RNN(8, 6, batch_first=True), 6))
-    assert said.startswith("layer (nn.RNN, test_unsupported.py:")
+    layer = nn.RNN(36, 6, batch_first=True)
+    said = refused(Of(lambda m, x: m.layer(x.flatten(2))[0], layer=layer))
+    assert said.startswith("layer (nn.RNN, torch_modules.py:")
     assert "nn.RNN is not supported; of recurrent layers LSTM and GRU are" in said
 
 

@@ -317,28 +317,8 @@ def test_refuses_names_and_versions(name: str, version: str, said: str) -> None:
         library(graph, plan, hardware, {}, Options(), name, version, "-Os")
 
 
-ZEPHYR = """
-#include <stdint.h>
-#include <stdio.h>
-#define K_FOREVER 0
-#define K_LOWEST_APPLICATION_THREAD_PRIO 14
-#define K_MSGQ_DEFINE(name, size, count, align) static int name[(size) * (count)]
-#define K_THREAD_DEFINE(name, stack, entry, a, b, c, priority, options, delay) \\
-    static char name[stack]; void start_##name(void) { name[0] = 0; entry(a, b, c); }
-static inline int k_msgq_get(void *queue, void *data, int wait) { return queue && data && wait; }
-#define printk printf
-"""
-CUBE = """
-#include <stdint.h>
-enum { HAL_OK, HAL_MAX_DELAY };
-static int huart2;
-static int HAL_UART_Receive(int *line, uint8_t *bytes, unsigned count, int wait) {
-    return line && bytes && count && wait ? HAL_OK : 1;
-}
-static void HAL_UART_Transmit(int *line, uint8_t *bytes, unsigned count, int wait) {
-    (void)line, (void)bytes, (void)count, (void)wait;
-}
-"""
+ZEPHYR = Path(__file__).with_name("zephyr.h").read_text()
+CUBE = Path(__file__).with_name("cube.h").read_text()
 
 
 def blocks(name: str) -> list[str]:

@@ -244,9 +244,6 @@ def test_profiles_are_drawn(layers: int) -> None:
 
 
 def test_no_profiles() -> None:
-    one = Profile("ordinary", (("conv", 4.0),))
-    other = Profile("patch", (("dense", 4.0),))
-    assert (
-        profiles([one]) is None and profiles([one, other]) is None and profiles([one] * 9) is None
-    )
-    assert profiles([Profile("a", ()), Profile("b", ())]) is None
+    one, other = (Profile(name, ((name, 4.0),)) for name in ("conv", "dense"))
+    for plans in ([one], [one, other], [one] * 9, [Profile("a", ()), Profile("b", ())]):
+        assert profiles(plans) is None

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from pipeline.home import ROOT
 from pipeline.plan.cost import cost
@@ -200,14 +199,8 @@ def test_each_row_of_one_ram_adds_up_to_its_metric() -> None:
     assert linked.bytes == 460 and ram.ARENA not in dict(linked.parts)
 
 
-@pytest.mark.parametrize(
-    ("missing", "titles"),
-    [
-        (("liveness_bytes",), []),
-        (("linked_bytes", "statics_bytes"), ["liveness", "plan"]),
-        (("stack_measured_bytes",), ["liveness", "plan", "linked"]),
-    ],
-)
-def test_what_is_not_known_is_left_out(missing: tuple[str, ...], titles: list[str]) -> None:
-    known = {name: value for name, value in FOUR.items() if name not in missing}
-    assert [row.title for row in ram.rows(known)] == titles
+def test_what_is_not_known_is_left_out() -> None:
+    for missing, count in (("liveness_bytes", 0), ("linked_bytes", 2), ("stack_measured_bytes", 3)):
+        known = {name: value for name, value in FOUR.items() if name != missing}
+        known.pop("statics_bytes" if missing == "linked_bytes" else missing, 0)
+        assert ram.rows(known) == ram.rows(FOUR)[:count]

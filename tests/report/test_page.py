@@ -179,12 +179,9 @@ def test_counts_and_the_worst_first() -> None:
     assert found and [each.said for each in found.worst] == [1] and not found.typical
 
 
-@pytest.mark.parametrize(
-    ("outputs", "labels"),
-    [(OUTPUTS, LABELS[:0]), (OUTPUTS[:, :1], LABELS * 0), (OUTPUTS, LABELS + 5)],
-)
-def test_nothing_is_said_if_nothing_is_classified(outputs: np.ndarray, labels: np.ndarray) -> None:
-    assert predictions(outputs, labels, IMAGES) is None
+def test_nothing_is_said_if_nothing_is_classified() -> None:
+    for given in ((OUTPUTS, LABELS[:0]), (OUTPUTS[:, :1], LABELS * 0), (OUTPUTS, LABELS + 5)):
+        assert predictions(*given, IMAGES) is None
 
 
 def test_few_are_shown_as_they_are_and_no_matrix_of_many_classes() -> None:

@@ -229,7 +229,8 @@ def test_the_best_epoch_of_the_last_phase(tmp_path: Path) -> None:
     assert _best(networks, 1) == [networks[1], networks[2]]
 
 
-SPACED = OPTIONS["space"]
+CHOICES: dict[str, Any] = OPTIONS["space"]
+SPACE = Space(**CHOICES)
 
 
 @pytest.mark.parametrize(
@@ -242,10 +243,10 @@ SPACED = OPTIONS["space"]
         ({"networks": "abc"}, "hydra.sweeper.networks: Value 'abc' of type 'str'"),
         ({"limits": {"macs": "many"}}, "hydra.sweeper.limits.macs: Value 'many'"),
         ({"limits": {"flash_bytes": 20_000}}, "flash_bytes is no figure of"),
-        ({"space": SPACED | {"layers": [1.5, 3]}}, r"space.layers\[0\]: Value '1.5'"),
-        ({"space": SPACED | {"depthwise": "abc"}}, "space.depthwise: Value 'abc'"),
-        ({"space": SPACED | {"depth": 1}}, "space.depth: there is no 'depth' in 'Space'"),
-        ({"space": SPACED | {"channels": [30], "depthwise": 0.0}}, "none of 30 networks fits"),
+        ({"space": CHOICES | {"layers": [1.5, 3]}}, r"space.layers\[0\]: Value '1.5'"),
+        ({"space": CHOICES | {"depthwise": "abc"}}, "space.depthwise: Value 'abc'"),
+        ({"space": CHOICES | {"depth": 1}}, "space.depth: there is no 'depth' in 'Space'"),
+        ({"space": CHOICES | {"channels": [30], "depthwise": 0.0}}, "none of 30 networks fits"),
         ({"from_model": True, "model": {"name": "mnist_2kb"}}, "model=mnist_2kb cannot be varied"),
         ({"model": {"convolutions": [[4, 3, 1]] * 2, "pooled": [], "bits": [4]},
           "from_model": True},
@@ -258,11 +259,6 @@ def test_mistakes(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
         told(tmp_path / "a", [], **changes)
     if "none of" in said:
         assert len(json.loads((tmp_path / "a" / SEARCH).read_text())["networks"]) == 30
-
-
-FILE = yaml.safe_load((ROOT / "conf" / "sweep" / "architectures.yaml").read_text())
-CHOICES: dict[str, Any] = FILE["hydra"]["sweeper"]["space"]
-SPACE = Space(**CHOICES)
 
 
 def drawn(count: int, seed: int = 1, space: Space = SPACE) -> list[list[str]]:

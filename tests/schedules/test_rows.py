@@ -35,21 +35,17 @@ def laid(
     return lay(regions, Draft(graph, hardware), cells=None if scratch else 0)
 
 
-@pytest.mark.parametrize("seed", quick(8, range(40), ci=8))
-def test_random_networks_run_exactly(seed: int) -> None:
-    graph = random_graph(seed)
-    report = exact(laid(graph).plan("rows"), graph).report
-    assert report.macs_executed <= graph.macs and not report.recomputed  # some rows nobody reads
-
-
-@pytest.mark.parametrize("seed", quick(4, range(0, 40, 2), ci=4))
-def test_random_networks_run_as_they_arrive(seed: int) -> None:
+@pytest.mark.parametrize("seed", quick(6, range(40), ci=6))
+def test_random_networks_run_exactly_and_as_they_arrive(seed: int) -> None:
     graph = random_graph(seed)
     if len(graph.tensors[graph.input].shape) != 3:
         pytest.skip("the input has no rows")
     found = laid(graph, streamed=True)
     exact(found.plan("rows"), graph)
-    assert found.bound <= laid(graph).bound
+    held = laid(graph)
+    report = exact(held.plan("rows"), graph).report
+    assert report.macs_executed <= graph.macs and not report.recomputed  # some rows nobody reads
+    assert found.bound <= held.bound
 
 
 @pytest.mark.parametrize("name", ["host", "nucleo_l4r5zi"])

@@ -86,7 +86,7 @@ def test_tables_and_gates_go_through_blocks_as_they_lie(padded: bool) -> None:
     assert "nn_scattered[" not in text
 
 
-@pytest.mark.parametrize("graph", [nets.ds_cnn((16,) * 3), nets.resnet8()], ids=["ds", "res"])
+@pytest.mark.parametrize("graph", [nets.ds_cnn((16,) * 3), nets.narrow()], ids=["ds", "res"])
 def test_all_others_lie_in_blocks(graph: Graph) -> None:
     chosen = in_blocks(graph, graph.operators, BOARD, frozenset({graph.output}))
     images = {op.output for op in graph.operators if len(graph.tensors[op.output].shape) == 3}

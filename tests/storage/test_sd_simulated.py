@@ -148,21 +148,7 @@ def test_a_network_swaps_with_the_card_that_qemu_simulates(
 CONTENT = np.random.default_rng(1).bytes(64 * BLOCK)
 PASS = "SPCR = _BV(SPE) | _BV(MSTR){}; SPSR = {}; SPDR = 0x55; while (!(SPSR & _BV(SPIF))) {{ }}"
 
-TIMED = """
-#include "storage.h"
-static uint8_t nn_memory[1024];
-#ifdef __AVR__
-/* In 64 cycles; 0 where it failed. */
-static uint16_t timed(storage_direction_t direction, uint16_t bytes) {
-    TCNT1 = 0;
-    storage_status_t status = storage_start(direction, 1024, nn_memory, bytes);
-    while (status == STORAGE_BUSY) {
-        status = storage_poll();
-    }
-    return status == STORAGE_OK ? TCNT1 : 0;
-}
-#endif
-"""
+TIMED = Path(__file__).with_name("timed.c").read_text()
 INVOKE = (
     on_avr(
         "uint16_t *out = (uint16_t *)(void *)nn_arena;"

@@ -173,18 +173,6 @@ def drawn(rng: np.random.Generator, straight: bool = False) -> Chain:
 
 def board(streams: bool = True, weights_in: str = "sram", sram_bytes: int = 1 << 20) -> Hardware:
     return Hardware(
-        name="test",
-        title="Test board",
-        core="host",
-        part="none",
-        clock_hz=1,
-        sram_bytes=sram_bytes,
-        flash_bytes=1 << 20,
-        weights_in=weights_in,  # type: ignore[arg-type]
-        streams_input=streams,
-        stack_reserve_bytes=0,
-        cycles_per_mac=1.0,
-        toolchain=Toolchain("cc", "gcc"),
-        power=Power(5.0, 1.0, 1.0, "none"),
-        simulator="none",
-    )
+        *("test", "Test board", "host", "none", 1, sram_bytes, 1 << 20, weights_in, streams, 0, 1),
+        toolchain=Toolchain("cc", "gcc"), power=Power(5.0, 1.0, 1.0, "none"), simulator="none",
+    )  # fmt: skip

@@ -195,34 +195,6 @@ def micronet_kws_l() -> Graph:
     return ds_cnn((276, 248, 276, 276, 248, 248, 248, 248), stride=1)
 
 
-def resnet8() -> Graph:
-    """MLPerf Tiny's image classification."""
-    net = Net((32, 32, 3))
-    x = net.conv("input", 16, 3)
-    for channels, stride in ((16, 1), (32, 2), (64, 2)):
-        y = net.conv(net.conv(x, channels, 3, stride), channels, 3)
-        x = net.add(net.conv(x, channels, 1, stride) if stride > 1 else x, y)
-    return net.head(x, 10)
-
-
-def mobilenet_v1_vww() -> Graph:
-    """MLPerf Tiny's visual wake words: width 0.25 at 96x96."""
-    net = Net((96, 96, 3))
-    x = net.conv("input", 8, 3, 2)
-    for channels, times in ((16, 1), (32, 2), (64, 2), (128, 6), (256, 2)):
-        for n in range(times):
-            x = net.separable(x, channels, 1 if n or channels == 16 else 2)
-    return net.head(x, 2)
-
-
-def autoencoder() -> Graph:
-    """MLPerf Tiny's anomaly detection."""
-    net, x = Net((640,)), "input"
-    for outputs in (128, 128, 128, 128, 8, 128, 128, 128, 128, 640):
-        x = net.dense(x, outputs)
-    return net.graph()
-
-
 def vgg16(weights: bool = False) -> Graph:
     net, x = Net((224, 224, 3), weights=weights), "input"
     for channels, convolutions in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):

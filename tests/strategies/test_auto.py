@@ -35,6 +35,7 @@ from tests.strategies.nets import Net
 from tests.strategies.swap.nets import random_chain
 from tests.strategies.test_ordinary import BOARD
 from tests.strategies.test_ordinary import BOARD as PLAIN
+from tests.strategies.zoo import network as zoo
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
 
@@ -129,8 +130,8 @@ def test_no_plan_of_a_random_network_holds_less(seed: int, streamed: bool) -> No
     ("graph", "least", "streamed"),
     [
         (lambda: nets.ds_cnn((64,) * 5), 2_926, 2_496),
-        pytest.param(nets.resnet8, 4_189, 2_048, marks=pytest.mark.slow),
-        pytest.param(nets.mobilenet_v1_vww, 27_648, 4_608, marks=pytest.mark.slow),
+        pytest.param(lambda: zoo("resnet8"), 4_253, 2_176, marks=pytest.mark.slow),
+        pytest.param(lambda: zoo("mobilenet_v1_vww"), 27_648, 4_608, marks=pytest.mark.slow),
     ],
     ids=["ds_cnn", "resnet8", "mobilenet_v1_vww"],
 )
@@ -255,7 +256,7 @@ def test_each_needs_what_its_own_run_would_say() -> None:
 
 
 def test_a_strategy_without_a_plan_says_why_and_slow_ones_are_not_tried() -> None:
-    graph = nets.autoencoder()
+    graph = zoo("autoencoder")
     found = {row["strategy"]: row for row in others(Ordinary().plan(graph, PLAIN), graph, PLAIN)}
     assert "cannot run in 4x4 patches" in found["patch"]["why"] and "ordinary" not in found
     assert found["joint"]["pmu_bytes"] < 768

@@ -189,18 +189,7 @@ def test_a_loop_costs_what_the_manual_says(tmp_path: Path) -> None:
 
 CORES = ("cortex_m0plus", "cortex_m4", "cortex_m33", "cortex_m7")
 
-MAIN = r"""
-#include TIMING
-#include <stdio.h>
-int main(void) {
-    unsigned op, next;
-    timing_t before = timing_plain(TIMING_DATA, 0);
-    while (scanf("%x %x", &op, &next) == 2) {
-        before = timing_of((uint16_t)op, (uint16_t)next, before);
-        printf("%u\n", before.pairs ? 0 : before.cycles);
-    }
-}
-"""
+MAIN = Path(__file__).with_name("timings.c").read_text()
 """Reads instructions, two halves each; writes the cycles of each after the one before."""
 
 Code = tuple[int, int]

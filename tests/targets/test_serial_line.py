@@ -95,18 +95,15 @@ def test_replies_of_another_version_are_noticed() -> None:
 
 
 def test_a_refusal_says_what_was_refused_and_why() -> None:
-    (reply,) = protocol.replies(reply_frame(Command.INFER, Status.BAD_CRC))
-    with pytest.raises(FrameError, match="refused infer: bad_crc"):
-        protocol.accept(reply, Command.INFER)
-    (reply,) = protocol.replies(reply_frame(Command.INFER, Status.CORRUPT))
-    with pytest.raises(FrameError, match="overwritten"):
-        protocol.accept(reply, Command.INFER)
-    (reply,) = protocol.replies(reply_frame(Command.INFER, Status.NO_PARAMETERS))
-    with pytest.raises(FrameError, match=r"infer: no_parameters .load this network's parameters"):
-        protocol.accept(reply, Command.INFER)
-    (reply,) = protocol.replies(reply_frame(Command.REPORT, Status.OK))
-    with pytest.raises(FrameError, match="refused infer"):
-        protocol.accept(reply, Command.INFER)
+    for command, status, said in (
+        (Command.INFER, Status.BAD_CRC, "refused infer: bad_crc"),
+        (Command.INFER, Status.CORRUPT, "overwritten"),
+        (Command.INFER, Status.NO_PARAMETERS, "no_parameters .load this network's parameters"),
+        (Command.REPORT, Status.OK, "refused infer"),
+    ):
+        (reply,) = protocol.replies(reply_frame(command, status))
+        with pytest.raises(FrameError, match=said):
+            protocol.accept(reply, Command.INFER)
 
 
 @pytest.mark.parametrize("bytes_each", [1, 2, 4])

@@ -259,16 +259,7 @@ def test_the_figures_are_of_the_median_image() -> None:
     assert device._by_layer(Runs(np.zeros((4, 3)), cycles, cycles), ()) is None
 
 
-WORK = """
-#ifdef __AVR__
-#define LOOP(n) __asm__ volatile("ldi r24, %0\\n1: dec r24\\nbrne 1b\\n" ::"M"(n) : "r24")
-#else
-#define LOOP(n)
-#endif
-__attribute__((noinline)) static void leaf(void) { LOOP(10); }
-__attribute__((noinline)) static void one(void) { LOOP(100); }
-__attribute__((noinline)) static void two(void) { leaf(); LOOP(200); leaf(); }
-"""
+WORK = Path(__file__).with_name("work.c").read_text()
 
 
 @pytest.mark.usefixtures("compiled_once")
@@ -356,22 +347,15 @@ def image_of(code: list[int]) -> bytes:
     return bytes(head) + struct.pack(f"<{len(code)}H", *code)
 
 
-def test_bytes_of_two_activations_and_other_registers_are_known() -> None:
-    of_r20, of_weights = TEST | 0x40, TEST | 0xB0
-    code = [BYTE, IF_ZERO | 50 << 3, of_r20, IF_ZERO | 5 << 3, of_weights, 0x9F4B]
-    patched, found = no_skips(image_of(code), [(0, 12)])
-    assert found == 2
-    assert list(struct.unpack_from("<6H", patched, 100)) == [
-        BYTE, 0, of_r20, 0, of_weights, 0x9F4B
-    ]  # fmt: skip
-
-
-def test_only_skips_in_functions_are_patched() -> None:
-    back = UNLESS_ZERO | (0x7F & -3) << 3
-    code = [TEST, IF_ZERO | 5 << 3, TEST, back, TEST, IF_ZERO | 1 << 3, 0x2411, IF_ZERO]
-    patched, found = no_skips(image_of(code), [(0, 8), (12, 4)])
-    assert found == 2
-    assert list(struct.unpack_from("<8H", patched, 100)) == [
-        TEST, 0, TEST, 0xC000 | 0xFFF & -3, TEST, IF_ZERO | 1 << 3, 0x2411, IF_ZERO
-    ]  # fmt: skip
-    assert no_skips(image_of(code), []) == (image_of(code), 0)
+def test_skips_in_functions_are_patched_whatever_registers_they_test() -> None:
+    """Bytes of two activations, and of one; only in functions."""
+    of_r20, of_weights, back = TEST | 0x40, TEST | 0xB0, UNLESS_ZERO | (0x7F & -3) << 3
+    here, near, jump = IF_ZERO | 5 << 3, IF_ZERO | 1 << 3, 0xC000 | 0xFFF & -3
+    for code, functions, made in (
+        ([BYTE, IF_ZERO | 50 << 3, of_r20, here, of_weights, 0x9F4B], [(0, 12)],
+         [BYTE, 0, of_r20, 0, of_weights, 0x9F4B]),
+        ([TEST, here, TEST, back, TEST, near, 0x2411, IF_ZERO], [(0, 8), (12, 4)],
+         [TEST, 0, TEST, jump, TEST, near, 0x2411, IF_ZERO]),
+    ):  # fmt: skip
+        assert no_skips(image_of(code), functions) == (image_of(made), 2)
+        assert no_skips(image_of(code), []) == (image_of(code), 0)

@@ -114,17 +114,6 @@ def test_a_source_that_does_not_compile_is_one_line(tmp_path: Path, arduino: Har
     assert list((tmp_path / "build").iterdir()) == []
 
 
-def test_a_missing_compiler_names_its_package(
-    tmp_path: Path, arduino: Hardware, generated: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ThimbleError, match=r"avr-gcc is not installed .*apt-get install gcc-avr"):
-        toolchain.build(generated, tmp_path / "build", arduino)
-    with pytest.raises(ThimbleError, match=r"cc is not installed .* gcc$"):
-        toolchain.build_host(generated, tmp_path / "host")
-    assert not (tmp_path / "build").exists()
-
-
 @needs_avr
 def test_symbols_are_read_with_the_chips_own_addresses(built: tuple[Path, Size]) -> None:
     program = elf.read(built[0] / "firmware.elf", "avr-objdump")

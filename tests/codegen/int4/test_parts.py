@@ -268,20 +268,7 @@ def test_what_is_refused() -> None:
 
 UNITS = (1, 2, 3, 4, 5, 8, 11, 16, 17, 18, 19)
 PIECES = 9
-PROGRAM = """
-#include "nn_cells.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-static uint8_t nn_arena[%(bytes)d];
-%(permutes)s
-int main(int argc, char **argv) {
-    const int bytes = atoi(argv[2]) + 0 * argc;
-    if (fread(nn_arena, 1, bytes, stdin) != (size_t)bytes) return 2;
-    switch (atoi(argv[1])) {%(cases)s}
-    return fwrite(nn_arena, 1, bytes, stdout) != (size_t)bytes;
-}
-"""
+PROGRAM = Path(__file__).with_name("parts.c").read_text()
 RNG = np.random.default_rng(1)
 SOURCES = list(range(PIECES - 1))
 TARGETS = [*RNG.permutation(PIECES - 3).tolist(), PIECES - 2, PIECES - 1]

@@ -19,6 +19,7 @@ from tests.strategies import nets
 from tests.strategies.nets import Net
 from tests.strategies.proving import exact
 from tests.strategies.test_ordinary import BOARD
+from tests.strategies.zoo import network
 from tests.tiers import quick
 
 
@@ -109,7 +110,7 @@ def test_a_gate_inside_of_a_block_ends_the_part_in_patches() -> None:
 
 def test_nothing_to_patch() -> None:
     with pytest.raises(ThimbleError, match="cannot run in 4x4 patches for any"):
-        Patch().plan(nets.autoencoder(), BOARD)
+        Patch().plan(network("autoencoder"), BOARD)
     with pytest.raises(ThimbleError, match="until softmax"):
         Patch(until="softmax").plan(two_layers(8), BOARD)
     with pytest.raises(ThimbleError, match="at least one patch"):

@@ -14,32 +14,13 @@ from pipeline.targets.harness import harness_sources
 from pipeline.targets.toolchain import Size
 from tests.targets.conftest import model
 
+HERE = Path(__file__).parent
 STACK_BYTES = 8192
 
 CPP_FLAGS = (
     "-std=gnu++14", "-fno-rtti", "-fno-exceptions", "-fno-threadsafe-statics",
     "-fno-use-cxa-atexit",
 )  # fmt: skip
-
-SYSTEM = """
-static char heap[16384] __attribute__((aligned(8)));
-void *_sbrk(int bytes) {
-    static int taken;
-    if (bytes < 0 || taken + bytes > (int)sizeof heap) return (void *)-1;
-    taken += bytes;
-    return heap + taken - bytes;
-}
-void __attribute__((noreturn)) _exit(int code) { for (;;) (void)code; }
-int _kill(int process, int signal) { (void)process, (void)signal; return -1; }
-int _getpid(void) { return 1; }
-int _fstat(int file, void *found) { (void)file, (void)found; return -1; }
-int _read(int file, char *bytes, int count) { (void)file, (void)bytes, (void)count; return -1; }
-int _write(int file, char *bytes, int count) { (void)file, (void)bytes, (void)count; return -1; }
-int _lseek(int file, int at, int from) { (void)file, (void)at, (void)from; return -1; }
-int _close(int file) { (void)file; return -1; }
-int _isatty(int file) { (void)file; return 0; }
-"""
-"""Functions that the C library asks of a system."""
 
 
 def joined(
@@ -54,8 +35,7 @@ def joined(
     kept = [flag for flag in hardware.toolchain.flags if flag.startswith(wanted)]
     compiler = hardware.toolchain.compiler
     made = []
-    (output / "system.c").write_text(SYSTEM)
-    for number, source in enumerate([*sources, output / "system.c"]):
+    for number, source in enumerate([*sources, HERE / "system.c"]):
         made.append(output / f"published_{number}.o")
         plain = source.suffix == ".c"
         command = [compiler if plain else compiler.replace("gcc", "g++"), *kept, *flags, "-w"]
@@ -133,31 +113,15 @@ def cmsis_includes(clone: Path) -> list[str]:
 
 CORRECTED = "arm_convolve_HWC_q7_fast_nonsquare"
 
-ONNC = """
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include "onnc_main.h"
-
-extern "C" int published(void *input, void *output) {
-    (void)output;
-    struct onnc_input_tensor_t given = onnc_get_input_tensor();
-    memcpy((void *)given.data, input, given.size);
-    onnc_main();
-    return 0;
-}
-"""
-
 
 def onnc(code: Path, clones: Path, name: str, output: Path, hardware: Hardware) -> Path:
     """Tiny ONNC's of two entries: CMSIS-NN's older functions, one of them corrected."""
     folder = code / name / f"{name}01_code"
-    (output / "platform.cc").write_text(ONNC)
     (output / "onnc_runtime.h").write_text("")  # made empty by the entries' own scripts
     corrected = output / f"{CORRECTED}.c"
     corrected.write_bytes((code.parent / f"{CORRECTED}.fixed").read_bytes())
     cmsis = clones / "CMSIS_5-b966796"
-    sources = [output / "platform.cc", *sorted(folder.glob("*.cpp")), corrected]
+    sources = [HERE / "onnc.cc", *sorted(folder.glob("*.cpp")), corrected]
     sources += [path for path in cmsis_sources(cmsis) if path.name != corrected.name]
     flags = [f"-I{folder}", f"-I{output}", *cmsis_includes(cmsis)]
     return joined(sources, flags, output, hardware)
@@ -165,33 +129,12 @@ def onnc(code: Path, clones: Path, name: str, output: Path, hardware: Hardware) 
 
 MODELS = {"ic": "IC", "vww": "vww", "kws": "KWS", "ad": "AD"}
 
-TFLM = """
-#include <stdint.h>
-#include <stdlib.h>
-#include "tensorflow/lite/micro/examples/main_functions.h"
-
-extern "C" int published(void *input, void *output) {
-    static bool ready;
-    (void)output;
-    if (!ready) ready = Setup();
-    if (!ready) return 1;
-    EEMBC_LoadTensor_PreInf((const int8_t *)input);
-    return EEMBC_Inference();
-}
-extern "C" void DebugLog(const char *text) { (void)text; }
-void *operator new[](unsigned bytes) { return malloc(bytes); }
-void operator delete[](void *made) noexcept { free(made); }
-void operator delete(void *made) noexcept { free(made); }
-void operator delete(void *made, unsigned) noexcept { free(made); }
-"""
-
 
 def tflm(code: Path, clones: Path, name: str, output: Path, hardware: Hardware) -> Path:
     """TensorFlow Lite Micro with CMSIS-NN, as Renesas' entry has both in its project."""
-    (output / "platform.cc").write_text(TFLM)
     source, lite = code / "src", code / "src/tensorflow/lite"
     without = {"debug_log.cc", "test_helpers.cc"}
-    sources = [output / "platform.cc"]
+    sources = [HERE / "tflm.cc"]
     sources += [
         path
         for pattern in ("**/*.cc", "**/*.c")
@@ -213,45 +156,16 @@ def tflm(code: Path, clones: Path, name: str, output: Path, hardware: Hardware) 
 OUTPUT_BYTES = 2560
 """Room for any network's: 640 numbers of 4 bytes."""
 
-TVM = """
-#include <tvm/runtime/c_backend_api.h>
-#include <tvm/runtime/crt/stack_allocator.h>
-#include "tvmgen_default.h"
-
-static uint8_t memory[WORKSPACE_SIZE] __attribute__((aligned(16)));
-static uint8_t out[%(output)d] __attribute__((aligned(16)));
-static tvm_workspace_t space;
-
-void TVMLogf(const char *text, ...) { (void)text; }
-void TVMAPISetLastError(const char *text) { (void)text; }
-void __attribute__((noreturn)) TVMPlatformAbort(tvm_crt_error_t error) { for (;;) (void)error; }
-
-void *TVMBackendAllocWorkspace(int type, int id, uint64_t bytes, int code, int bits) {
-    void *found = 0;
-    return StackMemoryManager_Allocate(&space, bytes, &found) == kTvmErrorNoError ? found : 0;
-}
-int TVMBackendFreeWorkspace(int type, int id, void *at) {
-    return StackMemoryManager_Free(&space, at);
-}
-int published(void *input, void *output) {
-    (void)output;
-    void *given[] = {input}, *made[] = {out};
-    StackMemoryManager_Init(&space, memory, sizeof memory);
-    return tvmgen_default_run((void *)given, (void *)made);
-}
-"""
-"""Functions that the program needs: memory, as src/tvmruntime.cpp of the entries has it."""
-
 
 def tvm(code: Path, clones: Path, name: str, output: Path, hardware: Hardware) -> Path:
     """microTVM's, as OctoML's entries have them."""
     folder = code / name
     workspace = re.search(r"-DWORKSPACE_SIZE=(\d+)", (folder / "CMakeLists.txt").read_text())
     assert workspace is not None
-    (output / "platform.c").write_text(TVM % {"output": OUTPUT_BYTES})
     cmsis = clones / "CMSIS_5-51263182d"
-    sources = [output / "platform.c", *sorted(folder.glob("model/codegen/host/src/*.c"))]
+    sources = [HERE / "tvm.c", *sorted(folder.glob("model/codegen/host/src/*.c"))]
     sources += [folder / "crt/src/runtime/crt/memory/stack_allocator.c", *cmsis_sources(cmsis)]
     flags = [f"-I{folder / name}" for name in ("include", "crt_config", "crt/include")]
     flags += [*cmsis_includes(cmsis), f"-DWORKSPACE_SIZE={workspace[1]}"]
+    flags.append(f"-DOUTPUT_BYTES={OUTPUT_BYTES}")
     return joined(sources, flags, output, hardware)
