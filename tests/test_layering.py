@@ -34,7 +34,7 @@ ALLOWED = {
     "models": set(),
     "importers": {"graph", "models"},
     "machine": {"graph", "plan", "targets"},
-    "packages": {"codegen", "graph", "plan", "targets"},
+    "packages": {"codegen", "frontends", "graph", "plan", "targets"},
     "passes": {"graph"},
     "quantize": PLANS - {"kernels", "placement"} | {"datasets", "importers", "models"},
     "training": {"datasets", "graph", "models", "quantize"},
