@@ -46,7 +46,7 @@ def _network(node: Mapping[str, Any]) -> Graph | FloatGraph:
     from pipeline.importers.torch_export import exported
 
     module = model.build().eval()
-    return simplified(exported(node["name"], module, model.examples, model.step))
+    return simplified(exported(node["name"], module, model.examples, model.step, model.states))
 
 
 def _integers(graph: Graph) -> list[Row]:

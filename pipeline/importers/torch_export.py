@@ -10,7 +10,7 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -32,8 +32,13 @@ Examples = torch.Tensor | Mapping[str, torch.Tensor]
 """One input (1, …), images (1, c, h, w); of several each by its name, as the module takes them."""
 
 
-def exported(name: str, module: nn.Module, example: Examples, step: bool = False) -> FloatGraph:
+def exported(
+    name: str, module: nn.Module, example: Examples, step: bool = False,
+    states: Sequence[str] = (),
+) -> FloatGraph:  # fmt: skip
     """The float graph of ``module`` in evaluation mode; ``step``: see ``Builder``.
+
+    ``states``: of several inputs those that are, in the next call, the last results in turn.
 
     Raises:
         ThimbleError: the module cannot be traced, or has an operator that is not supported: its
@@ -43,12 +48,12 @@ def exported(name: str, module: nn.Module, example: Examples, step: bool = False
     program = traced(name, module.eval(), *examples.values())
     inputs, (first, *others) = list(examples), examples.values()
     try:
-        return _imported(name, program, inputs, step)
+        return _imported(name, program, inputs, step, states)
     except Moves:
         if not others and (first.ndim == 3 or _transposes_first(program)):
             with contextlib.suppress(ThimbleError):
-                return _imported(name, program, inputs, step, last=True)
-        return _imported(name, program, inputs, step, moving=True)
+                return _imported(name, program, inputs, step, states, last=True)
+        return _imported(name, program, inputs, step, states, moving=True)
 
 
 def _transposes_first(program: torch.export.ExportedProgram) -> bool:
@@ -103,10 +108,10 @@ def _quiet() -> Iterator[None]:
 
 def _imported(
     name: str, program: torch.export.ExportedProgram, inputs: list[str], step: bool,
-    last: bool = False, moving: bool = False,
+    states: Sequence[str], last: bool = False, moving: bool = False,
 ) -> FloatGraph:  # fmt: skip
     builder = Builder(name, moving, step)
-    values, missing = dict[str, Any](), Missing()
+    values, known, missing = dict[str, Any](), dict[str, Value](), Missing()
     sources = iter(inputs)
     for node in program.graph.nodes:
         if node.op != "output":
@@ -120,7 +125,8 @@ def _imported(
                 if not shape or shape[0] != 1:
                     raise ThimbleError(f"{name}: its input {list(shape)} has no batch axis of 1")
                 signal = len(shape) == 3 and len(inputs) > 1
-                values[node.name] = builder.source(next(sources), shape, last or signal)
+                source = next(sources)
+                values[node.name] = known[source] = builder.source(source, shape, last or signal)
         elif node.op == "get_attr":
             values[node.name] = getattr(program.graph_module, str(node.target))
         elif node.op == "call_function" and node.users:  # others are checks of PyTorch's
@@ -143,9 +149,18 @@ def _imported(
             found = [result for result in results if isinstance(result, Value)]
             if not found or len(found) < len(results):
                 raise ThimbleError(f"{name}: an output does not depend on its input")
+            fed = [each for each in inputs if each not in states]
             if builder.given:
-                builder.given = {**dict.fromkeys(inputs, PIXEL), **builder.given}
-            return builder.graph(inputs, found)
+                builder.given = {**dict.fromkeys(fed, PIXEL), **builder.given}
+            if len(found) <= len(states):
+                raise ThimbleError(
+                    f"{name} gives {len(found)} results: give those of the call, and behind them "
+                    f"what is kept of each of model.state, {', '.join(states)}"
+                )
+            for read, made in zip(states, found[len(found) - len(states) :], strict=True):
+                builder.label = f"{read}.kept"
+                builder.state(known[read], made)
+            return builder.graph(fed, found[: len(found) - len(states)])
     raise ThimbleError(f"{name}: has no output")
 
 

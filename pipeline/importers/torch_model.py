@@ -53,13 +53,15 @@ class Ended(nn.Module):
 class Ranged(nn.Module):
     """``network`` behind raw values: 0…255 become ``low``…``high``. One of ``signals`` is given
     (n, c, l) for (n, c, 1, l). Several inputs, whose ``shapes`` are channels last, come one by one,
-    channels first, or one after the other as (n, elements, 1, 1)."""
+    channels first, or one after the other as (n, elements, 1, 1); ``states`` come as they are, or
+    are zeros."""
 
     def __init__(
         self, network: nn.Module, low: float, high: float, signals: bool = False,
-        shapes: Mapping[str, tuple[int, ...]] | None = None,
+        shapes: Mapping[str, tuple[int, ...]] | None = None, states: Sequence[str] = (),
     ) -> None:  # fmt: skip
         super().__init__()
+        self.states = states
         self.network, self.signals, self.shapes = network, signals, shapes or {}
         self.low, self.step = low, (high - low) / 255
 
@@ -71,10 +73,13 @@ class Ranged(nn.Module):
 
     def forward(self, *raw: torch.Tensor) -> torch.Tensor:
         if len(raw) < len(self.shapes):
-            parts = raw[0].flatten(1).split([prod(s) for s in self.shapes.values()], 1)  # type: ignore[no-untyped-call]
+            sizes = [prod(shape) for name, shape in self.shapes.items() if name not in self.states]
+            zeros = [raw[0].new_zeros(len(raw[0]), prod(self.shapes[n])) for n in self.states]
+            parts = [*raw[0].flatten(1).split(sizes, 1), *zeros]  # type: ignore[no-untyped-call]
             each = zip(parts, self.shapes.values(), strict=True)
             raw = tuple(part.reshape(-1, *shape).movedim(-1, 1) for part, shape in each)
-        real = [each * self.step + self.low for each in raw]
+        fed = len(raw) - len(self.states)
+        real = [each * self.step + self.low for each in raw[:fed]] + [*raw[fed:]]
         if self.shapes:
             return self.network(**dict(zip(self.shapes, real, strict=True)))  # type: ignore[no-any-return]
         return self.network(real[0].squeeze(2) if self.signals else real[0])  # type: ignore[no-any-return]
@@ -87,6 +92,8 @@ class TorchModel(Model):
     Attributes:
         inputs: instead of ``input_shape``, where there are several: for each the name of the
             module's argument, and (h, w, c), (l, c) or (n,). Data has all one after the other.
+        state: likewise, arguments that a call doesn't get: they are the last results of the call
+            before, in turn, and begin as zeros.
         factory: ``package.module:Net``, a class or function, found from the folder in which the
             command is typed.
         kwargs: its arguments.
@@ -105,24 +112,30 @@ class TorchModel(Model):
     inputs: tuple[tuple[Any, ...], ...] = ()
     outputs: tuple[str, ...] = ()
     step: bool = False
+    state: tuple[tuple[Any, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.inputs:
+        if self.inputs or self.state:
             sizes = [n for shape in self.shapes.values() for n in shape or (0,)]
-            fit = all(isinstance(n, int) and n > 0 for n in sizes)
-            if not fit or len(self.shapes) < max(2, len(self.inputs)):
+            fit = bool(self.inputs) and all(isinstance(n, int) and n > 0 for n in sizes)
+            if not fit or len(self.shapes) < max(2, len(self.inputs) + len(self.state)):
                 raise ThimbleError(
                     "model.inputs: give at least two by their names, such as "
-                    "[[image,28,28,1],[speed,3]]; one is model.input_shape=[28,28,1]"
+                    "[[image,28,28,1],[speed,3]], or one and model.state, such as [[h,64]]; one "
+                    "without state is model.input_shape=[28,28,1]"
                 )
-            elements = sum(map(prod, self.shapes.values()))
+            elements = sum(prod(shape) for _, *shape in self.inputs)
             object.__setattr__(self, "input_shape", (1, 1, elements))
         super().__post_init__()
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Shapes of several inputs by name."""
-        return {name: tuple(shape) for name, *shape in self.inputs}
+        """Shapes of several inputs, states behind them, by name."""
+        return {name: tuple(shape) for name, *shape in (*self.inputs, *self.state)}
+
+    @property
+    def states(self) -> Sequence[str]:
+        return [name for name, *_ in self.state]
 
     @property
     def examples(self) -> Mapping[str, torch.Tensor]:
@@ -144,7 +157,7 @@ class TorchModel(Model):
             loaded(network, state_of(Path(self.state_dict)))
         if self.outputs:
             network = Ended(network, self.outputs)
-        image = Ranged(network, *self.takes, shapes=self.shapes).eval()
+        image = Ranged(network, *self.takes, shapes=self.shapes, states=self.states).eval()
         signal = Ranged(network, *self.takes, signals=self.input_shape[0] == 1)
         return signal if signal.signals and not self._runs(image) and self._runs(signal) else image
 
@@ -171,7 +184,7 @@ class TorchModel(Model):
         with torch.random.fork_rng(devices=[]):
             network = self.build().eval()
         self._tried(network)
-        exported(self.factory, network, self.examples, self.step)
+        exported(self.factory, network, self.examples, self.step, self.states)
 
     def _tried(self, network: nn.Module) -> torch.Tensor:
         """Return what it gives for an input of zeros."""

@@ -28,10 +28,15 @@ def lines(
         command = [tool.compiler, *flags, "-g", "-c", source, "-o", str(whole)]
         tools.run(command, generated, "looking for lines of C")
         look = [tool.objdump.replace("objdump", "addr2line"), "-e", str(whole)]
+        listed = [tool.objdump, "-h", "-w", str(whole)]
+        sections = tools.run(listed, generated, "looking for lines of C").split()
         found = dict[int, int]()
         for at, (called, offset) in places.items():
-            section = f"--section=.text.{called}"
-            said = tools.run([*look, section, hex(offset)], generated, "looking for lines of C")
+            section = f".text.{called}"
+            if section not in sections:  # the compiler may have one function for two alike
+                continue
+            asked = [*look, f"--section={section}", hex(offset)]
+            said = tools.run(asked, generated, "looking for lines of C")
             line = said.strip().rpartition(":")[2].split()[0]
             if line.isdigit():
                 found[at] = int(line)

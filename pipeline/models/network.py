@@ -6,7 +6,7 @@ The 4-bit format takes chains: an ``nn.Sequential`` of named layers that begins 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeGuard
 
@@ -99,6 +99,11 @@ class Model(ABC):
     def step(self) -> bool:
         """Say that a call is one step of a sequence, see ``Imported``."""
         return False
+
+    @property
+    def states(self) -> Sequence[str]:
+        """Inputs that are results of the call before, see ``exported``."""
+        return ()
 
     @property
     def takes(self) -> tuple[float, float]:

@@ -24,6 +24,7 @@ class TimeChannel(Model):
         channels: of every convolution.
         strides: along time, of each block; what one with stride 1 makes is added to its input.
         kernel: frames under a depthwise convolution; odd.
+        padding: around each convolution; a stream of windows without it computes only what is new.
     """
 
     input_shape: tuple[int, int, int] = (80, 20, 1)
@@ -31,6 +32,7 @@ class TimeChannel(Model):
     channels: int = 24
     strides: tuple[int, ...] = (2, 1, 1, 1)
     kernel: int = 7
+    padding: bool = True
 
     def build(self) -> nn.Sequential:
         if self.kernel % 2 == 0:
@@ -40,18 +42,21 @@ class TimeChannel(Model):
         network.add_module("bins", normalized(nn.Conv2d(depth, self.channels, (1, bins))))
         network.add_module("relu", nn.ReLU())
         for number, stride in enumerate(self.strides, 1):
-            network.add_module(f"block{number}", Block(self.channels, self.kernel, stride))
+            network.add_module(
+                f"block{number}", Block(self.channels, self.kernel, stride, self.padding)
+            )
         network.add_module("head", classifier(self.channels, self.classes))
         return network
 
 
 class Block(nn.Module):
-    """Depthwise along time, pointwise, the input added where ``stride`` is 1:
-    (n, c, t, 1) -> (n, c, ceil(t / stride), 1)."""
+    """Depthwise along time, pointwise, the input, or the middle of it, added where ``stride`` is 1:
+    (n, c, t, 1) -> (n, c, ceil(t / stride), 1), kernel - 1 frames fewer where nothing is padded."""
 
-    def __init__(self, channels: int, kernel: int, stride: int) -> None:
+    def __init__(self, channels: int, kernel: int, stride: int, pads: bool = True) -> None:
         super().__init__()
-        sides, padding = (kernel, 1), (kernel // 2, 0)
+        self.cut = 0 if pads else kernel // 2
+        sides, padding = (kernel, 1), (kernel // 2 - self.cut, 0)
         self.depthwise = normalized(
             nn.Conv2d(channels, channels, sides, (stride, 1), padding, groups=channels)
         )
@@ -59,9 +64,12 @@ class Block(nn.Module):
         self.act = nn.ReLU()
         self.adds = stride == 1
 
+    def middle(self, x: Tensor) -> Tensor:
+        return x[:, :, self.cut : -self.cut] if self.cut else x
+
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.pointwise(self.act(self.depthwise(x)))
-        z: Tensor = self.act(x + y if self.adds else y)
+        z: Tensor = self.act(self.middle(x) + y if self.adds else y)
         return z
 
 

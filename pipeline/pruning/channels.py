@@ -44,7 +44,7 @@ class ChannelPruning(Limited):
                 "prune=magnitude makes smaller; use train=float quantize=int8_qat"
             )
         module = loaded(model.build(), weights)
-        floats = exported(type(model).__name__, module, model.examples)
+        floats = exported(type(model).__name__, module, model.examples, states=model.states)
         network = simplified(replace(floats, limits=model.takes))
         if not couplings(network).groups:
             raise ThimbleError(

@@ -102,6 +102,8 @@ class Int8(Quantizer):
     def float_labels(
         self, network: Model | FloatGraph, weights: Arrays, images: npt.NDArray[np.uint8], macs: int
     ) -> npt.NDArray[np.int64]:
+        if isinstance(network, Model) and (network.step or network.states):
+            network = _floats("net", network, weights)
         if isinstance(network, FloatGraph):
             images = images if len(network.outputs) == 1 else images[:0]
             return labels(network.evaluate, images, macs, self.threads, bool(network.states))
@@ -145,7 +147,8 @@ class Int8(Quantizer):
 
 
 def _floats(name: str, model: Model, weights: Arrays) -> FloatGraph:
-    floats = exported(name, loaded(model.build(), weights), model.examples, model.step)
+    module = loaded(model.build(), weights)
+    floats = exported(name, module, model.examples, model.step, model.states)
     return replace(floats, limits=model.takes)
 
 

@@ -47,8 +47,9 @@ def corrected(
 
 
 def rounded(values: torch.Tensor, affine: Affine) -> torch.Tensor:
-    """The real values that int8 has for them."""
-    return torch.fake_quantize_per_tensor_affine(values, affine.scale, affine.zero_point, -128, 127)
+    """The real values that the integers have for them."""
+    ends, zero = affine.ends, affine.zero_point
+    return torch.fake_quantize_per_tensor_affine(values, affine.scale, zero, *ends)
 
 
 def unbiased(

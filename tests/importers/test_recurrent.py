@@ -18,7 +18,8 @@ from pipeline.graph.graph import Graph
 from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.onnx import Onnx
 from pipeline.importers.torch_export import exported
-from pipeline.importers.torch_model import Ranged
+from pipeline.importers.torch_model import Ranged, TorchModel
+from pipeline.models.network import state_arrays
 from pipeline.plan.cost import cost
 from pipeline.quantize.int8 import Int8
 from pipeline.strategies.ordinary import Ordinary
@@ -148,6 +149,63 @@ def test_a_stack_of_a_hundred_thousand_weights_keeps_its_states_in_place(
     assert graph.weight_bytes > 95_000
     plan = Ordinary().plan(graph, L4)
     assert cost(plan, graph, L4).pmu_bytes <= graph.state_bytes + 2 * 96 + 42
+
+
+class Kept(nn.Module):
+    """Take what is kept, and give it behind the answer; of a cell, or of a layer of ``layers``."""
+
+    def __init__(self, kind: type[nn.Module], layers: int = 1, lost: bool = False) -> None:
+        super().__init__()
+        self.alone, self.lost = kind in (nn.GRUCell, nn.LSTMCell), lost
+        more = {} if self.alone else {"batch_first": True, "num_layers": layers}
+        self.cells, self.out = kind(6, 8, **more), nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor, *kept: torch.Tensor, **named: torch.Tensor) -> Any:
+        kept = kept or tuple(named.values())
+        kept = kept if self.alone else tuple(each.transpose(0, 1) for each in kept)
+        made = self.cells(x, kept if len(kept) > 1 else kept[0])
+        after = made if self.alone else made[1]
+        after = after if isinstance(after, tuple) else (after,)
+        return self.out(after[0] if self.alone else made[0]), *after[self.lost :]
+
+
+def kept(kind: type[nn.Module], **options: Any) -> TorchModel:
+    more = () if kind in (nn.GRUCell, nn.LSTMCell) else (options.get("layers", 1),)
+    names = "hc" if kind in (nn.LSTM, nn.LSTMCell) else "h"
+    return TorchModel(
+        factory=f"{__name__}:Kept", kwargs={"kind": kind, **options}, input_range=(-2, 2),
+        inputs=(("x", 6, *([1] * len(more))),), state=tuple((n, 8, *more) for n in names),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", quick(1, [nn.GRUCell, nn.LSTM, nn.LSTMCell, nn.GRU]))
+def test_what_a_module_takes_and_returns_stays_between_calls(kind: type[nn.Module]) -> None:
+    torch.manual_seed(0)
+    own = kept(kind)
+    module: Any = own.build()
+    raw = np.random.default_rng(3).integers(0, 256, (140, 1, 1, 6)).astype(np.uint8)
+    graph = Int8(threads=1).graph("net", own, state_arrays(module), {"train_images": raw})
+    shapes = [own.examples[name].shape for name in own.examples]
+    held, wanted = [torch.zeros(shape) for shape in shapes[1:]], []
+    for frame in torch.from_numpy(raw / 255 * 4 - 2).float():
+        with torch.no_grad():
+            answer, *held = module.network(frame.reshape(shapes[0]), *held)
+        wanted.append(answer.reshape(-1).numpy())
+    given = raw.reshape(140, *graph.tensors[graph.input].shape)
+    close(graph, given, np.stack(wanted))
+    in_sequence_of_one(passes.applied(graph, PASSES))
+
+
+LOST = [
+    (kept(nn.GRU, layers=2), "give h, and c, to one layer in one direction"),
+    (kept(nn.GRUCell, lost=True), "gives 1 results: .* behind them what is kept of .*, h"),
+]
+
+
+@pytest.mark.parametrize(("own", "said"), LOST)
+def test_what_is_not_kept_as_told(own: TorchModel, said: str) -> None:
+    with pytest.raises(ThimbleError, match=said):
+        own.probe()
 
 
 REFUSED = [

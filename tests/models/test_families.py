@@ -157,13 +157,14 @@ def test_bins_become_channels_and_frames_are_halved() -> None:
     assert network[2:3](x).shape == network[2:6](x).shape == (1, 24, 40, 1)
 
 
-@pytest.mark.parametrize("stride", [1, 2])
-def test_a_block_along_time_of_one_stride_adds_its_input(stride: int) -> None:
-    block, x = Block(3, 5, stride).eval(), torch.rand(2, 3, 9, 1)
+@pytest.mark.parametrize(("stride", "pads"), [(1, True), (2, True), (1, False)])
+def test_a_block_along_time_of_one_stride_adds_its_input(stride: int, pads: bool) -> None:
+    block, x = Block(3, 5, stride, pads).eval(), torch.rand(2, 3, 9, 1)
     with torch.no_grad():
         for parameter in block.pointwise.parameters():
             parameter.zero_()
-        assert (block(x) == (x if stride == 1 else 0)).all()
+        kept = x if pads else x[:, :, 2:-2]
+        assert (block(x) == (kept if stride == 1 else 0)).all()
 
 
 @pytest.mark.parametrize("kernel", [1, 2, 3, 4, 10])
