@@ -20,6 +20,7 @@ from pipeline.models.ds_cnn import DsCnn
 from pipeline.models.google12 import Google12
 from pipeline.models.layers import InvertedResidual, SqueezeExcite, divisible, same_padding
 from pipeline.models.lenet5 import LeNet5
+from pipeline.models.metaformer import MetaFormer
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.models.mobilenet_v1 import MobileNetV1
 from pipeline.models.mobilenet_v2 import MobileNetV2
@@ -54,6 +55,8 @@ from tests.models.counting import count, count_module, member, on_meta
         AlexNet((67, 67, 1), 9),
         Vgg16((32, 64, 1), 2),
         Mnist2kb((20, 36, 2), 7, (4, 6)),
+        MetaFormer((8, 12, 3), 4, (2, 4), 8, heads=2),
+        MetaFormer((9, 10, 1), 3, (1, 10), 6, heads=0, kernel=3),
         SmallCnn((80, 64, 3), 7, pooled=(1,), input_pool=2),
     ],
     ids=lambda model: type(model).__name__,

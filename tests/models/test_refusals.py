@@ -14,6 +14,7 @@ from pipeline.models.ds_cnn import DsCnn
 from pipeline.models.google12 import Google12
 from pipeline.models.layers import activation
 from pipeline.models.lenet5 import LeNet5
+from pipeline.models.metaformer import MetaFormer
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.models.network import PixelPool, loaded, resized, state_arrays
 from pipeline.models.one_block import OneBlock
@@ -47,6 +48,8 @@ BUILT: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (LeNet5, {"input_shape": (8, 28, 1)}, "at least 12x12 pixels, not 8x28"),
     (AlexNet, {"input_shape": (66, 227, 3)}, "at least 67x67"),
     (Vgg16, {"input_shape": (31, 32, 3)}, "at least 32x32 pixels, not 31x32"),
+    (MetaFormer, {"patch": (5, 4)}, r"model\.patch=\[5, 4\] has to divide"),
+    (MetaFormer, {"heads": 5}, r"model\.heads=5 has to divide"),
     (DsCnn, {"channels": ()}, r"model\.channels=\[\]"),
 ]  # fmt: skip
 

@@ -95,7 +95,10 @@ def test_every_member_is_in_the_table() -> None:
     small = {
         p.stem for kind in ("record_*", "*_2kb") for p in Path("conf/model").glob(f"{kind}.yaml")
     }
-    assert own == {row.name for row in TABLE} | {"google12", "small_cnn"} | small
+    assert (
+        own
+        == {row.name for row in TABLE} | {"google12", "small_cnn", "vit_mnist", "norm_kws"} | small
+    )
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,13 @@ OWN = {"integer", "onnx", "tflite", "torch"}
 FOUR_BITS = {"mnist_2kb", "record_mnist", "record_mnist_flash"}
 """Trained with 4 bits: ``mnist`` has the shapes of the first."""
 
+TRAINED = {"vit_mnist", "norm_kws"}
+"""Examples of operators, in experiments of their own."""
+
 ZOO = {
     path.stem
     for path in (ROOT / "conf" / "model").glob("*.yaml")
-    if "_target_" in yaml.safe_load(path.read_text()) and path.stem not in OWN | FOUR_BITS
+    if "_target_" in yaml.safe_load(path.read_text()) and path.stem not in OWN | FOUR_BITS | TRAINED
 }
 
 
