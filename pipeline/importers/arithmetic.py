@@ -14,7 +14,7 @@ from pipeline.importers import float_nodes as nodes
 from pipeline.importers.builder import Builder
 from pipeline.importers.float_graph import Affine
 from pipeline.importers.float_nodes import Floats
-from pipeline.importers.float_pairs import Hidden, Maximum, Minimum, Quotient
+from pipeline.importers.float_pairs import Hidden, Maximum, Minimum, Order, Quotient
 from pipeline.importers.functions import Composed
 from pipeline.importers.layout import Value
 from pipeline.importers.moving import expanded
@@ -108,7 +108,9 @@ def compared(build: Builder, name: str, a: Value | Floats, b: Value | Floats) ->
     """1 where a is ``less`` than b, and so forth, else 0."""
     if not isinstance(a, Value):
         a, b, name = b, a, TURNED.get(name, name)
-    if isinstance(b, Value) or not alike(b):
+    if isinstance(a, Value) and isinstance(b, Value):
+        a, b = build.binary(Order, a, b), np.zeros(1)
+    elif isinstance(b, Value) or not alike(b):
         a, b = arithmetic(build, "sub", a, b), np.zeros(1)
     if not isinstance(a, Value):
         raise build.refuse("an activation is expected")

@@ -27,6 +27,13 @@ class Minimum(Binary):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Order(Binary):
+    """1 where the first is greater, -1 where it is less, else 0."""
+
+    joins: ClassVar[str] = "order"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Quotient(Binary):
     """The first of two activations by the second."""
 

@@ -39,6 +39,7 @@ def functions() -> Mapping[str, Callable[..., Real]]:
         "shrink": lambda x, limit, bias: torch.where(
             x < -limit, x + bias, torch.where(x > limit, x - bias, 0 * x)
         ),
+        "order": lambda x, y: torch.sign(x - y),
         "less": lambda x, y: (x < y).to(x.dtype),
         "less_equal": lambda x, y: (x <= y).to(x.dtype),
         "greater": lambda x, y: (x > y).to(x.dtype),

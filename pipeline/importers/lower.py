@@ -33,7 +33,7 @@ from pipeline.importers import float_nodes as nodes
 from pipeline.importers import float_whole, lower_recurrent, lower_whole
 from pipeline.importers.float_graph import Affine, FloatGraph, Node
 from pipeline.importers.float_nodes import Floats, node_fields
-from pipeline.importers.float_pairs import Hidden, Maximum, Minimum, Quotient
+from pipeline.importers.float_pairs import Hidden, Maximum, Minimum, Order, Quotient
 from pipeline.importers.functions import Composed
 from pipeline.importers.scales import (
     INT8,
@@ -236,18 +236,19 @@ def _operands(low: Lowering, node: nodes.Binary) -> tuple[tuple[str, str], tuple
     return (node.inputs[0], name), (name,)
 
 
-def _sum(low: Lowering, node: nodes.Sum) -> None:
+def _sum(low: Lowering, node: nodes.Sum | Order) -> None:
+    """Both operands brought to one scale."""
     operands, parameters = _operands(low, node)
     scales = [low.affines[name].scale for name in operands]
     shift = ADD_SHIFT + 8 - max(low.affines[name].bits for name in operands)
     twice, shifted = 2 * max(scales), 256.0 * (1 << ADD_SHIFT)
     requants = tuple(fixed_point(node, [scale / twice], shifted) for scale in scales)
+    given = {"parameters": parameters, "operands": operands, "operand_requants": requants}
+    if isinstance(node, Order):
+        return low.emit(pairwise.Order, node, left_shift=shift, **given)
     ratio = twice / ((1 << shift) * low.affines[node.output].scale)
     result = fixed_point(node, [ratio], shifted)
-    low.emit(
-        Add, node, parameters=parameters, operands=operands, left_shift=shift,
-        operand_requants=requants, requant=result, clip=low.clip(node),
-    )  # fmt: skip
+    low.emit(Add, node, left_shift=shift, requant=result, clip=low.clip(node), **given)
 
 
 def _product(low: Lowering, node: nodes.Product) -> None:
@@ -332,6 +333,7 @@ RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     nodes.AveragePool: _average,
     nodes.GlobalMean: _average,
     nodes.Sum: _sum,
+    Order: _sum,
     nodes.Product: _product,
     nodes.Slopes: _slopes,
     Maximum: _extreme,

@@ -18,6 +18,7 @@ from pipeline.importers import float_recurrent, float_whole
 from pipeline.importers.deferred import torch
 from pipeline.importers.float_graph import Affine, Interval, Node
 from pipeline.importers.float_nodes import Floats
+from pipeline.importers.float_pairs import Order
 from pipeline.importers.functions import Composed
 
 INT8, INT32 = DType.parse("int8"), DType.parse("int32")
@@ -34,6 +35,7 @@ CELL = Affine(2.0**-11, 0, 16)
 FIXED: Mapping[type[Node], Affine] = {
     nodes.SoftmaxOver: PROBABILITY,
     nodes.LogSoftmaxOver: LOGARITHM,
+    Order: Affine(1.0, 0),
     float_whole.Places: Affine(1.0, 0, 32),
     float_recurrent.Gru: Affine(1 / 128, 0),
     float_recurrent.GruStep: SHARE,

@@ -52,15 +52,15 @@ def sub(build: Builder, node: Node, options: Options) -> None:
     the second operand other than its negative; not with a constant of one value."""
     arithmetic = _sums(node)
     first, second = arithmetic["operand_requants"]
-    every = _every(build, node.input(1)) << arithmetic["left_shift"]
+    values = every(build, node.input(1)) << arithmetic["left_shift"]
     if node.output.type == "INT16":
         turned = FixedPoint((-second.multipliers[0],), second.shifts)
-        _negates(node.input(1), turned.apply(every), second.apply(every))
+        _negates(node.input(1), turned.apply(values), second.apply(values))
         arithmetic["operand_requants"] = first, turned
         _combined(Add, build, node, options, **arithmetic)
     elif not _tabled(_Difference, build, node, options, arithmetic):
-        _negates(node.input(1), second.apply(-every), second.apply(every))
-        operands = _operand(build, node.input(0)), _negated(build, node.input(1))
+        _negates(node.input(1), second.apply(-values), second.apply(values))
+        operands = operand(build, node.input(0)), _negated(build, node.input(1))
         _emitted(Add, build, node, options, operands, arithmetic)
 
 
@@ -73,7 +73,7 @@ def mul(build: Builder, node: Node, options: Options) -> None:
 
 def prelu(build: Builder, node: Node, options: Options) -> None:
     """To any quantization; slopes are constants that broadcast, such as one a channel."""
-    source, slopes = build.source(node.input(0)).name, _operand(build, node.input(1))
+    source, slopes = build.source(node.input(0)).name, operand(build, node.input(1))
     if slopes not in build.constants:
         raise ThimbleError("its slopes are computed; constant ones work")
     scale, slope, out = (t.scale for t in (node.input(0), node.input(1), node.output))
@@ -124,7 +124,7 @@ def _combined(
     kind: type[Pairwise], build: Builder, node: Node, options: Options, **arithmetic: Any
 ) -> None:
     if not _tabled(kind, build, node, options, arithmetic):
-        operands = _operand(build, node.input(0)), _operand(build, node.input(1))
+        operands = operand(build, node.input(0)), operand(build, node.input(1))
         _emitted(kind, build, node, options, operands, arithmetic)
 
 
@@ -133,13 +133,22 @@ def _emitted(
     arithmetic: Mapping[str, Any],
 ) -> None:  # fmt: skip
     target, clip = build.target(node.output), fused(options, node.output)
+    paired(kind, build, operands, target.name, clip=clip, **arithmetic)
+
+
+def paired(
+    kind: type[Pairwise], build: Builder, operands: tuple[str, str], target: str, **fields: Any
+) -> None:
+    """Append a function of two tensors of the graph, at most one of them constant."""
     held = tuple(name for name in operands if name in build.constants)
     moving = [name for name in operands if name not in held]
-    given = {"parameters": held, "operands": operands, "clip": clip}
-    build.emit(kind, moving, target.name, **given, **arithmetic)
+    whole = target in build.made.values()
+    name = build.label if whole else f"{build.label}_{len(build.operators)}"
+    fields |= {"parameters": held, "operands": operands}
+    build.operators.append(kind(name, tuple(moving), target, **fields))
 
 
-def _operand(build: Builder, tensor: FileTensor) -> str:
+def operand(build: Builder, tensor: FileTensor) -> str:
     """The graph's tensor: an activation, or a constant that is taken over."""
     if not tensor.data:
         return build.source(tensor).name
@@ -152,16 +161,16 @@ def _constant(tensor: FileTensor, kinds: Sequence[str] = ("INT8",)) -> NDArray[n
     return values_of(tensor, kinds).reshape(tensor.shape)
 
 
-def _every(build: Builder, tensor: FileTensor) -> IntArray:
+def every(build: Builder, tensor: FileTensor) -> IntArray:
     """All integers that it may hold, less its zero point."""
     require_type(tensor, build.kinds)
     dtype = DType.parse(tensor.type.lower())
-    every = (
+    found = (
         _constant(tensor, build.kinds)
         if tensor.data
         else np.arange(dtype.minimum, dtype.maximum + 1)
     )
-    return every.reshape(-1).astype(np.int64) - tensor.zero_point
+    return found.reshape(-1).astype(np.int64) - tensor.zero_point
 
 
 def _negated(build: Builder, tensor: FileTensor) -> str:
@@ -195,7 +204,7 @@ def _tabled(
     source = build.source(moving[0])
     target, clip = build.target(node.output, shape=source.shape), fused(options, node.output)
     op = kind("", (), target.name, clip=clip, **arithmetic)
-    joined = op.joined(*(np.broadcast_to(_every(build, each), 256) for each in operands))
+    joined = op.joined(*(np.broadcast_to(every(build, each), 256) for each in operands))
     table = op.finish({target.name: target}, ((0, 1),), joined, {})
     build.emit(Lookup, [source.name], target.name, table=tuple(table.tolist()))
     build.finish(node.output, target)

@@ -20,6 +20,7 @@ from pipeline.graph.requant import FixedPoint
 from pipeline.importers.tflite_builder import Builder, Real, require_type, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import LIMITS, Entry, Options, axis_of
+from pipeline.importers.tflite_pairs import compared, div, selected
 from pipeline.importers.tflite_tables import by_table, nearest, rounded_table, wide
 
 KINDS: Mapping[str, type[np.generic]] = {
@@ -79,6 +80,7 @@ SEVERAL: Mapping[str, Callable[..., Any]] = {
     "NOT_EQUAL": np.not_equal, "LOGICAL_AND": np.logical_and, "LOGICAL_OR": np.logical_or,
     "SELECT": np.where, "SELECT_V2": np.where,
 }  # fmt: skip
+ORDERS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")
 OWN = (
     *("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "LOGISTIC", "TANH", "RELU"),
     *("RELU6", "RELU_N1_TO_1", "HARD_SWISH", "LEAKY_RELU"),
@@ -101,6 +103,8 @@ def computes(build: Builder, node: Node) -> bool:
 def function(build: Builder, node: Node, options: Options) -> None:
     """Of int8 by a table of results that are rounded once; of real numbers between DEQUANTIZE and
     QUANTIZE."""
+    if node.kind == "DIV":
+        return div(build, node, options)
     if node.kind in SEVERAL:
         raise ThimbleError("of two int8 activations it is not supported")
     rounded_table(build, node, unary(options)[node.kind])
@@ -119,7 +123,14 @@ def rule(build: Builder, node: Node, options: Options) -> None:
         given_as = node.input(0).type.lower()
         raise ThimbleError(f"of {given_as} it is not supported, being no function of one value")
     given = [each for each in node.inputs if each is not None]
+    if node.kind in ORDERS and [each.type for each in given] == ["INT8"] * 2:
+        found, order = compared(build, node)
+        build.reals[node.output.index] = Real(found, SEVERAL[node.kind](order, 0))
+        return
     sources = {_source(build, each) for each in given} - {None}
+    condition = build.reals.get(given[0].index) if node.kind.startswith("SELECT") else None
+    if condition and len(sources) > 1 and [each.type for each in given[1:]] == ["INT8"] * 2:
+        return selected(build, node, condition)
     if len(sources) != 1:
         raise ThimbleError(
             "it is no function of one value: what is not quantized has to depend on one int8 "

@@ -102,6 +102,21 @@ def test_functions_of_int8_that_tflite_micro_lacks(kind: str, tmp_path: Path) ->
         assert abs(graph.evaluate(frame).reshape(wanted.shape) - wanted).max() < 0.502
 
 
+def test_quotients_of_two_are_within_a_step_of_tflite_micro(tmp_path: Path) -> None:
+    net = Writer()
+    a, b = net.tensor((1, 250), 0.05, 3), net.tensor((1, 250), 0.02, -7)
+    y = net.tensor((1, 250), 0.07, 5)
+    net.operator("DIV", [a, b], [y], "DivOptions")
+    content, steps = net.content([a, b], [y]), np.r_[-128:-7, -6:123]
+    graph = imported(content, tmp_path)
+    above = np.random.default_rng(0).integers(30, 128, (20, 250))
+    frames = np.hstack([above, np.tile(steps, (20, 1))])
+    found = graph.evaluate(frames).reshape(20, -1)
+    assert abs(found - reference(content, frames, graph)).max() <= 1
+    real = (above - 3) * 0.05 / ((steps + 7) * 0.02) / 0.07 + 5
+    assert abs(found - real.clip(-128, 127)).max() < 1
+
+
 def test_blocks_with_padding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conv = imported(dilated(np.random.default_rng(4), 2), tmp_path).operators[0]
     assert isinstance(conv, Conv2d) and conv.dilation == (3, 2)

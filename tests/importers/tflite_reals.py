@@ -11,6 +11,8 @@ COMPARED = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUA
 
 def real(kind: str, rng: Random) -> bytes:
     """A function of one float between DEQUANTIZE and QUANTIZE; comparisons choose by SELECT_V2."""
+    if kind in COMPARED and rng.random() < 0.5:
+        return extreme(kind, rng)
     net, dims = Writer(), (1, 300)
     x = net.tensor(dims, scale(rng, 0.01, 0.03), zero(rng))
     a, b, c = (net.tensor(dims, dtype="FLOAT32") for _ in range(3))
@@ -37,8 +39,8 @@ def real(kind: str, rng: Random) -> bytes:
 def extreme(kind: str, rng: Random) -> bytes:
     net, s, z = Writer(), scale(rng), zero(rng)
     dims = (1, 300) if rng.random() < 0.5 else (1, 10, 5, 6)
-    squared = kind == "SQUARED_DIFFERENCE"
-    other = (s * rng.uniform(0.5, 2), zero(rng)) if squared else (s, z)
+    squared, compared = kind == "SQUARED_DIFFERENCE", kind in COMPARED
+    other = (s * rng.uniform(0.5, 2), zero(rng)) if squared or compared else (s, z)
     x = net.tensor(dims, s, z)
     y = net.tensor(dims, s * s * rng.uniform(50, 300) if squared else s, z)
     shape = ((), (1,), (1,) * len(dims), dims[-1:], dims)[int(rng.integers(5))]
@@ -47,5 +49,11 @@ def extreme(kind: str, rng: Random) -> bytes:
         held = net.tensor(dims, *other)
         net.operator("QUANTIZE", [x], [held])
     pair = [x, held] if rng.random() < 0.5 else [held, x]
+    if compared:
+        holds, least = net.tensor(dims, dtype="BOOL"), net.tensor(dims, s, z)
+        net.operator("RELU", [x], [least])
+        net.operator(kind, pair, [holds])
+        net.operator("SELECT_V2", [holds, x, least], [y])
+        return net.content([x], [y])
     net.operator(kind, pair, [y], "" if squared else "MaximumMinimumOptions")
     return net.content([x], [y])

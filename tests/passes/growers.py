@@ -26,6 +26,7 @@ from pipeline.graph.operators.pairwise import (
     Maximum,
     Minimum,
     Multiply,
+    Order,
     Prelu,
     SquaredDifference,
 )
@@ -287,7 +288,7 @@ WAYS: tuple[tuple[type[Operator], Callable[[Net], object]], ...] = (
     (Add, add), (AveragePool2d, average), (Concat, concat), (Conv2d, convolution),
     (Conv2d, convolution), (Conv2d, again), (Dense, dense), (Lookup, lookup), (Lookup, lookup),
     (MaxPool2d, maximum), (MatMul, matrices), (Normalize, normalize),
-    *((kind, partial(pairs, kind)) for kind in (Maximum, Minimum, SquaredDifference)),
+    *((kind, partial(pairs, kind)) for kind in (Maximum, Minimum, Order, SquaredDifference)),
     (Multiply, multiply), (Pad, pad), (Pad, pad), (Prelu, prelu), (Rearrange, rearrange),
     *((kind, partial(cells, kind)) for kind in (Gru, Lstm)), (TimeFilter, time_filter),
     (Reshape, reshape), (Resize, resize), (Softmax, Net.softmax),

@@ -66,6 +66,19 @@ class SquaredDifference(Scaled):
 
 
 @dataclass(frozen=True)
+class Order(Scaled):
+    """1 where the first is greater, -1 where it is less, else 0: all that comparisons ask."""
+
+    join: ClassVar[np.ufunc] = np.subtract
+
+    left_shift: int = 8
+    requant: FixedPoint = FixedPoint.of([1.0])
+
+    def joined(self, left: IntArray, right: IntArray) -> IntArray:
+        return np.sign(super().joined(left, right))
+
+
+@dataclass(frozen=True)
 class Prelu(Pairwise):
     """A rectifier with slopes, the second operand: TFLite's int8 PRELU. x >= 0 times ``requant``,
     others times their slope times ``below``."""

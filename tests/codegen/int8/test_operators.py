@@ -9,7 +9,7 @@ import pytest
 
 from pipeline import passes
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.pairwise import Maximum, SquaredDifference
+from pipeline.graph.operators.pairwise import Maximum, Order, SquaredDifference
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.targets.predictor import Predictor
@@ -90,6 +90,13 @@ CASES: dict[str, Build] = {
     ),
     "greater": net(
         (5, 6, 4), lambda n: n.rescaled_mean(), lambda n: n.pairs(Maximum, "image", n.last)
+    ),
+    "order": net(
+        (5, 6, 4),
+        lambda n: n.rescaled_mean(),
+        lambda n: n.pairs(
+            Order, "image", n.last, operand_requants=(FixedPoint.of([0.5]), FixedPoint.of([0.3]))
+        ),
     ),
     "squared difference": net(
         (5, 6, 4),

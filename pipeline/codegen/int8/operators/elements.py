@@ -25,6 +25,7 @@ from pipeline.graph.operators.pairwise import (
     Maximum,
     Minimum,
     Multiply,
+    Order,
     Prelu,
     SquaredDifference,
 )
@@ -148,6 +149,7 @@ FORMULAS: dict[type[Pairwise], tuple[str, str]] = {
     Maximum: ("greater one", "({0} > {1} ? {0} : {1})"),
     Minimum: ("smaller one", "({0} < {1} ? {0} : {1})"),
     Prelu: ("rectifier by slopes", "(int32_t){} * {}"),
+    Order: ("order", "(({0} > {1}) - ({0} < {1}))"),
     SquaredDifference: ("squared difference", "({0} - {1}) * ({0} - {1})"),
 }
 """Name of the function, and its C by that of its operands, each without its zero point."""
