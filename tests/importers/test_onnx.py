@@ -120,18 +120,6 @@ def refused(made: onnx.ModelProto | bytes) -> str:
     return text
 
 
-def test_an_unknown_operator_says_where_it_is_and_what_there_is() -> None:
-    made = one("Conv", IMAGE, weights(4, 4, 1, 1))
-    made.graph.node[0].output[0] = "a"
-    made.graph.node.add(op_type="CumSum", name="sums", input=["a"], output=["y"])
-    text = refused(made)
-    assert text.endswith(
-        "sums (CumSum): the operator CumSum is not supported; docs/importing.md lists what is"
-    )
-    made.graph.node[1].op_type = "TopK"
-    assert "TopK is not supported; end the network with what it is taken of" in refused(made)
-
-
 @pytest.mark.parametrize(
     ("made", "said"),
     [
