@@ -148,13 +148,13 @@ def _requant(node: Node, scales: tuple[float, ...]) -> FixedPoint:
     factor, out = node.input(0).scale, node.output.scale
     bias = node.optional(2)
     if node.output.type == "INT16" and (bias is None or bias.type == "INT64"):
-        return _wide([factor * scale / out for scale in scales])
+        return wide([factor * scale / out for scale in scales])
     if node.output.unsigned:
         return FixedPoint.of([float(np.float32(factor) * np.float32(scales[0])) / out])
     return FixedPoint.of([factor * scale / out for scale in scales])
 
 
-def _wide(scales: Sequence[float]) -> FixedPoint:
+def wide(scales: Sequence[float]) -> FixedPoint:
     """Factors of TFLite's sums of 64 bits: multipliers of 16 bits, results rounded once."""
     found = FixedPoint.of(scales)
     if min(found.shifts) < -16:

@@ -20,7 +20,9 @@ from pipeline.importers.scales import lstm_memory, lstm_shown
 from pipeline.importers.tflite_builder import Builder, values_of
 from pipeline.importers.tflite_model import FileTensor, Node
 from pipeline.importers.tflite_operator import Entry, Options
+from pipeline.importers.tflite_products import wide
 
+ACTIVATIONS = "INT8", "INT16"
 BEYOND = {
     "a peephole": (9, 10, 11),
     "a projection": (16, 17),
@@ -30,8 +32,8 @@ BEYOND = {
 
 
 def lstm(build: Builder, node: Node, options: Options) -> None:
-    """int8, of sequences: each call begins with h and c of 0; with step=true, of one step, they
-    stay from one call to the next. No peepholes, projections, layer normalization or coupled
+    """int8 or int16, of sequences: each call begins with h and c of 0; with step=true, of one step,
+    they stay from one call to the next. No peepholes, projections, layer normalization or coupled
     gates."""
     for what, places in BEYOND.items():
         if any(node.optional(place) for place in places):
@@ -44,9 +46,12 @@ def lstm(build: Builder, node: Node, options: Options) -> None:
     batch, steps = given.dims[:2][:: -1 if options["time_major"] else 1]
     if batch != 1:
         raise ThimbleError(f"a batch of {batch} sequences: one is supported")
-    x = build.shaped(build.source(given).name, (1, steps, given.dims[2]))
+    x = build.shaped(build.source(given, ACTIVATIONS).name, (1, steps, given.dims[2]))
     if (hidden.scales, hidden.zero_points) != (node.output.scales, node.output.zero_points):
         raise ThimbleError("its state and its output differ in scale or zero point")
+    if {hidden.type, node.output.type} != {given.type}:
+        raise ThimbleError(f"its state is {hidden.type}, its output {node.output.type}, its input "
+                           f"{given.type}: one type is needed")  # fmt: skip
     power = round(log2(cell.scale))
     if abs(log2(cell.scale) - power) > 1e-3 or cell.type != "INT16":
         raise ThimbleError("its cell state is not int16 in steps of a power of two")
@@ -55,7 +60,7 @@ def lstm(build: Builder, node: Node, options: Options) -> None:
         memory["most"] = max(1, min(int(clip / cell.scale), 32767))
     units = hidden.dims[-1]
     if not build.step:
-        target = build.target(node.output, shape=(1, steps, units))
+        target = build.target(node.output, ACTIVATIONS, (1, steps, units))
         held = _gates(build, node, range(4))
         build.emit(Lstm, [x], target.name, **held, **memory, **shown)
         return build.finish(node.output, target)
@@ -64,7 +69,7 @@ def lstm(build: Builder, node: Node, options: Options) -> None:
     h, c = (_state(build, each, (1, 1, units)) for each in (hidden, cell))
     made = build.like(f"{cell.name}_next", build.tensors[c], (1, 1, units))
     build.emit(LstmMemory, [x, h, c], made, **_gates(build, node, range(3)), **memory)
-    target = build.target(node.output, shape=(1, 1, units))
+    target = build.target(node.output, ACTIVATIONS, (1, 1, units))
     build.label += "_hidden"
     build.emit(LstmHidden, [x, h, made], target.name, **_gates(build, node, range(3, 4)), **shown)
     build.assigned |= {hidden.name: target.name, cell.name: made}
@@ -85,8 +90,9 @@ def _gates(build: Builder, node: Node, gates: range) -> dict[str, Any]:
         name, values = f"{node.name}_{first}", [values_of(part, ("INT8",)) for part in parts]
         steps = tuple(part.scale for part in parts)
         found.append(build.constant(name, np.concatenate(values), "int8", steps[:1]).name)
-        factors.append(FixedPoint.of([source.scale * step * 4096 for step in steps]))
-    values = [values_of(bias, ("INT32",)) for bias in biases]
+        factor = FixedPoint.of if source.type == "INT8" else wide
+        factors.append(factor([source.scale * step * 4096 for step in steps]))
+    values = [values_of(bias, ("INT32", "INT64")) for bias in biases]
     found.append(build.constant(f"{node.name}_bias", np.concatenate(values), "int32", (1.0,)).name)
     return {"parameters": tuple(found), "requants": tuple(factors)}
 
@@ -138,7 +144,7 @@ def _state(build: Builder, tensor: FileTensor, shape: tuple[int, ...]) -> str:
     if not tensor.variable:
         raise ThimbleError(f"{tensor.name} is no variable")
     build.reads[tensor.name] = tensor
-    return build.target(tensor, ("INT8", "INT16"), shape).name
+    return build.target(tensor, ACTIVATIONS, shape).name
 
 
 OPERATORS = {

@@ -8,26 +8,28 @@ from tests.importers.tflite_writer import Random, Writer, scale, zero
 MISSING = -1
 
 
-def lstm(rng: Random, steps: int = 0, **beyond: int) -> bytes:
+def lstm(rng: Random, steps: int = 0, kind: str = "INT8", **beyond: int) -> bytes:
     """A sequence; ``beyond``: a part that is refused, by the place of its input."""
+    bias = np.int32 if kind == "INT8" else np.int64
     steps = steps or int(rng.integers(1, 7))
     features, units = (int(n) for n in rng.integers(1, 9, 2))
     net, time_major = Writer(), bool(rng.integers(2))
     both = [(1, steps), (steps, 1)][time_major]
-    x = net.tensor((*both, features), scale(rng, 0.01, 0.05), zero(rng))
-    s, z = float(rng.uniform(0.006, 0.01)), int(rng.integers(-20, 20))
+    finer, off = (1.0, 1) if kind == "INT8" else (2.0**-8, 0)
+    x = net.tensor((*both, features), finer * scale(rng, 0.01, 0.05), off * zero(rng), kind)
+    s, z = finer * float(rng.uniform(0.006, 0.01)), off * int(rng.integers(-20, 20))
     power = -int(rng.integers(9, 15))
     inputs = [x] + [MISSING] * 23
     for gate in range(4):
         for first, depth in ((1, features), (5, units)):
             values = rng.integers(-127, 128, (units, depth)).astype(np.int8)
             inputs[first + gate] = net.constant(values, scale(rng, 0.003, 0.03))
-        inputs[12 + gate] = net.constant(rng.integers(-9000, 9000, units).astype(np.int32), 1e-4)
-    inputs[18] = net.tensor((1, units), s, z, variable=True)
+        inputs[12 + gate] = net.constant(rng.integers(-9000, 9000, units).astype(bias), 1e-4)
+    inputs[18] = net.tensor((1, units), s, z, kind, variable=True)
     inputs[19] = net.tensor((1, units), 2.0**power, 0, "INT16", variable=True)
     for place in beyond.values():
         inputs[place] = net.constant(np.ones((units, units), np.int8), 0.1)
-    y = net.tensor((*both, units), s, z)
+    y = net.tensor((*both, units), s, z, kind)
     options = {"TimeMajor": time_major, "CellClip": float(rng.choice([0, 0, 0.5, 10]))}
     net.operator(
         "UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [y], "UnidirectionalSequenceLSTMOptions",
