@@ -104,12 +104,9 @@ def _held(program: Program, image: Tensor, buffer: Buffer, *, fillable: bool) ->
         )
     program.headers.add("nn_cells.h")
     source = render(
-        "frame/feed_store.c.j2",
-        view=program.windows.tables.view(buffer),
-        grid=grid(image.shape),
-        bits=image.dtype.bits,
-        **counters(program),
-    )
+        "frame/feed_store.c.j2", view=program.windows.tables.view(buffer), grid=grid(image.shape),
+        bits=image.dtype.bits, **counters(program),
+    )  # fmt: skip
     return Arrival(source, *WHOLE)
 
 

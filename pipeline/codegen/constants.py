@@ -171,16 +171,9 @@ class Constants:
     tables: dict[str, Table] = field(default_factory=dict)
 
     def add(
-        self,
-        name: str,
-        kind: str,
-        type_: str,
-        values: IntArray,
-        about: str,
-        in_flash: bool = True,
-        align: int = 1,
-        far: bool = False,
-    ) -> Array:
+        self, name: str, kind: str, type_: str, values: IntArray, about: str, in_flash: bool = True,
+        align: int = 1, far: bool = False,
+    ) -> Array:  # fmt: skip
         """An array that holds ``values``; the same array for the same name, kind and values.
 
         Args:

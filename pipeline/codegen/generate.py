@@ -52,13 +52,9 @@ port's."""
 
 
 def generate(
-    graph: Graph,
-    plan: Plan,
-    hardware: Hardware,
-    provenance: Mapping[str, str],
-    options: Options = DEFAULTS,
-    frontend: Frontend | None = None,
-) -> dict[str, str]:
+    graph: Graph, plan: Plan, hardware: Hardware, provenance: Mapping[str, str],
+    options: Options = DEFAULTS, frontend: Frontend | None = None,
+) -> dict[str, str]:  # fmt: skip
     """Text by file name, self-contained, and a function of the arguments alone: ``model.h``,
     ``model.c`` and the headers that it includes.
 
@@ -119,13 +115,9 @@ class _Parts(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        graph: Graph,
-        plan: Plan,
-        hardware: Hardware,
-        options: Options = DEFAULTS,
+        cls, graph: Graph, plan: Plan, hardware: Hardware, options: Options = DEFAULTS,
         frontend: Frontend | None = None,
-    ) -> _Parts:
+    ) -> _Parts:  # fmt: skip
         matches.check(roomy(plan), graph)  # what does not fit, the linker says
         if hardware.core not in CORES:
             raise ThimbleError(
@@ -156,7 +148,7 @@ class _Parts(NamedTuple):
 
 
 def _source(made: _Parts, whole: bool = True) -> str:
-    program, coming, card, sound = made.program, made.coming, made.card, made.sound
+    program = made.program
     windows, states = code.source(program.windows), States.of(program)
     kernels = [without_idle(kernel.code()) for kernel in program.kernels.values()]
     if program.hardware.cpu in WEAVES:
@@ -166,27 +158,13 @@ def _source(made: _Parts, whole: bool = True) -> str:
     if windows or program.permutations.nibbles:
         program.headers.add("nn_cells.h")
     return render(
-        "frame/model.c.j2",
-        graph=program.graph,
-        avr=program.hardware.core == "avr",
-        headers=sorted(program.headers),
-        tables=list(program.constants.tables.values()) if whole else [],
-        shared=[part.code() for part in program.tables if part.code()],
-        windows=windows,
-        parameters=bool(program.windows.parameters),
-        kernels=kernels,
-        coming=coming,
-        sound=sound.source(arrival.counters(program)["count"]) if sound else "",
-        sound_begins=sound.begin if sound else [],
-        card=card,
-        tape=made.tape.code(),
-        states=states,
-        little_endian=_little_endian(program, card),
-        resumes=bool(program.takes),
-        statements=made.statements,
+        "frame/model.c.j2", **made._asdict(), avr=program.hardware.core == "avr", windows=windows,
+        tables=list(program.constants.tables.values()) if whole else [], kernels=kernels,
+        shared=[part.code() for part in program.tables if part.code()], states=states,
+        count=arrival.counters(program)["count"], little_endian=_little_endian(program, made.card),
         outputs=list(zip(words(program.graph.outputs), made.output_bytes, strict=True)),
-        inputs=list(zip(words(program.graph.inputs), coming.at, strict=False)),
-    )
+        inputs=list(zip(words(program.graph.inputs), made.coming.at, strict=False)),
+    )  # fmt: skip
 
 
 def words(ends: Sequence[object]) -> list[str]:
@@ -206,9 +184,8 @@ def _little_endian(program: Program, card: Card | None) -> bool:
 
 
 def _header(made: _Parts, provenance: Mapping[str, str], options: Options) -> str:
-    program, coming, card, sound = made.program, made.coming, made.card, made.sound
+    program, fillable, made_of = made.program, bool(made.coming.at), sorted(provenance.items())
     graph, plan, hardware = program.graph, program.plan, program.hardware
-    made_of = sorted(provenance.items())
     arena = checks.arena_memory(plan)
     again = any(memory.kind == "frame" for memory in plan.memories)
     inputs, outputs = ([graph.tensors[n] for n in each] for each in (graph.inputs, graph.outputs))
@@ -218,32 +195,18 @@ def _header(made: _Parts, provenance: Mapping[str, str], options: Options) -> st
         if buffer.role == "constant" and plan.memory[buffer.memory].kind == "ram"
     )
     return render(
-        "frame/model.h.j2",
-        graph=graph,
-        provenance=made_of,
-        id=f"0x{sha256(repr(made_of).encode()).hexdigest()[:8]}",
-        labels=options.labels_in_c(outputs),
-        label_bytes=options.label_bytes(outputs),
-        stack=options.stack,
-        stepped=options.stepped,
-        inputs=list(zip(words(inputs), inputs, strict=True)),
+        "frame/model.h.j2", graph=graph, provenance=made_of, hardware=hardware, card=made.card,
+        id=f"0x{sha256(repr(made_of).encode()).hexdigest()[:8]}", avr=hardware.core == "avr",
+        labels=options.labels_in_c(outputs), label_bytes=options.label_bytes(outputs),
+        stack=options.stack, stepped=options.stepped, sound=made.sound, rate_hz=RATE_HZ,
+        inputs=list(zip(words(inputs), inputs, strict=True)), fillable=fillable, again=again,
         input_bytes=plan.frames * sum(map(arrival.input_bytes, inputs)),
         outputs=list(zip(words(outputs), outputs, strict=True)),
-        fillable=bool(coming.at),
-        kept=again or (bool(coming.at) and result.inputs_are_kept(program)),
-        again=again,
-        count=arrival.counters(program)["count"],
-        hardware=hardware,
-        avr=hardware.core == "avr",
-        arena_bytes=checks.arena_bytes(plan),
+        kept=again or (fillable and result.inputs_are_kept(program)), macs=graph.macs,
+        count=arrival.counters(program)["count"], arena_bytes=checks.arena_bytes(plan),
         ram_bytes=next((m.bytes for m in hardware.memories if m.name == arena), 0),
-        state_bytes=ceil(graph.state_bytes),
+        state_bytes=ceil(graph.state_bytes), weights_in_ram=in_ram,
         saved_bytes=OWNER_BYTES + sum(ceil(graph.tensors[of.read].bytes) for of in graph.states),
         weight_bytes=sum(ceil(graph.tensors[name].bytes) for name in graph.constants),
-        weights_in_ram=in_ram,
-        macs=graph.macs,
         parameters=program.windows.image,
-        card=card,
-        sound=sound,
-        rate_hz=RATE_HZ,
-    )
+    )  # fmt: skip

@@ -76,13 +76,11 @@ class Permutations:
         if not self.called:
             return ""
         return render(
-            "frame/permute.c.j2",
-            bits=c_bits(self.cycles),
+            "frame/permute.c.j2", bits=c_bits(self.cycles), moves=self,
             count="uint16_t" if len(self.cycles) < 1 << 16 else "uint32_t",
-            moves=self,
             rotates=any(name.startswith("nn_rotate") for name in self.called),
             written_out=WRITTEN_OUT if self.avr else 0,
-        )
+        )  # fmt: skip
 
 
 def pieces(source: IntArray, target: IntArray, width: int) -> tuple[int, IntArray, IntArray]:

@@ -47,14 +47,11 @@ def pooling(program: Program, image: Tensor, events: Sequence[Step]) -> Pooling 
     if not isinstance(first, Clear):
         return None
     op = program.operators[first.op]
-    if (
-        not isinstance(op, Pool2d)
-        or op.inputs != (image.name,)
-        or (op.stride, op.dilation) != (op.kernel, (1, 1))
-    ):
+    if not isinstance(op, Pool2d) or op.inputs != (image.name,):
         return None
-    if any(getattr(step, "op", "") != op.name for step in events):
-        return None  # others run between them
+    alone = all(getattr(step, "op", "") == op.name for step in events)  # no others between them
+    if not alone or (op.stride, op.dilation) != (op.kernel, (1, 1)):
+        return None
     rows, columns, channels = grid(program.graph.tensors[op.output].shape)
     width, height = image.shape[1], op.kernel[0] + 2
     sums, count = program.buffer(first.acc), rows * height
@@ -62,15 +59,16 @@ def pooling(program: Program, image: Tensor, events: Sequence[Step]) -> Pooling 
     for row in range(rows):
         target: Box = ((row, row + 1), (0, columns), (0, channels))
         steps = events[row * height : (row + 1) * height]
-        wanted: list[tuple[str, Box, Box | None]] = [("Clear", target, None)]
-        for part in range(op.kernel[0]):
-            y = row * op.kernel[0] + part
-            wanted.append(("Compute", target, ((y, y + 1), (0, width), (0, channels))))
-        wanted.append(("Finish", target, target))
-        if [_signature(program, step, op.name) for step in steps] != wanted:
+        read = range(row * op.kernel[0], (row + 1) * op.kernel[0])
+        wanted: list[tuple[str, Box, Box | None]] = [
+            ("Clear", target, None),
+            *(("Compute", target, ((y, y + 1), (0, width), (0, channels))) for y in read),
+            ("Finish", target, target),
+        ]
+        finish = steps[-1] if steps else None
+        found = [_signature(program, step, op.name) for step in steps]
+        if found != wanted or not isinstance(finish, Finish):
             raise ThimbleError(f"{op.name}: generated code pools row after row, the plan does not")
-        finish = steps[-1]
-        assert isinstance(finish, Finish)
         out = program.buffer(finish.out)
         _check_row(sums, out, row, columns, channels)
     assert out is not None
@@ -87,23 +85,12 @@ def source(program: Program, image: Tensor, found: Pooling, types: Mapping[str, 
     calls = "nn_" in end.scaled("") + end.stored("")
     program.headers |= {"nn_cells.h"} | ({"nn_int8.h"} if calls else set())
     return render(
-        "frame/feed_pool.c.j2",
-        op=op,
-        adds=adds,
-        kernel=op.kernel,
-        columns=image.shape[1],
-        channels=grid(target.shape)[2],
-        rows=image.shape[0],
-        sums=int(as_pixels(found.sums)[0, 0, 0]),
-        sum_bits=found.sums.bits,
-        value_bits=max(16, found.sums.bits, held),
-        signed=image.dtype.signed,
-        zero=image.zero_point if adds else 0,
-        view=program.windows.tables.view(found.out),
-        bits=target.dtype.bits,
-        end=end,
-        **types,
-    )
+        "frame/feed_pool.c.j2", op=op, adds=adds, kernel=op.kernel, rows=image.shape[0],
+        columns=image.shape[1], channels=grid(target.shape)[2], signed=image.dtype.signed,
+        sums=int(as_pixels(found.sums)[0, 0, 0]), sum_bits=found.sums.bits,
+        value_bits=max(16, found.sums.bits, held), zero=image.zero_point if adds else 0,
+        view=program.windows.tables.view(found.out), bits=target.dtype.bits, end=end, **types,
+    )  # fmt: skip
 
 
 def _check_size(op: Pool2d, image: Tensor, row: int) -> None:

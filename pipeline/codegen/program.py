@@ -205,19 +205,11 @@ class Program:
             self.line("}")
 
     def call(
-        self,
-        owner: str,
-        template: str,
-        about: str,
-        views: Mapping[str, View],
-        ranges: Mapping[str, Value],
-        apart: bool = True,
-        kind: str = "",
-        order: Sequence[OrderLine] = (),
-        any_strides: bool = False,
-        most: Mapping[str, int] = MappingProxyType({}),
-        **shared: Any,
-    ) -> None:
+        self, owner: str, template: str, about: str, views: Mapping[str, View],
+        ranges: Mapping[str, Value], apart: bool = True, kind: str = "",
+        order: Sequence[OrderLine] = (), any_strides: bool = False,
+        most: Mapping[str, int] = MappingProxyType({}), **shared: Any,
+    ) -> None:  # fmt: skip
         """A statement that runs a kernel; calls that differ in addresses and ranges share one.
 
         Args:

@@ -130,17 +130,11 @@ def source(program: Program, types: Mapping[str, str]) -> str:
     if _by_cells(program) or first.adds:
         program.headers.add("nn_cells.h")
     return render(
-        "frame/feed_streamed.c.j2",
-        cells=_by_cells(program),
-        bits=first.bits if first.adds else min(first.bits, 8),
-        shift=first.shift,
-        adds=first.adds,
-        most=max(taken.count.high for taken in program.takes),
-        signed=image.dtype.signed,
-        zero=image.zero_point,
-        resting=list(program.resting.values()),
-        **types,
-    )
+        "frame/feed_streamed.c.j2", cells=_by_cells(program), shift=first.shift, adds=first.adds,
+        bits=first.bits if first.adds else min(first.bits, 8), signed=image.dtype.signed,
+        most=max(taken.count.high for taken in program.takes), zero=image.zero_point,
+        resting=list(program.resting.values()), **types,
+    )  # fmt: skip
 
 
 def _rows(program: Program, target: Buffer, box: tuple[Span, ...], shift: int) -> None:

@@ -70,12 +70,9 @@ class Part:
 
 @lru_cache(1 << 12)
 def _taken(
-    lows: tuple[Index, ...],
-    sizes: tuple[int, ...],
-    shape: tuple[int, ...],
-    rings: tuple[int, ...],
-    how: tuple[tuple[int, ...], int, Spread, int, int, bool],
-) -> Part:
+    lows: tuple[Index, ...], sizes: tuple[int, ...], shape: tuple[int, ...],
+    rings: tuple[int, ...], how: tuple[tuple[int, ...], int, Spread, int, int, bool],
+) -> Part:  # fmt: skip
     """``how`` it lies: strides, bits, spread, step, pixels and whether some are scattered; steps
     are many and alike."""
     strides, bits, spread, step, pixels, scattered = how
@@ -84,17 +81,12 @@ def _taken(
         for low, size, extent, ring in zip(lows, sizes, shape, rings, strict=True)
     ]
     return Part(
-        tuple(min(size, extent) for _, size, extent, _ in axes),
-        strides,
-        bits,
-        spread=spread,
+        tuple(min(size, extent) for _, size, extent, _ in axes), strides, bits, spread=spread,
         rings=tuple(ring if ring < extent else 0 for *_, extent, ring in axes),
         around=tuple(not _stays_in(low, size, ring) for low, size, _, ring in axes),
         multiples=tuple(_multiple(low, size) for low, size, *_ in axes),
-        step=step,
-        pixels=pixels,
-        scattered=scattered,
-    )
+        step=step, pixels=pixels, scattered=scattered,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -130,12 +122,9 @@ class Form:
 
     @classmethod
     def of(
-        cls,
-        step: Compute,
-        buffers: Mapping[str, Buffer],
-        graph: Graph,
+        cls, step: Compute, buffers: Mapping[str, Buffer], graph: Graph,
         overlaps: Collection[str] = (),
-    ) -> Form:
+    ) -> Form:  # fmt: skip
         """Return the form of a step; where its buffers begin doesn't matter. One that makes a tile
         is of an image of its own."""
         if not overlaps and (own := own_image(step, buffers, graph)):

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
-from weakref import ref
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.pool2d import Pool2d
 from pipeline.graph.tensor import Box
+from pipeline.kernels.quick import once_a_layer
 from pipeline.kernels.taps import Tile, reached
 from pipeline.plan.maps import Affine, Rows
 from pipeline.plan.vocabulary import Buffer, Compute, Slice
@@ -100,25 +100,20 @@ def _alone(op: Windowed, graph: Graph, made: Box, read: Box) -> Graph | None:
         ends += [low - begin, end - high]
     if min(ends) < 0:
         return None
-    padding = ends[0], ends[1], ends[2], ends[3]
-    shapes = {op.inputs[0]: read, op.output: made}
-    sizes = tuple(stop - low for box in (made, read) for low, stop in box)
-    key = id(graph), op.name, padding, sizes
-    known = _graphs.get(key)
-    if known is None or known[0]() is not graph:
-        tensors = {n: graph.tensors[n] for n in (*op.inputs, *op.parameters, op.output)}
-        tensors |= {
-            n: replace(tensors[n], shape=tuple(stop - low for low, stop in box))
-            for n, box in shapes.items()
-        }
-        alone = Tile(
-            graph.name, tensors, (replace(op, padding=padding),),
-            {n: graph.constants[n] for n in op.parameters}, (op.inputs[0],),
-            (op.output,), taps=reached(op, graph) if isinstance(op, Conv2d) else (),
-        )  # fmt: skip
-        known = _graphs[key] = ref(graph, lambda _: _graphs.pop(key, None)), alone
-    return known[1]
+    sizes = (tuple(stop - low for low, stop in box) for box in (made, read))
+    return _tile(op, graph, (ends[0], ends[1], ends[2], ends[3]), *sizes)
 
 
-_graphs: dict[tuple[object, ...], tuple[ref[Graph], Graph]] = {}
-"""Graphs of one operator, for graphs that are still there."""
+@once_a_layer
+def _tile(
+    op: Windowed, graph: Graph, padding: tuple[int, int, int, int], made: tuple[int, ...],
+    read: tuple[int, ...],
+) -> Graph:  # fmt: skip
+    tensors = {n: graph.tensors[n] for n in (*op.inputs, *op.parameters, op.output)}
+    for name, shape in ((op.inputs[0], read), (op.output, made)):
+        tensors[name] = replace(tensors[name], shape=shape)
+    return Tile(
+        graph.name, tensors, (replace(op, padding=padding),),
+        {n: graph.constants[n] for n in op.parameters}, (op.inputs[0],),
+        (op.output,), taps=reached(op, graph) if isinstance(op, Conv2d) else (),
+    )  # fmt: skip

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -23,13 +23,15 @@ from numpy.typing import NDArray
 
 from pipeline.graph.families import Pairwise, Weighted
 from pipeline.graph.graph import Graph
-from pipeline.graph.operator import Clip, clipped_to, limits, product_sums
+from pipeline.graph.operator import Clip, Operator, clipped_to, limits, product_sums
 from pipeline.graph.requant import FixedPoint, Requant
 from pipeline.graph.tensor import IntArray, Tensor
 
 REACH = 1 << 31
 
 Reals = NDArray[np.float64]
+Kind = TypeVar("Kind", bound=Operator)
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -100,15 +102,18 @@ def constants(target: Tensor, clip: Clip, requant: FixedPoint, sums: IntArray) -
     return np.where(low == high, low, np.nan)
 
 
-def once_a_layer(found: Callable[[Weighted, Graph], T]) -> Callable[[Weighted, Graph], T]:
+def once_a_layer(
+    found: Callable[Concatenate[Kind, Graph, P], T],
+) -> Callable[Concatenate[Kind, Graph, P], T]:
     """Compute what is asked for each form of a layer once, and keep it as long as its graph."""
-    every: dict[tuple[int, str], tuple[ref[Graph], T]] = {}
+    every: dict[object, tuple[ref[Graph], T]] = {}
 
-    def of(op: Weighted, graph: Graph) -> T:
-        key = id(graph), op.name
+    def of(op: Kind, graph: Graph, /, *more: P.args, **named: P.kwargs) -> T:
+        key = id(graph), op.name, more
         known = every.get(key)
         if known is None or known[0]() is not graph:
-            known = every[key] = ref(graph, lambda _: every.pop(key, None)), found(op, graph)
+            made = found(op, graph, *more, **named)
+            known = every[key] = ref(graph, lambda _: every.pop(key, None)), made
         return known[1]
 
     return of

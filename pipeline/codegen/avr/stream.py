@@ -86,14 +86,9 @@ def stream(job: Job, unsigned: bool) -> Stream:
     target = job.target
     low, high = (end - target.dtype.minimum for end in limits(target, op.clip))
     kinds = {"low" if shift <= 8 else "high" for shift in shifts}
-    end = End(
-        below=low < from_least(target),
-        once=quick.once,
-        shifts="both" if len(kinds) > 1 else kinds.pop(),
-        low=low,
-        high=high,
-        flip=-target.dtype.minimum,
-    )
+    shifted = "both" if len(kinds) > 1 else kinds.pop()
+    below = low < from_least(target)
+    end = End(below, quick.once, shifted, low, high, -target.dtype.minimum)
     columns = [
         _bytes(starts, START_BYTES),
         flat + 128 * unsigned & 255,

@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Any
 
 from pipeline.codegen.avr.stream import from_least, stream
-from pipeline.codegen.c import window
 from pipeline.codegen.int8.convolution import of_dense
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.rows import layouts, row_view
@@ -82,21 +81,10 @@ def _windows(job: Job, kernel: AvrRows, unsigned: bool, more: dict[str, Any]) ->
         layouts(job, kernel, [row_view(job, "in", piece, n) for n in numbers])
     assert kernel.rows(job.form) is not None
     source, view = job.source, job.rows_view()
-    views = {"in": view, "out": job.out(ring_axes=1)}
-    if job.step.scratch:
-        views["scratch"] = job.scratch
-    job.call(
-        f"avr/int8/{kernel.word}",
-        views,
-        {**window.named("y", job.box[0]), "in_y": view.box[0].start},
-        kind="assembly",
-        window=Windows.of(job, view),
-        channels=job.target.shape[2],
-        stream=stream(job, unsigned),
-        zero=from_least(source),
-        flip=-source.dtype.minimum,
-        **more,
-    )
+    job.rows_call(
+        f"avr/int8/{kernel.word}", view, ring_axes=1, kind="assembly", window=Windows.of(job, view),
+        stream=stream(job, unsigned), zero=from_least(source), flip=-source.dtype.minimum, **more,
+    )  # fmt: skip
 
 
 def dense(job: Job) -> None:

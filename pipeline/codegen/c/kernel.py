@@ -115,17 +115,10 @@ class Kernel:
         views = {name: _argued(view, arguments) for name, view in first.views.items()}
         values = {n: n if n in arguments else str(value) for n, value in first.values.items()}
         return render(
-            f"{self.template}.c.j2",
-            name=self.name,
-            about=self.about,
-            signature=signature,
-            v=values,
-            source=views.get("in"),
-            held=views.get("weights"),
-            out=views[WRITTEN],
-            views=views,
-            **self.shared,
-        )
+            f"{self.template}.c.j2", name=self.name, about=self.about, signature=signature,
+            v=values, views=views, source=views.get("in"), held=views.get("weights"),
+            out=views[WRITTEN], **self.shared,
+        )  # fmt: skip
 
     def call(self, number: int) -> Call:
         use = self.calls[number]

@@ -98,12 +98,9 @@ class Nest:
 
 
 def nest(
-    extents: Sequence[Value],
-    strides: Sequence[Sequence[int]],
-    views: Sequence[View] = (),
-    ordered: bool = False,
-    pixels: bool = False,
-) -> tuple[Nest, dict[str, Value]]:
+    extents: Sequence[Value], strides: Sequence[Sequence[int]], views: Sequence[View] = (),
+    ordered: bool = False, pixels: bool = False,
+) -> tuple[Nest, dict[str, Value]]:  # fmt: skip
     """The loops, and how many steps each has, with other values that the offsets need.
 
     Args:

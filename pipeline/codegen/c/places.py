@@ -120,14 +120,11 @@ class Places:
             return ""
         largest = max(*self.entries, *self.scattered, len(self.scattered), 0)
         bits = next(bits for bits, flag in FLAGS.items() if largest < flag)
+        entries = [n if n >= 0 else FLAGS[bits] - 1 - n for n in self.entries]
         return render(
-            "int8/places.c.j2",
-            type=f"uint{bits}_t",
-            bits=bits,
-            flag=FLAGS[bits],
-            entries=[n if n >= 0 else FLAGS[bits] - 1 - n for n in self.entries],
+            "int8/places.c.j2", type=f"uint{bits}_t", bits=bits, flag=FLAGS[bits], entries=entries,
             scattered=self.scattered,
-        )
+        )  # fmt: skip
 
 
 def _strides(cells: IntArray, axes: int, width: int) -> tuple[int, ...] | None:

@@ -178,14 +178,9 @@ class View:
 
 
 def view(
-    name: str,
-    buffer: Buffer,
-    layout: Layout,
-    array: str,
-    box: Sequence[Span],
-    signed: bool,
+    name: str, buffer: Buffer, layout: Layout, array: str, box: Sequence[Span], signed: bool,
     ring_axes: int = 0,
-) -> View:
+) -> View:  # fmt: skip
     """``box`` of ``buffer``, which lies in the C array ``array``.
 
     Args:

@@ -81,13 +81,9 @@ class WindowAxis:
 
 
 def window_axes(
-    out: Sequence[Span],
-    inside: tuple[Span, Span],
-    kernel: tuple[int, int],
-    stride: tuple[int, int],
-    padding: tuple[int, int, int, int],
-    dilation: tuple[int, int] = (1, 1),
-) -> tuple[WindowAxis, WindowAxis]:
+    out: Sequence[Span], inside: tuple[Span, Span], kernel: tuple[int, int],
+    stride: tuple[int, int], padding: tuple[int, int, int, int], dilation: tuple[int, int] = (1, 1),
+) -> tuple[WindowAxis, WindowAxis]:  # fmt: skip
     """Rows and columns.
 
     Args:
@@ -105,16 +101,9 @@ def window_axes(
         vacant = vacant or (apart > 1 and inside[axis].fewest < apart)
         variable, tap, origin = (("y", "ky", "top"), ("x", "kx", "left"))[axis]
         return WindowAxis(
-            variable=variable,
-            tap=tap,
-            origin=origin,
-            taps=taps,
-            stride=step,
-            pad=pad,
-            dilation=apart,
-            edges=edges,
-            vacant=edges and vacant,
-        )
+            variable=variable, tap=tap, origin=origin, taps=taps, stride=step, pad=pad,
+            dilation=apart, edges=edges, vacant=edges and vacant,
+        )  # fmt: skip
 
     return along(0), along(1)
 

@@ -66,16 +66,10 @@ class Card:
         if program.hardware.card.streamed:  # the line waits while it is written: a block at a time
             room = min(room, self.image.block_bytes)
         source = render(
-            "frame/feed_card.c.j2",
-            sealed=self.sealed is not None,
-            ahead=self.ahead,
-            at=self.image.at[buffer.name],
-            room=min(room, size),
-            frames=self.frames,
-            each=size,
-            stride=buffer.copy_stride // 2,
-            **counters(program),
-        )
+            "frame/feed_card.c.j2", sealed=self.sealed is not None, ahead=self.ahead,
+            at=self.image.at[buffer.name], room=min(room, size), frames=self.frames, each=size,
+            stride=buffer.copy_stride // 2, **counters(program),
+        )  # fmt: skip
         program.line("nn_card_begin();")
         return Arrival(source, *WHOLE), computing.steps
 
@@ -157,30 +151,17 @@ class Card:
         Raises:
             ThimbleError: for transfers that it cannot express.
         """
-        transfers = Transfers(self.image, self.program.counters, self.program.repair)
+        repair, fed, block = self.program.repair, self.program.input_buffer, self.image.block_bytes
+        transfers = Transfers(self.image, self.program.counters, repair)
+        sealed = self.sealed.context(fed, repair) if self.sealed else None
+        fault = "nn_sums.fault" if self.summed else "NN_CARD_FAILED"
         return render(
-            "frame/card.c.j2",
-            card=self,
-            sealed=self.sealed.context(self.program.input_buffer, self.program.repair)
-            if self.sealed
-            else None,
-            summed=self.image.sums(self.program.input_buffer) if self.summed else None,
-            via="nn_sealed" if self.sealed else "storage",
-            fault="nn_sealed.fault"
-            if self.sealed
-            else "nn_sums.fault"
-            if self.summed
-            else "NN_CARD_FAILED",
-            code=list(transfers.code(self.moving.steps)),
-            codes=Code,
-            transfers=transfers,
-            axes=MOST_AXES,
-            identity=list((self.sealed or self.image).identity()),
-            last_magic=list(LAST_MAGIC),
-            block_bytes=self.image.block_bytes,
-            room=self._room(),
-            take_room=self.image.block_bytes if self.ahead else self._room(),
-            output_at=self.image.at[self._output.name],
+            "frame/card.c.j2", card=self, sealed=sealed, codes=Code, transfers=transfers,
+            summed=self.image.sums(fed) if self.summed else None, axes=MOST_AXES,
+            via="nn_sealed" if sealed else "storage", fault="nn_sealed.fault" if sealed else fault,
+            code=list(transfers.code(self.moving.steps)), last_magic=list(LAST_MAGIC),
+            identity=list((self.sealed or self.image).identity()), block_bytes=block,
+            room=self._room(), take_room=block if self.ahead else self._room(),
+            output_at=self.image.at[self._output.name], header_check=block - CHECK.size,
             output_stride=self._output.copy_stride // 2,
-            header_check=self.image.block_bytes - CHECK.size,
-        )
+        )  # fmt: skip

@@ -145,15 +145,11 @@ def held(window: Buffer, stored: Buffer, image: Image) -> Held:
             "a window of the arena"
         )
     assert isinstance(window.map, Affine)
+    missing, at = (1,) * (MOST_AXES - len(shape)), image.at[stored.name]
     return Held(
-        image.at[stored.name],
-        stored.copy_stride // BYTE,
-        window.map.base // BYTE,
-        window.copies,
-        window.copy_stride // BYTE,
-        (*[1] * (MOST_AXES - len(shape)), *shape),
-        (*[1] * (MOST_AXES - len(shape)), *sizes),
-    )
+        at, stored.copy_stride // BYTE, window.map.base // BYTE, window.copies,
+        window.copy_stride // BYTE, (*missing, *shape), (*missing, *sizes),
+    )  # fmt: skip
 
 
 def _sizes(buffer: Buffer) -> tuple[int, ...]:

@@ -65,14 +65,11 @@ class Dot:
         others = self.pair_bytes * (pairs - 1) * self.apart
         more = {"w": left * steps.weights + others, "x": left * steps.beside}
         return block(
-            turn,
-            ("w0", "w1", "w2", "w3", "x0", "x1", "e"),
-            12,
-            rounds=rounds,
+            turn, ("w0", "w1", "w2", "w3", "x0", "x1", "e"), 12, rounds=rounds,
             moves={"w": (self.unroll * steps.weights, 1), "x": (self.unroll * steps.beside, 4)},
             rest=[*rest, *(f"{name} += {step};" for name, step in more.items() if step)],
             stop="x0" if pixels * pairs >= FULL else "",
-        )
+        )  # fmt: skip
 
 
 @dataclass

@@ -43,14 +43,9 @@ class End:
     ending: Ending | None = None
 
     def stored(
-        self,
-        type_: str,
-        place: str,
-        total: str,
-        twice: str,
-        at: int | tuple[str, ...],
+        self, type_: str, place: str, total: str, twice: str, at: int | tuple[str, ...],
         channel: str,
-    ) -> str:
+    ) -> str:  # fmt: skip
         """C that stores a complete sum of ``type_``. All but ``at`` are C: where the channel's
         constants begin in q, or what they are."""
         if self.quick:

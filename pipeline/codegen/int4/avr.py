@@ -258,10 +258,8 @@ class Assembly:
     def addresses(self) -> dict[str, str]:
         """C of the addresses in the assembly, by the names that it has for them: what the compiler
         knows of it may be renamed or moved, as link-time optimization does."""
-        scattered, reads = (
-            self.kernel.scattered or self.kernel.out_scattered,
-            self.mac and not self.code,
-        )
+        scattered = self.kernel.scattered or self.kernel.out_scattered
+        reads = self.mac and not self.code
         known = {
             "arena": ("nn_arena", True),
             "weights": (self.kernel.array("weights"), reads),
@@ -315,23 +313,15 @@ def window(kernel: WindowKernel) -> Assembly | None:
     scale = 2 if table else 1
     parities = tuple(sorted(kernel.parities | ({0} if kernel.scattered else set())))
     result = Assembly(
-        kernel=kernel,
-        code=code,
-        starts=starts(kernel) if code else (),
-        unrolled=unrolled,
-        apart=apart,
-        finds=finds(kernel, rows * columns // spec.kernel[0]) if found else "",
-        taps=taps,
-        pieces=parts,
-        grid=(rows, columns),
+        kernel=kernel, code=code, starts=starts(kernel) if code else (), unrolled=unrolled,
+        apart=apart, finds=finds(kernel, rows * columns // spec.kernel[0]) if found else "",
+        taps=taps, pieces=parts, grid=(rows, columns),
         runs=tuple(
             {parity: taps_of(kernel, code, apart, taps, run, parity, number) for parity in parities}
             for run in range(number if unrolled else 1)
         ),
-        step=scale * step,
-        jump=scale * jump,
-        stride_expressions=expressions,
-    )
+        step=scale * step, jump=scale * jump, stride_expressions=expressions,
+    )  # fmt: skip
     return result if _fits(result) else None
 
 

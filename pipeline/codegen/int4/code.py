@@ -33,18 +33,13 @@ def source(windows: Windows) -> str:
     kernels = [*(text for _, text in windows.endings.values()), *(code(k, windows) for k in known)]
     placed = "nn_places:" in windows.shared
     return render(
-        "int4/windows.c.j2",
-        windows=windows,
+        "int4/windows.c.j2", windows=windows, row=ROW, image=windows.image, kernels=kernels,
         places=[f"NN_PLACE({cell})" for cell in windows.tables.pixels] if placed else [],
-        row=ROW,
         finds=any(name.startswith("nn_window:") for name in windows.shared),
-        lines=_line_rows(windows),
-        shared=_declarations(windows.shared),
-        image=windows.image,
-        kernels=kernels,
+        lines=_line_rows(windows), shared=_declarations(windows.shared),
         packed=any(k.window.weights is not None and k.window.weight_bits == 4 for k in known),
         assembly=any(in_assembly(kernel, windows) for kernel in known),
-    ).strip()
+    ).strip()  # fmt: skip
 
 
 def _line_rows(windows: Windows) -> list[str]:

@@ -143,14 +143,10 @@ def _ending(program: Program, op: AveragePool2d, bits: int) -> str:
     if op.name not in known:
         name, end = program.names.fresh(op.name, "finish"), ending(program, op)
         text = render(
-            "int4/finish.c.j2",
-            name=name,
+            "int4/finish.c.j2", name=name, bits=bits, end=end, count=int(np.prod(op.kernel)),
             about=f"{op.name}: complete sums to {program.graph.tensors[op.output].dtype}",
-            bits=bits,
-            end=end,
-            count=int(np.prod(op.kernel)),
             zero=program.graph.tensors[op.inputs[0]].zero_point,
-        )
+        )  # fmt: skip
         known[op.name] = name, text
         program.headers |= {"nn_cells.h", "nn_int8.h"}
     return known[op.name][0]

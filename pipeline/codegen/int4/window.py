@@ -160,18 +160,11 @@ def _kernel(job: Job, window: Window, in_view: View, out_view: View) -> WindowKe
     key = f"{op.name}/{in_view.kind}{in_view.pitch}/{out_view.kind}{out_view.pitch}"
     if key not in windows.kernels:
         windows.kernels[key] = WindowKernel(
-            names=job.program.names,
-            name=job.program.names.fresh(op.name),
-            window=window,
-            in_kind=in_view.kind,
-            out_kind=out_view.kind,
-            constants_in_flash=windows.constants_in_flash(op),
-            values=values(op, windows.graph),
-            suits=suits(op, windows.graph),
-            about=job.about,
-            in_pitch=in_view.pitch,
-            out_pitch=out_view.pitch,
-        )
+            names=job.program.names, name=job.program.names.fresh(op.name), window=window,
+            in_kind=in_view.kind, out_kind=out_view.kind, values=values(op, windows.graph),
+            constants_in_flash=windows.constants_in_flash(op), suits=suits(op, windows.graph),
+            about=job.about, in_pitch=in_view.pitch, out_pitch=out_view.pitch,
+        )  # fmt: skip
     return windows.kernels[key]
 
 

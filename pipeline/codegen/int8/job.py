@@ -66,11 +66,27 @@ class Job:
         the first input's zero point, and as what its bytes are widened. ``about``: if not the
         job's."""
         source, kind = self.source, kind or "part" * self.partial
-        known = {"zero": source.zero_point, "widen": "s8" if source.dtype.signed else "u8"}
+        known = {"zero": source.zero_point, "widen": "s8" if source.dtype.signed else "u8",
+                 "channels": self.target.shape[-1]}  # fmt: skip
         self.program.call(
             self.op.name, template, about or self.about, views, ranges, apart=self.apart, kind=kind,
             **known | shared,
         )  # fmt: skip
+
+    def rows_call(
+        self, template: str, view: View, ranges: Mapping[str, Value] = {}, *,
+        beside: Mapping[str, View] = {}, ring_axes: int = 0, **shared: Any,
+    ) -> None:  # fmt: skip
+        """Call a kernel of pixels that are made of ``view``, with the step's scratch and what is
+        ``beside``; it knows the rows and columns that it makes, and where ``view`` begins."""
+        rows, columns, _ = self.box
+        known = {"y_start": rows.start, "y_stop": rows.stop, "y_count": rows.extent,
+                 "x_start": columns.start, "x_stop": columns.stop,
+                 "in_y": view.box[0].start}  # fmt: skip
+        views = {"in": view, "out": self.out(ring_axes=ring_axes)}
+        if self.step.scratch:
+            views[SCRATCH] = self.scratch
+        self.call(template, {**views, **beside}, {**known, **ranges}, **shared)
 
     def table(
         self, kind: str, type_: str, values: IntArray, about: str, *, weights: bool = False,

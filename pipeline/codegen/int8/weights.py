@@ -24,7 +24,7 @@ class Weights:
             channel and which of the last indices.
     """
 
-    array: Array | None
+    array: Array | None = None
     views: dict[str, View] = field(default_factory=dict)
     values: dict[str, Value] = field(default_factory=dict)
 

@@ -60,14 +60,11 @@ class Windowed:
         return (1, 1, 1) if self.kept else self.job.unit()
 
     def call(
-        self,
-        template: str,
-        weights: Weights | None = None,
-        values: Mapping[str, Value] | None = None,
+        self, template: str, read: Weights, values: Mapping[str, Value] = {},
         **shared: Any,
-    ) -> None:
-        """``values``: besides those of windows and weights."""
-        job, read = self.job, weights or Weights(None)
+    ) -> None:  # fmt: skip
+        """``values``: besides those of windows and of the weights that are ``read``."""
+        job = self.job
         out = job.out((*job.box[:2], self.outs), ring_axes=3)
         begins = {f"in_{axis}": part.start for axis, part in zip("yxc", self.view.box, strict=True)}
         ranges = window.ranges(job.box, self.inside, self.outs) | begins
@@ -81,15 +78,7 @@ class Windowed:
             last = Value(width - 1 if backwards else 0)
             ranges |= {"x_first": last, "x_step": Value(-1 if backwards else 1)}
         job.call(
-            template,
-            views,
-            {**ranges, **read.values, **(values or {})},
-            kind="over" * (aside is not None),
-            order=self.order,
-            any_strides=True,
-            rows=self.rows,
-            columns=self.columns,
-            weights=read.array,
-            aside=aside,
-            **shared,
-        )
+            template, views, {**ranges, **read.values, **values}, kind="over" * (aside is not None),
+            order=self.order, any_strides=True, rows=self.rows, columns=self.columns,
+            weights=read.array, aside=aside, **shared,
+        )  # fmt: skip

@@ -42,22 +42,12 @@ def convolution(job: Job) -> None:
     view, flat = convolved_view(job)
     (values, never), (end, starts) = met(job, some), ends(job, source.zero_point)
     rows = np.concatenate([(starts + never)[:, None], packed(values), end.words], axis=1)
-    job.call(
-        "thumb/conv2d",
-        {"in": view, "out": job.out(), "scratch": job.scratch},
-        {
-            "y_start": job.box[0].start, "in_y": view.box[0].start, "count": count,
-            "last_block": count - pixels,
-        },
-        window=Windows.of(job, view, some, 0),
+    job.rows_call(
+        "thumb/conv2d", view, {"count": count, "last_block": count - pixels},
+        window=Windows.of(job, view, some, 0), flat=flat, pixels=pixels,
         spread="nn_spread_s8" if source.dtype.signed else "nn_spread_u8",
-        flat=flat,
-        pixels=pixels,
-        even=count.known and count.const % pixels == 0,
-        kept=0 if job.apart else evenly_spaced(job.form) % pixels,
-        elements=some.size,
-        channels=job.target.shape[2],
-        channel_words=rows.shape[1],
+        even=count.known and count.const % pixels == 0, elements=some.size,
+        kept=0 if job.apart else evenly_spaced(job.form) % pixels, channel_words=rows.shape[1],
         ends=end,
         stream=job.table(
             "stream", "int32_t", wrapped(rows),
@@ -81,13 +71,8 @@ def dense(job: Job) -> None:
     end, starts = ends(job, 0)
     rows = np.concatenate([starts[:, None], end.words], axis=1)
     job.call(
-        "thumb/dense",
-        {"in": job.source_view, "out": job.out(), "scratch": job.scratch},
-        inputs=source.size,
-        channels=job.target.size,
-        unroll=UNROLL,
-        words=rows.shape[1],
-        ends=end,
+        "thumb/dense", {"in": job.source_view, "out": job.out(), "scratch": job.scratch},
+        inputs=source.size, unroll=UNROLL, words=rows.shape[1], ends=end,
         weights=job.table("weights", "int8_t", values.reshape(-1), "weights", weights=True),
         table=job.table(
             "ends", "int32_t", wrapped(rows),
@@ -128,20 +113,11 @@ def depthwise(job: Job) -> None:
     weights = job.program.graph.constants[name].reshape(window.channels, -1)[:, order]
     end, starts = ends(job, source.zero_point)
     table = np.concatenate([starts[:, None], weights, end.words], axis=1)
-    job.call(
-        "thumb/depthwise",
-        {"in": view, "out": job.out(ring_axes=1), "scratch": job.scratch},
-        {"y_start": job.box[0].start, "y_count": job.box[0].extent, "in_y": view.box[0].start},
-        strip=strip,
+    job.rows_call(
+        "thumb/depthwise", view, ring_axes=1, strip=strip, places=sorted(taps), window=window,
         phases=[Phase.of(n, strip, window) for n in range(strip.phases)],
-        places=sorted(taps),
-        window=window,
-        columns=columns,
-        outputs=outputs,
-        blocks=columns // outputs,
-        rest=columns % outputs,
-        words=table.shape[1],
-        ends=end,
+        columns=columns, outputs=outputs, blocks=columns // outputs, rest=columns % outputs,
+        words=table.shape[1], ends=end,
         table=job.table(
             "table", "int32_t", wrapped(table),
             "of each channel what its sum begins with, its weights, and how it ends", weights=True,

@@ -140,18 +140,10 @@ def compute(job: Job) -> None:
         dot = {"wide": source.columns, "offsets": tuple(taps)}
     rows = {row.name: row for row in input_rows(job)}
     job.call(
-        "cortex_m/by_row/conv2d",
-        {"out": out_row(job), **rows, "scratch": job.scratch},
-        kind="row",
-        runs=runs(source),
-        reads=whole(source) if source.first else [],
-        vacant=[(low, stop) for low, stop in vacant if low < stop and source.first],
-        how=source,
-        kernel_h=len(rows),
-        fours=fours,
-        window=window,
-        pixels=source.columns if window else 0,
-        less="",
+        "cortex_m/by_row/conv2d", {"out": out_row(job), **rows, "scratch": job.scratch},
+        kind="row", runs=runs(source), reads=whole(source) if source.first else [], how=source,
+        vacant=[(low, stop) for low, stop in vacant if low < stop and source.first], less="",
+        kernel_h=len(rows), fours=fours, window=window, pixels=source.columns if window else 0,
         **weights.streamed(
             job, flat, places, weights.pairs(len(flat), 2), finish, unroll=source.unroll,
             stride=op.stride[1], taps=source.taps, apart=True,

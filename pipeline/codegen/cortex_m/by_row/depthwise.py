@@ -268,11 +268,8 @@ def compute(job: Job) -> None:
     table = layer.table(values, finish, tensor.zero_point)
     job.call(
         "cortex_m/by_row/depthwise",
-        {"out": out_row(job), **{row.name: row for row in input_rows(job)}},
-        kind="row",
-        layer=layer,
-        runs=runs,
-        carried=max(len(run.one.carried_on) for run in runs),
+        {"out": out_row(job), **{row.name: row for row in input_rows(job)}}, kind="row",
+        layer=layer, runs=runs, carried=max(len(run.one.carried_on) for run in runs),
         words=table.shape[1],
         table=job.table(
             "row_weights", "int32_t", table,

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.codegen.c import window
 from pipeline.codegen.c.expressions import both
-from pipeline.codegen.c.kernel import ASIDE, SCRATCH
+from pipeline.codegen.c.kernel import ASIDE
 from pipeline.codegen.c.values import Value, whole
 from pipeline.codegen.c.views import View
 from pipeline.codegen.cortex_m import weights
@@ -51,29 +50,20 @@ def _call(
     Args:
         part: of the output channels of all passes; ``shared``: what the template knows besides.
     """
-    form, delay, (rows, columns, _) = job.form, job.step.delay, job.box
-    pixels, count = kernel.together(form), rows.extent * job.target.shape[1]
-    some, every = kernel.window(form), job.target.shape[2]
+    form, delay, some = job.form, job.step.delay, kernel.window(job.form)
+    pixels, count = kernel.together(form), job.box[0].extent * job.target.shape[1]
     aside = {ASIDE: scratch_view(job.kept, ASIDE)} if job.kept and delay else {}
     known: dict[str, Any] = {"flat": False, "less": ""}
-    job.call(
-        "cortex_m/conv2d",
-        {"in": view, "out": job.out(), SCRATCH: job.scratch, **aside},
+    job.rows_call(
+        "cortex_m/conv2d", view,
         {
             "first_pair": part.group(2), "channels": part.extent, "last_pair": part.extent + -2,
-            "count": count, "in_y": Value() if anywhere else view.box[0].start,
-            **window.named("y", rows), **window.named("x", columns),
+            "count": count,
         },
-        order=job.order if anywhere else (),
-        any_strides=anywhere,
-        channels=every,
-        uneven=part.at_once % 2 or every % part.at_once % 2,
-        delay=delay,
-        window=Windows.of(job, view, some, pixels),
-        anywhere=anywhere,
-        pixels=pixels,
-        tail=kernel.tail(form),
-        even=count.known and count.const % pixels == 0,
+        beside=aside, order=job.order if anywhere else (), any_strides=anywhere,
+        uneven=part.at_once % 2 or job.target.shape[2] % part.at_once % 2, delay=delay,
+        window=Windows.of(job, view, some, pixels), anywhere=anywhere, pixels=pixels,
+        tail=kernel.tail(form), even=count.known and count.const % pixels == 0,
         **known | shared | weights.of_windows(job, some, part.at_once),
     )  # fmt: skip
 

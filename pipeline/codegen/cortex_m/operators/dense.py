@@ -73,17 +73,11 @@ def _call(
     unroll = weights.by_fours(len(places), MOST_WORDS[at_once])
     stream = weights.streamed(job, values, places, groups, finish, unroll=unroll, name=name)
     job.call(
-        "cortex_m/dense",
-        {"in": view, "out": job.out(), "scratch": job.scratch},
-        {"first": first * (at_once // 2 * stream["dot"].pair_bytes)},
-        kind="row" * job.partial,
-        inputs=inputs,
-        channels=job.target.size,
-        pairs=at_once // 2,
-        halves=halves(inputs % 4, 1),
-        vacant=halves(-inputs % 4, 1, inputs % 4),
-        **shared | stream,
-    )
+        "cortex_m/dense", {"in": view, "out": job.out(), "scratch": job.scratch},
+        {"first": first * (at_once // 2 * stream["dot"].pair_bytes)}, kind="row" * job.partial,
+        inputs=inputs, pairs=at_once // 2, halves=halves(inputs % 4, 1),
+        vacant=halves(-inputs % 4, 1, inputs % 4), **shared | stream,
+    )  # fmt: skip
 
 
 WRITERS = {"cortex_m.dense": compute, "cortex_m.row_dense": by_row}

@@ -143,24 +143,15 @@ def compute(job: Job) -> None:
     half = odd_kernel(kernel_w) // 2
     outs = together(window.out_columns, kernel_h, half, op.stride[1])
     ending = last(window.out_columns % outs, op.stride[1])
-    job.call(
-        "cortex_m/depthwise",
-        {"in": view, "out": job.out(ring_axes=1), "scratch": job.scratch},
+    job.rows_call(
+        "cortex_m/depthwise", view,
         {
-            "first_quad": part.group(at_once),
-            "channels": part.extent,
+            "first_quad": part.group(at_once), "channels": part.extent,
             "last_quad": part.extent + -at_once,
-            "y_start": job.box[0].start,
-            "y_stop": job.box[0].stop,
-            "in_y": view.box[0].start,
         },
-        window=window,
-        first_weight=4 if finish.quick else 1,
-        channel_words=rows.shape[1],
-        outs=outs,
-        full=Row(outs, half, op.stride[1]),
+        ring_axes=1, window=window, lanes=at_once, channel_words=rows.shape[1], outs=outs,
+        first_weight=4 if finish.quick else 1, full=Row(outs, half, op.stride[1]),
         tail=Row(ending, half, op.stride[1]) if ending else None,
-        lanes=at_once,
         uneven=part.at_once % at_once or window.channels % part.at_once % at_once,
         follow=view.rows_follow and view.box[0].covers(whole(window.height)),
         columns=columns(op, job.program.graph.tensors),

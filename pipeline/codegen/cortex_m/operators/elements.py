@@ -96,19 +96,12 @@ def compute(job: Job) -> None:
         inner, length = loops.axes[-1], counts[loops.axes[-1].count]
         held = next((kind for n, kind in enumerate(KINDS, 1) if not inner.strides[n]), "")
         job.call(
-            "cortex_m/elements",
-            views,
-            {**counts, "words": length // 4 * 4},
-            kind=part,
-            about=called(job),
-            order=job.order if pixels else (),
-            nest=loops,
+            "cortex_m/elements", views, {**counts, "words": length // 4 * 4}, kind=part,
+            about=called(job), order=job.order if pixels else (), nest=loops, count=inner.count,
             scattered=[n for n, each in enumerate(loops.scattered) if each],
-            count=inner.count,
-            rest=not (length.known and length.const % 4 == 0),
-            any_words=length.high > 3,
+            rest=not (length.known and length.const % 4 == 0), any_words=length.high > 3,
             **function(job, held),
-        )
+        )  # fmt: skip
 
 
 WRITERS = {"cortex_m.elements": compute}

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.codegen.c import window as box
-from pipeline.codegen.c.kernel import SCRATCH
 from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.cortex_m.ending import End, end
 from pipeline.codegen.int8.job import Job
@@ -23,10 +21,7 @@ def depthwise(job: Job) -> None:
     finish, values = end(job), job.program.graph.constants[op.parameters[0]]
     rows = table(values.reshape(len(values), -1), finish)
     call(
-        job,
-        "cortex_m/gathered_depthwise",
-        end=finish,
-        row_words=rows.shape[1],
+        job, "cortex_m/gathered_depthwise", end=finish, row_words=rows.shape[1],
         unrolled=values[0].size <= MOST_TAPS_UNROLLED,
         table=job.table(
             "weights", "int32_t", rows,
@@ -47,17 +42,9 @@ def table(values: IntArray, finish: End) -> IntArray:
 
 def call(job: Job, template: str, **shared: Any) -> None:
     """``shared``: what the template knows besides."""
-    view, (rows, columns, _) = job.source_view, job.box
-    job.call(
-        template,
-        {"in": view, "out": job.out(), SCRATCH: job.scratch},
-        {**box.named("y", rows), **box.named("x", columns)},
-        order=job.order,
-        any_strides=True,
-        window=Windows.of(job, view),
-        channels=job.target.shape[2],
-        **shared,
-    )
+    view = job.source_view
+    window = Windows.of(job, view)
+    job.rows_call(template, view, order=job.order, any_strides=True, window=window, **shared)
 
 
 WRITERS = {"cortex_m.gathered_depthwise": depthwise}

@@ -16,13 +16,9 @@ def compute(job: Job) -> None:
     depth = job.tensor(op.parameters[0]).shape[3]
     inside, _, outs = ranges(job, op, depth)
     job.program.headers.add("nn_ordered.h")
-    Windowed.of(job, inside, outs).call(
-        "cortex_m/ordered",
-        weights(job),
-        depth=depth,
-        one=job.target.shape[:2] == (1, 1),
-        ending=job.ending,
-    )
+    one = job.target.shape[:2] == (1, 1)
+    windows = Windowed.of(job, inside, outs)
+    windows.call("cortex_m/ordered", weights(job), depth=depth, one=one, ending=job.ending)
 
 
 WRITERS = {"cortex_m.ordered": compute}

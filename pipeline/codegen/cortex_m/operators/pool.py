@@ -30,15 +30,11 @@ def compute(job: Job) -> None:
     windows = Windows.of(job, view)
     rows, columns = windows.axes(job.box)
     job.call(
-        "cortex_m/pool",
-        {"in": view, "out": job.out(ring_axes=1)},
+        "cortex_m/pool", {"in": view, "out": job.out(ring_axes=1)},
         {**window.named("y", job.box[0]), "in_y": view.box[0].start},
-        rows=rows,
-        columns=columns,
-        window=windows,
-        channels=job.part.extent.const,
+        rows=rows, columns=columns, window=windows, channels=job.part.extent.const,
         **pooled(job, op),
-    )
+    )  # fmt: skip
 
 
 def pooled(job: Job, op: Pool2d) -> dict[str, Any]:
@@ -64,6 +60,7 @@ def repeated(byte: int, first: int = 0) -> str:
 
 def by_row(job: Job) -> None:
     op, rows, tensor = job.operator(Pool2d), pooled_rows(job), job.source
+    along = Along.of(op)
     source, target = layouts(job, RowPool(), rows)
     words, left = divmod(source.columns, BLOCK)
     block, more = target.pixels, target.columns - target.full
@@ -81,25 +78,13 @@ def by_row(job: Job) -> None:
     inside = f"(nn_min({end}, {source.columns}) - nn_max({begin}, 0))" if edges else op.kernel[1]
     views = {"out": job.out() if job.partial else out_row(job), **{row.name: row for row in rows}}
     job.call(
-        "cortex_m/by_row/pool",
-        views if job.partial else {**views, "scratch": job.scratch},
-        kind="row",
-        rows=len(rows),
-        type=rows[0].type,
-        given=source,
-        words=words,
-        word_step=source.at(BLOCK) if words > 1 else 0,
-        left=left,
-        start=tensor.zero_point * source.columns - least,
-        along=Along.of(op),
-        edges=edges,
-        line_words=Along.of(op).words(source.columns, target.columns),
-        count=f"{len(rows)} * {inside}",
-        made=made,
-        partial=job.partial,
-        vacant=repeated(op.reduction.start(tensor.dtype), left),
-        **pooled(job, op),
-    )
+        "cortex_m/by_row/pool", views if job.partial else {**views, "scratch": job.scratch},
+        kind="row", rows=len(rows), type=rows[0].type, given=source, words=words, left=left,
+        word_step=source.at(BLOCK) if words > 1 else 0, edges=edges, made=made, partial=job.partial,
+        start=tensor.zero_point * source.columns - least, count=f"{len(rows)} * {inside}",
+        along=along, line_words=along.words(source.columns, target.columns),
+        vacant=repeated(op.reduction.start(tensor.dtype), left), **pooled(job, op),
+    )  # fmt: skip
 
 
 WRITERS = {"cortex_m.pool": compute, "cortex_m.row_pool": by_row}

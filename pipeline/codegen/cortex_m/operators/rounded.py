@@ -114,9 +114,7 @@ MOST_AT_ONCE, MOST_SINGLE = 3, 8
 
 def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) -> bool:
     """Write the call if there is such code for the step; return whether there is."""
-    out, scratch = job.out(), job.scratch
-    name = op.parameters[0]
-    values = job.program.graph.constants[name]
+    out, values = job.out(), job.program.graph.constants[op.parameters[0]]
     count, kernel_h, kernel_w, _ = values.shape
     if out.bits > 16 or kernel_h * kernel_w * at_once > MOST_WINDOW:
         return False
@@ -136,20 +134,11 @@ def compute(job: Job, op: Conv2d, at_once: int, pass_number: Value, view: View) 
     words = [pairs(len(each)) for each in taps]
     quads = count // 4 if out.bits == 8 and bytes_fit else 0
     unroll = unrolled(quads or count, MOST_AT_ONCE if quads else MOST_SINGLE)
-    job.call(
-        "cortex_m/rounded",
-        {"in": view, "out": out, "scratch": scratch},
-        {"pass_number": pass_number},
-        kinds=list(zip(inside, taps, words, strict=True)),
-        channels=count,
-        code={n: of_window(out, n, count, quads, unroll) for n in words if n},
-        of_pixels=of_pixels(out) if by_fours else "",
-        block=PIXELS,
-        window=Windows.of(job, view),
-        rows=job.target.shape[0],
-        at_once=at_once,
-        multiplier=(1 << 32) // unit + 1,
-        scale=scale,
-        weights=table(job, split),
+    job.rows_call(
+        "cortex_m/rounded", view, {"pass_number": pass_number},
+        kinds=list(zip(inside, taps, words, strict=True)), window=Windows.of(job, view),
+        code={n: of_window(out, n, count, quads, unroll) for n in words if n}, block=PIXELS,
+        of_pixels=of_pixels(out) if by_fours else "", rows=job.target.shape[0], at_once=at_once,
+        multiplier=(1 << 32) // unit + 1, scale=scale, weights=table(job, split),
     )  # fmt: skip
     return True

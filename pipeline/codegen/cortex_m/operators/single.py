@@ -122,19 +122,11 @@ def _call(job: Job, word: str, windows: Windows, **more: Any) -> None:
     op, finish = job.operator(Conv2d), end(job)
     starts = job.program.graph.constants[op.parameters[1]][:, None] * bool(finish.quick)
     scratch = {SCRATCH: job.scratch} if word == "strips" else {}
+    about = "for each channel what sums begin with, and how they end"
     job.call(
-        f"cortex_m/{word}",
-        {"in": job.source_view, "out": job.out(), **scratch},
-        {"o": job.part.start},
-        window=windows,
-        out_rows=job.target.shape[0],
-        weights=table(job),
-        end=finish,
-        table=job.table(
-            "ends", "int32_t", finish.heads(starts),
-            "for each channel what sums begin with, and how they end",
-        ),
-        **more,
+        f"cortex_m/{word}", {"in": job.source_view, "out": job.out(), **scratch},
+        {"o": job.part.start}, window=windows, out_rows=job.target.shape[0], weights=table(job),
+        end=finish, table=job.table("ends", "int32_t", finish.heads(starts), about), **more,
     )  # fmt: skip
 
 

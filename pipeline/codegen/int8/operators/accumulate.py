@@ -62,13 +62,8 @@ def compute(windows: Windowed, channels: Span) -> bool:
     ):
         return False
     windows.call(
-        "int8/accumulate",
-        Weights(table(job, passes(values, at_once))),
-        {"c_start": channels.start},
-        at_once=at_once,
-        gathered=gathered,
-        straight=gathered if gathered <= STRAIGHT else 0,
-        channels=count,
-        weight_zero=job.tensor(name).zero_point,
-    )
+        "int8/accumulate", Weights(table(job, passes(values, at_once))),
+        {"c_start": channels.start}, at_once=at_once, gathered=gathered,
+        straight=gathered if gathered <= STRAIGHT else 0, weight_zero=job.tensor(name).zero_point,
+    )  # fmt: skip
     return True

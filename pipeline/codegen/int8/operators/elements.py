@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,26 +39,25 @@ def looked_up_add(job: Job) -> None:
     op = job.operator(Add)
     found = tables(op, job.program.graph)
     assert found is not None
-    views, loops, counts = walked(job, dict(zip(KINDS, op.operands, strict=True)))
-    parts = list[str]()
+    walk, parts = walked(job, dict(zip(KINDS, op.operands, strict=True))), list[str]()
     for number, (kind, values) in enumerate(zip(KINDS, found, strict=True), 1):
         turned = np.roll(values, job.tensor(op.operands[number - 1]).dtype.minimum)
         table = job.table(
             kind, "int32_t", turned, f"what each {kind} byte adds, 16 bits of it a fraction"
         )
-        parts.append(table.read(f"(uint8_t){views[kind].load(loops.at(number))}"))
+        parts.append(table.read(f"(uint8_t){walk.views[kind].load(walk.loops.at(number))}"))
     low, high = limits(job.target, op.clip)
     lines = [f"const int16_t sum = (int16_t)(({' + '.join(parts)}) >> {FRACTION_BITS});"]
     shape = shape_text(job.target.shape)
     about = f"{op.name}: sum of {shape} and {shape}, by tables"
-    result = f"({views['out'].type})(sum < {low} ? {low} : sum > {high} ? {high} : sum)"
-    call(job, about, views, loops, counts, lines, result)
+    result = f"({walk.views['out'].type})(sum < {low} ? {low} : sum > {high} ? {high} : sum)"
+    call(job, about, walk, lines, result)
 
 
 def pairwise(job: Job) -> None:
     """A function of two operands; a partial result is that of those the step names."""
-    for views, loops, counts, part in ways(job, operands(job)):
-        _pairwise(job, views, loops, counts, part)
+    for walk in ways(job, operands(job)):
+        _pairwise(job, walk)
 
 
 def operands(job: Job) -> dict[str, str]:
@@ -66,18 +66,21 @@ def operands(job: Job) -> dict[str, str]:
     return {kind: name for kind, name in pairs if job.slice(name) or not job.partial}
 
 
-Walk = tuple[dict[str, View], Nest, dict[str, Value]]
-"""Views, loops over their elements, in which the output is the first, and these loops' counts."""
+class Walk(NamedTuple):
+    """Views, loops over their elements, in which the output is the first, their counts, and a word
+    for what of the step that is."""
+
+    views: Mapping[str, View]
+    loops: Nest
+    counts: Mapping[str, Value]
+    part: str = ""
 
 
-def ways(job: Job, named: Mapping[str, str]) -> Iterator[tuple[*Walk, str]]:
-    """All that a step makes of the tensors ``named`` by what C calls them, and a word for it: at
-    once, or as they lie in a row's blocks."""
+def ways(job: Job, named: Mapping[str, str]) -> Iterator[Walk]:
+    """All that a step makes of the tensors ``named`` by what C calls them: at once, or as they lie
+    in a row's blocks."""
     found = [] if job.partial else stretches(job)
-    for stretch in found:
-        yield *_in_blocks(job, stretch, named), "row"
-    if not found:
-        yield *walked(job, named), ""
+    yield from [_in_blocks(job, stretch, named) for stretch in found] or [walked(job, named)]
 
 
 def _in_blocks(job: Job, stretch: Stretch, named: Mapping[str, str]) -> Walk:
@@ -92,14 +95,12 @@ def _in_blocks(job: Job, stretch: Stretch, named: Mapping[str, str]) -> Walk:
             along = broadcast_strides(views[kind], job.tensor(name).shape, job.target.shape)
             strides.append((0, along[-1], 0))
     views["out"] = stretch.of(row_view(job, "out", job.step.out, row))
-    return views, *nest.nest([Value(n) for n in stretch.extents], strides)
+    return Walk(views, *nest.nest([Value(n) for n in stretch.extents], strides), "row")
 
 
-def _pairwise(
-    job: Job, views: Mapping[str, View], loops: Nest, counts: Mapping[str, Value], part: str = ""
-) -> None:
+def _pairwise(job: Job, walk: Walk) -> None:
     """Write the call; operands with scales of their own are each brought to one that they share."""
-    op, out, graph = job.operator(Pairwise), views["out"], job.program.graph
+    op, graph, (views, loops, *_) = job.operator(Pairwise), job.program.graph, walk
     lines, texts = list[str](), list[str]()
     for number, kind in enumerate((kind for kind in KINDS if kind in views), 1):
         name = op.operands[KINDS.index(kind)]
@@ -115,7 +116,7 @@ def _pairwise(
     _, formula = FORMULAS[type(op)]
     total = formula.format(*texts) if len(texts) > 1 else texts[0]
     if job.partial:
-        result = out.added(loops.at(0), total)
+        result = views["out"].added(loops.at(0), total)
     else:
         end = ending(job.program, op)
         value = end.scaled(total)
@@ -124,7 +125,7 @@ def _pairwise(
         lines.append(f"const int32_t value = {value};")
         result = end.stored("value")
     about = f"{called(job)}{', partial' if job.partial else ''}"
-    call(job, about, views, loops, counts, lines, result=result, part=part)
+    call(job, about, walk, lines, result)
 
 
 def _below(job: Job, op: Prelu) -> Scaling:
@@ -166,40 +167,24 @@ def walked(job: Job, named: Mapping[str, str]) -> Walk:
         for kind, name in named.items()
     ]
     out, pixels = job.out(ring_axes=RINGS), job.pixel_by_pixel
-    loops, counts = nest.nest(
+    return Walk({**views, "out": out}, *nest.nest(
         [part.extent for part in job.box], [out.strides, *steps], [out, *views.values()],
         ordered=pixels and bool(job.order), pixels=pixels,
-    )  # fmt: skip
-    return {**views, "out": out}, loops, counts
+    ))  # fmt: skip
 
 
-def call(
-    job: Job,
-    about: str,
-    views: Mapping[str, View],
-    loops: Nest,
-    counts: Mapping[str, Value],
-    lines: Sequence[str],
-    result: str,
-    part: str = "",
-) -> None:
+def call(job: Job, about: str, walk: Walk, lines: Sequence[str], result: str) -> None:
     """``lines`` of C compute an element, ``result`` is what is stored."""
+    views, loops, counts, part = walk
     out, channels = views["out"], job.box[-1].most
     pixel = channels if job.pixel_by_pixel else 0
     kept = expressions.product(loops.pixel, out.bytes) if pixel else ""
     store = out.named("done").store(kept, result) if pixel else out.store(loops.at(0), result)
+    after = out.store(loops.at(0), out.named("done").load(kept)) if pixel else ""
     job.call(
-        "int8/elements",
-        views,
-        counts,
-        kind=part,
-        about=about,
-        order=job.order if pixel else (),
-        nest=loops,
-        lines=(*lines, store),
-        pixel=pixel * out.bytes,
-        after=out.store(loops.at(0), out.named("done").load(kept)) if pixel else "",
-    )
+        "int8/elements", views, counts, kind=part, about=about, order=job.order if pixel else (),
+        nest=loops, lines=(*lines, store), pixel=pixel * out.bytes, after=after,
+    )  # fmt: skip
 
 
 def lookup(job: Job) -> None:
@@ -212,19 +197,18 @@ def lookup(job: Job) -> None:
     else:
         kind = narrowest(turned)
     table = job.table("table", kind, turned, "by input byte")
-    for views, loops, counts, part in ways(job, {"in": job.source.name}):
-        value = table.read(f"(uint8_t){views['in'].load(loops.at(1))}")
-        about = f"{op.name}: look-up, {shape_text(job.source.shape)}"
-        call(job, about, views, loops, counts, lines=(), result=value, part=part)
+    for walk in ways(job, {"in": job.source.name}):
+        value = table.read(f"(uint8_t){walk.views['in'].load(walk.loops.at(1))}")
+        call(job, f"{op.name}: look-up, {shape_text(job.source.shape)}", walk, (), value)
 
 
 def interpolated(job: Job) -> None:
     op = job.operator(Interpolate)
     values = np.array([*op.table, 0], np.int64)
     table = job.program.constants.add(op.name, "table", "int16_t", values, f"{op.name}: by places")
-    views, loops, counts = walked(job, {"in": op.inputs[0]})
+    walk = walked(job, {"in": op.inputs[0]})
     last, ends, step = 2 * op.middle, op.end << op.interval, 1 << op.interval
-    product = f"(int32_t){views['in'].load(loops.at(1))} * {op.multiplier}"
+    product = f"(int32_t){walk.views['in'].load(walk.loops.at(1))} * {op.multiplier}"
     half = f"{op.offset + (1 << op.narrow >> 1)}{f' - (u < {op.middle})' if op.odd else ''}"
     lines = (
         f"int32_t u = (({product} + {1 << op.shift >> 1}) >> {op.shift}) + {op.middle};",
@@ -234,7 +218,7 @@ def interpolated(job: Job) -> None:
         f"const int32_t line = low * {step} + rise * (u & {step - 1}) + {half};",
     )
     about = f"{op.name}: lines between values, {shape_text(job.target.shape)}"
-    call(job, about, views, loops, counts, lines, f"line >> {op.narrow}")
+    call(job, about, walk, lines, f"line >> {op.narrow}")
 
 
 def operand(job: Job, name: str) -> View:

@@ -55,18 +55,11 @@ def compute(job: Job, gathers: bool = True) -> None:
     done = {"pixel": outs.most if pixel else 0}
     together = {"most": done} if outs.covers(whole(count)) else done
     windows.call(
-        "int8/conv2d",
-        read,
-        window.named("c", some) | window.named("given", given),
-        depth=depth,
-        row_wise=row_wise,
-        dot=weights.least(job) if row_wise else None,
+        "int8/conv2d", read, window.named("c", some) | window.named("given", given), depth=depth,
+        row_wise=row_wise, dot=weights.least(job) if row_wise else None, cut=cut,
         outs_per_group=0 if op.groups == 1 else count // op.groups,
-        cut=cut,
-        weight_zero=weights.zero(job),
-        ending=job.ending,
-        **together,
-    )
+        weight_zero=weights.zero(job), ending=job.ending, **together,
+    )  # fmt: skip
 
 
 def _depthwise(job: Job, op: Conv2d) -> None:
@@ -78,12 +71,10 @@ def _depthwise(job: Job, op: Conv2d) -> None:
     if job.partial and not given.covers(whole(job.source.shape[2])):
         outs = outs.within(Span(given.start * multiplier, given.stop * multiplier))
     _channels(
-        Windowed.of(job, inside, outs),
-        divide=multiplier if op.groups > 1 else 0,
-        zero=job.source.zero_point,
-        weights=weights.weights(job, weights.TAPS_FIRST),
+        Windowed.of(job, inside, outs), weights.weights(job, weights.TAPS_FIRST),
+        divide=multiplier if op.groups > 1 else 0, zero=job.source.zero_point,
         weight_row=(kernel_w * count, count),
-    )
+    )  # fmt: skip
 
 
 def dense(job: Job) -> None:
@@ -91,19 +82,14 @@ def dense(job: Job) -> None:
 
 
 def _channels(
-    windows: Windowed,
-    *,
-    divide: int,
-    zero: int,
-    weights: Weights | None = None,
-    weight_row: tuple[int, int] = (0, 0),
+    windows: Windowed, weights: Weights, *, divide: int, zero: int, weight_row: tuple[int, int]
 ) -> None:
     """Write the call for windows whose output channels have one input channel each: all channels of
     a tap side by side.
 
     Args:
         divide: output channel o reads input channel o // divide; 0: there is one input channel.
-        weights: a table of (1, kh, kw, c_out), or None to take the inputs as they are.
+        weights: a table of (1, kh, kw, c_out), or of none to take the inputs as they are.
         weight_row: the table's strides along kh and kw.
     """
     job, outs = windows.job, windows.outs
@@ -120,18 +106,12 @@ def _channels(
         most, even = 1, True
     block = {"block": max(most, 1)}
     windows.call(
-        "int8/channels",
-        weights,
-        divide=divide,
-        zero=zero,
-        weight_zero=job.tensor(job.op.parameters[0]).zero_point if weights else 0,
-        weight_row=weight_row,
-        reduction=job.op.reduction,
-        opened=job.op.reduction.start(job.source.dtype),
+        "int8/channels", weights, divide=divide, zero=zero, weight_row=weight_row, even=even,
+        weight_zero=job.tensor(job.op.parameters[0]).zero_point if weights.array else 0,
+        reduction=job.op.reduction, opened=job.op.reduction.start(job.source.dtype),
         ending=job.ending,
-        even=even,
         **({"most": block} if outs.covers(whole(job.target.shape[2])) else block),
-    )
+    )  # fmt: skip
 
 
 def pool(job: Job) -> None:
@@ -142,7 +122,8 @@ def pool(job: Job) -> None:
     adds, end = op.combine == "add", job.ending
     # what is counted are stored integers, zero points included
     zero = job.source.zero_point if adds and not (end and end.counted) else 0
-    _channels(Windowed.of(job, (rows, columns), outs), divide=1, zero=zero)
+    windows = Windowed.of(job, (rows, columns), outs)
+    _channels(windows, Weights(), divide=1, zero=zero, weight_row=(0, 0))
 
 
 WRITERS = {

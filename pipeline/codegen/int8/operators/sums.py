@@ -42,23 +42,15 @@ def finish(program: Program, step: Finish) -> None:
     if end.per_channel:  # kept apart from other axes: tables are by channel
         strides.append(tuple(last))
     loops, counts = nest.nest([part.extent for part in box], strides, [out, view])
-    count = 0
-    if end.counted:
-        assert isinstance(op, Pool2d)
-        count = prod(op.kernel)
     program.call(
-        op.name,
-        "int8/finish",
+        op.name, "int8/finish",
         f"{op.name}: complete sums to {program.graph.tensors[op.output].dtype}",
         {"in": view, "out": out},
         {**counts, "channel": box[-1].start if end.per_channel else Value(0)},
-        apart,
-        "finish",
-        nest=loops,
-        ending=end,
-        count=count,
+        apart, "finish", nest=loops, ending=end,
+        count=prod(op.kernel) if end.counted and isinstance(op, Pool2d) else 0,
         zero=program.graph.tensors[op.inputs[0]].zero_point,
-    )
+    )  # fmt: skip
 
 
 def _rounded(program: Program, op: Operator, acc: Buffer) -> tuple[int, int]:
