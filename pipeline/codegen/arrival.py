@@ -5,8 +5,6 @@ place, or pooled on the way, or the program waits for it piece by piece (``strea
 lies outside is pointed at: nothing is fed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

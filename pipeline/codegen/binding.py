@@ -1,7 +1,5 @@
 """Choice of the kernel that runs a step. The generator obeys the plan, or says why it can't."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pipeline.codegen.int8.job import Job

@@ -1,7 +1,5 @@
 """A step for one round of the loop around it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Demands of every generated program on its plan, whichever kernels compute it."""
 
-from __future__ import annotations
-
 from math import ceil
 
 from pipeline.errors import ThimbleError

@@ -1,7 +1,5 @@
 """Constant arrays of the generated file: weights as the kernels walk them, and their tables."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ counts with the plan's loops, and so do the kernels of a core's own (``cortex_m`
 computes is the kernel that the plan names, or the fastest there is (``binding``).
 """
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Callable
 from dataclasses import replace

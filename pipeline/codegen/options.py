@@ -1,7 +1,5 @@
 """Choices of a user for the C besides its plan, and what a build has found out about it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Moves whose source and target share bytes: each element's place is known, so are their cycles."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The input pooled while it arrives: one row of sums, and the image never exists."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

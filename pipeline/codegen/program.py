@@ -1,7 +1,5 @@
 """State while a plan becomes C: names, constants, kernels, and the statements so far."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Jinja2 over ``firmware/kernels`` and ``packages``: templates, and filters for C one can read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache

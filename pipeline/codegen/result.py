@@ -1,7 +1,5 @@
 """Places of the results, and what is left of the inputs when they are read."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.codegen.program import Program

@@ -1,7 +1,5 @@
 """Calls as what they are, until all are known: one becomes a line of C, many a tape."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

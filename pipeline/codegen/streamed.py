@@ -7,8 +7,6 @@ value by itself, an average over 1x1, is such a move, on which every byte is shi
 average adds every byte to its window's sum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeGuard

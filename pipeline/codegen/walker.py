@@ -3,8 +3,6 @@
 A loop stays one where kernels take addresses that count with it; else it is unrolled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace

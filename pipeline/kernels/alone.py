@@ -1,8 +1,6 @@
 """Time that an operator takes by itself, where a plan moves its weights from a card to a window of
 memory: what plans with a card are timed with."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from math import inf, prod

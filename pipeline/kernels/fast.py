@@ -1,7 +1,5 @@
 """Base of all sets' fast kernels: those written for a core."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar
 

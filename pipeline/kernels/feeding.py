@@ -1,8 +1,6 @@
 """Counts the cycles that a plan takes besides its kernels: nn_init, a call of nn_feed for each byte
 of the input, and moves within a memory."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import NamedTuple
 

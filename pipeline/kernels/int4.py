@@ -1,8 +1,6 @@
 """C for elements of 4 and 8 bits that are requantized by shifts: a window over pixels anywhere;
 sums and crops of 4 bits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar

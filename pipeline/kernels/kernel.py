@@ -1,7 +1,5 @@
 """Base of all kernels: what each of them declares."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 
 from pipeline.kernels.form import Form

@@ -1,7 +1,5 @@
 """Checks that there is C for a plan: each step has a kernel, and the output has whole bytes."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import numpy as np

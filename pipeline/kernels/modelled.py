@@ -1,8 +1,6 @@
 """Time that a plan takes by what kernels declare: all work of the core, flash's waits, the tape's
 steps and the feeding of the input included."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import inf

@@ -1,8 +1,6 @@
 """A tile, some columns of an image, as an image of its own: with as much padding as its windows
 still reach beyond it. So kernels that make whole rows make those of tiles, too."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache

@@ -11,8 +11,6 @@ it never does. Where e is 0 for all channels, as in networks that are quantized 
 with the zero point as its addend is all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar

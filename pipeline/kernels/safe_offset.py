@@ -1,8 +1,6 @@
 """Safe offsets at which an output may begin above an input that dies, where a kernel goes pixel by
 pixel, in order or from the last one, and reads the inputs of each before it writes that."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import pairwise
 from math import prod

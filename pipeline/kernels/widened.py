@@ -1,7 +1,5 @@
 """Convolutions by windows of some pixels: which, and how many of them are computed together."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from math import prod

@@ -1,7 +1,5 @@
 """Work of a step, counted in what takes time, and what each of those takes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import prod
 

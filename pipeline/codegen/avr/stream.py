@@ -8,8 +8,6 @@ product are the scaled sum; what is added to that; and the shift as a factor, wh
 byte is the result.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Convolutions, depthwise ones and dense layers: which parts of a row have which code."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby

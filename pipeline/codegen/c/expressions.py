@@ -1,7 +1,5 @@
 """C expressions as a person writes them."""
 
-from __future__ import annotations
-
 
 def product(text: str, factor: int | str) -> str:
     """``text * factor`` as a person writes it."""

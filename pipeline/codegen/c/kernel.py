@@ -1,7 +1,5 @@
 """C functions, one for all steps that differ in addresses and ranges only."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,8 +1,6 @@
 """Orders other than row by row: lines of pixels, each a step further than the one before. (0, 0) is
 the low corner of what is computed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise

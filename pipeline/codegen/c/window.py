@@ -1,7 +1,5 @@
 """Windows along one axis of their input: how they move, and which of their taps are inside."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

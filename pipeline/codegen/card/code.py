@@ -1,7 +1,5 @@
 """C for a plan that swaps with a card: its second track, and how input and output pass."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

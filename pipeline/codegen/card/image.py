@@ -4,8 +4,6 @@ A header, the weights in the order in which they are first read, room for the fe
 generation block, which is written last: without it the image was not written to its end.
 """
 
-from __future__ import annotations
-
 import struct
 from binascii import crc_hqx
 from dataclasses import dataclass

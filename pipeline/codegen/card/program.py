@@ -1,8 +1,6 @@
 """The track that moves as a program for ``firmware/kernels/frame/card.c.j2``, a byte or some a
 number."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum

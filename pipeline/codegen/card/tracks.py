@@ -1,7 +1,5 @@
 """Tracks by what they do: one computes, one moves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pipeline.errors import ThimbleError

@@ -1,8 +1,6 @@
 """Instructions in the order in which a core issues them, as macros of ``nn_dsp.h``: the compiler
 chooses their registers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -4,8 +4,6 @@ The sums of a pair of channels for four pixels, or of four pairs for one, take a
 those that assembly needs: compilers are told which ones are whose.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

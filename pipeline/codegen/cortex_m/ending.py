@@ -1,7 +1,5 @@
 """Ends of a fast kernel's sums, as tables and C: see ``kernels/quick.py``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

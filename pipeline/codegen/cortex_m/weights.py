@@ -1,7 +1,5 @@
 """Weights in the order in which the kernels meet them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

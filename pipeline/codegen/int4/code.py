@@ -1,8 +1,6 @@
 """The C of what the window kernels share, and theirs, as much of it written out as the board has
 room for."""
 
-from __future__ import annotations
-
 import re
 
 from pipeline.codegen.int4.avr import Assembly

@@ -5,8 +5,6 @@ the activation a from two others (``mov``, ``add``). A product w a costs one add
 hand and two if |w| is the sum or the difference of two multiples at hand; w = 0 costs nothing.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

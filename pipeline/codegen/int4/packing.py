@@ -11,8 +11,6 @@ hence hi modulo 2**12: a high lane must have a range of less than 2**12 (``Lanes
 whose high lane has not). The range is known, because the weights are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A window in portable C: what ``firmware/kernels/int4/pixel.c.j2`` fills in."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

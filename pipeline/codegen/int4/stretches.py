@@ -1,8 +1,6 @@
 """Computations nibble by nibble, as stretches of memory that a loop goes through: sums of two
 tensors, what is taken out of an image as it is, and complete sums of an average."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial
 

@@ -1,8 +1,6 @@
 """A window's taps in assembly: how runs divide them, which nibble each reads, and where its weights
 are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import pairwise
 

@@ -8,8 +8,6 @@ into the flash table ``nn_pixels``, which holds the address of the pixel, or the
 and an index into ``nn_scatter`` if the pixel is scattered.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

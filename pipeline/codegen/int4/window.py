@@ -1,7 +1,5 @@
 """Operators that slide a window over pixels: convolution, pooling, dense as one large window."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import accumulate, groupby, product
 from math import prod

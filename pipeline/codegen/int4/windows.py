@@ -1,7 +1,5 @@
 """Tables that kernels that slide windows over pixels share: of pixels, lines and weights."""
 
-from __future__ import annotations
-
 import zlib
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Declare what a convolution may read, and dense layers as convolutions, for all writers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """Ends of an operator's sums in C, all constants folded: requantization, the fused activation and
 the zero point."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

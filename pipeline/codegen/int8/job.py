@@ -1,7 +1,5 @@
 """One Compute step of a plan, as the operators' modules look at it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

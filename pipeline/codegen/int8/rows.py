@@ -1,8 +1,6 @@
 """Views of rows, wherever each lies, and of rows in blocks, element by element as they lie; and
 whether a row that is made may lie where it does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -2,8 +2,6 @@
 a window of the arena, whose elements are in the tensor's order.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from pipeline.codegen.c.values import Value

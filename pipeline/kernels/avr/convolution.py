@@ -1,8 +1,6 @@
 """Convolutions of one group on an AVR: windows are copied pixel beside pixel, then each weight that
 is read is multiplied with all of them. A dense layer is one of one pixel."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d

@@ -1,8 +1,6 @@
 """Depthwise convolutions on an AVR: each pixel that is read is multiplied with all weights of a row
 of the kernel, for up to five outputs at once."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d

@@ -1,7 +1,5 @@
 """Base of the kernels for an AVR: rows in, rows out, sums of 24 bits."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import ClassVar
 

@@ -1,8 +1,6 @@
 """Windows over values of 4 bits on an AVR: which of them assembly of ``codegen.int4`` computes, and
 how long that takes, and C."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

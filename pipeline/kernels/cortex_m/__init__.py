@@ -1,8 +1,6 @@
 """Kernels for cores with the DSP extension multiply pairs of 16 bits: inputs are widened into a
 buffer of the plan's own before they are multiplied, as often as they are used."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from pipeline.hardware import Hardware

@@ -1,7 +1,5 @@
 """Convolution of some input channels into accumulators: a pass of a loop over channels."""
 
-from __future__ import annotations
-
 from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d

@@ -1,8 +1,6 @@
 """Convolution of an image's rows: windows of some pixels are widened once, for all channels. And
 what has that in common with others."""
 
-from __future__ import annotations
-
 from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d

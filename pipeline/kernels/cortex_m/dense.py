@@ -1,8 +1,6 @@
 """Dense layers of whole tensors, or of a map's rows one by one as they are made: the input is
 widened once, for all output channels."""
 
-from __future__ import annotations
-
 from math import prod
 
 from pipeline.graph.operators.conv2d import Dense

@@ -2,8 +2,6 @@
 a pass has fewer, those of one. Of a row in blocks, channel by channel: nothing is widened.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Functions of two operands, four elements at a time, wherever these lie: tensors of one shape, or
 one of them a vector that has an element for each channel."""
 
-from __future__ import annotations
-
 from pipeline.graph.families import Pairwise, Scaled
 from pipeline.graph.requant import FixedPoint
 from pipeline.graph.tensor import Tensor

@@ -5,8 +5,6 @@ That reads ahead of the plan's order, and may: what a step reads was there befor
 window that is whole when its pixel's turn comes was so earlier. Writes stay in the plan's order.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import prod
 from typing import ClassVar

@@ -1,8 +1,6 @@
 """Convolutions and dense layers whose weights lie in a window, in the order that the tensor has:
 two output channels at a time, of two pixels where both have all their windows inside."""
 
-from __future__ import annotations
-
 from math import prod
 
 from pipeline.graph.operators.conv2d import Conv2d, Dense

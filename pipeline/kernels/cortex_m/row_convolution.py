@@ -1,8 +1,6 @@
 """Convolutions of a row, from rows that lie anywhere: channels last, or in blocks of pixels,
 channel by channel. Windows of up to four pixels are widened, then all channels are made of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache

@@ -6,8 +6,6 @@ multiplied as they are stored, tap by tap or, where pixels have few channels, a 
 once.
 """
 
-from __future__ import annotations
-
 from statistics import fmean as mean
 
 from pipeline.graph.operators.conv2d import Conv2d

@@ -6,8 +6,6 @@ outputs of a tile of (m + 2) x (m + 2) inputs by (m + 2)**2 products instead of 
 (4 times where m is 2), and that is exact while 2**k times the true sum fits 32 bits.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.graph.families import Weighted

@@ -1,7 +1,5 @@
 """Limits of portable C: what it can't compute, in words that fit behind the operator's name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pipeline.graph.families import Pairwise

@@ -1,7 +1,5 @@
 """Sums of two tensors of bytes by two tables: for cores that multiply 32 bits slowly."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

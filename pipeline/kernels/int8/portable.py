@@ -1,7 +1,5 @@
 """Portable C: any form of any operator, in elements of whole bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

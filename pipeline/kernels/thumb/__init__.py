@@ -1,8 +1,6 @@
 """Kernels in Thumb assembly for cores without the DSP extension, whose one multiplication is of
 32 bits: what is multiplied lies widened beside each other, and sums are in registers r8 to r11."""
 
-from __future__ import annotations
-
 from pipeline.hardware import Hardware
 from pipeline.kernels.thumb.conv2d import Convolution
 from pipeline.kernels.thumb.dense import DenseLayer

@@ -2,8 +2,6 @@
 so that each weight that is unpacked is multiplied with all of them. They are written once that is
 done, so that they may lie over what has been read for good."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pipeline.graph.operators.conv2d import Conv2d

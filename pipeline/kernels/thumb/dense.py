@@ -1,8 +1,6 @@
 """Dense layers: a list of the inputs that are not the zero point, each multiplied with the weights
 of four channels. What is the zero point adds nothing to a sum, and is not read again."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pipeline.kernels.fast import FastDense

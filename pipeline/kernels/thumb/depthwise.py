@@ -2,8 +2,6 @@
 beside column, so that neighbouring outputs have each weight in common. All that a row's channel is
 made of is read before it is written, so that a row may lie over one that it is made of."""
 
-from __future__ import annotations
-
 from math import ceil
 from typing import ClassVar, NamedTuple
 

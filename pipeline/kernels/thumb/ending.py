@@ -12,8 +12,6 @@ rounds halves away from zero, twice, so results below the zero point have anothe
 where it does: ``narrow_end`` computes these, and finds the offsets with which all are right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile

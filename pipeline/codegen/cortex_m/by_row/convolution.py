@@ -1,8 +1,6 @@
 """Convolutions of a row: windows of up to four pixels are widened, then all channels are made of
 them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -8,8 +8,6 @@ other. Sums that the next unit adds to are carried on: no pixel is loaded twice,
 lie over the input.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property

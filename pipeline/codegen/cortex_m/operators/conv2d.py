@@ -4,8 +4,6 @@ channels into accumulators: windows of some pixels are widened once, for all cha
 What is added up has no zero point in it, so that what lies outside adds nothing.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pipeline.codegen.c.expressions import both

@@ -7,8 +7,6 @@ a word takes the a's and, of the last b, the upper half; one that begins in an u
 lower half of a0 and all b's. With stride 2 all outputs begin in lower halves.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Functions of two operands, four elements at a time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Depthwise convolutions and the like pixel by pixel, in any order, over what they are made of."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Convolutions and dense layers whose weights lie in a window, in the order that the tensor has."""
 
-from __future__ import annotations
-
 from pipeline.codegen.int8.convolution import of_dense, ranges
 from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.weights import weights

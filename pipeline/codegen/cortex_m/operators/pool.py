@@ -1,8 +1,6 @@
 """Pooling, four channels at a time: a word of each pixel; or a row in blocks channel by channel, or
 sums of it."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any
 

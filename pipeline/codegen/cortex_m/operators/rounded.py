@@ -9,8 +9,6 @@ as long as 2 * |S| * step < 2**32: the quotient is then off by less than its dis
 but the one it is at, always away from zero.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.codegen.c.values import Value

@@ -5,8 +5,6 @@ An input pixel is part of the windows of several outputs. Outputs of a strip are
 is loaded once for all of them: ``dilation`` columns apart, as many as there are registers for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Winograd's minimal filtering of whole tensors: what the template has no arithmetic for."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.codegen.binding import kernel_of

@@ -5,8 +5,6 @@ window's edges, rings and strides cost is paid once for all output channels, and
 pass lie side by side for each of them.
 """
 
-from __future__ import annotations
-
 from pipeline.codegen.c.values import Span
 from pipeline.codegen.constants import Array
 from pipeline.codegen.int8.job import Job

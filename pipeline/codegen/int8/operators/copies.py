@@ -1,7 +1,5 @@
 """Operators that only put elements elsewhere. What is there already costs nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

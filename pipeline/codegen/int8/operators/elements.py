@@ -1,7 +1,5 @@
 """Element by element: addition, multiplication, look-up tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple

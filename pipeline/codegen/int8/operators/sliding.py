@@ -1,8 +1,6 @@
 """Windows over an image: convolution, for each output channel a sum over the window, channel by
 channel of the input; depthwise convolution and pooling."""
 
-from __future__ import annotations
-
 from pipeline.codegen.c import window
 from pipeline.codegen.c.values import Span, whole
 from pipeline.codegen.int8 import weights

@@ -1,7 +1,5 @@
 """Accumulators: opened by Clear, ended by Finish."""
 
-from __future__ import annotations
-
 from math import prod
 
 from pipeline.codegen.c import nest

@@ -1,8 +1,6 @@
 """Transposed convolution: the pixels of each phase are an ordinary one, whose output's rows and
 columns lie ``stride`` apart."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

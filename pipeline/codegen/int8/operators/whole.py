@@ -1,7 +1,5 @@
 """Operators that make an output at once of all that it reads along some axes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
