@@ -39,10 +39,10 @@ AVR = Costs(
     moved=18.0,
 )  # fmt: skip
 CORTEX_M4 = Costs(
-    held=60.0, placed=110.0, pooled=60.0, added=110.0, ended=20.0, taken=95.0, piece=500.0,
+    held=60.0, placed=110.0, pooled=69.0, added=110.0, ended=20.0, taken=95.0, piece=500.0,
     moved=12.0,
 )  # fmt: skip
-RATES = {"cortex-m0plus": 1.35, "cortex-m33": 0.96, "cortex-m7": 0.62}
+RATES = {"cortex-m0plus": 1.31, "cortex-m33": 0.96, "cortex-m7": 0.62}
 """Other cores' cycles for one of a Cortex-M4."""
 
 DIVIDED, CALLS = 1.46, 0.78

@@ -9,6 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from pipeline.report import style
+from pipeline.report.pareto import unbeaten
 from pipeline.report.style import SERIES
 
 
@@ -48,12 +49,3 @@ def figure(search: Mapping[str, Any]) -> Figure | None:
     axes.set_ylabel("error by validation after the last rung, %")
     axes.legend(frameon=False, fontsize=8)
     return drawn
-
-
-def unbeaten(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Select the points with less error than all that take no more memory, by memory."""
-    found: list[tuple[float, float]] = []
-    for memory, error in sorted(points):
-        if not found or error < found[-1][1]:
-            found.append((memory, error))
-    return found

@@ -7,27 +7,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.console import Console
-from rich.table import Table
 
-from pipeline import home
+from pipeline import config, home
 from pipeline.artifacts import read_json, write_text
 from pipeline.errors import ThimbleError
 from pipeline.report import sweep_page
-from pipeline.runner.screen import FILE_WIDTH, json_line, shown
+from pipeline.runner import replay, screen
+from pipeline.runner.screen import json_line, shown
 from pipeline.runner.table import flat
+from pipeline.tracking.checkout import recorded
+from pipeline.tracking.params import flat as dotted
 from pipeline.words import METRICS, valued
 
-AS_JSON, PAGE, OPTIONS = "output=json", "page=", ("output=", "tracking=", "page=")
+AS_JSON, PAGE, BEST = "output=json", "page=", "best="
+OPTIONS = ("output=", "tracking=", PAGE)
 FILES = {
-    "data": ("data/dataset.npz",),
+    "data": ("data/",),
     "weights": ("weights.npz", "pruned.npz", "graph.npz"),
     "graph": ("graph.json",),
     "plan": ("plan.json",),
-    "program": ("generated",),
+    "program": ("generated/",),
 }
-"""What a run is made of, in the order in which one follows from another; files by their hashes."""
+"""What a run is made of, in the order in which one follows from another: files, by their hashes."""
 
 UNTOLD = ("output", "tracking", "cache", "until", "threads", "files")
 """Keys of a config that make no other result."""
@@ -36,22 +38,20 @@ Values = list[Any]
 
 
 def compare(*words: str) -> int:
-    """Show what differs between the runs ``words``: folders, ids, or beginnings of ids; with
-    ``page=FILE`` also in a page."""
+    """Show what differs between the runs ``words``: folders, ids, beginnings of ids, or
+    ``best=METRIC filter`` for the best of the tracked ones; with ``page=FILE`` also in a page."""
     runs = [word for word in words if not word.startswith(OPTIONS)]
     if len(runs) < 2:
         raise ThimbleError("compare needs two runs or more: folders, or ids of tracked runs")
     folders = [_folder(run) for run in runs]
     read = [_read(folder) for folder in folders]
     found = differences(read, runs)
-    for word in words:
-        if word.startswith(PAGE):
-            path = home.typed() / word.removeprefix(PAGE)
-            called = [Path(run).name for run in runs]
-            told = {**found, "runs": called, "config": _told(found["config"])}
-            jobs = [{"overrides": [], **each["result.json"], "run_dir": str(folder)}
-                    for each, folder in zip(read, folders, strict=True)]  # fmt: skip
-            write_text(path, sweep_page.html(path.parent, jobs, flat(jobs), called, told))
+    for path in (home.typed() / word.removeprefix(PAGE) for word in words if word.startswith(PAGE)):
+        called = [Path(run).name for run in runs]
+        told = {**found, "runs": called, "config": _told(found["config"])}
+        jobs = [{"overrides": [], **each["result.json"], "run_dir": str(folder)}
+                for each, folder in zip(read, folders, strict=True)]  # fmt: skip
+        write_text(path, sweep_page.html(path.parent, jobs, flat(jobs), called, told))
     if AS_JSON in words:
         json_line(found)
     else:
@@ -60,22 +60,22 @@ def compare(*words: str) -> int:
 
 
 def _folder(run: str) -> Path:
-    place = home.typed() / run
-    if (place / "params.yaml").is_file():
-        return place
-    if place.is_dir():
+    if run.startswith(BEST):
+        metric, _, query = run.removeprefix(BEST).partition(" ")
+        run = next((each["id"] for each in _best(metric, query)), run)
+    folder = replay.find(run)
+    if not (folder / "params.yaml").is_file():
         raise ThimbleError(f"{run}: no run's folder, it has no params.yaml; a sweep's jobs have")
-    from pipeline.tracking.find import artifacts  # with it MLflow
-
-    return artifacts(run)
+    return folder
 
 
 def differences(read: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
     """Return, as docs/compare.schema.json says, what differs; each list has a value a run."""
     results: list[Mapping[str, Any]] = [each["result.json"] for each in read]
-    parts = {"config": _differing([_flat(each["params.yaml"]) for each in read])}
+    parts = {"config": _differing([each["config"] for each in read])}
     for part, files in FILES.items():
-        parts[part] = _differing([_hashes(each["dvc.lock"], files) for each in read])
+        made = [{k: v for k, v in each["made"].items() if k.startswith(files)} for each in read]
+        parts[part] = _differing(made)
     if parts["graph"] or parts["plan"]:
         for key, what in (("graph.json", "operators"), ("plan.json", "buffers")):
             counts = [{what: len(each[key].get(what, ()))} for each in read]
@@ -91,29 +91,16 @@ def differences(read: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name in ("params.yaml", "dvc.lock"):
-        there = (folder / name).is_file()
-        text = (folder / name).read_text() if there else ""
-        found[name] = yaml.load(text, yaml.CSafeLoader) or {}
+    """Read what a run left: reports, keys of its config that matter, hashes of what it made."""
+    made = recorded(folder)["made"].values()
+    told = dotted(config.load(folder / "params.yaml"))
+    found: dict[str, Any] = {
+        "made": {name: md5[:12] for files in made for name, md5 in files.items()},
+        "config": {key: value for key, value in told if key.split(".")[0] not in UNTOLD},
+    }
     for name in ("result.json", "schedule.json", "graph.json", "plan.json"):
         found[name] = read_json(folder / name) if (folder / name).is_file() else {}
     return found
-
-
-def _flat(node: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in node.items():
-        if isinstance(value, Mapping):
-            found |= _flat(value, f"{before}{key}.")
-        elif (before + key).split(".")[0] not in UNTOLD:
-            found[before + key] = value
-    return found
-
-
-def _hashes(lock: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
-    outs = [out for stage in lock.get("stages", {}).values() for out in stage.get("outs", ())]
-    return {out["path"]: out["md5"][:12] for out in outs if out["path"] in files}
 
 
 def _differing(each: Sequence[Mapping[str, Any]]) -> dict[str, Values]:
@@ -140,20 +127,22 @@ def _layers(results: Sequence[Mapping[str, Any]], plans: Sequence[Mapping[str, A
 
 
 def _show(found: Mapping[str, Any]) -> None:
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = FILE_WIDTH
-    runs = [Path(run).name for run in found["runs"]]
+    console, runs = screen.console(), [Path(run).name for run in found["runs"]]
     console.print(f"differs first: {found['differs_first'] or 'nothing'}", style="bold")
     for part in ("config", *FILES, "figures"):
         _print(console, part, runs, _told(found[part]))
-    for name, rows in zip(runs, found["maps"], strict=False):
-        console.print(f"\nmemory of {name}: addresses upwards, steps to the right; tensors are "
-                      "t, u and v in turn, sums a, scratch x")  # fmt: skip
-        console.print("\n".join(rows))
+    times = found["figures"].get("compute_us") or found["figures"].get("modelled_us") or []
+    longest = max((us for us in times if us), default=0)
+    for number, rows in enumerate(found["maps"]):
+        console.print(f"\nmemory of {runs[number]}: addresses upwards, time to the right; tensors "
+                      "are t, u and v in turn, sums a, scratch x")  # fmt: skip
+        share = times[number] / longest if longest and all(times) else 1.0
+        for row in rows:
+            wide = max(1, round(len(row) * share))
+            console.print("".join(row[n * len(row) // wide] for n in range(wide)))
     for kind in ("cycles", "live_bytes"):
-        rows = {r["layer"]: r[kind] for r in found["layers"] if len(set(r[kind])) > 1}
-        _print(console, f"layers, {kind.replace('_', ' ')}", runs, rows)
+        each = {r["layer"]: r[kind] for r in found["layers"] if len(set(r[kind])) > 1}
+        _print(console, f"layers, {kind.replace('_', ' ')}", runs, each)
 
 
 def _told(keys: Mapping[str, Values]) -> Mapping[str, Values]:
@@ -164,25 +153,16 @@ def _told(keys: Mapping[str, Values]) -> Mapping[str, Values]:
 
 
 def _print(console: Console, title: str, runs: Sequence[str], rows: Mapping[str, Values]) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for name in (title, *runs):
-        table.add_column(name, justify="left" if name == title else "right", overflow="fold")
-    for name, values in rows.items():
-        table.add_row(name, *(valued(name, value) for value in values))
     if rows:
+        cells = [(name, *(valued(name, value) for value in each)) for name, each in rows.items()]
         console.print()
-        console.print(table)
+        console.print(screen.table([(title, "left"), *((run, "right") for run in runs)], cells))
 
 
 def best(metric: str, *words: str) -> int:
     """Show the best tracked runs by ``metric`` of those that MLflow's filter, the next of
     ``words``, leaves."""
-    query = " and ".join(word for word in words if not word.startswith(OPTIONS))
-    if metric not in METRICS:
-        raise ThimbleError(f"best {metric}: no such metric; docs/metrics.md has them all")
-    from pipeline.tracking.find import best_by  # with it MLflow
-
-    found = best_by(metric, query)
+    found = _best(metric, " and ".join(word for word in words if not word.startswith(OPTIONS)))
     if AS_JSON in words:
         json_line({"metric": metric, "runs": found})
         return 0 if found else 1
@@ -193,3 +173,11 @@ def best(metric: str, *words: str) -> int:
         place = shown(Path(run["run_dir"]))
         console.print(f"{valued(metric, run[metric]):>14}  {run['id'][:8]}  {run['name']}  {place}")
     return 0 if found else 1
+
+
+def _best(metric: str, query: str) -> list[dict[str, Any]]:
+    if metric not in METRICS:
+        raise ThimbleError(f"best {metric}: no such metric; docs/metrics.md has them all")
+    from pipeline.tracking.find import best_by  # with it MLflow
+
+    return best_by(metric, query)

@@ -21,9 +21,9 @@ from rich.table import Table
 from pipeline import home
 from pipeline.artifacts import write_json
 from pipeline.errors import ThimbleError
-from pipeline.runner import boards
+from pipeline.runner import boards, screen
 from pipeline.runner.job import Job
-from pipeline.runner.screen import FILE_WIDTH, json_line
+from pipeline.runner.screen import json_line
 from pipeline.targets import candidates
 from pipeline.targets.candidates import Row
 from pipeline.words import memory, number, valued
@@ -56,12 +56,12 @@ def _run(chosen: DictConfig) -> None:
         sys.exit(job.finish())
     as_json = job.screen.as_json
     words = [word for word in job.overrides if word.startswith("hardware.")]
-    sizes, console = boards.sizes(), Console(stderr=as_json, highlight=False, markup=False)
+    sizes = boards.sizes()
     names = sorted(sizes, key=lambda name: -sizes[name][0])
     deaf = signal.SIGINT, signal.SIG_IGN  # this process ends them
     with get_context("fork").Pool(initializer=signal.signal, initargs=deaf) as pool:
         found = pool.imap_unordered(partial(_row, job.folder, words), names)
-        every = _shown(filter(None, found), console)
+        every = _shown(filter(None, found), screen.console(as_json))
     fitting = [row["board"] for row in every if row["fits"]]
     result |= {"boards": every, "smallest": fitting[0] if fitting else None}
     result["status"] = "ok" if fitting else "infeasible"
@@ -80,8 +80,6 @@ def _row(folder: Path, words: Sequence[str], name: str) -> Row | None:
 def _shown(found: Iterable[Row], console: Console) -> list[Row]:
     """Show rows as they come, on a terminal in one table that grows; return them in order."""
     every: list[Row] = []
-    if not console.is_terminal:
-        console.width = FILE_WIDTH
     with Live(_table(every), console=console, transient=True, auto_refresh=False) as live:
         for row in found:
             every = sorted([*every, row], key=candidates.order)
@@ -94,10 +92,8 @@ def _shown(found: Iterable[Row], console: Console) -> list[Row]:
 
 
 def _table(every: Sequence[Row]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for name in ("board", "", "SRAM", "flash", *COLUMNS.values(), "strategy"):
-        right = "right" if name not in ("board", "", "strategy") else "left"
-        table.add_column(name, justify=right, overflow="fold")  # type: ignore[arg-type]
+    right = ((name, "right") for name in ("SRAM", "flash", *COLUMNS.values()))
+    table = screen.table((("board", "left"), ("", "left"), *right, ("strategy", "left")), ())
     for row in every:
         smallest = ", the smallest" if row["fits"] and row is every[0] else ""
         limits = [number(row[f"{kind}_limit_bytes"]) for kind in ("sram", "flash")]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, JustifyMethod
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -20,7 +20,7 @@ from pipeline.runner.stage import Outcome
 from pipeline.words import number, valued
 
 BAR = 30
-OPERATORS: Mapping[str, JustifyMethod] = {
+OPERATORS: Mapping[str, str] = {
     **{"layer": "left", "operator": "left", "reads": "left", "shape": "left", "type": "left"},
     **{"MACs": "right", "weights": "right", "of type": "left"},
 }
@@ -75,19 +75,14 @@ class Screen:
 
     def network(self, result: Mapping[str, Any]) -> None:
         """Show what ``until=import`` has read, a line an operator."""
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-        for name, side in OPERATORS.items():
-            table.add_column(name, justify=side, overflow="fold")
-        before: list[str] = []
+        rows, before = [], list[str]()
         for row in result["network"]:
             reads = ", ".join(row["reads"]) if row["reads"] != before else ""
             work = [number(row[key]) if row[key] else "" for key in ("macs", "weights")]
             said = row["layer"], row["operator"], reads, "×".join(map(str, row["shape"]))
-            table.add_row(*map(plain, said), row["type"], *work, row["weight_type"])
+            rows.append((*said, row["type"], *work, row["weight_type"]))
             before = [row["layer"]]
-        if not self.console.is_terminal:
-            self.console.width = FILE_WIDTH
-        self.console.print(table)
+        console(self.as_json).print(table(OPERATORS.items(), rows))
         macs, weights = (number(result[key]) for key in ("macs", "weights"))
         quantized = "" if result["quantized"] else "; float: to be quantized here"
         self.line("network", f"{len(result['network']) - 1} operators, {macs} MACs, "
@@ -121,6 +116,25 @@ class Screen:
         pages = (folder / name for name in ("report.html", "plan.html"))
         if page := next((page for page in pages if page.is_file()), None):
             self.line(page.stem, shown(page))
+
+
+def console(stderr: bool = False) -> Console:
+    """Return what prints tables, in a file as wide as ``FILE_WIDTH``."""
+    found = Console(stderr=stderr, highlight=False, markup=False)
+    if not found.is_terminal:
+        found.width = FILE_WIDTH
+    return found
+
+
+def table(columns: Iterable[tuple[str, str]], rows: Iterable[Sequence[str]], gap: int = 2) -> Table:
+    """Make a table without lines, ``gap`` apart, of columns with a side each; cells are no markup,
+    nor anything else that a terminal obeys."""
+    found = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
+    for name, side in columns:
+        found.add_column(plain(name), justify=side, overflow="fold")  # type: ignore[arg-type]
+    for row in rows:
+        found.add_row(*map(plain, row))
+    return found
 
 
 def memories(result: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:

@@ -10,13 +10,10 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from pipeline.artifacts import read_json, write_bytes, write_json
 from pipeline.report import repeats
 from pipeline.runner.results import reports
-from pipeline.runner.screen import FILE_WIDTH, difference, published, shown
+from pipeline.runner.screen import console, difference, published, shown, table
 from pipeline.runner.titles import names
 from pipeline.words import METRICS, valued
 
@@ -121,13 +118,8 @@ def flat(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def show(result: Mapping[str, Any], files: Sequence[Path] = ()) -> None:
     """The table for a person, what failed and why, and where to look further."""
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = FILE_WIDTH
-    jobs = result["jobs"]
-    console.print(f"{len(jobs)} jobs in {shown(Path(result['run_dir']))}", soft_wrap=True)
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("job", overflow="fold")
+    screen, jobs = console(), result["jobs"]
+    screen.print(f"{len(jobs)} jobs in {shown(Path(result['run_dir']))}", soft_wrap=True)
     planned = [job for job in jobs if job["status"] != "failed"]
     known = [
         key
@@ -135,17 +127,16 @@ def show(result: Mapping[str, Any], files: Sequence[Path] = ()) -> None:
         if any(job.get(key) is not None for job in jobs)
         and not (key in PLANNED and all(PLANNED[key] in job for job in planned))
     ]
-    for key in known:
-        table.add_column(COLUMNS[key], justify="right", overflow="fold")
-    called, errors = names([job["overrides"] for job in jobs]), []
+    called, rows, errors = names([job["overrides"] for job in jobs]), [], []
     for name, job in zip(called, jobs, strict=True):
         random = {"accuracy_int": None} if job.get("random_weights") else {}  # it means nothing
-        table.add_row(name, *(valued(key, {**job, **random}.get(key)) for key in known))
+        rows.append((name, *(valued(key, {**job, **random}.get(key)) for key in known)))
         if job.get("error"):
             errors.append(f"  {name}: {job['error']}")
-    console.print(table)
+    columns = [("job", "left"), *((COLUMNS[key], "right") for key in known)]
+    screen.print(table(columns, rows, gap=1))
     warnings = dict.fromkeys(f"  {line}" for job in jobs for line in job.get("warnings", ()))
     best = [f"  best       {called[place]}" for place in result.get("best", ())]
     places = [f"  {file.stem:<10} {shown(file)}" for file in files]
     for line in (*published(result), *errors, *warnings, *best, *places):
-        console.print(line, soft_wrap=True)
+        screen.print(line, soft_wrap=True)

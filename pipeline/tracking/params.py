@@ -32,7 +32,7 @@ def params(
     board = _written(str(config.get("hardware", {}).get("name")))
     found = {
         key: value
-        for key, value in _flat({key: config[key] for key in config if key not in NONE})
+        for key, value in flat({key: config[key] for key in config if key not in NONE})
         if value != "" and not key.endswith("._target_")
         if not key.startswith("hardware.")
         or key in {*BOARD, *typed}
@@ -54,13 +54,14 @@ def _written(board: str) -> dict[str, Any]:
         for group, option in base.items() if isinstance(base, dict) else ():
             group, _, package = group.removeprefix("/hardware/").partition("@")
             found |= _written(f"{group}/{option}") if package == "_here_" else {}
-    own = ((k, v) for k, v in _flat(content) if not isinstance(v, list) and "$" not in str(v))
+    own = ((k, v) for k, v in flat(content) if not isinstance(v, list) and "$" not in str(v))
     return found | {f"hardware.{key}": value for key, value in own}
 
 
-def _flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of a config by their dotted keys."""
     for key, value in content.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from pipeline.home import ROOT
 from pipeline.plan.profile import profile
 from pipeline.report import architectures, figures, frontier, repeats, seeds
-from pipeline.report.pareto import NAMED, Point, axes_of, front
+from pipeline.report.pareto import NAMED, axes_of, unbeaten
 from pipeline.report.pareto import png as pareto
 from pipeline.report.profile import MOST_NAMES, Profile
 from pipeline.report.profile import png as profiles
@@ -134,8 +134,6 @@ def test_a_point_for_each_trained_network_and_strategy_that_fits() -> None:
     assert labels == SEARCH["strategies"]
     line = next(line for line in axes.lines if line.get_label() == "herringbone")
     assert [x for x, _ in line.get_xydata().tolist()] == [300, 400]
-    unbeaten = architectures.unbeaten([(5, 1.0), (3, 2.0), (4, 2.0), (6, 1.5)])
-    assert unbeaten == [(3, 2.0), (5, 1.0)] and architectures.unbeaten([]) == []
     assert drawn(architectures.png(SEARCH)) == architectures.png(SEARCH)
     nothing = [network({}), network({"ordinary": 1})]
     assert architectures.png({"strategies": ["ordinary"], "networks": nothing}) is None
@@ -154,8 +152,8 @@ def test_the_axes_are_metrics_that_differ() -> None:
     assert axes_of([fast, slow]) == ("sram_bytes", "latency_us")
     other = {**same, "pmu_bytes": 500, "accuracy_int": 0.98}
     assert axes_of([swept(**same), swept(**other), UNFIT]) == ("pmu_bytes", "accuracy_int")
-    assert axes_of([swept(pmu_bytes=430.5), swept(pmu_bytes=500), UNFIT]) == ("pmu_bytes", None)
-    assert axes_of([swept(**same), swept("failed")]) == ("sram_bytes", None)
+    assert axes_of([swept(pmu_bytes=430.5), swept(pmu_bytes=500), UNFIT]) is None
+    assert axes_of([swept(**same), swept("failed")]) is None
     for x, y in product(("sram_bytes", "pmu_bytes", "flash_bytes"), ("energy_uj", "macs_executed")):
         assert axes_of([swept(**{x: 10, y: 7}), swept(**{x: 12, y: 6}), UNFIT]) == (x, y)
     one = swept(sram_bytes=1)
@@ -168,26 +166,19 @@ def test_the_axes_are_metrics_that_differ() -> None:
     st.booleans(),
 )
 def test_the_front_is_what_no_other_beats(places: list[tuple[int, int]], more: bool) -> None:
-    points = [Point(n, "", float(x), float(y)) for n, (x, y) in enumerate(places)]
     sign = -1 if more else 1
 
-    def beats(a: Point, b: Point) -> bool:
-        one, other = (a.x, sign * a.y), (b.x, sign * b.y)
+    def beats(a: tuple[int, int], b: tuple[int, int]) -> bool:
+        one, other = (a[0], sign * a[1]), (b[0], sign * b[1])
         return one != other and all(p <= q for p, q in zip(one, other, strict=True))
 
-    best = {p for p in points if not any(beats(other, p) for other in points)}
-    found = front([*points, Point(99, "", -1.0, float("nan"))], more)
-    assert {(p.x, p.y) for p in found} == {(p.x, p.y) for p in best}
-    assert len(found) == len({(p.x, p.y) for p in best}), "one of those at the same place"
-    assert [p.x for p in found] == sorted(p.x for p in found)
+    best = {one for one in places if not any(beats(other, one) for other in places)}
+    assert unbeaten(places, more) == sorted(best)
 
 
-@pytest.mark.parametrize(("count", "metric"), [(3, None), (6, "latency_us"), (40, "accuracy_int")])
-def test_a_sweep_is_drawn(count: int, metric: str | None) -> None:
-    jobs = [
-        swept(sram_bytes=1500 + 10 * n, **({metric: (n * 7 % 5 + 1) / 10} if metric else {}))
-        for n in range(count)
-    ]
+@pytest.mark.parametrize(("count", "metric"), [(6, "latency_us"), (40, "accuracy_int")])
+def test_a_sweep_is_drawn(count: int, metric: str) -> None:
+    jobs = [swept(sram_bytes=1500 + 10 * n, **{metric: (n * 7 % 5 + 1) / 10}) for n in range(count)]
     names = [f"strategy={n} layout=slots" for n in range(count + 2)]
     picture = pareto([*jobs, UNFIT, swept("failed")], names)
     assert picture is not None

@@ -12,7 +12,7 @@ from pipeline.plan.cost import cost
 from pipeline.plan.fit import roomy
 from pipeline.report import page, sweep_page
 from pipeline.report.memory_map.thumbnail import COLUMNS, ROWS, thumbnail
-from pipeline.report.pareto import Point, front
+from pipeline.report.pareto import unbeaten
 from pipeline.runner.table import flat
 from pipeline.runner.titles import names
 from pipeline.words import METRICS
@@ -153,8 +153,8 @@ def test_the_front_is_the_pictures(browser: Any, folder: Path, jobs: list[dict[s
             best = page.locator("#front circle.best").evaluate_all(
                 "dots => dots.map(dot => Number(dot.dataset.job))"
             )
-            points = [Point(n, "", job[x], job[y]) for n, job in enumerate(jobs[:4])]
-            assert set(best) == {point.number for point in front(points, more)}
+            places = [(job[x], job[y]) for job in jobs[:4]]
+            assert {places[n] for n in best} == {*unbeaten(places, more)}
     near = [job | {"latency_us": 23_000.0 + n} for n, job in enumerate(jobs[:4])]
     with opened(browser, written(folder, near)) as page:
         boxes = page.locator("#front svg > .label, #front circle").evaluate_all(

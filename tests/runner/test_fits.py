@@ -39,12 +39,12 @@ def test_a_row_says_whether_a_board_has_room(tmp_path: Path) -> None:
 
 def run(folder: Path, strategy: str, plan: str, peak: int) -> Path:
     """What a planned run leaves, of which no other part differs."""
-    outs = [{"path": "plan.json", "md5": plan}, {"path": "graph.json", "md5": "a"}]
+    made = {"plan.json": plan, "graph.json": "a"}
     params = {"strategy": {"name": strategy}, "output": folder.name, "seed": 1}
     layers = {"profile": [{"layer": "conv", "bytes": peak}], "thumbnail": {"rows": [strategy]},
               "forms": [{"layer": "conv", "modelled_cycles": 7}]}  # fmt: skip
     write_text(folder / "params.yaml", yaml.dump(params))
-    write_text(folder / "dvc.lock", yaml.dump({"stages": {"schedule": {"outs": outs}}}))
+    write_json(folder / "code.json", {"schedule": {"made": made}})
     write_json(folder / "result.json", {"status": "ok", "pmu_bytes": peak, "run_dir": "x"})
     write_json(folder / "schedule.json", layers)
     return folder

@@ -103,6 +103,8 @@ def counted(form: Form) -> tuple[str, Counts]:
         return "dense", {"product": products(form), "output": elements}
     taps, channels = prod(positions(form)), form.out.extents[2]
     pixels = elements // channels
+    if not op.weighted and taps == 1:
+        return "lookup", {"element": elements}
     if not op.weighted:
         return "pool", {"value": products(form), "tap": pixels * taps, "output": elements}
     depth = form.graph.tensors[op.parameters[0]].shape[3]

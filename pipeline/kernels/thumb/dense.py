@@ -36,9 +36,9 @@ class DenseLayer(FastDense, ThumbKernel):
         }
 
     def table_passes(self, form: Form, cached_bytes: int = 0) -> float:
-        """A product waits for its weight, of which others keep some in registers; a cache has the
-        next ones."""
-        return (1.0 if cached_bytes else 1.5) * (1 - form.zeros.get(form.op.inputs[0], 0.0))
+        """A product waits for its weight, of which others keep some in registers; a cache reads
+        whole lines, with weights that nothing is multiplied with."""
+        return 1.0 if cached_bytes else 1.5 * (1 - form.zeros.get(form.op.inputs[0], 0.0))
 
     def scratch_bytes(self, form: Form) -> int:
         """Two words an input: what it is, and its number."""
