@@ -94,6 +94,7 @@ def _shown(found: Iterable[Row], console: Console) -> list[Row]:
 def _table(every: Sequence[Row]) -> Table:
     right = ((name, "right") for name in ("SRAM", "flash", *COLUMNS.values()))
     table = screen.table((("board", "left"), ("", "left"), *right, ("strategy", "left")), ())
+    table.columns[1].max_width = 36  # a reason would be wider than all else
     for row in every:
         smallest = ", the smallest" if row["fits"] and row is every[0] else ""
         limits = [number(row[f"{kind}_limit_bytes"]) for kind in ("sram", "flash")]
