@@ -24,7 +24,8 @@ HALF = FixedPoint.of([0.5])
 
 
 def div(build: Builder, node: Node, options: Options) -> None:
-    """A product with what is 1 by the second, in 16 bits; what is divided by 0 is as by a step."""
+    """Of two int8 activations within a step of tflite-micro, as a product with what is 1 by the
+    second, of 16 bits; of real numbers between DEQUANTIZE and QUANTIZE. By 0 is as by a step."""
     pair = node.input(0), node.input(1)
     first, second = (build.source(each) for each in pair)
     scale, steps = 1 / (pair[1].scale * 32767), every(build, pair[1])

@@ -103,8 +103,6 @@ def computes(build: Builder, node: Node) -> bool:
 def function(build: Builder, node: Node, options: Options) -> None:
     """Of int8 by a table of results that are rounded once; of real numbers between DEQUANTIZE and
     QUANTIZE."""
-    if node.kind == "DIV":
-        return div(build, node, options)
     if node.kind in SEVERAL:
         raise ThimbleError("of two int8 activations it is not supported")
     rounded_table(build, node, unary(options)[node.kind])
@@ -124,9 +122,7 @@ def rule(build: Builder, node: Node, options: Options) -> None:
         raise ThimbleError(f"of {given_as} it is not supported, being no function of one value")
     given = [each for each in node.inputs if each is not None]
     if node.kind in ORDERS and [each.type for each in given] == ["INT8"] * 2:
-        found, order = compared(build, node)
-        build.reals[node.output.index] = Real(found, SEVERAL[node.kind](order, 0))
-        return
+        return ordered(build, node, options)
     sources = {_source(build, each) for each in given} - {None}
     condition = build.reals.get(given[0].index) if node.kind.startswith("SELECT") else None
     if condition and len(sources) > 1 and [each.type for each in given[1:]] == ["INT8"] * 2:
@@ -162,6 +158,12 @@ def rule(build: Builder, node: Node, options: Options) -> None:
     if kind in (np.int32, np.int64) and made.dtype.kind == "f":
         made = np.nan_to_num(made).clip(-(2**31), 2**31 - 1)
     build.reals[node.output.index] = Real(name, np.broadcast_to(made, (256,)).astype(kind))
+
+
+def ordered(build: Builder, node: Node, options: Options) -> None:
+    """Of two int8 tensors, broadcast; of one function of an activation before SELECT."""
+    source, order = compared(build, node)
+    build.reals[node.output.index] = Real(source, SEVERAL[node.kind](order, 0))
 
 
 def _source(build: Builder, tensor: FileTensor) -> str | None:
@@ -263,7 +265,8 @@ def _embedded(build: Builder, node: Node, options: Options) -> None:
 
 OPERATORS = {
     **{kind: Entry(function) for kind in (*unary({}), *SEVERAL) if kind not in OWN},
-    "DIV": Entry(function, "DivOptions", "activation:i8"),
+    **{kind: Entry(ordered) for kind in ORDERS},
+    "DIV": Entry(div, "DivOptions", "activation:i8"),
     "GELU": Entry(function, "GeluOptions", "approximate:bool"),
     "ABS": Entry(absolute),
     "RSQRT": Entry(rsqrt),
