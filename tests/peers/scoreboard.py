@@ -121,16 +121,19 @@ def tflite_micro(content: bytes) -> list[Any]:
 
 
 def in_c(command: str, path: Path) -> str:
-    """RAM and flash of the C that ``command`` writes."""
-    with tempfile.TemporaryDirectory() as folder:
-        c = Path(folder) / "net.c"
+    """RAM, with the largest frame on the stack, and flash of the C that ``command`` writes."""
+    with tempfile.TemporaryDirectory() as given:
+        folder = Path(given)
+        c = folder / "net.c"
         done = subprocess.run(command.format(model=path, c=c), shell=True, capture_output=True)
-        compiled = ["cc", "-Os", "-w", "-c", str(c), "-o", f"{c}.o"]
+        compiled = ["cc", "-Os", "-w", "-fstack-usage", "-c", str(c), "-o", f"{c}.o"]
         if done.returncode or subprocess.run(compiled, capture_output=True).returncode:
             return "no"
         said = subprocess.run(["size", f"{c}.o"], capture_output=True, text=True, check=True).stdout
+        used = (folder / "net.c.su").read_text().splitlines()
+    frame = max((int(line.split("\t")[1]) for line in used), default=0)
     text, data, bss = map(int, said.splitlines()[1].split()[:3])
-    return f"{data + bss:,}, {text + data:,}"
+    return f"{data + bss + frame:,}, {text + data:,}"
 
 
 def main(given: str, to: str, *commands: str) -> None:
