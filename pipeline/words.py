@@ -58,6 +58,7 @@ METRICS = {
     "compute_us": ("time of the core", "feeding the input included"),
     "sound_us": ("length of one sound", ""),
     "realtime_factor": ("real-time factor", "computing over the sound's length; below 1 keeps up"),
+    "energy_second_uj": ("energy of a second of sound", "modelled, while the core computes"),
     "macs_window": ("multiply–accumulates of a whole window", "of which each call makes some"),
     "energy_uj": ("energy of an inference", "modelled: the core's time times documented power"),
     "energy_compute_uj": ("energy while the core computes", "modelled"),

@@ -40,7 +40,7 @@ GROUPS = {
             "macs_executed",
             "energy_uj",
         ),
-        *("sound_us", "realtime_factor"),
+        *("sound_us", "realtime_factor", "energy_second_uj"),
     ),
     CARD: (
         *("io_us", "sealing_us", "makespan_us", "overhead_pct"),

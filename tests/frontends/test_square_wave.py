@@ -202,7 +202,8 @@ def test_it_is_for_the_network_of_mlperf_tiny() -> None:
 
 def test_the_share_of_a_sound_that_the_cpu_computes() -> None:
     sounds = np.zeros((3, 8_000), np.int16)
-    found = realtime({"compute_us": 125_000.0}, sounds)
-    assert found == {"sound_us": 500_000.0, "realtime_factor": 0.25}
+    found = realtime({"compute_us": 125_000.0, "energy_uj": 8.0}, sounds)
+    said = {"sound_us": 500_000.0, "realtime_factor": 0.25, "energy_second_uj": 16.0}
+    assert found == said
     assert realtime({"compute_us": 1.0}, None) == {}
     assert realtime({}, np.zeros((1, 16_000), np.int16)) == {"sound_us": 1_000_000.0}
