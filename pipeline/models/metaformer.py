@@ -1,7 +1,9 @@
 """Transformers and their kin: blocks that mix tokens, then channels, each after LayerNorm.
 
 Yu et al. 2022, "MetaFormer is actually what you need for vision", figure 1. Attention mixes tokens
-as in a vision transformer (Dosovitskiy et al. 2021), or a convolution of each channel does.
+as in a vision transformer (Dosovitskiy et al. 2021), or a convolution of each channel does. Pixels
+are divided by 255 first: weights that learn from 0…255 make patches of one step of 8 bits or less,
+which a normalization of each token then makes as large as all others.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ class Network(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        tokens = self.patches(x).flatten(2).transpose(1, 2) + self.places
+        tokens = self.patches(x / 255).flatten(2).transpose(1, 2) + self.places
         found: Tensor = self.dense(self.norm(self.blocks(tokens)).mean(1))
         return found
 
