@@ -86,16 +86,19 @@ class TFLite(Imported):
     Attributes:
         input_range: the real values that 0 and 255 of the data mean; empty: the data's values are
             the input's integers, 128 less for int8, and of a float network 0 to 1.
+        stacked: a CONV_3D is one convolution of its images, one above the other, which can run in
+            place: with more products, as rows between have weights of 0.
     """
 
     input_range: tuple[float, ...] = ()
+    stacked: bool = False
 
     def graph(self) -> Graph:
         """Raises ThimbleError: what in the file is not supported, and where it is."""
         content = self.content()
         try:
             name = printable(Path(self.path).stem)
-            graph = _graph(name, _opened(content), self.outputs, self.step)
+            graph = _graph(name, _opened(content), self.outputs, self.step, self.stacked)
             return self.ranged(graph, self.input_range) if self.input_range else graph
         except ThimbleError as error:
             raise ThimbleError(f"{self.path}: {error}") from None
@@ -135,12 +138,12 @@ def _is_float(model: FileModel, needed: Sequence[int]) -> bool:
     return "FLOAT32" in kinds and not kinds & {"INT8", "UINT8", "INT16"}
 
 
-def _graph(name: str, model: FileModel, outputs: Sequence[str], step: bool) -> Graph:
+def _graph(name: str, model: FileModel, outputs: Sequence[str], step: bool, stacked: bool) -> Graph:
     results = model.outputs(outputs)
     needed = list(_needed(model, results))
     given = model.inputs(needed)
     build = Builder(len(model.data), [each.index for each in given], [e.index for e in results])
-    build.step = step
+    build.step, build.stacked = step, stacked
     for each in given:
         if each.type != "FLOAT32":  # else QUANTIZE makes the input
             try:

@@ -49,6 +49,8 @@ class Builder:
     ``outputs`` do; ``sources`` and ``results`` are all inputs and outputs in the file;
     ``kinds``: types that the operator in hand may have, ``label``: its name;
     ``step``: what recurrent operators keep stays from one call to the next;
+    ``stacked``: see ``TFLite``; ``pitches``: of a volume whose images have rows more than it, the
+    tensor that has them, and how many rows an image has there;
     ``reals``: what isn't quantized; of variables ``handles`` are the names by tensor, ``reads`` the
     tensors that are read, ``assigned`` what becomes them."""
 
@@ -60,6 +62,8 @@ class Builder:
     kinds: Sequence[str] = ("INT8",)
     label: str = ""
     step: bool = False
+    stacked: bool = False
+    pitches: dict[str, tuple[str, int]] = field(default_factory=dict)
     reals: dict[int, Real] = field(default_factory=dict)
     tensors: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, IntArray] = field(default_factory=dict)

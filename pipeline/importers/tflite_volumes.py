@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -31,22 +32,53 @@ def conv_3d(build: Builder, node: Node, options: Options) -> None:
 
 
 def _convolved(build: Builder, node: Node, options: Options, target: FileTensor) -> None:
-    """A 2-D convolution for each place in depth: images that it reads lie side by side."""
+    """A 2-D convolution for each place in depth: images that it reads lie side by side. With
+    ``Builder.stacked`` one for all, where nothing is padded and no row is stepped over."""
     source = build.tensors[build.reals[node.input(0).index].source]
     _, depth, height, width, channels = node.input(0).dims
     values = values_of(node.input(1), ("FLOAT32",)).transpose(4, 1, 2, 0, 3)
     outs, rows, columns, taps, _ = values.shape
-    weights = values.reshape(outs, rows, columns, taps * channels)
-    steps = np.maximum(abs(weights).max((1, 2, 3)), 1e-30) / 127
-    stored: IntArray = np.rint(weights / steps[:, None, None, None]).astype(np.int64)
+    steps = np.maximum(abs(values).max((1, 2, 3, 4)), 1e-30) / 127
+    stored: IntArray = np.rint(values / steps[:, None, None, None, None]).astype(np.int64)
     scales = tuple(source.scale[0] * float(step) for step in steps)
-    held = build.constant(f"{node.name}_weights", stored, "int8", tuple(map(float, steps)))
     zeros = build.constant(f"{node.name}_bias", np.zeros(outs, np.int32), "int32", scales)
+    requant = FixedPoint.of([scale / target.scale for scale in scales])
     stride = positive(options, "stride_h", "stride_w")
     dilation = positive(options, "dilation_h", "dilation_w")
     along, apart = positive(options, "stride_d", "dilation_d")
     before, after, *_ = padding(options, (depth, 1, 1), (taps, 1), (along, 1), (apart, 1))
     around = padding(options, (height, width, 1), (rows, columns), stride, dilation)
+
+    def weights(each: IntArray) -> str:
+        scale = tuple(map(float, steps))
+        return build.constant(f"{node.name}_weights", each, "int8", scale).name
+
+    def convolved(image: str, held: str, height: int, **fields: Any) -> str:
+        shape = height, target.dims[3], outs
+        made = build.fresh(f"{target.name}_part", shape, "int8", (target.scale,), target.zero_point)
+        build.operators.append(Conv2d(
+            node.name, (image,), made.name, (held, zeros.name), stride=stride,
+            clip=fused(options, target), requant=requant, **fields,
+        ))  # fmt: skip
+        return made.name
+
+    if build.stacked and along == stride[0] == 1 and not any((before, after, *around)):
+        name, pitch = build.pitches.get(source.name, (source.name, height))
+        below = (rows - 1) * dilation[0]
+        wide = np.zeros((outs, (taps - 1) * apart * pitch + below + 1, columns, channels), np.int64)
+        for tap in range(taps):  # rows between are of weights 0
+            first = tap * apart * pitch
+            wide[:, first : first + below + 1 : dilation[0]] = stored[:, :, :, tap]
+        image = build.shaped(name, (depth * pitch, width, channels))
+        deep, high = target.dims[1:3]
+        made = convolved(image, weights(wide), deep * pitch, dilation=(1, dilation[1]),
+                         padding=(0, below, 0, 0))  # fmt: skip
+        index = np.arange(build.tensors[made].size).reshape(deep, pitch, -1)
+        moves: list[Move] = moved(index[:, :high], index.size) or []
+        build.become(target, placed(build, made, moves, target.shape))
+        if moves:  # the next one reads what is left out, too, for results that it leaves out
+            build.pitches[build.made[target.index]] = made, pitch
+        return
     whole, name = (
         before + depth + after,
         build.shaped(source.name, (depth, height, width * channels)),
@@ -57,19 +89,12 @@ def _convolved(build: Builder, node: Node, options: Options, target: FileTensor)
         build.operators.append(Pad(f"{node.name}_pad", (name,), padded, padding=sides))
         name = padded
     index = np.arange(whole * height * width * channels).reshape(whole, height, width, channels)
-    parts = list[str]()
+    held, parts = weights(stored.reshape(outs, rows, columns, -1)), list[str]()
     for first in range(0, whole - (taps - 1) * apart, along):
         images = index[first : first + (taps - 1) * apart + 1 : apart].transpose(1, 2, 0, 3)
-        moves: list[Move] = moved(images, index.size) or []
+        moves = moved(images, index.size) or []
         image = placed(build, name, moves, (height, width, taps * channels))
-        shape = (*target.dims[2:4], outs)
-        made = build.fresh(f"{target.name}_part", shape, "int8", (target.scale,), target.zero_point)
-        build.operators.append(Conv2d(
-            f"{node.name}_{first}", (image,), made.name, (held.name, zeros.name), stride=stride,
-            dilation=dilation, padding=around, clip=fused(options, target),
-            requant=FixedPoint.of([scale / target.scale for scale in scales]),
-        ))  # fmt: skip
-        parts.append(made.name)
+        parts.append(convolved(image, held, target.dims[2], dilation=dilation, padding=around))
     build.become(target, build.joined(parts, 0))
 
 

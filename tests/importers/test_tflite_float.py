@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,9 @@ from pipeline.importers.float_graph import FloatGraph
 from pipeline.importers.float_nodes import Weighted
 from pipeline.importers.tflite import TFLite
 from pipeline.importers.tflite_float import windows
+from pipeline.plan.cost import timeline
+from pipeline.strategies.in_place import Herringbone
+from tests.codegen.support import frames, on_board
 from tests.importers.tflite_cases import CASES
 from tests.importers.tflite_networks import network
 from tests.importers.tflite_reals import COMPARED, NUMBERS, REAL
@@ -21,6 +26,7 @@ from tests.importers.tflite_reference import imported as integers
 from tests.importers.tflite_reference import reference
 from tests.importers.tflite_variables import variable
 from tests.importers.tflite_writer import Writer
+from tests.targets.cortex_m import board_named
 from tests.tiers import quick
 
 NEXT = "only zeros are supported|whole multiples of height|QUANTIZE|those of int8 are|a batch of 1"
@@ -126,23 +132,53 @@ def test_real_results_are_stored_in_16_bits(tmp_path: Path) -> None:
         integers(net.content([x], [infinite]), tmp_path)
 
 
+def volumes(
+    shapes: Sequence[tuple[int, ...]], taps: Sequence[tuple[int, ...]], **how: int
+) -> bytes:
+    """A CONV_3D with random weights from each of ``shapes`` to the next."""
+    rng, net = np.random.default_rng(0), Writer()
+    ends = (0.03, 9), *((0.5, 4),) * len(taps)
+    tensors = [net.tensor((1, *shape), *end) for shape, end in zip(shapes, ends, strict=True)]
+    for (x, y), size in zip(pairwise(tensors), taps, strict=True):
+        real, sums = (net.tensor(net.tensors[n]["dims"], (), 0, "FLOAT32") for n in (x, y))
+        held = rng.standard_normal((*size, net.tensors[x]["dims"][4], net.tensors[y]["dims"][4]))
+        weights = net.constant(held.astype(np.float32))
+        net.operator("DEQUANTIZE", [x], [real])
+        net.operator(
+            "CONV_3D", [real, weights], [sums], "Conv3DOptions", StrideH=1, StrideW=1, **how
+        )
+        net.operator("QUANTIZE", [sums], [y])
+    return net.content(tensors[:1], tensors[-1:])
+
+
 def test_three_dimensions_between_integers(tmp_path: Path) -> None:
     """tflite-micro has none of it: PyTorch's real numbers."""
-    rng, net = np.random.default_rng(0), Writer()
-    x, y = net.tensor((1, 5, 6, 4, 2), 0.03, 9), net.tensor((1, 3, 6, 4, 3), 0.5, 4)
-    real, sums = (net.tensor(net.tensors[n]["dims"], (), 0, "FLOAT32") for n in (x, y))
-    held = rng.standard_normal((3, 2, 3, 2, 3)).astype(np.float32)
-    net.operator("DEQUANTIZE", [x], [real])
-    net.operator("CONV_3D", [real, net.constant(held)], [sums], "Conv3DOptions", StrideD=2,
-                 StrideH=1, StrideW=1)  # fmt: skip
-    net.operator("QUANTIZE", [sums], [y])
-    graph, frames = integers(net.content([x], [y]), tmp_path), rng.integers(-128, 128, (9, 240))
+    content = volumes([(5, 6, 4, 2), (3, 6, 4, 3)], [(3, 2, 3)], StrideD=2)
+    graph, frames = (
+        integers(content, tmp_path),
+        np.random.default_rng(1).integers(-128, 128, (9, 240)),
+    )
+    held = np.random.default_rng(0).standard_normal((3, 2, 3, 2, 3)).astype(np.float32)
     given = torch.tensor(0.03 * (frames.reshape(9, 5, 6, 4, 2) - 9)).permute(0, 4, 1, 2, 3)
     weights = torch.tensor(held).double().permute(4, 3, 0, 1, 2)
     padded = torch.nn.functional.pad(given, (1, 1, 0, 1, 1, 1))
     wanted = torch.nn.functional.conv3d(padded, weights, stride=(2, 1, 1)).permute(0, 2, 3, 4, 1)
     stored = (wanted / 0.5 + 4).clamp(-128, 127).reshape(9, -1).numpy()
     assert abs(graph.evaluate(frames.reshape(9, 30, 4, 2)).reshape(9, -1) - stored).max() < 1.1
+
+
+@pytest.mark.parametrize("name", ["arduino", "nucleo_f446re"])
+def test_volumes_in_place(name: str, tmp_path: Path) -> None:
+    """No order takes less than what is there at first; as of images that lie side by side."""
+    shapes = [(4, 5, 4, 3), (2, 3, 3, 3), (1, 2, 2, 2)]
+    content = volumes(shapes, [(3, 3, 2), (2, 2, 2)], StrideD=1, Padding=1)
+    graph, board = integers(content, tmp_path, stacked=True), board_named(name)
+    given = frames(graph, 3)
+    plan = Herringbone().plan(graph, board)
+    on_board(
+        tmp_path, graph, board, plan, given, expected=integers(content, tmp_path).evaluate(given)
+    )
+    assert max(moment.live_bytes for moment in timeline(plan)) == prod(shapes[0])
 
 
 def test_variables_of_real_numbers_are_refused(
