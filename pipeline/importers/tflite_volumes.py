@@ -73,8 +73,8 @@ def _convolved(build: Builder, node: Node, options: Options, target: FileTensor)
         deep, high = target.dims[1:3]
         made = convolved(image, weights(wide), deep * pitch, dilation=(1, dilation[1]),
                          padding=(0, below, 0, 0))  # fmt: skip
-        index = np.arange(build.tensors[made].size).reshape(deep, pitch, -1)
-        moves: list[Move] = moved(index[:, :high], index.size) or []
+        lines = np.arange(build.tensors[made].size).reshape(deep, pitch, -1)
+        moves: list[Move] = moved(lines[:, :high], lines.size) or []
         build.become(target, placed(build, made, moves, target.shape))
         if moves:  # the next one reads what is left out, too, for results that it leaves out
             build.pitches[build.made[target.index]] = made, pitch
