@@ -10,10 +10,10 @@ from pipeline.graph.graph import Graph
 from pipeline.importers.tflite import TFLite
 
 
-def imported(content: bytes, folder: Path, **options: bool) -> Graph:
+def imported(content: bytes, folder: Path, step: bool = False, stacked: bool = False) -> Graph:
     path = folder / "net.tflite"
     path.write_bytes(content)
-    return TFLite(str(path), **options).graph()
+    return TFLite(str(path), step=step, stacked=stacked).graph()
 
 
 def frames(graph: Graph, count: int, seed: int = 0) -> np.ndarray:
