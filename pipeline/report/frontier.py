@@ -1,5 +1,6 @@
-"""Memory over modelled latency: a panel for each network, its presets, the joint schedule at
-several limits; what others publish of memory, each a line: their latency is of other boards.
+"""Memory over modelled latency, or over repeated work: a panel for each network, its presets, the
+joint schedule at several limits; what others publish of memory, each a line: their latency is of
+other boards. Repeated work is everybody's: a published figure that says it is a point.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:
 
     Args:
         spec: with ``published``, of each figure the ``model``, who (``name``), ``bytes``, what it
-            ``counts``, its ``source``.
+            ``counts``, its ``source``; ``work``: over repeated work, ``published`` with ``pct``.
     """
     models = list(dict.fromkeys(str(job["model"]) for job in jobs if job.get("modelled_us")))
     if not models:
@@ -35,7 +36,8 @@ def figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:
             and job.get("modelled_by") != "cycles_per_mac"
             and job.get("status") != "infeasible"
         ]
-        _panel(axes, mine, [each for each in spec.get("published", ()) if each["model"] == model])
+        published = [each for each in spec.get("published", ()) if each["model"] == model]
+        _panel(axes, mine, published, spec.get("work", False))
         words = [word for word in mine[0].get("overrides", ()) if word.startswith("model.")]
         axes.set_title(" ".join([model, *words]), loc="left", fontsize=10)
     lines, names = found.axes[0].get_legend_handles_labels()
@@ -43,17 +45,21 @@ def figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:
     return found
 
 
-def _panel(axes: Axes, jobs: Sequence[Job], published: Sequence[Mapping[str, Any]]) -> None:
-    for number, (name, points) in enumerate(_series(jobs).items()):
+def _panel(
+    axes: Axes, jobs: Sequence[Job], published: Sequence[Mapping[str, Any]], work: bool
+) -> None:
+    for number, (name, points) in enumerate(_series(jobs, work).items()):
         at, line = sorted(points), len(points) > 1
         axes.plot(
-            [size for size, _ in at], [time / 1e3 for _, time in at],
+            [size for size, _ in at], [time for _, time in at],
             marker="o", markersize=4 if line else 8 + 3 * number,
             fillstyle="full" if line else "none", linewidth=1 if line else 0,
             color=SERIES[number % len(SERIES)], label=name,
         )  # fmt: skip
     axes.set_xscale("log")
     for each in published:
+        if "pct" in each:
+            axes.plot([each["bytes"]], [each["pct"]], marker="x", color=INK, linewidth=0)
         axes.axvline(each["bytes"], color=LINE, linewidth=1, linestyle="--")
     low, high = axes.get_xlim()
     for number, each in enumerate(published):
@@ -65,13 +71,21 @@ def _panel(axes: Axes, jobs: Sequence[Job], published: Sequence[Mapping[str, Any
         )  # fmt: skip
     label_sizes(axes.xaxis)
     axes.tick_params("x", labelsize=7)
-    axes.set_ylim(0, 1.35 * max(job["modelled_us"] / 1e3 for job in jobs))
+    costs = [_cost(job, work) for job in jobs] + [each.get("pct", 0.0) for each in published]
+    axes.set_ylim(0, 1.35 * max(costs))
     axes.set_xlabel("peak memory of the activations, bytes")
-    axes.set_ylabel("modelled time of the core, ms")
+    axes.set_ylabel("multiply-accumulates repeated, %" if work else "modelled time of the core, ms")
 
 
-def _series(jobs: Sequence[Job]) -> dict[str, list[tuple[float, float]]]:
-    """(bytes, microseconds) of jobs of one strategy and its study; what may repeat work by
+def _cost(job: Job, work: bool) -> float:
+    """Per cent of repeated multiply–accumulates, or milliseconds."""
+    if work:
+        return float(100 * job["macs_executed"] / job["macs"] - 100)
+    return float(job["modelled_us"] / 1e3)
+
+
+def _series(jobs: Sequence[Job], work: bool) -> dict[str, list[tuple[float, float]]]:
+    """(bytes, cost) of jobs of one strategy and its study; what may repeat work by
     itself."""
     found: dict[str, list[tuple[float, float]]] = {}
     for job in jobs:
@@ -79,5 +93,5 @@ def _series(jobs: Sequence[Job]) -> dict[str, list[tuple[float, float]]]:
         streamed = ", streamed" * ("hardware.streams_input=true" in given)
         again = ", repeated work" * ("strategy.extra_macs" in job.get("set", ()))
         name = f"{job['strategy']}{streamed}{again}"
-        found.setdefault(name, []).append((job["pmu_bytes"], job["modelled_us"]))
+        found.setdefault(name, []).append((job["pmu_bytes"], _cost(job, work)))
     return found

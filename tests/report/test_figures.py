@@ -65,6 +65,15 @@ def test_each_network_has_a_panel_with_its_presets_and_published_lines() -> None
     assert figures.png(SPEC, [job("vgg16", "swap", us=0.0)]) is None
 
 
+def test_memory_stands_over_repeated_work() -> None:
+    published = {"model": "res8", "name": "A", "bytes": 7_000, "counts": "all", "pct": 68}
+    mine = job("res8", "joint") | {"macs": 100, "macs_executed": 110}
+    found = frontier.figure({"work": True, "published": [published]}, [mine])
+    assert found is not None and found.axes[0].get_ylim()[1] == pytest.approx(1.35 * 68)
+    points = [line.get_xydata().tolist()[0] for line in found.axes[0].lines[:2]]
+    assert points == [[9_000.0, pytest.approx(10.0)], [7_000.0, 68.0]]
+
+
 SEEDS = {"each": "seeds", "colors": "prune", "marks": "strategy", "title": "Seeds"}
 
 

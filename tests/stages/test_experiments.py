@@ -52,7 +52,7 @@ SMALL = [file for file in FILES if "model" not in text(file)]
 SWEEPS = [file for file in FILES if "MULTIRUN" in text(file)]
 QUICK = [file for file in SMALL if file.startswith("sweep=")]
 """An experiment's sweep is dozens of jobs; the others of SMALL are below."""
-LONG = "frontier|pex_keywords|pex_pareto|fig8|architectures|in_|swapped|durability|appendix_e"
+LONG = "frontier|pex_keywords|pex_pareto|fig8|architectures|in_|swapped|durability|appendix_e|repea"
 BY_HAND = [file for file in FILES if re.search(LONG, file)]
 """More than ten minutes: commands of their own, in CONTRIBUTING.md."""
 BELOW = [f"experiment={name}" for name in ("pex_run", "pex_overhead", "gural_figure1")]
