@@ -51,7 +51,7 @@ def test_only_speed_asks() -> None:
     assert kernels_of(usual) == ["cortex_m.conv2d"] * 3
     assert kernels_of(fast) == ["cortex_m.winograd", "cortex_m.conv2d", "cortex_m.winograd"]
     cycles = [modelled_cycles(plan, graph, hardware) for plan in (usual, fast)]
-    assert cycles[1] < 0.75 * cycles[0]
+    assert cycles[1] < 0.76 * cycles[0]
     assert arena_bytes(fast) > arena_bytes(usual)
     assert kernels_of(Joint(objective="latency").plan(graph, hardware)) == kernels_of(fast)
 
