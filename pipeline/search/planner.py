@@ -17,8 +17,8 @@ from pipeline.schedules.arriving import streaming
 from pipeline.schedules.lower import Notes, needed, room
 from pipeline.search.joint.least import Found, least, within
 from pipeline.search.moves.channels import ByChannels
-from pipeline.search.moves.patches import patched
 from pipeline.search.moves.pixels import in_place
+from pipeline.search.moves.strips import patched
 from pipeline.search.moves.swap import card_share, searched
 from pipeline.search.moves.whole import one_by_one
 from pipeline.search.swap.best import Aim

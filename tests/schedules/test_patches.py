@@ -19,7 +19,8 @@ from pipeline.schedules.lower import lay, needed
 from pipeline.schedules.patches import Patches, Run
 from pipeline.schedules.rows import InputRows, Rows, reads
 from pipeline.search.joint.segment import on_demand
-from pipeline.search.moves.patches import pools, stretches
+from pipeline.search.moves.patches import stretches
+from pipeline.search.moves.strips import pools
 from pipeline.search.view.rows import Units
 from tests.codegen.int8.support import host
 from tests.graphs import Chained, Net, random_graph
@@ -44,7 +45,7 @@ def planned(
 def some_runs(graph: Graph, seed: int) -> list[Run]:
     """Up to two, anywhere, patches of any size."""
     chance, operators = Random(seed), needed(graph)
-    able = [each for each in stretches(graph, operators) if each[0] < each[1]]
+    able = [each for each in stretches(graph, operators, 8) if each[0] < each[1]]
     chance.shuffle(able)
     found, taken = list[Run](), set[int]()
     for first, last in able:
@@ -148,7 +149,7 @@ def test_stretches_end_where_others_read() -> None:
     net.conv(4)
     graph = net.graph()
     found = {(0, 0), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (3, 3)}
-    assert set(stretches(graph, needed(graph))) == found
+    assert set(stretches(graph, needed(graph), 8)) == found
 
 
 def test_a_part_of_a_tensor_has_no_other_places() -> None:

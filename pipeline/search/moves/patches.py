@@ -1,60 +1,33 @@
-"""Propose patches: for the first part of a network, all else whole; or, between rows, strips that
-slide wherever so many repeated multiply–accumulates save most.
+"""Propose patches for the first part of a network, all else whole.
 
 Seen from the end of a stretch of operators, where patches are apart, every tensor before it is
 needed in larger boxes that overlap: the halo is computed again for each patch (Lin et al.,
 MCUNetV2, 2021).
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import product, takewhile
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.graph import Graph
 from pipeline.graph.operator import Operator, Tensors
-from pipeline.graph.operators.conv2d import Conv2d
-from pipeline.graph.operators.pool2d import AveragePool2d
 from pipeline.hardware import Hardware
 from pipeline.plan.vocabulary import Plan
 from pipeline.schedules.arriving import Arriving, streaming
-from pipeline.schedules.bounds import reach
-from pipeline.schedules.channels import ChannelByChannel, Pooled
+from pipeline.schedules.channels import ChannelByChannel
 from pipeline.schedules.draft import Draft
 from pipeline.schedules.lower import Region, lay, load_of, needed
 from pipeline.schedules.patches import Patches, Run
 from pipeline.schedules.whole import Whole
-from pipeline.search.joint.cuts import NEVER, Cuts
 from pipeline.search.order import least_peak
-from pipeline.search.view.rows import Units, adds_rows, drafted
+from pipeline.search.view.rows import adds_rows
 from pipeline.search.view.whole import Span, View
 
 Grid = tuple[int, int]
 
-LONGEST = 8
-"""Operators of a stretch between rows."""
-
-ROWS = (1, 2, 3, 4, 6)
-ACROSS = (4, 2)
-"""Rows of strips, and columns of a step in them, that are tried."""
-
-ENDS = 3
-"""Places at which strips may end that are looked at."""
-
-AT_ONCE = 8
-"""Channels that are made together of an image that is pooled."""
-
-LOWEST = 4
-"""Peaks below such a part of the one without repeated work are not tried."""
-
-CLOSE = 100
-"""Peaks that are apart by less than such a part are one."""
-
 
 def stretches(
-    graph: Graph, operators: Sequence[Operator], longest: int = LONGEST
+    graph: Graph, operators: Sequence[Operator], longest: int
 ) -> Iterator[tuple[int, int]]:
     """Yield the numbers of the first and the last operator of each stretch of images through
     windows, of which nothing but the last image is read elsewhere."""
@@ -178,217 +151,3 @@ def _depthwise(op: Operator, tensors: Tensors) -> bool:
         return False
     source, target = tensors[op.inputs[0]], tensors[op.output]
     return (source.shape, source.dtype.bits) == (target.shape, target.dtype.bits)
-
-
-# --- between rows
-
-
-Strips = tuple[Run, ...]
-
-
-def patched(graph: Graph, hardware: Hardware, most: int) -> tuple[Run | Pooled, ...]:
-    """Runs that repeat up to ``most`` multiply–accumulates, of rows between strips alone; with them
-    pools of what is made channel by channel, which repeat nothing.
-
-    For a peak to aim at: each stretch, from the first one to where the rest holds no more, in
-    strips of a row; then some of them in more rows, or in no strips, whatever saves most work, as
-    long as the peak is met. Where more is left than may be repeated, the peak is too low: the
-    lowest is found by halves. In the end strips are made in wider steps, where there is room.
-    """
-    search, best = _Search(graph, hardware, needed(graph)), Strips()
-    high = search.peak(best)
-    low = high // LOWEST
-    while high - low > max(1, high // CLOSE):
-        limit = (low + high) // 2
-        found = search.within(limit, most)
-        if found is not None and again(found) <= most:
-            best, high = found, limit
-        else:
-            low = limit
-    return (*search.wider(best, high), *search.pools)
-
-
-def again(strips: Strips) -> int:
-    """Multiply–accumulates that are repeated."""
-    return sum(run.again for run in strips)
-
-
-@dataclass
-class _Search:
-    """
-    Attributes:
-        pools: that are made of channels, one after the other.
-        peaks: of strips, from one operator to another.
-    """
-
-    graph: Graph
-    hardware: Hardware
-    operators: Sequence[Operator]
-    pools: tuple[Pooled, ...] = field(init=False)
-    peaks: dict[tuple[Strips, int, int], int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.draft = drafted(self.graph, self.hardware, self.operators, {})
-        self.pools = pools(self.graph, self.operators)
-
-    def peak(self, strips: Strips, first: int = 0, stop: int = 0) -> int:
-        """Nibbles that the operators from ``first`` to ``stop``, or all, hold at most."""
-        key = strips, first, stop or len(self.operators)
-        if key not in self.peaks:
-            graph = self.parts[key[1:]]
-            streamed = streaming(self.graph, self.hardware) and not first
-            pooled = (pool for pool in self.pools if pool.op in graph.operators)
-            given = graph, self.hardware, graph.operators, streamed
-            units = Units(*given, runs=(*strips, *pooled), alike=self.draft)
-            self.peaks[key] = Cuts(units).least(NEVER, effort=0)[0]
-        return self.peaks[key]
-
-    @cached_property
-    def parts(self) -> dict[tuple[int, int], Graph]:
-        """Map the numbers of the first operator and the last (exclusive) to the graph of them: of
-        all, and of those before and behind each stretch where one tensor is all that passes."""
-        graph, end = self.graph, len(self.operators)
-        found = {(0, end): replace(graph, operators=tuple(self.operators))}
-        view = View.of(graph.tensors, graph.starts, self.operators, *graph.ends)
-        for stop in self.sizes if not graph.states else ():
-            name = self.operators[stop - 1].output
-            if set(view.live[stop]) == {name} and stop < end:
-                before, behind = self.operators[:stop], self.operators[stop:]
-                found[0, stop] = replace(graph, operators=tuple(before), outputs=(name,))
-                found[stop, end] = replace(graph, operators=tuple(behind), inputs=(name,))
-        return found
-
-    def within(self, limit: int, most: int) -> Strips | None:
-        """Strips whose peak is within ``limit``, with as little work as is found, or ``most``."""
-        end, found = len(self.operators), list[Strips]()
-        for _, stop in sorted(part for part in self.parts if not part[0]):
-            if stop < end and self.peak((), stop) > limit:
-                continue
-            if self.held(stop, self.smallest(stop)) <= limit:
-                found.append(self.less(stop, limit, most))
-                if again(found[-1]) <= most or len(found) == ENDS:
-                    break
-        return min(found, key=again, default=None)
-
-    def strips(self, stop: int, chosen: Sequence[int]) -> Strips:
-        """Return those numbered ``chosen`` of the stretches to ``stop``, whose options have numbers
-        from the smallest strips on to none."""
-        found = (each[number] for each, number in zip(self.options(stop), chosen, strict=True))
-        return tuple(run for run in found if run)
-
-    def options(self, stop: int) -> list[tuple[Run | None, ...]]:
-        return [(*each[::-1], None) for last, each in self.sizes.items() if last <= stop]
-
-    def held(self, stop: int, chosen: Sequence[int]) -> int:
-        return self.peak(self.strips(stop, chosen), 0, stop)
-
-    def smallest(self, stop: int) -> list[int]:
-        """Choose for the least peak: the smallest strips, but where none hold less."""
-        options = self.options(stop)
-        chosen = [0] * len(options)
-        for at, each in enumerate(options):
-            ways = ([*chosen[:at], number, *chosen[at + 1 :]] for number in (0, len(each) - 1))
-            chosen = min(ways, key=lambda way: self.held(stop, way))
-        return chosen
-
-    def less(self, stop: int, limit: int, most: int) -> Strips:
-        """Those of the least peak, or larger ones, or none: where that saves most work first; then
-        one in larger strips for another in smaller ones, until ``most`` is met."""
-        options, chosen = self.options(stop), self.smallest(stop)
-
-        def work(chosen: Sequence[int]) -> int:
-            return again(self.strips(stop, chosen))
-
-        def changed(*changes: tuple[int, int]) -> list[int]:
-            return [dict(changes).get(at, number) for at, number in enumerate(chosen)]
-
-        def first(ways: Iterable[list[int]]) -> list[int] | None:
-            return next((way for way in ways if self.held(stop, way) <= limit), None)
-
-        grown = [(at, number) for at, each in enumerate(options) for number in range(len(each))]
-        for at, number in sorted(grown, key=lambda each: work(changed(each))):
-            if number > chosen[at]:
-                chosen = first([changed((at, number))]) or chosen
-        while work(chosen) > most:
-            more = [(at, n + 1) for at, n in enumerate(chosen) if n + 1 < len(options[at])]
-            fewer = [(at, n - 1) for at, n in enumerate(chosen) if n]
-            ways = [changed(*pair) for pair in product(more, fewer) if pair[0][0] != pair[1][0]]
-            found = first(sorted((way for way in ways if work(way) < work(chosen)), key=work))
-            if found is None:
-                break
-            chosen = found
-        return self.strips(stop, chosen)
-
-    def wider(self, strips: Strips, limit: int) -> Strips:
-        """The same in steps of as many columns as the limit allows, the most steps first."""
-        for run in sorted(strips, key=lambda run: -run.calls):
-            at = strips.index(run)
-            ways = (replace(run, columns=n) for n in ACROSS)
-            others = ((*strips[:at], way, *strips[at + 1 :]) for way in ways if way.reads)
-            strips = next((each for each in others if self.peak(each) <= limit), strips)
-        return strips
-
-    @cached_property
-    def sizes(self) -> dict[int, Strips]:
-        """Map the number behind each stretch's last operator to its strips of all heights, none
-        worse than another in memory and work, the least work first."""
-        found = dict[int, Strips]()
-        for first, stop in self.parted():
-            operators = tuple(self.operators[first:stop])
-            every = (Run(self.graph, operators, rows, 1, slides=True) for rows in ROWS)
-            kept = list[Run]()
-            for run in sorted((run for run in every if run.reads), key=lambda run: run.again):
-                if not kept or cells(run) < cells(kept[-1]):
-                    kept.append(run)
-            found |= {stop: tuple(kept)} if kept else {}
-        return found
-
-    def parted(self) -> list[tuple[int, int]]:
-        """Stretches, such that rows between them, and between operators of none, have as few cells
-        as possible. In each the windows of one operator overlap: work is repeated once, not more
-        and more from the last patch to the first."""
-        best: list[tuple[int, list[tuple[int, int]]]] = [(0, [])]
-        able, makers = list(stretches(self.graph, self.operators)), {p.maker for p in self.pools}
-        for number, op in enumerate(self.operators):
-            tensor, ways = self.graph.tensors[op.output], [best[number]]
-            for first in (first for first, last in able if first < last == number):
-                part = self.operators[first : number + 1]
-                once = sum(overlapping(each, self.graph) for each in part) == 1
-                if once and makers.isdisjoint(part):
-                    ways.append((best[first][0], [*best[first][1], (first, number + 1)]))
-            total, parts = min(ways, key=lambda way: way[0])
-            best.append((total + tensor.nibbles // tensor.shape[0], parts))
-        return best[-1][1]
-
-
-def pools(graph: Graph, operators: Sequence[Operator]) -> tuple[Pooled, ...]:
-    """Find images that convolutions of single pixels make wider, and of which nothing but the mean
-    of each channel is read."""
-    found, makers = list[Pooled](), {op.output: op for op in operators}
-    read = Counter(name for op in operators for name in op.inputs)
-    for op in operators:
-        maker = makers.get(op.inputs[0])
-        if isinstance(op, AveragePool2d) and isinstance(maker, Conv2d) and adds_rows(op, graph):
-            source, image = (graph.tensors[each.inputs[0]] for each in (maker, op))
-            pixels = source.shape[:-1] == image.shape[:-1] and not overlapping(maker, graph)
-            alone = read[image.name] == 1 and image.name not in graph.ends
-            if pixels and alone and image.shape[-1] > source.shape[-1]:
-                found.append(Pooled(graph, maker, op, AT_ONCE))
-    return tuple(found)
-
-
-def cells(run: Run) -> int:
-    """Count the nibbles of its patches, and of the rows that it needs and makes together."""
-    ends = {name: run.graph.tensors[name] for name in (*run.outer, run.op.output)}
-    rows = ((t, max(map(len, run.sides[name][0]))) for name, t in ends.items())
-    return run.held + sum(n * t.nibbles // t.shape[0] for t, n in rows)
-
-
-def overlapping(op: Operator, graph: Graph) -> bool:
-    """Check whether outputs beside each other, or below, read some of the same."""
-    return any(
-        reach(window, 0, 1).size > window.stride
-        for operand in op.reads(graph.tensors)
-        if operand.tensor in op.inputs
-        for window in operand.windows[:2]
-    )
