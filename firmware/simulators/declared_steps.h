@@ -21,7 +21,7 @@ enum { INPUT = 1, STALE = 2, CALLER = 4, OVERWRITTEN = 8, UNDECLARED = 16 };
 enum { IN = 1, OUT = 2, SCRATCH = 4, WROTE = 8, READ = 16 }; /* of a byte of the arena, in a step */
 enum { NZ, C, V, GE, FLAGS };
 enum { SETS_ALL = 1, SETS_LOGIC, SETS_GE };
-enum { BRANCH, ADDRESS, INDEX, PREDICATED, VARIABLE, REFUSED, CAUSES };
+enum { BRANCH, ARMS, ADDRESS, INDEX, PREDICATED, VARIABLE, REFUSED, CAUSES };
 enum { OUTSIDE, BETWEEN, WRITE, READS, USES, UNWRITTEN, UNREAD, IMPURE, ORDER, ODDITIES };
 
 /* Words of the job's file, as pipeline/machine/job.py writes them. Bit 4 i + j of `lanes`: byte i of the result
@@ -40,6 +40,7 @@ typedef struct {
         uint32_t number, lanes;
     } sources[4];
     uint32_t source_count, count, list[MOST_LISTED]; /* loaded or stored, in order */
+    uint32_t join, longest, arms_read, arms_write; /* of a branch whose arms meet; 0: they may not */
 } row_t;
 
 typedef struct {
@@ -60,7 +61,7 @@ typedef struct {
 } ranges_t;
 
 typedef struct {
-    uint32_t init, arena, arena_bytes;
+    uint32_t init, feed, arena, arena_bytes; /* feed: 0, or where nn_feed begins, which computes */
 } facts_t;
 
 static facts_t facts;
@@ -82,61 +83,55 @@ static void odd(op_t *op, int what, uint32_t address) {
     }
 }
 
+/* Every byte k of the arena that a step declares, with its range; some more than once. */
+#define EACH_BYTE(step) \
+    for (const range_t *range = declared.rows + (step)->first, *end = range + (step)->count; range < end; range++) \
+        for (uint32_t k = range->start; k < range->start + range->bytes && k < facts.arena_bytes; k++)
+
 /* Roles of a step's bytes; what scratch holds before it means nothing. */
-static void open_step(uint32_t number) {
-    const step_t *opened = steps + number;
-    for (uint32_t n = opened->first; n < opened->first + opened->count; n++) {
-        const range_t *range = declared.rows + n;
-        for (uint32_t k = range->start; k < range->start + range->bytes && k < facts.arena_bytes; k++) {
-            roles[k] |= (uint8_t)range->what;
-            if (range->what == SCRATCH) {
-                memory[facts.arena + k] |= STALE;
-            }
+static void open_step(const step_t *opened) {
+    EACH_BYTE(opened) {
+        roles[k] |= (uint8_t)range->what;
+        if (range->what == SCRATCH) {
+            memory[facts.arena + k] |= STALE;
         }
     }
 }
 
-static void close_step(uint32_t number) {
-    const step_t *closed = steps + number;
-    for (int turn = 0; turn < 2; turn++) { /* ranges may overlap: judge all, then clear */
-        for (uint32_t n = closed->first; n < closed->first + closed->count; n++) {
-            const range_t *range = declared.rows + n;
-            for (uint32_t k = range->start; k < range->start + range->bytes && k < facts.arena_bytes; k++) {
-                if (turn == 0 && range->what & OUT && !(roles[k] & WROTE)) {
-                    odd(entered, UNWRITTEN, facts.arena + k);
-                }
-                if (turn == 0 && range->what & OUT && memory[facts.arena + k] & ~INPUT) {
-                    odd(entered, IMPURE, facts.arena + k);
-                    memory[facts.arena + k] &= INPUT; /* it is said once */
-                }
-                if (turn == 0 && range->what == IN && !(roles[k] & READ)) {
-                    odd(entered, UNREAD, facts.arena + k);
-                }
-                if (turn == 1) {
-                    roles[k] = 0;
-                }
-            }
+static void close_step(const step_t *closed) {
+    EACH_BYTE(closed) {
+        const uint32_t address = facts.arena + k;
+        if (range->what & OUT && !(roles[k] & WROTE)) {
+            odd(entered, UNWRITTEN, address);
         }
+        if (range->what & OUT && memory[address] & ~INPUT) {
+            odd(entered, IMPURE, address);
+            memory[address] &= INPUT; /* it is said once */
+        }
+        if (range->what == IN && !(roles[k] & READ)) {
+            odd(entered, UNREAD, address);
+        }
+    }
+    EACH_BYTE(closed) {
+        roles[k] = 0;
     }
 }
 
 /* The steps that run end; those without a function of their own that follow begin, inside their caller. */
 static void end_steps(void) {
     for (uint32_t n = step; n < last; n++) {
-        close_step(n);
+        close_step(steps + n);
     }
     called = false;
     for (step = last; last < step_count && steps[last].owner == CALLS; last++) {
-        open_step(last);
+        open_step(steps + last);
     }
 }
 
 static bool unfinished(void) {
-    const step_t *running = steps + step;
-    for (uint32_t n = running->first; step < last && n < running->first + running->count; n++) {
-        const range_t *range = declared.rows + n;
-        for (uint32_t k = range->start; range->what & OUT && k < range->start + range->bytes; k++) {
-            if (k < facts.arena_bytes && !(roles[k] & WROTE)) {
+    if (step < last) {
+        EACH_BYTE(steps + step) {
+            if (range->what & OUT && !(roles[k] & WROTE)) {
                 return true;
             }
         }
@@ -168,7 +163,7 @@ static void begin_step(op_t *op) {
         last = step;
         return;
     }
-    open_step(step);
+    open_step(steps + step);
     last = step + 1;
 }
 
@@ -184,7 +179,7 @@ static uint32_t conforms(op_t *op, uint32_t address, bool store) {
             end_steps();
         }
         if (step == last && step < step_count) {
-            open_step(last++);
+            open_step(steps + last++);
         }
     }
     if (step == last) {

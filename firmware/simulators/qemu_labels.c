@@ -5,7 +5,8 @@
  * addresses. It refuses what its table does not know.
  *
  * The window: nn_init, when all of RAM is stale; then from the hint 0xBF70 to 0xBF80, nn_invoke's begin and end,
- * when the input's bytes are the input and registers are the caller's.
+ * when the input's bytes are the input and registers are the caller's. Where the input streams in, nn_feed, too, of
+ * a byte each time, which is what its caller stored last.
  *
  * Options: job=FILE, words of 32 bits: the facts; then counts, each with so many rows behind it, of zones (start,
  * bytes, rights: 1 to read, 2 to write, 4 holds constants), the input's bytes in the arena (start, count, 0), steps,
@@ -25,7 +26,7 @@
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
-static const char *const causes[CAUSES] = {"branch", "address", "index", "predicated", "variable", "refused"};
+static const char *const causes[CAUSES] = {"branch", "arms", "address", "index", "predicated", "variable", "refused"};
 static const char *const oddities[ODDITIES] = {"outside", "between", "write", "read", "overwritten",
                                                "unwritten", "unread", "impure", "order"};
 static const char *out_path;
@@ -42,17 +43,9 @@ static void accesses(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t place, v
     accessed(data, (uint32_t)place, 1u << qemu_plugin_mem_size_shift(info), qemu_plugin_mem_is_store(info));
 }
 
-static op_t *op_at(uint32_t address) {
-    uint32_t low = 0, high = op_count;
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-        if (ops[middle].row.at < address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < op_count && ops[low].row.at == address ? ops + low : NULL;
+static int compared(const void *address, const void *op) {
+    const uint32_t at = *(const uint32_t *)address, there = ((const op_t *)op)->row.at;
+    return (at > there) - (at < there);
 }
 
 static void *made(size_t count, size_t bytes) {
@@ -77,7 +70,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(tb, n);
         uint16_t half;
         memcpy(&half, qemu_plugin_insn_data(instruction), sizeof half);
-        op_t *op = half == BEGIN_HINT ? &begins : half == END_HINT ? &ends : op_at(at);
+        op_t *op = half == BEGIN_HINT ? &begins : half == END_HINT ? &ends : bsearch(&at, ops, op_count, sizeof *ops, compared);
         if (op == NULL) {
             op = unknown(at, half >> 11 >= 0x1D);
         }

@@ -17,10 +17,12 @@ static uint32_t registers[2][REGISTERS];
 static uint32_t split = NO_SPLIT; /* the code without its last bit */
 static uint8_t flags[FLAGS];
 static bool running;
-static uint32_t back, expected;
+static uint32_t back, expected, given; /* given: what was stored last outside of the window */
 static op_t *now;
 static uint32_t nth, condition_label, address_label;
-static uint64_t executed;
+static uint64_t executed, met; /* met: when the branch was whose arms run, which depends on data */
+static op_t *arms;
+static uint32_t arms_label;
 
 static uint8_t all(uint32_t label) { return (uint8_t)(label | label >> 8 | label >> 16 | label >> 24); }
 
@@ -94,15 +96,28 @@ static void enter_window(void) {
 
 static void begin(void) {
     for (uint32_t n = 0; n < inputs.count; n++) {
-        memset(memory + facts.arena + inputs.rows[n].start, INPUT, inputs.rows[n].bytes);
+        memset(memory + (uint32_t)(facts.arena + inputs.rows[n].start), INPUT, inputs.rows[n].bytes);
     }
     enter_window();
-    invoked = true;
-    executed = 0;
-    step = last = 0;
-    entered = &begins;
     now = NULL;
-    end_steps();
+    back = 0;
+    if (!invoked) {
+        invoked = true;
+        executed = 0;
+        step = last = 0;
+        entered = &begins;
+        end_steps();
+    }
+}
+
+/* nn_feed: where the byte is and that it is one does not depend on what it is. */
+static void feed(void) {
+    begin();
+    for (uint32_t n = 0; n < 4; n++) {
+        set(n, 0);
+    }
+    memory[given] = INPUT;
+    back = expected;
 }
 
 static void end(void) {
@@ -111,7 +126,7 @@ static void end(void) {
     if (step != step_count || last != step_count) {
         odd(&ends, ORDER, 0);
     }
-    running = false;
+    running = invoked = false;
 }
 
 static uint32_t reads(const op_t *op, uint32_t side) {
@@ -173,13 +188,42 @@ static void computes(op_t *op) {
     }
 }
 
+/* Whichever way it goes: what any of the arms writes depends on what all read. */
+static void part_ways(op_t *op, uint32_t label) {
+    for (uint32_t m = op->row.arms_read & 0xFFFF; m; m &= m - 1) {
+        label |= either((uint32_t)__builtin_ctz(m));
+    }
+    label |= op->row.arms_read >> 16 ? everywhere(flags[NZ] | flags[C] | flags[V]) : 0;
+    arms = op;
+    arms_label = everywhere(all(label));
+    met = executed;
+}
+
+static void meet(void) {
+    join();
+    for (uint32_t m = arms->row.arms_write; m; m &= m - 1) {
+        const uint32_t number = (uint32_t)__builtin_ctz(m);
+        set(number, either(number) | arms_label);
+    }
+    for (int n = NZ; n <= V; n++) {
+        flags[n] |= (uint8_t)arms_label;
+    }
+    executed = met + arms->row.longest;
+    arms = NULL;
+}
+
 static void branches(op_t *op) {
     const uint32_t label = reads(op, 0) | reads(op, 1) | condition_label;
     if (label) {
-        depends(op, BRANCH, label);
         used(op, label);
     }
     join();
+    if (label && !arms) {
+        depends(op, op->row.join ? ARMS : BRANCH, label);
+        if (op->row.join) {
+            part_ways(op, label);
+        }
+    }
     if (op->row.writes) {
         set(LR, 0);
     }
@@ -212,7 +256,7 @@ static void stepped(op_t *op) {
         op->row.kind == 'b' ? begin() : end();
         return;
     }
-    if (running && !invoked && op->row.at == back) { /* nn_init has returned */
+    if (running && op->row.at == back) { /* nn_init or nn_feed has returned */
         running = false;
     }
     if (!running && op->row.at == facts.init) {
@@ -224,10 +268,15 @@ static void stepped(op_t *op) {
         enter_window();
         invoked = false;
         back = expected;
+    } else if (!running && op->row.at == facts.feed) {
+        feed();
     }
     expected = op->row.at + op->row.size;
     if (!running) {
         return;
+    }
+    if (arms && op->row.at == arms->row.join) {
+        meet();
     }
     executed++;
     if (invoked && called && op->row.owner == CALLS) {
@@ -312,6 +361,10 @@ static void loads(op_t *op, uint32_t address, uint32_t bytes, uint32_t number) {
 
 static void accessed(op_t *op, uint32_t address, uint32_t bytes, bool store) {
     if (!running) {
+        given = address;
+        if (store && facts.feed) {
+            memset(memory + address, STALE, bytes);
+        }
         return;
     }
     if (now != op || store != (op->row.kind == 'S') || nth >= op->row.count) {

@@ -82,6 +82,7 @@ class Row:
         extends: a load extends the sign.
         writes, addresses: sets of registers, by bits.
         scale: what an index register is multiplied by in an address.
+        target: where a branch goes; 0: by a register.
         sources: registers that are read as data, each with its lanes.
         listed: registers that are loaded or stored, in order.
     """
@@ -98,6 +99,7 @@ class Row:
     writes: int = 0
     addresses: int = 0
     scale: int = 1
+    target: int = 0
     sources: tuple[tuple[int, int], ...] = ()
     listed: tuple[int, ...] = field(default=())
 
@@ -155,11 +157,12 @@ def _bits(registers: Iterable[int]) -> int:
 def _branch(i: Any, name: str, row: Row) -> Row | None:
     link = 1 << LR if name in ("bl", "blx") else 0
     if name in ("b", "bl"):
-        return replace(row, kind="B", writes=link)
+        return replace(row, kind="B", writes=link, target=i.operands[0].imm)
     if name in ("bx", "blx", "cbz", "cbnz"):
         first = _registers(i)[0]
         sources = ((first, WHOLE),) if first != NO_REGISTER else ()
-        return replace(row, kind="B", writes=link, sources=sources)
+        target = i.operands[1].imm if name in ("cbz", "cbnz") else 0
+        return replace(row, kind="B", writes=link, sources=sources, target=target)
     if name in ("tbb", "tbh"):
         memory = i.operands[0].mem
         both = [_number(i, memory.base), _number(i, memory.index)]

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from itertools import chain
 
 import numpy as np
 
 from pipeline.errors import ThimbleError
+from pipeline.machine.arms import arms
 from pipeline.machine.declared import Declared
 from pipeline.machine.decode import Row
 from pipeline.machine.program import OBJECT, WRITABLE, Program, Symbol
@@ -23,7 +24,7 @@ SOURCES, REGISTERS = 4, 16
 READ, WRITE, NEAR = 1, 2, 4
 PORT = ("ram_start", "stack_top", "flash_start", "flash_bytes", "weights_start", "weights_bytes")
 """Names of the linker's, behind ``port_``."""
-CALLERS = ("init", "invoke", "feed", "steps")
+CALLERS = ("init", "invoke", "feed", "run", "steps")
 """Ends of the names of functions that call those of layers."""
 LONGEST = 48
 """Characters of an operator's name that its functions' names have."""
@@ -100,10 +101,10 @@ def _plain(name: str) -> str:
 
 
 def words(
-    network: Network, table: Mapping[int, Row], steps: Sequence[Declared], inputs: Rows
+    network: Network, table: Mapping[int, Row], steps: Sequence[Declared], inputs: Rows, feeds: bool
 ) -> bytes:
-    """The job's file; ``inputs`` are bytes of the arena."""
-    arena = network.named("arena")
+    """The job's file; ``inputs`` are bytes of the arena; ``feeds``: nn_feed runs steps."""
+    arena, feed = network.named("arena"), network.named("feed").address & ~1 if feeds else 0
     ops = list(dict.fromkeys(step.op for step in steps))
     owners = network.owners(ops)
     callable_ = {ops[n] for n in owners.values() if n != CALLS}
@@ -114,7 +115,7 @@ def words(
         first += len(step.ranges)
     instructions = list(_instructions(network.program, table, owners))
     parts = [
-        [(network.named("init").address & ~1, arena.address, arena.bytes)],
+        [(network.named("init").address & ~1, feed, arena.address, arena.bytes)],
         *_counted(network.zones),
         *_counted(inputs),
         *_counted(declared),
@@ -143,5 +144,5 @@ def _instructions(
             row.extends, row.writes, row.addresses, row.scale, owner,
             int(at in owners and owner != CALLS),
             *sources, *[0] * (2 * SOURCES - len(sources)), len(row.sources), len(row.listed),
-            *row.listed, *[0] * (REGISTERS - len(row.listed)),
+            *row.listed, *[0] * (REGISTERS - len(row.listed)), *astuple(arms(table, row)),
         )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
 from pipeline.machine import declared, decode, job, trace
+from pipeline.machine.arms import arms
 from pipeline.machine.lines import lines
 from pipeline.machine.program import Program
 from pipeline.machine.said import BOUNDED, COMPLETE, NONE, none, proved
@@ -19,7 +20,9 @@ from pipeline.plan.serialize import plan_hash
 from pipeline.plan.vocabulary import Plan
 from pipeline.targets import qemu, qemu_cycles, tools
 
-INDEX = "index"
+INDEX, ARMS = "index", "arms"
+BOUNDED_BY = (INDEX, ARMS)
+"""Ways to depend on the input of which the worst is known."""
 
 EXPLAINED = {
     "outside": "accesses memory outside of arena, tables and stack",
@@ -36,6 +39,7 @@ EXPLAINED = {
     "predicated": "accesses memory only for some inputs",
     "variable": "divides what depends on the input, which takes longer for some",
     "refused": "is an instruction that the checker does not know",
+    ARMS: "branches by the input, as far as where the arms meet",
     INDEX: "reads a table at a byte that depends on the input",
 }
 KEPT = 20
@@ -68,14 +72,15 @@ class Traced:
         steps = list(reader.steps())
         held = [name for name in plan.resident if plan.buffer[name].role != "constant"]
         inputs = [(*span, 0) for name in held for span in reader.whole(name)]
-        content = job.words(job.Network.of(program), table, steps, inputs)
+        feeds = any(memory.kind == "stream" for memory in plan.memories)
+        content = job.words(job.Network.of(program), table, steps, inputs, feeds)
         found = trace.traced(build, size, hardware, content)
         return cls(program, table, plan, steps, found)
 
     @cached_property
     def against(self) -> list[trace.Finding]:
         """Everything that keeps this from being a proof, deviations first."""
-        hard = (each for each in self.found.dependences if each.what != INDEX)
+        hard = (each for each in self.found.dependences if each.what not in BOUNDED_BY)
         return [*self.found.deviations, *hard]
 
     @property
@@ -83,6 +88,12 @@ class Traced:
         if self.against or not self.found.executed:
             return NONE
         return BOUNDED if self.found.dependences else COMPLETE
+
+    @property
+    def arms(self) -> int:
+        """Instructions, at most, between branches that depend on data and where their arms meet."""
+        bounded = (each for each in self.found.dependences if each.what == ARMS)
+        return sum(each.count * arms(self.table, self.table[each.at]).longest for each in bounded)
 
     @property
     def reason(self) -> str:
@@ -132,7 +143,8 @@ class Traced:
         }  # fmt: skip
         if self.kind == NONE:
             return none(self.reason) | {"evidence": evidence}
-        return proved(self.kind, self.found.executed, hardware, device) | {"evidence": evidence}
+        said = proved(self.kind, self.found.executed, hardware, device, self.arms)
+        return said | {"evidence": evidence}
 
 
 def proof(
