@@ -25,6 +25,8 @@ def uncovered(plan: Plan, hardware: Hardware, target: str) -> str:
         return "proofs follow a Cortex-M simulated in QEMU"
     if len(plan.tracks) > 1 or plan.on_card:
         return "the proof does not follow transfers of a card yet"
+    if any(memory.kind == "frame" for memory in plan.memories):
+        return "the proof does not follow inputs that lie outside of the arena yet"
     return ""
 
 

@@ -9,6 +9,7 @@ import pytest
 from pipeline.errors import PlanError
 from pipeline.graph.graph import Graph
 from pipeline.hardware import Hardware
+from pipeline.machine.said import uncovered
 from pipeline.plan.fit import roomy
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Compute
@@ -58,6 +59,7 @@ def test_an_input_that_lies_elsewhere_takes_no_room(name: str, tmp_path: Path) -
     plan = laid(graph, hardware=replace(board, input_again=True)).plan("rows")
     assert exact(plan, graph).sram_bytes + 12 * 12 < exact(laid(graph).plan(""), graph).sram_bytes
     as_c(tmp_path, graph, plan, board)
+    assert name == "host" or "outside of the arena" in uncovered(plan, board, "simulate")
     buffers = [replace(b, memory="frame") if b.tensor == inner else b for b in plan.buffers]
     with pytest.raises(PlanError, match="writes to frame, which is read-only"):
         verify(roomy(replace(plan, buffers=tuple(buffers))), graph)
