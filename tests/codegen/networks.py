@@ -17,7 +17,7 @@ from pipeline.quantize.int4 import Int4
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.training.environment import Run
 from pipeline.training.random_weights import RandomWeights
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 from tests.strategies.chains import Chain
 
 
@@ -33,11 +33,7 @@ def mixed(name: str = "c") -> Graph:
 
 
 def bytes_only(*shape: int) -> Graph:
-    net = Net(shape, np.random.default_rng(0))
-    net.conv(4)
-    net.depthwise()
-    net.dense(3)
-    return net.graph()
+    return Chained(Net(shape, np.random.default_rng(0))).conv(4).depthwise().dense(3).graph()
 
 
 def trained() -> Graph:

@@ -26,7 +26,7 @@ from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.support import SANITIZERS, WARNINGS, host, on_board, uno, write
 from tests.comparing import equal
 from tests.frontends.test_square_wave import SMALL as SHORT
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 from tests.programs import said
 from tests.public_models import needs_models
 from tests.targets.conftest import load_hardware, needs_avr
@@ -43,9 +43,8 @@ MAIN = Path(__file__).with_name("sound.c").read_text()
 
 def network(ear: Frontend, dtype: str = "int8") -> Graph:
     """Every feature shows in its output."""
-    net = Net(ear.shape, np.random.default_rng(3), dtype=dtype, name="ears")
-    net.conv(4, (1, 1))
-    return net.graph()
+    net = Chained(Net(ear.shape, np.random.default_rng(3), dtype=dtype, name="ears"))
+    return net.conv(4, (1, 1)).graph()
 
 
 def sounds(ear: Frontend, count: int = 5) -> np.ndarray:

@@ -25,7 +25,7 @@ from pipeline.schedules.lower import lay, needed
 from pipeline.search.layouts import in_blocks
 from tests.codegen.cortex_m.support import all_rows
 from tests.codegen.support import Native, agrees, on_board
-from tests.graphs import Net, random_graph
+from tests.graphs import Chained, Net, random_graph
 from tests.schedules.test_rows import laid
 from tests.strategies.chains import Chain, board
 from tests.targets.conftest import load_hardware, needs_avr
@@ -197,15 +197,9 @@ def plain(core: str = "host", streams: bool = False) -> Hardware:
 
 
 def separable(height: int) -> Graph:
-    net = Net((height, 6, 2), np.random.default_rng(1), name="separable")
-    net.conv(4)
-    net.depthwise()
-    net.conv(6, (1, 1))
-    net.maximum((2, 2), stride=(2, 2))
-    net.depthwise()
-    net.conv(5, (1, 1))
-    net.dense(4)
-    return net.graph()
+    net = Chained(Net((height, 6, 2), np.random.default_rng(1), name="separable")).conv(4)
+    net.depthwise().conv(6, (1, 1))
+    return net.maximum((2, 2), stride=(2, 2)).depthwise().conv(5, (1, 1)).dense(4).graph()
 
 
 def nibbles() -> Graph:

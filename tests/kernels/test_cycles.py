@@ -45,7 +45,7 @@ from pipeline.verdict import check
 from tests.codegen.cortex_m.bench import without_waits
 from tests.codegen.cortex_m.bench_rows import RATIOS
 from tests.codegen.cortex_m.support import core
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 from tests.kernels.fit import FAST, code_bytes, costly, fitted, measured
 from tests.kernels.layers import Layer, cores, form_of, recorded
 from tests.strategies import nets
@@ -143,9 +143,7 @@ def test_the_code_of_a_row_is_the_recorded_one() -> None:
 
 
 def test_rows_that_are_added_one_by_one_take_as_long_as_all() -> None:
-    net = Net((8, 6, 8), name="net")
-    net.rescaled_mean()
-    graph = net.graph()
+    graph = Chained(Net((8, 6, 8), name="net")).rescaled_mean().graph()
     form = Form.whole(graph.operators[0], graph)
     row = replace(form.given, extents=(1, 6, 8))
     acc = Part.packed(form.target.shape, 32)

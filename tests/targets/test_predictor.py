@@ -51,9 +51,7 @@ def test_any_number_of_images(predictor: Predictor, graph: Graph, count: int) ->
 
 def test_kernels_in_assembly_have_a_twin_that_compilers_make_right_vectors_of() -> None:
     net, chip = Net((5, 1, 40), np.random.default_rng(0)), load_hardware("nucleo_g0b1re")
-    net.conv(32, (5, 1), padding=(0, 0, 0, 0))
-    net.conv(48, (1, 1))
-    graph = net.graph()
+    graph = Chained(net).conv(32, (5, 1), padding=(0, 0, 0, 0)).conv(48, (1, 1)).graph()
     predictor = Predictor.build(graph, Ordinary().plan(graph, chip), chip)
     equal(predictor.predict(images(graph, 6)), graph.evaluate(frames(graph, 6)))
 

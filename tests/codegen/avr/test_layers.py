@@ -24,7 +24,7 @@ from tests.codegen.int8.loops import Kind, scattered
 from tests.codegen.int8.support import apart
 from tests.codegen.int8.test_plans import chain
 from tests.codegen.support import checked, on_board, write
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 from tests.targets.conftest import load_hardware, needs_avr
 from tests.targets.cortex_m import built, generated
 from tests.tiers import quick
@@ -54,10 +54,7 @@ def layers(seed: int) -> Graph:
     net.depthwise((2, 1), padding=(0, 0, 0, 0))
     left = net.conv(9, (1, 1))
     net.plus(left, net.conv(9, (1, 1)))
-    net.conv(7, (3, 3), stride=(2, 1), per_channel=False)
-    net.dense(11)
-    net.dense(4)
-    return net.graph()
+    return Chained(net).conv(7, (3, 3), stride=(2, 1), per_channel=False).dense(11).dense(4).graph()
 
 
 def kernels(plan: Plan) -> set[str]:
@@ -78,8 +75,7 @@ def separable(seed: int = 0) -> Graph:
         least_zero(net)
         net.depthwise()
         net.conv(8, (1, 1))
-    net.dense(4)
-    return net.graph()
+    return Chained(net).dense(4).graph()
 
 
 @pytest.mark.parametrize("seed", quick(0, range(20), ci=1))
@@ -144,10 +140,8 @@ def test_weights_across_64_kib(layer: str, offset: int, tmp_path: Path) -> None:
 @needs_avr
 @pytest.mark.ci
 def test_more_weights_than_an_array_in_c_holds(tmp_path: Path) -> None:
-    net = Net((2, 2, 64), np.random.default_rng(0), name="large")
-    net.conv(64, (3, 3))
-    net.dense(3)
-    graph = net.graph()
+    net = Chained(Net((2, 2, 64), np.random.default_rng(0), name="large"))
+    graph = net.conv(64, (3, 3)).dense(3).graph()
     checked(tmp_path / "native", graph, Ordinary().plan(graph, MEGA), MEGA)
     size, _ = on_board(tmp_path, graph, MEGA)
     assert size.flash_objects["nn_far_conv0_stream"] > LARGEST_ON_AVR
@@ -156,8 +150,7 @@ def test_more_weights_than_an_array_in_c_holds(tmp_path: Path) -> None:
 def test_what_must_be_near_and_is_too_large_is_one_line() -> None:
     """No assembly takes windows of 1,152 elements."""
     net = Net((2, 2, 128), np.random.default_rng(0), name="large")
-    net.conv(30, (3, 3))
-    graph = net.graph()
+    graph = Chained(net).conv(30, (3, 3)).graph()
     plan = Ordinary().plan(graph, MEGA)
     with pytest.raises(ThimbleError, match=r"conv0 has 34,560 B of constants in one piece"):
         generate(graph, plan, MEGA, {})
@@ -193,9 +186,7 @@ def test_what_lpm_reads_is_not_far() -> None:
 
 def test_a_row_that_would_be_overwritten_is_refused() -> None:
     """Six pixels of eight are written before the others are read."""
-    net = Net((1, 8, 4), np.random.default_rng(0), name="row")
-    net.conv(4, (1, 3))
-    graph = net.graph()
+    graph = Chained(Net((1, 8, 4), np.random.default_rng(0), name="row")).conv(4, (1, 3)).graph()
     plan = Ordinary().plan(graph, MEGA)
     held = {b.name: b for b in plan.buffers if b.role == "activation"}
     base = min(b.map.base for b in held.values())
@@ -212,14 +203,8 @@ UNO = load_hardware(weights_in="flash", streams_input=False)
 def portable_network() -> Graph:
     net = Net((6, 6, 2), np.random.default_rng(3), name="small")
     start = net.conv(4)
-    net.plus(net.depthwise(), start)
-    net.lookup()
-    net.maximum((2, 2), stride=(2, 2))
-    net.conv(5, (1, 1))
-    net.times(net.last, net.mean((3, 3)))
-    net.dense(4)
-    net.softmax()
-    return net.graph()
+    Chained(net).plus(net.depthwise(), start).lookup().maximum((2, 2), stride=(2, 2))
+    return Chained(net).conv(5, (1, 1)).times(net.last, net.mean((3, 3))).dense(4).softmax().graph()
 
 
 def portable(plan: Plan, graph: Graph) -> Plan:

@@ -11,7 +11,7 @@ from pipeline.graph.operators.conv2d import Conv2d, Dense
 from pipeline.graph.operators.pairwise import SquaredDifference
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
 from pipeline.kernels.cortex_m import best_pixels
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 
 
 def _net(rng: np.random.Generator, shape: tuple[int, ...]) -> Net:
@@ -202,8 +202,7 @@ def _case(draw: Callable[[np.random.Generator], Drawn], rng: np.random.Generator
     net = Net(shape, rng, "uint8" if rng.random() < 0.2 else "int8", "layer")
     given = net.mean((1, 1), stride=(1, 1))
     made = make(net)
-    net.mean((1, 1), stride=(1, 1))
-    graph = net.graph()
+    graph = Chained(net).mean((1, 1), stride=(1, 1)).graph()
     names = [made] if draw is image else [given, made]
     names = names[: len(names) - int(rng.random() < 0.2)]
     columns = {name: graph.tensors[name].shape[1] for name in names}
@@ -304,8 +303,7 @@ def concat(rng: np.random.Generator) -> Case:
     if rng.random() < 0.5:
         parts.append(net.like(net.conv(int(rng.integers(1, 14)), (1, 1), first), first))
     made = net.concat(tuple(parts))
-    net.mean((1, 1), stride=(1, 1))
-    graph = net.graph()
+    graph = Chained(net).mean((1, 1), stride=(1, 1)).graph()
     names = [*parts, made][int(rng.random() < 0.1) : len(parts) + int(rng.random() < 0.9)]
     pixels = {name: best_pixels(graph.tensors[name].shape[1]) for name in names}
     return graph, pixels, "int8.concat"
@@ -339,15 +337,9 @@ def network(seed: int) -> Graph:
     net.conv(int(rng.integers(3, 9)), (3, 3), stride=(1, stride))
     net.depthwise((3, 3))
     start = net.conv(8, (1, 1))
-    net.conv(20, (1, 1))
-    net.depthwise((3, 3))
-    net.plus(net.conv(8, (1, 1)), start)
-    net.depthwise((3, 3), stride=(2, 2), padding=(1, 1, 1, 1))
-    net.conv(7, (1, 1))
-    net.depthwise(((5, 5), (7, 7))[seed % 2])
-    net.rescaled_mean()
-    net.dense(5)
-    return net.graph()
+    Chained(net).conv(20, (1, 1)).depthwise((3, 3)).plus(net.conv(8, (1, 1)), start)
+    Chained(net).depthwise((3, 3), stride=(2, 2), padding=(1, 1, 1, 1)).conv(7, (1, 1))
+    return Chained(net).depthwise(((5, 5), (7, 7))[seed % 2]).rescaled_mean().dense(5).graph()
 
 
 def image_network(seed: int) -> Graph:
@@ -359,7 +351,4 @@ def image_network(seed: int) -> Graph:
     short = net.conv(9, (1, 1), stride=(2, 2))
     padding = (0, 1, 0, 1) if seed % 2 else (1, 0, 1, 0)
     body = net.conv(9, (3, 3), start, stride=(2, 2), padding=padding)
-    net.plus(body, short)
-    net.rescaled_mean()
-    net.dense(5)
-    return net.graph()
+    return Chained(net).plus(body, short).rescaled_mean().dense(5).graph()

@@ -31,7 +31,7 @@ from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.layers import clipped_at_zero, requantized
 from tests.codegen.cortex_m.support import core, kernels
 from tests.codegen.support import checked, frames, on_board, roomy
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 from tests.kernels.layers import plan_by
 from tests.targets.cortex_m import board_named, needs_arm
 from tests.tiers import quick
@@ -59,9 +59,7 @@ def chain(seed: int) -> Graph:
     else:
         net.mean((2, 2), stride=(2, 1), padding=edges)
     net.conv(int(rng.integers(14, 19)), (2, 3), padding=valid, dilation=(1, 1 + seed % 2))
-    net.dense(int(rng.integers(6, 12)))
-    net.dense(5)
-    return net.graph()
+    return Chained(net).dense(int(rng.integers(6, 12))).dense(5).graph()
 
 
 def blocks(seed: int) -> Graph:
@@ -77,8 +75,7 @@ def blocks(seed: int) -> Graph:
             net.conv(channels, (3, 3), padding=(apart,) * 4, dilation=(apart, apart))
         net.plus(*((net.last, start) if seed % 2 else (start, net.last)))
     net.conv(6, (3, 3), padding=(width,) * 4, dilation=(width, width))
-    net.dense(5)
-    return net.graph()
+    return Chained(net).dense(5).graph()
 
 
 def upsampled(seed: int) -> Graph:
@@ -89,9 +86,7 @@ def upsampled(seed: int) -> Graph:
     net.rearrange((8, 2 * width, channels), repeats=(2, 2, 1))
     for more in (1, 0, -1):
         net.conv(channels + more, (3, 3 + 2 * (seed % 2)))
-    net.rearrange((16, 4 * width, channels - 1), repeats=(2, 2, 1))
-    net.conv(3)
-    return net.graph()
+    return Chained(net).rearrange((16, 4 * width, channels - 1), repeats=(2, 2, 1)).conv(3).graph()
 
 
 def check(graph: Graph, plan: Plan, seed: int, folder: Path) -> None:
@@ -286,9 +281,8 @@ def test_other_layers_are_left_to_other_kernels() -> None:
         return named("cortex_m.winograd", form, core()).why_not(form)
 
     def conv(shape: tuple[int, int, int], *kernel: object, **options: object) -> Graph:
-        net = Net(shape, np.random.default_rng(0), name="layer")
-        net.conv(4, *kernel, **options)  # type: ignore[arg-type]
-        return net.graph()
+        net = Chained(Net(shape, np.random.default_rng(0), name="layer"))
+        return net.conv(4, *kernel, **options).graph()
 
     one = conv((8, 8, 4))
     assert not why(one)

@@ -21,17 +21,14 @@ from pipeline.plan.cost import cost
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.support import by_rows, core, kernels
 from tests.codegen.int8.support import apart, host
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 from tests.kernels.layers import Layer
 from tests.targets.cortex_m import board_named, built, needs_arm
 from tests.tiers import quick
 
 
 def network() -> Graph:
-    net = Net((8, 8, 8), name="net")
-    net.conv(8, (3, 3))
-    net.depthwise((3, 3))
-    return net.graph()
+    return Chained(Net((8, 8, 8), name="net")).conv(8, (3, 3)).depthwise((3, 3)).graph()
 
 
 def test_the_core_decides() -> None:
@@ -179,12 +176,8 @@ def test_any_order_gives_the_same_results() -> None:
 
 def all_layers() -> Graph:
     rng = np.random.default_rng(0)
-    net = Net((12, 12, 16), rng, name="woven")
-    net.conv(32, (1, 1))
-    net.depthwise((3, 3))
-    net.conv(16, (3, 3))
-    net.dense(20)
-    return net.graph()
+    net = Chained(Net((12, 12, 16), rng, name="woven"))
+    return net.conv(32, (1, 1)).depthwise((3, 3)).conv(16, (3, 3)).dense(20).graph()
 
 
 def test_long_runs_take_little_more_than_they_have_to() -> None:

@@ -24,7 +24,7 @@ from tests.codegen.cortex_m.support import by_rows, core, fast, in_rows, kernels
 from tests.codegen.int8.loops import scattered
 from tests.codegen.int8.support import PLANS
 from tests.codegen.support import by_tier, checked, frames, on_board
-from tests.graphs import Net, random_graph
+from tests.graphs import Chained, Net, random_graph
 from tests.targets.cortex_m import board_named, needs_arm
 from tests.tiers import quick
 
@@ -162,12 +162,8 @@ def inverted_residual(seed: int) -> Graph:
     net = Net((int(rng.integers(12, 17)), int(rng.integers(9, 14)), 3), rng, name="residual")
     net.conv(8, stride=(2, 2) if seed % 2 else (1, 1))
     start = net.last
-    net.conv(24, (1, 1))
-    net.depthwise()
-    net.plus(net.conv(8, (1, 1)), start)
-    net.maximum((2, 2))
-    net.dense(5)
-    return net.graph()
+    Chained(net).conv(24, (1, 1)).depthwise()
+    return Chained(net).plus(net.conv(8, (1, 1)), start).maximum((2, 2)).dense(5).graph()
 
 
 @pytest.mark.parametrize("seed", quick(1, range(4), ci=1))
@@ -183,10 +179,9 @@ def test_patches_as_wide_as_the_image(seed: int, tmp_path: Path) -> None:
 
 def test_tiles_have_one_copy_of_weights(tmp_path: Path) -> None:
     """Those at an edge, too, beyond which a row of the kernel always reaches."""
-    net = Net((6, 6, 3), np.random.default_rng(1), name="edges")
+    net = Chained(Net((6, 6, 3), np.random.default_rng(1), name="edges"))
     net.maximum((3, 3), padding=(2, 2, 2, 2), dilation=(2, 2), stride=(1, 1))
-    net.conv(4, (5, 5), padding=(2, 2, 2, 2))
-    graph = net.graph()
+    graph = net.conv(4, (5, 5), padding=(2, 2, 2, 2)).graph()
     plan = Patch(rows=3, columns=3).plan(graph, core())
     checked(tmp_path, graph, plan, core(), frames(graph, 4))
     assert generate(graph, plan, core(), {})["model.c"].count("channels by two elements") == 1
@@ -238,8 +233,7 @@ def test_a_constant_of_each_channel_in_blocks(kind: str, tmp_path: Path) -> None
     made = net.conv(3, (1, 1))
     scales = net.constant("scales", net.rng.integers(-128, 128, (3,)))
     scaled = net.times(made, scales) if kind == "multiply" else net.slopes((3,))
-    net.conv(4, (1, 1))
-    graph = net.graph()
+    graph = Chained(net).conv(4, (1, 1)).graph()
     checked(tmp_path, graph, by_rows(graph, core(), dict.fromkeys((made, scaled), 4)), core())
 
 
@@ -251,8 +245,7 @@ def test_elements_are_walked_as_they_lie_in_blocks(columns: int, tmp_path: Path)
     looked_up = net.lookup()
     net.rescaled_mean()
     gated = net.times(looked_up, net.lookup(net.conv(12, (1, 1))))
-    net.conv(8, (1, 1))
-    graph = net.graph()
+    graph = Chained(net).conv(8, (1, 1)).graph()
     plan = by_rows(graph, core(), dict.fromkeys((made, looked_up, gated), 4))
     native = checked(tmp_path, graph, plan, core())
     _, first, rest = native.files["model.c"].partition("void nn_lookup1_row(")

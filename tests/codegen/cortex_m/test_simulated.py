@@ -24,7 +24,7 @@ from tests.codegen.cortex_m import layers as by_row
 from tests.codegen.cortex_m.support import by_rows, coarser, kernels
 from tests.codegen.int8.test_plans import chain
 from tests.codegen.support import frames, on_board
-from tests.graphs import Net, random_graph
+from tests.graphs import Chained, Net, random_graph
 from tests.strategies.chains import IN_PLACE
 from tests.strategies.nets import entrance, fig1_block, residual
 from tests.strategies.test_chains import mobile
@@ -46,20 +46,13 @@ def network(seed: int, dtype: str = "int8") -> Graph:
     net.maximum((3, 2), stride=(1, 1), padding=(1, 1, 1, 0))
     net.depthwise((5, 3), stride=(2, 2), padding=(1, 2, 1, 1))
     net.mean((2, 2), stride=(1, 1), padding=(1, 0, 0, 1))
-    net.conv(10, (2, 3), stride=(2, 1))
-    net.dense(40)
-    net.dense(11)
-    return net.graph()
+    return Chained(net).conv(10, (2, 3), stride=(2, 1)).dense(40).dense(11).graph()
 
 
 def far_apart() -> Graph:
     """Channels and long rows that need more than one instruction to be reached."""
-    net = Net((3, 70, 2), np.random.default_rng(5), name="wide")
-    net.conv(300, (1, 1))
-    net.depthwise((3, 3))
-    net.depthwise((3, 3), stride=(1, 2))
-    net.conv(40, (1, 1))
-    return net.graph()
+    net = Chained(Net((3, 70, 2), np.random.default_rng(5), name="wide")).conv(300, (1, 1))
+    return net.depthwise((3, 3)).depthwise((3, 3), stride=(1, 2)).conv(40, (1, 1)).graph()
 
 
 def by_channels(bits: Literal[8, 16] = 8) -> PlanOf:

@@ -9,7 +9,7 @@ from pipeline.graph.graph import Graph
 from pipeline.hardware import Memory
 from pipeline.plan import vocabulary as v
 from tests.codegen.support import DEVICE, Native, agrees, frames, host
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 from tests.plan.fixtures import FIXTURES, constants
 
 __all__ = ["DEVICE", "Native", "agrees", "apart", "frames", "host"]
@@ -46,12 +46,7 @@ def network() -> Graph:
     net = Net((8, 8, 3), np.random.default_rng(1), name="small")
     start = net.conv(4, stride=(2, 2))
     net.plus(net.conv(4), start)
-    net.depthwise()
-    net.conv(6, (1, 1))
-    net.mean((4, 4))
-    net.dense(3)
-    net.softmax()
-    return net.graph()
+    return Chained(net).depthwise().conv(6, (1, 1)).mean((4, 4)).dense(3).softmax().graph()
 
 
 ARENA = 1 << 16

@@ -18,7 +18,7 @@ from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8.support import Hand, Native, agrees, apart, at, host, net, network
 from tests.codegen.support import write
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 from tests.programs import ran
 from tests.strategies.chains import board, mnist
 
@@ -77,9 +77,7 @@ Case = tuple[Graph, v.Plan]
 
 def small() -> Case:
     n = net(5, 5, 3)
-    n.conv(4)
-    n.dense(3)
-    graph = n.graph()
+    graph = Chained(n).conv(4).dense(3).graph()
     return graph, apart(graph)
 
 
@@ -128,9 +126,8 @@ def constants_moved() -> Case:
 
 
 def large_sums() -> Case:
-    n = Net((300, 300, 2), np.random.default_rng(0))
-    n.conv(2, (250, 250), padding=(0, 0, 0, 0))
-    graph = n.graph()
+    n = Chained(Net((300, 300, 2), np.random.default_rng(0)))
+    graph = n.conv(2, (250, 250), padding=(0, 0, 0, 0)).graph()
     graph.constants["conv0.weight"][...] = 127
     return graph, apart(graph)
 
@@ -193,9 +190,7 @@ def test_an_input_in_pieces_is_fed(tmp_path: Path) -> None:
 
 def test_large_tables_are_strings(tmp_path: Path) -> None:
     """Numbers would take the compiler minutes for the largest networks."""
-    n = Net((6, 6, 64), np.random.default_rng(0))
-    n.dense(40)
-    graph = n.graph()
+    graph = Chained(Net((6, 6, 64), np.random.default_rng(0))).dense(40).graph()
     native = Native(tmp_path, graph, apart(graph), sanitize=False)
     assert agrees(native)
     assert '_weights[] =\n    "\\' in native.files["model.c"]

@@ -25,7 +25,7 @@ from pipeline.strategies.patch import Patch
 from tests.codegen.int8.loops import KINDS, Kind, looped, scattered
 from tests.codegen.int8.support import PLANS, Hand, apart
 from tests.codegen.support import by_tier, checked, frames, host
-from tests.graphs import Net, random_graph
+from tests.graphs import Chained, Net, random_graph
 from tests.strategies.nets import fig1_block
 from tests.tiers import quick
 
@@ -214,11 +214,8 @@ def test_what_follows_the_last_layer(kind: str, layout: Layout, tmp_path: Path) 
 
 def test_what_is_between_layers_lies_over_its_input(tmp_path: Path) -> None:
     """Not in one piece, which is for chains of layers."""
-    net = Net((6, 6, 2), np.random.default_rng(2), name="between")
-    net.conv(5, (3, 3))
-    net.lookup()
-    net.dense(6)
-    graph = net.graph()
+    net = Chained(Net((6, 6, 2), np.random.default_rng(2), name="between"))
+    graph = net.conv(5, (3, 3)).lookup().dense(6).graph()
     with pytest.raises(ThimbleError, match=r"cannot plan lookup\d+ \(Lookup\).*chains of conv"):
         Herringbone(layout="contiguous").plan(graph, host())
     plan = Herringbone().plan(graph, host())
