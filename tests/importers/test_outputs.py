@@ -106,7 +106,8 @@ def test_a_module_ends_at_the_chosen_parts() -> None:
     assert head.shape == (2, 5) and stem.shape == (2, 4, 6, 6) and made.gives == 5
     graph = exported("net", network.eval(), made.examples)
     expected = torch.cat([head, stem.permute(0, 2, 3, 1).flatten(1)], 1).double()
-    torch.testing.assert_close(graph.evaluate(x.permute(0, 2, 3, 1).double()), expected)
+    found = graph.evaluate(x.permute(0, 2, 3, 1).double())
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-3)  # of values up to 255
     for name, said in (("body", "no such tensor; there are stem"), ("idle", "never calls it")):
         with pytest.raises(ThimbleError, match=said):
             replace(made, outputs=(name,)).probe()

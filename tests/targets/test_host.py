@@ -28,7 +28,7 @@ from pipeline.targets.toolchain import Size
 from pipeline.verdict import check
 from stages import build as build_stage
 from stages import generate as generate_stage
-from stages import measure, simulate
+from stages import measure, prove, simulate
 from tests import boards
 from tests.boards import NAMES
 from tests.codegen.int8.support import network
@@ -197,7 +197,7 @@ def workspace(folder: Path, graph: Graph, images: int) -> Path:
 
 def run(folder: Path) -> dict[str, object]:
     with chdir(folder):
-        for stage in (generate_stage, build_stage, simulate, measure):
+        for stage in (generate_stage, build_stage, simulate, prove, measure):
             stage.main()
     return dict(artifacts.read_json(folder / "metrics.json"))
 
