@@ -26,7 +26,7 @@ from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
 from pipeline.graph.requant import FixedPoint, Mean, PowerOfTwo
 from pipeline.graph.tensor import DType, Tensor
 from tests.comparing import equal
-from tests.passes.growers import MAKERS, Case, run
+from tests.passes.growers import MAKERS, run
 from tests.plan.fixtures import row_ring
 
 U8, I8, I16 = map(DType.parse, ("uint8", "int8", "int16"))
@@ -177,19 +177,16 @@ def test_each_rearranged_element_is_the_one_that_the_indices_say(seed: int) -> N
         assert found[place] == values[op.inputs[0]][tuple(index)]
 
 
-def pooled(kind: type[Operator], rng: np.random.Generator) -> Case:
-    """A maximum, or a mean in one quantization."""
-    while True:
-        drawn = MAKERS[kind](rng)
-        if isinstance(getattr(drawn[0], "requant", Mean()), Mean):
-            return drawn
-
-
 @pytest.mark.parametrize("kind", [AveragePool2d, MaxPool2d])
 @given(SEEDS)
 @SETTINGS
 def test_a_pool_counts_only_what_is_inside(kind: type[Operator], seed: int) -> None:
-    op, tensors, values = pooled(kind, np.random.default_rng(seed))
+    """A maximum, or a mean in one quantization."""
+    rng = np.random.default_rng(seed)
+    drawn = iter(lambda: MAKERS[kind](rng), None)
+    op, tensors, values = next(
+        each for each in drawn if isinstance(getattr(each[0], "requant", Mean()), Mean)
+    )
     assert isinstance(op, AveragePool2d | MaxPool2d)
     found, x = run(op, tensors, values), values[op.inputs[0]]
     for row, column, channel in np.ndindex(*found.shape):

@@ -139,8 +139,8 @@ def check_steps(network: FloatGraph, graph: Graph, frames: IntArray) -> None:
         assert difference.max() <= 1 and (difference > 0).mean() <= 0.2, said
 
 
-def session(path: Path) -> Any:
-    """The file's network, operator by operator: optimized, it is fused into other kernels.
+def session(made: Path | bytes) -> Any:
+    """A file's network, operator by operator: optimized, it is fused into other kernels.
 
     Its integers do not depend on the processor: without VNNI, products of uint8 by int8 are added
     two at a time in 16 bits, which saturate; tests' weights have 7 bits, with which they do not.
@@ -150,7 +150,7 @@ def session(path: Path) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(made, options, providers=["CPUExecutionProvider"])
 
 
 def first(frames: Array) -> Array:

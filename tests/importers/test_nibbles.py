@@ -2,6 +2,7 @@
 computed, and a user's PyTorch network as a chain, in any way to write it; and what is refused."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,7 @@ from pipeline.quantize.int4 import Int4
 from pipeline.strategies.in_place import Herringbone
 from tests.codegen.support import Native, agrees, uno
 from tests.comparing import equal
-
-RNG = np.random.default_rng(7)
+from tests.importers.torch_modules import Of
 
 
 def arrays(**changes: Any) -> dict[str, Any]:
@@ -122,35 +122,31 @@ def test_the_example_of_the_docs_is_a_network(tmp_path: Path) -> None:
     assert graph.tensors[graph.output].shape == (10,) and graph.name == "digits"
 
 
-class Modules(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.shrink = nn.AvgPool2d(2)
-        self.features = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2))
-        self.drop = nn.Dropout(0.2)
-        self.pool = nn.Linear(36, 5)  # a name that the chain has, too
+def modules(*norm: nn.Module, stride: int = 2) -> nn.Module:
+    def forward(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        x = m.drop(m.features(m.shrink(x)))
+        return m.pool(torch.flatten(x, 1))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.drop(self.features(self.shrink(x)))
-        return self.pool(torch.flatten(x, 1))
+    features = nn.Sequential(nn.Conv2d(1, 4, 3), *(norm or [nn.ReLU()]), nn.MaxPool2d(2))
+    parts = {"shrink": nn.AvgPool2d(2, stride), "features": features, "drop": nn.Dropout(0.2)}
+    return Of(forward, **parts, pool=nn.Linear(36, 5))  # a name that the chain has, too
 
 
-class Functions(Modules):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+def functions() -> nn.Module:
+    def forward(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
         x = functional.avg_pool2d(x, 2)
-        x = functional.max_pool2d(functional.relu(self.features[0](x)), 2)
-        return self.pool(x.flatten(1))
+        x = functional.max_pool2d(functional.relu(m.features(x)), 2)
+        return m.pool(x.flatten(1))
+
+    return Of(forward, features=nn.Conv2d(1, 4, 3), pool=nn.Linear(36, 5))
 
 
-class Bare(nn.Module):
+def bare(before: Callable[..., torch.Tensor] = lambda x: x) -> nn.Module:
     """No average pool: every pixel by itself."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv, self.head = nn.Conv2d(1, 3, 3, stride=2), nn.Linear(147, 5)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.conv(x).relu().flatten(1))
+    return Of(
+        lambda m, x: m.head(m.conv(before(x)).relu().flatten(1)),
+        conv=nn.Conv2d(1, 3, 3, stride=2), head=nn.Linear(147, 5),
+    )  # fmt: skip
 
 
 def model(name: str, **fields: Any) -> TorchModel:
@@ -162,7 +158,7 @@ def data() -> dict[str, np.ndarray]:  # type: ignore[type-arg]
     return {"train_images": images}
 
 
-@pytest.mark.parametrize("name", ["Modules", "Functions", "Bare"])
+@pytest.mark.parametrize("name", ["modules", "functions", "bare"])
 def test_user_networks_go_to_the_uno(name: str, tmp_path: Path) -> None:
     """Quantized without a training: the C computes the integers, and these follow the network."""
     torch.manual_seed(3)
@@ -180,64 +176,43 @@ def test_user_networks_go_to_the_uno(name: str, tmp_path: Path) -> None:
 
 def test_modules_and_functions_are_the_same_chain() -> None:
     torch.manual_seed(1)
-    first = chain("a", Modules(), (0, 1))
+    first = chain("a", modules(), (0, 1))
     torch.manual_seed(1)
-    second = chain("b", Functions(), (0, 1))
+    second = chain("b", functions(), (0, 1))
     assert [type(layer) for layer in first] == [type(layer) for layer in second]
     assert isinstance(first[0], PixelPool) and first[0].size == 2
     x = torch.rand(2, 1, 16, 16) * 255
     assert torch.equal(first.eval()(x), second.eval()(x))
     assert "pool_" in dict(first.named_children())
-    assert chain("c", Bare(), (0, 1))[0].size == 1  # type: ignore[union-attr]
+    assert chain("c", bare(), (0, 1))[0].size == 1  # type: ignore[union-attr]
 
 
 def test_a_range_from_0_is_in_the_first_weights() -> None:
-    one, ten = Bare(), Bare()
+    one, ten = bare(), bare()
     ten.load_state_dict(one.state_dict())
     plain, scaled = chain("a", one, (0, 1)), chain("a", ten, (0, 10))
     assert torch.equal(scaled.conv.weight, 10 * plain.conv.weight)  # type: ignore[operator, arg-type]
     with pytest.raises(ThimbleError, match=r"input_range=\[-1,1\]: 4-bit networks take"):
-        chain("a", Bare(), (-1, 1))
-
-
-class Residual(Bare):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return super().forward(x + x.relu())
-
-
-class Sigmoid(Bare):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return super().forward(torch.sigmoid(x))
-
-
-class Branches(Bare):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return super().forward(x) if x.sum() > 0 else x
-
-
-class Norm(Modules):
-    def __init__(self) -> None:
-        super().__init__()
-        self.features[1] = nn.BatchNorm2d(4)
-
-
-class Oblong(Modules):
-    def __init__(self) -> None:
-        super().__init__()
-        self.shrink = nn.AvgPool2d(2, stride=1)
+        chain("a", bare(), (-1, 1))
 
 
 @pytest.mark.parametrize(
     ("network", "said"),
     [
-        (Residual, "makes it no chain of layers: Conv2d, Linear"),
-        (Sigmoid, "sigmoid is not supported by quantize=int4: Conv2d"),
-        (Branches, "quantize=int4 cannot trace it .TraceError"),
-        (Norm, r"features.1 is a BatchNorm2d, which quantize=int4 does not have"),
-        (Oblong, "the average pool that pixels arrive in is a square with a stride like it"),
+        (bare(lambda x: x + x.relu()), "makes it no chain of layers: Conv2d, Linear"),
+        (bare(torch.sigmoid), "sigmoid is not supported by quantize=int4: Conv2d"),
+        (Of(lambda m, x: x if x.sum() > 0 else -x), "quantize=int4 cannot trace it .TraceError"),
+        (
+            modules(nn.BatchNorm2d(4)),
+            r"features.1 is a BatchNorm2d, which quantize=int4 does not",
+        ),
+        (
+            modules(stride=1),
+            "average pool that pixels arrive in is a square with a stride like it",
+        ),
     ],
 )
-def test_what_is_no_chain_is_one_line(network: type[nn.Module], said: str) -> None:
+def test_what_is_no_chain_is_one_line(network: nn.Module, said: str) -> None:
     with pytest.raises(ThimbleError, match=said) as caught:
-        chain("net:Net", network(), (0, 1))
+        chain("net:Net", network, (0, 1))
     assert "\n" not in str(caught.value) and "net:Net" in str(caught.value)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 import torch
 from onnx import TensorProto, external_data_helper, numpy_helper
@@ -34,7 +33,15 @@ from tests.importers.onnx_models import (
     small_network,
     weights,
 )
-from tests.importers.support import answers, check_integers, check_outputs, example, first, ours
+from tests.importers.support import (
+    answers,
+    check_integers,
+    check_outputs,
+    example,
+    first,
+    ours,
+    session,
+)
 from tests.programs import refusal, said, written
 
 MODELS = models()
@@ -43,12 +50,8 @@ UNIT = (0.0, 255.0)
 
 
 def reference(made: onnx.ModelProto, x: torch.Tensor) -> torch.Tensor:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        made.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return torch.cat([torch.from_numpy(session.run(None, {"x": f[None].numpy()})[0]) for f in x])
+    run = session(made.SerializeToString())
+    return torch.cat([torch.from_numpy(run.run(None, {"x": f[None].numpy()})[0]) for f in x])
 
 
 OLD = [name for name, made in MODELS.items() if made.opset_import[0].version < 7]

@@ -16,7 +16,6 @@ from pipeline import home
 from pipeline.errors import ThimbleError, Unreadable
 from pipeline.importers.onnx import Onnx
 from pipeline.importers.seen import seen
-from pipeline.importers.tflite import TFLite
 from pipeline.importers.torch_export import exported
 from pipeline.importers.torch_model import TorchModel
 from pipeline.runner import workspace
@@ -25,7 +24,9 @@ from pipeline.runner.job import Job, resolved
 from pipeline.runner.schema import composed
 from pipeline.runner.screen import Screen
 from tests.importers.onnx_models import IMAGE, model, weights
+from tests.importers.tflite_reference import imported
 from tests.importers.tflite_writer import Writer
+from tests.importers.torch_modules import Of
 
 
 def two_relus_and_a_label() -> bytes:
@@ -47,18 +48,14 @@ def two_relus_and_a_label() -> bytes:
     ],
 )
 def test_what_is_refused(outputs: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    (tmp_path / "net.tflite").write_bytes(two_relus_and_a_label())
     with pytest.raises(ThimbleError, match=said):
-        TFLite(str(tmp_path / "net.tflite"), outputs=outputs).graph()
+        imported(two_relus_and_a_label(), tmp_path, outputs=outputs)
 
 
 def test_a_tflite_file_ends_at_the_chosen_tensor(tmp_path: Path) -> None:
-    (tmp_path / "net.tflite").write_bytes(two_relus_and_a_label())
-    for name, operators in (("net/1", 1), ("net/2", 2)):
-        graph = TFLite(str(tmp_path / "net.tflite"), outputs=(name,)).graph()
-        assert graph.output == name and len(graph.operators) == operators
-    both = TFLite(str(tmp_path / "net.tflite"), outputs=("net/2", "net/1", "net/2")).graph()
-    assert both.outputs == ("net/2", "net/1") and len(both.operators) == 2
+    for outputs, operators in ((["net/1"], 1), (["net/2"], 2), (["net/2", "net/1", "net/2"], 2)):
+        graph = imported(two_relus_and_a_label(), tmp_path, outputs=outputs)
+        assert [*graph.outputs] == outputs[:2] and len(graph.operators) == operators
 
 
 def test_an_input_that_nothing_needs_is_left_out(tmp_path: Path) -> None:
@@ -66,9 +63,9 @@ def test_an_input_that_nothing_needs_is_left_out(tmp_path: Path) -> None:
     x, y, a, b = (net.tensor((1, 4), 0.1, 0, name=name) for name in "xyab")
     net.operator("RELU", [x], [a])
     net.operator("RELU", [y], [b])
-    (tmp_path / "net.tflite").write_bytes(net.content([x, y], [a, b]))
-    assert TFLite(str(tmp_path / "net.tflite")).graph().inputs == ("x", "y")
-    assert TFLite(str(tmp_path / "net.tflite"), outputs=("b",)).graph().inputs == ("y",)
+    content = net.content([x, y], [a, b])
+    assert imported(content, tmp_path).inputs == ("x", "y")
+    assert imported(content, tmp_path, outputs=("b",)).inputs == ("y",)
 
 
 def test_a_detector_is_cut_before_its_custom_operator(tmp_path: Path) -> None:
@@ -78,27 +75,22 @@ def test_a_detector_is_cut_before_its_custom_operator(tmp_path: Path) -> None:
     net.operator("RELU6", [boxes], [scores])
     anchors, found = net.constant(np.zeros((1, 4), np.int8), 0.1, 0), net.tensor((1, 4), 0.1, 0)
     net.operator("TFLite_Detection_PostProcess", [boxes, scores, anchors], [found])
-    (tmp_path / "net.tflite").write_bytes(net.content([x], [found]))
+    content = net.content([x], [found])
     with pytest.raises(ThimbleError, match=r"model.outputs=.boxes,scores. ends it before that"):
-        TFLite(str(tmp_path / "net.tflite")).graph()
-    graph = TFLite(str(tmp_path / "net.tflite"), outputs=("boxes", "scores")).graph()
-    assert graph.outputs == ("boxes", "scores")
+        imported(content, tmp_path)
+    cut = imported(content, tmp_path, outputs=("boxes", "scores"))
+    assert cut.outputs == ("boxes", "scores")
 
 
-class Forked(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
-        self.head, self.idle = nn.Linear(4 * 36, 5), nn.Linear(1, 1)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        made: torch.Tensor = self.head(self.stem(x).flatten(1)).argmax(1)
-        return made
+def forked() -> nn.Module:
+    stem = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+    layers = {"stem": stem, "head": nn.Linear(4 * 36, 5), "idle": nn.Linear(1, 1)}
+    return Of(lambda m, x: m.head(m.stem(x).flatten(1)).argmax(1), **layers)
 
 
 def test_a_module_ends_at_the_chosen_parts() -> None:
     """In PyTorch, where it is trained, as in the graph."""
-    made = TorchModel((8, 8, 3), 5, f"{__name__}:Forked", outputs=("head", "stem.0"))
+    made = TorchModel((8, 8, 3), 5, f"{__name__}:forked", outputs=("head", "stem.0"))
     torch.manual_seed(0)
     network, x = made.build(), torch.rand(2, 3, 8, 8) * 255
     with torch.no_grad():

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 import torch
 from onnx import helper, numpy_helper
@@ -23,6 +22,7 @@ from pipeline.models.network import state_arrays
 from pipeline.plan.cost import cost
 from pipeline.quantize.int8 import Int8
 from pipeline.strategies.ordinary import Ordinary
+from tests.importers.support import session
 from tests.importers.test_states import L4, in_sequence
 from tests.tiers import quick
 
@@ -83,9 +83,9 @@ def test_files_compute_what_onnxruntime_does(
     network = Onnx(str(tmp_path / "net.onnx"), input_range=(-2.0, 2.0)).float_graph()
     assert network is not None
     raw = np.random.default_rng(1).integers(0, 256, (60, 1, STEPS, FEATURES)).astype(np.uint8)
-    session = onnxruntime.InferenceSession(made.SerializeToString())
+    run = session(tmp_path / "net.onnx")
     real = (raw.astype("f4") / 255 * 4 - 2).reshape(60, 1, STEPS, FEATURES)
-    wanted = np.stack([session.run(None, {"x": each})[0][0] for each in real])
+    wanted = np.stack([run.run(None, {"x": each})[0][0] for each in real])
     rows = torch.from_numpy(raw.astype("f4")).reshape(60, *network.shapes[network.input])
     assert np.allclose(network.evaluate(rows).reshape(wanted.shape), wanted, atol=1e-5)
     graph = Int8(threads=1).from_float(network, {"train_images": raw})

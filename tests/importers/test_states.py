@@ -1,5 +1,6 @@
 """State between calls: imported, planned, proved over several calls, and run as C in sequence."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,14 +107,25 @@ def test_cells_of_files_keep_their_variables_from_step_to_step(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
-    [({"peephole": 9}, "a peephole"), ({"projection": 16}, "a projection"),
-     ({"norm": 20}, "layer normalization"), ({"steps": 3}, "this one has 3"),
-     ({"steps": 1, "bias": 12}, "weights and biases of")],
-)  # fmt: skip
-def test_cells_that_are_refused(change: dict[str, int], said: str, tmp_path: Path) -> None:
+    ("make", "change", "said"),
+    [
+        (lstm, {"peephole": 9}, "a peephole"),
+        (lstm, {"projection": 16}, "a projection"),
+        (lstm, {"norm": 20}, "layer normalization"),
+        (lstm, {"steps": 3}, "this one has 3"),
+        (lstm, {"steps": 1, "bias": 12}, "weights and biases of"),
+        (variable, {"reads": False}, "assigned, and not read before"),
+        (variable, {"assigned": 0}, "read, and never assigned"),
+        (variable, {"assigned": 2}, "assigned twice"),
+        (variable, {"rows": 1}, "shape, type and quantization have to agree"),
+        (variable, {"begins": 1}, "begins with"),
+    ],
+)
+def test_cells_and_variables_that_are_refused(
+    make: Callable[..., bytes], change: dict[str, int], said: str, tmp_path: Path
+) -> None:
     with pytest.raises(ThimbleError, match=said):
-        imported(lstm(np.random.default_rng(0), **change), tmp_path, step=True)
+        imported(make(np.random.default_rng(0), **change), tmp_path, step=True)
 
 
 def test_a_plan_that_keeps_something_else_is_refused() -> None:
@@ -156,21 +168,6 @@ def test_each_call_is_counted_by_itself(tmp_path: Path) -> None:
     counted = found.modelled_cycles
     assert counted is not None
     assert counted["instructions"] == pytest.approx(np.median(found.instructions), rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"reads": False}, "assigned, and not read before"),
-        ({"assigned": 0}, "read, and never assigned"),
-        ({"assigned": 2}, "assigned twice"),
-        ({"rows": 1}, "shape, type and quantization have to agree"),
-        ({"begins": 1}, "begins with"),
-    ],
-)
-def test_variables_that_mean_nothing(change: dict[str, int], said: str, tmp_path: Path) -> None:
-    with pytest.raises(ThimbleError, match=said):
-        imported(variable(np.random.default_rng(0), **change), tmp_path)
 
 
 def test_strategies_of_one_input_say_so() -> None:

@@ -50,9 +50,9 @@ def test_every_supported_operator_has_a_case() -> None:
 def test_data_may_be_in_known_units(tmp_path: Path) -> None:
     net = Writer()
     x, y = net.tensor((1, 4), 0.1, 3), net.tensor((1, 4), 0.1, 0)
-    (tmp_path / "net.tflite").write_bytes(net.alone("RELU", x, [], y))
-    path = str(tmp_path / "net.tflite")
-    graph, plain = TFLite(path, input_range=(-5.0, 5.0)).graph(), TFLite(path).graph()
+    content = net.alone("RELU", x, [], y)
+    graph = imported(content, tmp_path, input_range=(-5.0, 5.0))
+    plain = imported(content, tmp_path)
     raw = np.array([[[[0, 127, 128, 255]]]], np.uint8)
     source = graph.tensors[graph.input]
     assert stored(raw, source).tolist() == [[-47, 3, 3, 53]]
@@ -61,7 +61,7 @@ def test_data_may_be_in_known_units(tmp_path: Path) -> None:
     assert (graph.name, source.name, source.shape) == ("net", "net/tensor_0", (4,))
     assert source.scale == pytest.approx((0.1,)) and source.zero_point == 3
     with pytest.raises(ThimbleError, match="give \\[low,high\\]"):
-        TFLite(path, input_range=(1.0,)).graph()
+        imported(content, tmp_path, input_range=(1.0,))
 
 
 SEEDS = quick(1, [range(12), range(1000, 1400)], ci=0)
@@ -164,19 +164,15 @@ def test_rows_of_a_constant(tmp_path: Path) -> None:
     assert (graph.evaluate(frame)[0] == table[frame[0]]).all()
 
 
-def mlperf_tiny(name: str) -> tuple[bytes, Graph]:
-    path = MODELS / f"{name}.tflite"
-    if not path.is_file():
-        pytest.skip(LACKING)
-    return path.read_bytes(), TFLite(path=str(path)).graph()
-
-
 @pytest.mark.parametrize("count", quick(1, [4, 1000], ci=0))
 @pytest.mark.parametrize("name", MLPERF_TINY)
 def test_mlperf_tiny(name: str, count: int) -> None:
-    content, graph = mlperf_tiny(name)
+    path = MODELS / f"{name}.tflite"
+    if not path.is_file():
+        pytest.skip(LACKING)
+    graph = TFLite(path=str(path)).graph()
     assert (len(graph.operators), graph.operators[1].name, graph.macs) == MLPERF_TINY[name]
-    assert_equal(content, graph, count, seed=1)
+    assert_equal(path.read_bytes(), graph, count, seed=1)
 
 
 @pytest.mark.parametrize("name", quick(1, ["fomo_face_detection", "yolo_v5_224_nano"]))
@@ -226,15 +222,11 @@ def test_requantization_next_to_halves(dense: bool, tmp_path: Path) -> None:
         assert (graph.evaluate(frame).reshape(1, -1) == reference(content, frame)).all(), seed
 
 
-def scales_on_the_edge() -> list[float]:
-    """List scales for which 6 / scale rounds to another integer in float32 than in float64."""
-    scales = [float(np.float32(6 / (k + 0.5))) for k in range(20, 120)]
-    return [s for s in scales if floor(6 / s + 0.5) != floor(np.float32(6) / np.float32(s) + 0.5)]
-
-
 @pytest.mark.parametrize("kind", ["fused", "alone"])
 def test_bounds_next_to_halves(kind: str, tmp_path: Path) -> None:
-    scales = scales_on_the_edge()
+    """Of scales for which 6 / scale rounds to another integer in float32 than in float64."""
+    scales = [float(np.float32(6 / (k + 0.5))) for k in range(20, 120)]
+    scales = [s for s in scales if floor(6 / s + 0.5) != floor(np.float32(6) / np.float32(s) + 0.5)]
     assert len(scales) > 10
     for scale in scales:
         net = Writer()

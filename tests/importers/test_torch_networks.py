@@ -2,7 +2,7 @@
 result; random networks; and those of users, with their weights."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,20 +33,16 @@ from tests.tiers import quick
 ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.Hardswish, nn.SiLU, nn.Tanh, nn.LeakyReLU, nn.Identity)
 
 
-class Branches(nn.Module):
-    """Two ways, joined by sum, product, concatenation or a gate."""
+JOINS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "add": lambda a, b: a + b,
+    "multiply": lambda a, b: a * torch.tanh(b),
+    "concatenate": lambda a, b: torch.cat([a, b], 1),
+    "gate": lambda a, b: a * torch.sigmoid(b.mean((2, 3), keepdim=True)),
+}
 
-    def __init__(self, first: nn.Module, second: nn.Module, join: str) -> None:
-        super().__init__()
-        self.first, self.second, self.join = first, second, join
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        a, b = self.first(x), self.second(x)
-        if self.join == "gate":
-            return a * torch.sigmoid(b.mean((2, 3), keepdim=True))
-        if self.join == "concatenate":
-            return torch.cat([a, b], 1)
-        return a + b if self.join == "add" else a * torch.tanh(b)
+def branches(first: nn.Module, second: nn.Module, join: str) -> nn.Module:
+    return Of(lambda m, x: JOINS[join](m.first(x), m.second(x)), first=first, second=second)
 
 
 @st.composite
@@ -77,8 +73,8 @@ def networks(draw: st.DrawFn) -> tuple[nn.Module, tuple[int, int, int]]:
             continue
         c_out = draw(st.integers(1, 8))
         if kind == "branches":
-            join = draw(st.sampled_from(("add", "multiply", "concatenate", "gate")))
-            layers.append(Branches(block(channels, c_out), block(channels, c_out), join))
+            join = draw(st.sampled_from([*JOINS]))
+            layers.append(branches(block(channels, c_out), block(channels, c_out), join))
             c_out *= 2 if join == "concatenate" else 1
         else:
             layers.append(block(channels, c_out))

@@ -24,6 +24,7 @@ from tests.codegen.int8.support import host
 from tests.codegen.support import WARNINGS, write
 from tests.comparing import equal
 from tests.importers.onnx_models import Array, number, quantized, small_network
+from tests.importers.torch_modules import Of
 from tests.tiers import quick
 
 MAIN = Path(__file__).with_name("units.c").read_text()
@@ -31,15 +32,9 @@ RANGES = ((0.0, 1.0), (-1.0, 1.0), (-4.0, 4.0), (0.0, 255.0), (2.0, 3.0))
 Limits = tuple[float, float]
 
 
-class Scaled(nn.Module):
+def scaled(low: float, high: float) -> nn.Module:
     """The network's own normalization, to -1…1."""
-
-    def __init__(self, low: float, high: float) -> None:
-        super().__init__()
-        self.factor, self.offset = 2 / (high - low), -(high + low) / (high - low)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * self.factor + self.offset
+    return Of(lambda m, x: x * (2 / (high - low)) - (high + low) / (high - low))
 
 
 def normed(low: float, high: float) -> nn.Module:
@@ -52,7 +47,7 @@ def normed(low: float, high: float) -> nn.Module:
 FIRST: dict[str, Callable[[float, float], list[nn.Module]]] = {
     "unpadded": lambda *limits: [nn.Conv2d(3, 4, 3), nn.ReLU()],
     "batch-normed": lambda *limits: [normed(*limits), nn.Conv2d(3, 4, 3, padding=1)],
-    "scaled": lambda *limits: [Scaled(*limits), nn.Conv2d(3, 4, 3, padding=1)],
+    "scaled": lambda *limits: [scaled(*limits), nn.Conv2d(3, 4, 3, padding=1)],
     "padded": lambda *limits: [nn.Conv2d(3, 4, 3, padding=1), nn.ReLU()],
     "dense": lambda *limits: [nn.Flatten(), nn.Linear(3 * 6**2, 8), nn.ReLU()],
     "pooled": lambda *limits: [nn.AvgPool2d(2), nn.Conv2d(3, 4, 2), nn.ReLU()],

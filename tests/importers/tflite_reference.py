@@ -1,6 +1,7 @@
 """The reference interpreter, and the importer on bytes."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +11,9 @@ from pipeline.graph.graph import Graph
 from pipeline.importers.tflite import TFLite
 
 
-def imported(content: bytes, folder: Path, step: bool = False, stacked: bool = False) -> Graph:
-    path = folder / "net.tflite"
-    path.write_bytes(content)
-    return TFLite(str(path), step=step, stacked=stacked).graph()
+def imported(content: bytes, folder: Path, **options: Any) -> Graph:
+    (folder / "net.tflite").write_bytes(content)
+    return TFLite(str(folder / "net.tflite"), **options).graph()
 
 
 def frames(graph: Graph, count: int, seed: int = 0) -> np.ndarray:

@@ -8,56 +8,46 @@ import pytest
 
 from pipeline.datasets.synthetic import Synthetic
 from pipeline.errors import ThimbleError
-from pipeline.models.alexnet import AlexNet
 from pipeline.models.blocks import Blocks
-from pipeline.models.ds_cnn import DsCnn
-from pipeline.models.google12 import Google12
 from pipeline.models.layers import activation
-from pipeline.models.lenet5 import LeNet5
-from pipeline.models.metaformer import MetaFormer
 from pipeline.models.mnist_2kb import Mnist2kb
 from pipeline.models.network import PixelPool, loaded, resized, state_arrays
-from pipeline.models.one_block import OneBlock
-from pipeline.models.res import Res
 from pipeline.models.resnet8 import ResNet8
-from pipeline.models.small_cnn import SmallCnn
-from pipeline.models.time_channel import TimeChannel
-from pipeline.models.vgg16 import Vgg16
+from tests.models.counting import member
 
-BUILT: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
-    (Mnist2kb, {"channels": ()}, "at least one convolution"),
-    (Mnist2kb, {"channels": (5, 0, 11)}, r"model\.channels=\[5, 0, 11\]"),
-    (Mnist2kb, {"kernel": 0}, r"model\.kernel=0"),
-    (Mnist2kb, {"classes": 0}, r"model\.classes=0"),
-    (Mnist2kb, {"input_shape": (28, 28)}, r"model\.input_shape=\[28, 28\]"),
-    (Mnist2kb, {"input_shape": (28, 0, 1)}, "height, width and channels"),
-    (Mnist2kb, {"kernel": 7}, "nothing is left after conv3"),
-    (SmallCnn, {"convolutions": ()}, "one at least is needed"),
-    (SmallCnn, {"convolutions": ((5, 3),)}, r"model\.convolutions=\[\[5, 3\]\]"),
-    (SmallCnn, {"convolutions": ((5, 0, 1),)}, r"model\.convolutions=\[\[5, 0, 1\]\]"),
-    (SmallCnn, {"bits": (4, 8)}, r"model\.bits=\[4, 8\]: 4 or 8 for each of the 4"),
-    (SmallCnn, {"bits": (4, 4, 4, 2)}, r"model\.bits=\[4, 4, 4, 2\]"),
-    (SmallCnn, {"pooled": (5,)}, r"model\.pooled=\[5\]: numbers of the 4 convolutions"),
-    (SmallCnn, {"pooled": (1, 2, 3)}, "nothing is left after conv3"),
-    (SmallCnn, {"input_pool": 3}, "input pool of 3"),
-    (Google12, {"input_shape": (80, 12, 1)},
-     r"80 frames of 12 bins nothing is left.*model\.units"),
-    (TimeChannel, {"kernel": 4}, r"model\.kernel=4 has to be odd"),
-    (OneBlock, {"block": "dense"}, "model.block=dense: choose convolution, residual"),
-    (Res, {"pool": (50, 1)}, r"model\.pool=\[50, 1\] is larger than the 49x10"),
-    (LeNet5, {"input_shape": (8, 28, 1)}, "at least 12x12 pixels, not 8x28"),
-    (AlexNet, {"input_shape": (66, 227, 3)}, "at least 67x67"),
-    (Vgg16, {"input_shape": (31, 32, 3)}, "at least 32x32 pixels, not 31x32"),
-    (MetaFormer, {"patch": (5, 4)}, r"model\.patch=\[5, 4\] has to divide"),
-    (MetaFormer, {"heads": 5}, r"model\.heads=5 has to divide"),
-    (DsCnn, {"channels": ()}, r"model\.channels=\[\]"),
+BUILT: list[tuple[str, dict[str, Any], str]] = [
+    ("mnist_2kb", {"channels": ()}, "at least one convolution"),
+    ("mnist_2kb", {"channels": (5, 0, 11)}, r"model\.channels=\[5, 0, 11\]"),
+    ("mnist_2kb", {"kernel": 0}, r"model\.kernel=0"),
+    ("mnist_2kb", {"classes": 0}, r"model\.classes=0"),
+    ("mnist_2kb", {"input_shape": (28, 28)}, r"model\.input_shape=\[28, 28\]"),
+    ("mnist_2kb", {"input_shape": (28, 0, 1)}, "height, width and channels"),
+    ("mnist_2kb", {"kernel": 7}, "nothing is left after conv3"),
+    ("record_mnist", {"convolutions": ()}, "one at least is needed"),
+    ("record_mnist", {"convolutions": ((5, 3),)}, r"model\.convolutions=\[\[5, 3\]\]"),
+    ("record_mnist", {"convolutions": ((5, 0, 1),)}, r"model\.convolutions=\[\[5, 0, 1\]\]"),
+    ("record_mnist", {"bits": (4, 8)}, r"model\.bits=\[4, 8\]: 4 or 8 for each of the 4"),
+    ("record_mnist", {"bits": (4, 4, 4, 2)}, r"model\.bits=\[4, 4, 4, 2\]"),
+    ("record_mnist", {"pooled": (5,)}, r"model\.pooled=\[5\]: numbers of the 4 convolutions"),
+    ("record_mnist", {"pooled": (1, 2, 3)}, "nothing is left after conv3"),
+    ("record_mnist", {"input_pool": 3}, "input pool of 3"),
+    ("google12", {"input_shape": (80, 12, 1)}, r"80 frames of 12 bins nothing is left.*\.units"),
+    ("time_channel", {"kernel": 4}, r"model\.kernel=4 has to be odd"),
+    ("one_block", {"block": "dense"}, "model.block=dense: choose convolution, residual"),
+    ("res8", {"pool": (50, 1)}, r"model\.pool=\[50, 1\] is larger than the 49x10"),
+    ("lenet5", {"input_shape": (8, 28, 1)}, "at least 12x12 pixels, not 8x28"),
+    ("alexnet", {"input_shape": (66, 227, 3)}, "at least 67x67"),
+    ("vgg16", {"input_shape": (31, 32, 3)}, "at least 32x32 pixels, not 31x32"),
+    ("vit_mnist", {"patch": (5, 4)}, r"model\.patch=\[5, 4\] has to divide"),
+    ("vit_mnist", {"heads": 5}, r"model\.heads=5 has to divide"),
+    ("ds_cnn_s", {"channels": ()}, r"model\.channels=\[\]"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("model", "options", "said"), BUILT)
-def test_sizes(model: Callable[..., Any], options: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("name", "options", "said"), BUILT)
+def test_sizes(name: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(ThimbleError, match=said):
-        model(**options).build()
+        member(name, **options).build()
 
 
 @pytest.mark.parametrize(

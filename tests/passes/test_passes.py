@@ -1,14 +1,11 @@
 """Every pass keeps every output bit for bit, and does what it is for."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
-from torch.nn import functional as F
 
 from pipeline import passes
 from pipeline.errors import ThimbleError
@@ -16,12 +13,9 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.operators.along import ArgMax, LogSoftmax, WideSoftmax
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.operators.lookup import Interpolate
-from pipeline.graph.operators.placing import Pad
 from pipeline.graph.operators.recurrent import LstmHidden, LstmMemory
-from pipeline.importers.torch_export import exported
 from pipeline.passes._channels import constant_channels
 from pipeline.passes._edit import edited
-from pipeline.quantize.int8 import Int8
 from tests.codegen.support import frames
 from tests.comparing import equal
 from tests.contracts.test_operators import EVERY
@@ -222,48 +216,3 @@ def test_dense_layers_lose_units_too_and_something_is_left_of_zeros() -> None:
     for values in chain.constants.values():
         values[:] = 0
     assert min(widths(chain.graph())) >= 1
-
-
-class BlazeBlock(nn.Module):
-    """BlazeFace's block (Bazarevsky et al. 2019): a shortcut of fewer channels, with zeros."""
-
-    def __init__(self, channels: int, outputs: int, stride: int) -> None:
-        super().__init__()
-        self.stride, self.more = stride, outputs - channels
-        self.depthwise = nn.Conv2d(channels, channels, 3, stride, 1, groups=channels)
-        self.pointwise = nn.Conv2d(channels, outputs, 1)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        way = self.pointwise(self.depthwise(x))
-        shortcut = F.pad(x, (0, 0, 0, 0, 0, self.more))
-        return F.relu(way + (F.max_pool2d(shortcut, self.stride) if self.stride > 1 else shortcut))
-
-
-class Widened(nn.Module):
-    """More channels, of zeros, in front of a convolution."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.last = nn.Conv2d(3, 5, 3), nn.Conv2d(8, 4, 3)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.last(F.pad(F.relu(self.first(x)), (0, 0, 0, 0, 1, 2)))
-
-
-def blaze() -> nn.Module:
-    network = nn.Sequential(
-        nn.Conv2d(3, 6, 3, padding=1), nn.ReLU(), BlazeBlock(6, 8, 1), BlazeBlock(8, 12, 2),
-        nn.Flatten(), nn.Linear(12 * 16, 4),
-    )  # fmt: skip
-    with torch.no_grad():
-        network[0].weight[2] = 0  # a channel that holds its bias everywhere
-    return network
-
-
-@pytest.mark.parametrize("make", [blaze, Widened])
-def test_channels_that_are_padded_in_an_imported_network(make: Callable[[], nn.Module]) -> None:
-    torch.manual_seed(0)
-    graph = Int8(images=4).from_float(exported("net", make(), torch.zeros(1, 3, 8, 8)))
-    assert any(isinstance(op, Pad) for op in graph.operators)
-    for names in [*([name] for name in ALL), ALL]:
-        same(graph, names)

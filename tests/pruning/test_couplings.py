@@ -24,7 +24,7 @@ from pipeline.pruning.narrowing import Narrowing
 from pipeline.pruning.planner import Needs
 from pipeline.pruning.shares import completed, strength
 from tests.importers.support import shaken
-from tests.importers.test_torch_networks import FEW, Branches, networks
+from tests.importers.test_torch_networks import FEW, branches, networks
 from tests.importers.torch_modules import Of
 from tests.tiers import quick
 
@@ -109,9 +109,9 @@ CASES: dict[str, tuple[Callable[[], nn.Module], list[int]]] = {
     "three groups": (
         lambda: flat(nn.Sequential(nn.Conv2d(6, 9, 3, groups=3), nn.Conv2d(9, 4, 1))), [3]),
     "a sum": (lambda: nn.Sequential(
-        Branches(nn.Conv2d(3, 8, 3), nn.Conv2d(3, 8, 3), "add"), nn.Conv2d(8, 5, 1)), [8]),
+        branches(nn.Conv2d(3, 8, 3), nn.Conv2d(3, 8, 3), "add"), nn.Conv2d(8, 5, 1)), [8]),
     "a concatenation": (lambda: nn.Sequential(
-        Branches(nn.Conv2d(3, 8, 3), nn.Conv2d(3, 6, 3), "concatenate"), nn.Conv2d(14, 5, 1)),
+        branches(nn.Conv2d(3, 8, 3), nn.Conv2d(3, 6, 3), "concatenate"), nn.Conv2d(14, 5, 1)),
         [8, 6]),
     "squeeze and excite": (lambda: Of(squeezed, conv=nn.Conv2d(3, 8, 3), down=nn.Conv2d(8, 4, 1),
                                       up=nn.Conv2d(4, 8, 1), after=nn.Conv2d(8, 5, 1)), [8, 4]),
@@ -142,8 +142,8 @@ def test_what_can_be_pruned(name: str) -> None:
 
 
 def test_layers_that_share_a_channel_are_one_group() -> None:
-    join = Branches(nn.Conv2d(3, 4, 3), nn.Conv2d(3, 4, 3), "concatenate")
-    both = Branches(join, nn.Conv2d(3, 8, 3), "add")
+    join = branches(nn.Conv2d(3, 4, 3), nn.Conv2d(3, 4, 3), "concatenate")
+    both = branches(join, nn.Conv2d(3, 8, 3), "add")
     found = couplings(graph_of(nn.Sequential(both, nn.Conv2d(8, 5, 1)), SHAPE))
     assert [len(group.layers) for group in found.groups] == [3]
     kept = found.everything()
@@ -248,25 +248,19 @@ def test_what_cannot_be_kept_goes_as_far_as_it_can() -> None:
     assert all(kept[list(group.units)].any() for group in found().groups)
 
 
-class Halves(nn.Module):
+def halved(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
     """Each half of the first layer's channels goes another way, so that one of each has to stay."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.upper = nn.Conv2d(2, 8, 3), nn.Conv2d(4, 4, 3, padding=1)
-        self.last, self.dense = nn.Conv2d(8, 2, 1), nn.Linear(2, 3)
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        one, other = self.first(images).relu().chunk(2, 1)
-        both = torch.cat((self.upper(one).relu(), other), 1)
-        return self.dense(self.last(both).relu().mean((2, 3)))  # type: ignore[no-any-return]
+    one, other = m.first(x).relu().chunk(2, 1)
+    both = torch.cat((m.upper(one).relu(), other), 1)
+    return m.dense(m.last(both).relu().mean((2, 3)))
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_where_the_weakest_have_to_stay_others_go(seed: int) -> None:
     torch.manual_seed(1)
-    graph = simplified(exported("halves", Halves().eval(), torch.zeros(1, 2, 6, 6)))
-    halves = couplings(graph)
+    layers = {"first": nn.Conv2d(2, 8, 3), "upper": nn.Conv2d(4, 4, 3, padding=1)}
+    network = Of(halved, **layers, last=nn.Conv2d(8, 2, 1), dense=nn.Linear(2, 3))
+    halves = couplings(graph_of(network, (2, 6, 6)))
     one = narrowing(seed, 1, halves)
     group, kept = halves.groups[0], halves.everything()
     parts = group.units[:4], group.units[4:]

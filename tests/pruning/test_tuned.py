@@ -10,8 +10,6 @@ from torch import nn
 from torch.nn.functional import cross_entropy, log_softmax
 
 from pipeline.errors import ThimbleError
-from pipeline.importers import float_nodes as nodes
-from pipeline.importers.float_graph import FloatGraph
 from pipeline.models.layers import InvertedResidual, classifier, convolution
 from pipeline.pruning.couplings import Couplings, couplings
 from pipeline.pruning.distilled import DistillationPhase
@@ -80,17 +78,6 @@ def test_pixels_alone_are_not_normalized() -> None:
     tuned = Tuned(network(), IMAGES)
     normed = [layer.norm is not None for layer in tuned.layers if hasattr(layer, "norm")]
     assert normed.count(False) == 3 and normed.count(True) == 4
-
-
-def sums(graph: FloatGraph) -> dict[str, torch.Tensor]:
-    """Compute the sums of each layer with weights, (…, channels)."""
-    values, found = {graph.input: FRAMES}, {}
-    for node in graph.nodes:
-        given = [values[name] for name in node.inputs]
-        if isinstance(node, nodes.Weighted):
-            found[node.name] = node.compute(given)
-        values[node.output] = node.evaluate(given)
-    return found
 
 
 # --- learning from the network before pruning

@@ -22,7 +22,6 @@ from pipeline.importers.torch_export import exported
 from pipeline.models.network import state_arrays
 from pipeline.plan.calibrate import calibrated
 from pipeline.plan.interpret import interpret
-from pipeline.plan.vocabulary import Plan
 from pipeline.quantize import int8_qat
 from pipeline.quantize.accumulators import AccumulatedLayer, Accumulating, Accumulator, accumulators
 from pipeline.quantize.int8 import Int8
@@ -220,16 +219,6 @@ def summing(data: Arrays) -> FloatGraph:
     return exported("net", nets.trained(own, data, 14), own.example())
 
 
-def planned(graph: Graph, data: Arrays, strategy: Partial) -> Plan:
-    images = data["train_images"]
-    chosen = np.unique(np.linspace(0, len(images) - 1, SETTLING_IMAGES).astype(np.int64))
-    return calibrated(strategy.plan(graph, BOARD), graph, stored(images[chosen]))
-
-
-def outputs(plan: Plan, graph: Graph, images: np.ndarray) -> np.ndarray:
-    return np.stack([interpret(plan, graph, frame).output.reshape(-1) for frame in stored(images)])
-
-
 @pytest.mark.parametrize(("bits", "channels"), quick(1, [(8, 6), (16, 6), (8, 1)], ci=1))
 def test_training_sees_what_the_plan_computes(
     summing: FloatGraph, data: Arrays, bits: int, channels: int
@@ -238,10 +227,12 @@ def test_training_sees_what_the_plan_computes(
     strategy = Partial(accumulator_bits=bits, channels=channels)  # type: ignore[arg-type]
     float_graph, affines = Int8().calibration(summing, data)
     graph = Int8().from_float(summing, data)
-    plan = planned(graph, data, strategy)
-    found = accumulators(graph, strategy)
-    assert list(found.values()) == [Accumulator(bits, channels)]
-    simulated = Accumulating(float_graph, affines, found)
+    images = data["train_images"]
+    chosen = np.unique(np.linspace(0, len(images) - 1, SETTLING_IMAGES).astype(np.int64))
+    plan = calibrated(strategy.plan(graph, BOARD), graph, stored(images[chosen]))
+    summed = accumulators(graph, strategy)
+    assert list(summed.values()) == [Accumulator(bits, channels)]
+    simulated = Accumulating(float_graph, affines, summed)
     train = Labelled(data["train_images"], data["train_labels"].astype(np.int64))
     simulated.settle(train.spread(SETTLING_IMAGES).frames())
     (layer,) = (each for each in simulated.layers if isinstance(each, AccumulatedLayer))
@@ -251,7 +242,8 @@ def test_training_sees_what_the_plan_computes(
     with torch.no_grad():
         real = simulated(torch.from_numpy(images).float()).numpy()
     affine = affines[float_graph.output]
-    difference = np.abs(outputs(plan, graph, images) - real / affine.scale - affine.zero_point)
+    found = [interpret(plan, graph, frame).output.reshape(-1) for frame in stored(images)]
+    difference = np.abs(found - real / affine.scale - affine.zero_point)
     exact = np.abs(graph.evaluate(stored(images)) - real / affine.scale - affine.zero_point)
     assert difference.mean() < 0.6 and difference.max() <= 4
     if (bits, channels) == (8, 1):
