@@ -19,12 +19,11 @@ from pipeline.importers.tflite_float import windows
 from pipeline.plan.cost import timeline
 from pipeline.strategies.in_place import Herringbone
 from tests.codegen.support import frames, on_board
+from tests.importers.test_tflite_unsigned import turned
 from tests.importers.tflite_cases import CASES
-from tests.importers.tflite_networks import network
 from tests.importers.tflite_reals import COMPARED, NUMBERS, REAL
 from tests.importers.tflite_reference import imported as integers
 from tests.importers.tflite_reference import reference
-from tests.importers.tflite_variables import variable
 from tests.importers.tflite_writer import Writer
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
@@ -33,14 +32,10 @@ NEXT = "only zeros are supported|whole multiples of height|QUANTIZE|those of int
 """What int8 networks may have and float ones not yet."""
 
 
-def floated(kind: str, seed: int, patch: pytest.MonkeyPatch, weights: str = "FLOAT32") -> bytes:
+def floated(kind: str, seed: int, weights: str = "FLOAT32") -> bytes:
     """The case of ``seed`` on real numbers; ``weights``: see ``Writer.real``."""
     write = Writer.content
-    patch.setattr(Writer, "content", lambda net, *ends: write(net.real(weights), *ends))
-    cases = {**CASES, "network": network, "variable": variable}
-    made = cases[kind](np.random.default_rng(seed))
-    patch.undo()
-    return made
+    return turned(lambda net, *ends: write(net.real(weights), *ends), kind, seed)
 
 
 def imported(content: bytes, folder: Path) -> FloatGraph:
@@ -62,10 +57,10 @@ KINDS = sorted({*CASES, "network"} - {"QUANTIZE", "UNPACK", *REAL, *NUMBERS, *CO
 @pytest.mark.parametrize("seeds", quick(1, [range(6), range(1000, 1100)], ci=0), ids=len)
 @pytest.mark.parametrize("kind", quick(["MEAN", "TRANSPOSE", "network"], KINDS))
 def test_a_float_network_computes_what_tflite_micro_does(
-    kind: str, seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, seeds: range, tmp_path: Path
 ) -> None:
     for seed in seeds:
-        content = floated(kind, seed, monkeypatch)
+        content = floated(kind, seed)
         try:
             graph = imported(content, tmp_path)
         except ThimbleError as error:
@@ -81,11 +76,11 @@ def test_a_float_network_computes_what_tflite_micro_does(
 @pytest.mark.parametrize("kind", ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"])
 @pytest.mark.parametrize(("weights", "most"), [("INT8", 1e-6), ("FLOAT16", 2e-3)])
 def test_weights_of_fewer_bits_keep_their_values(
-    kind: str, weights: str, most: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, weights: str, most: float, tmp_path: Path
 ) -> None:
     for seed in range(8):
-        whole = imported(floated(kind, seed, monkeypatch), tmp_path)
-        small = imported(floated(kind, seed, monkeypatch, weights), tmp_path)
+        whole = imported(floated(kind, seed), tmp_path)
+        small = imported(floated(kind, seed, weights), tmp_path)
         pixels = np.random.default_rng(seed).integers(0, 256, (3, *whole.shapes[whole.input]))
         ours, wanted = (outputs(graph, pixels) for graph in (small, whole))
         np.testing.assert_allclose(ours, wanted, rtol=0, atol=most * abs(wanted).max())
@@ -181,11 +176,9 @@ def test_volumes_in_place(name: str, tmp_path: Path) -> None:
     assert max(moment.live_bytes for moment in timeline(plan)) == prod(shapes[0])
 
 
-def test_variables_of_real_numbers_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variables_of_real_numbers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ThimbleError, match=r"ASSIGN_VARIABLE \(operator \d+"):
-        imported(floated("variable", 0, monkeypatch), tmp_path)
+        imported(floated("variable", 0), tmp_path)
 
 
 def test_others_between_integers_are_refused(tmp_path: Path) -> None:

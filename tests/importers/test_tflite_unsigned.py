@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from zlib import crc32
 
 import numpy as np
@@ -27,6 +28,7 @@ from tests.importers.test_tflite_refusals import conv
 from tests.importers.tflite_cases import CASES
 from tests.importers.tflite_networks import network
 from tests.importers.tflite_reference import imported
+from tests.importers.tflite_variables import variable
 from tests.importers.tflite_writer import Writer
 from tests.tiers import quick
 
@@ -58,12 +60,9 @@ def case(kind: str, seed: int) -> bytes:
 
 def turned(content: Callable[..., bytes], kind: str, seed: int) -> bytes:
     """The int8 case of ``seed`` with another ``Writer.content``."""
-    before = Writer.content
-    Writer.content = content  # type: ignore[method-assign]
-    try:
-        return CASES.get(kind, network)(np.random.default_rng(seed))
-    finally:
-        Writer.content = before  # type: ignore[method-assign]
+    make = {**CASES, "variable": variable}.get(kind, network)
+    with patch.object(Writer, "content", content):
+        return make(np.random.default_rng(seed))
 
 
 def _turn(tensor: dict[str, Any], weights: bool, rng: np.random.Generator) -> None:

@@ -13,20 +13,14 @@ from pipeline import config
 from pipeline.datasets.cifar10 import parse
 from pipeline.datasets.dataset import parts_of
 from pipeline.datasets.nothing import Nothing
-from pipeline.models.alexnet import AlexNet
 from pipeline.models.blocks import KINDS, Blocks
 from pipeline.models.cifar10_2kb import Cifar10
-from pipeline.models.ds_cnn import DsCnn
 from pipeline.models.google12 import Google12
 from pipeline.models.layers import InvertedResidual, SqueezeExcite, divisible, same_padding
-from pipeline.models.lenet5 import LeNet5
-from pipeline.models.metaformer import MetaFormer
 from pipeline.models.mnist_2kb import Mnist2kb
-from pipeline.models.mobilenet_v1 import MobileNetV1
 from pipeline.models.mobilenet_v2 import MobileNetV2
 from pipeline.models.network import (
     ByteConv2d,
-    Model,
     PixelPool,
     ResidualUnit,
     loaded,
@@ -34,35 +28,36 @@ from pipeline.models.network import (
     state_arrays,
 )
 from pipeline.models.one_block import OneBlock
-from pipeline.models.res import Res
 from pipeline.models.resnet8 import ResNet8
 from pipeline.models.small_cnn import SmallCnn
 from pipeline.models.time_channel import Block, TimeChannel
-from pipeline.models.vgg16 import Vgg16
 from tests.models.counting import count, count_module, member, on_meta
 
 
 @pytest.mark.parametrize(
-    "model",
+    ("name", "shape", "classes", "options"),
     [
-        MobileNetV1((33, 65, 1), 5, 0.125),
-        MobileNetV2((47, 96, 4), 3, 0.35, True),
-        Res((101, 40, 1), pool=(4, 3)),
-        DsCnn((98, 40, 2), 7, (8, 12), (9, 5), (3, 2), 2),
-        ResNet8((20, 36, 1), 4, (4, 8)),
-        LeNet5((32, 48, 3), 6, "relu"),
-        LeNet5((12, 12, 1)),
-        AlexNet((67, 67, 1), 9),
-        Vgg16((32, 64, 1), 2),
-        Mnist2kb((20, 36, 2), 7, (4, 6)),
-        MetaFormer((8, 12, 3), 4, (2, 4), 8, heads=2),
-        MetaFormer((9, 10, 1), 3, (1, 10), 6, heads=0, kernel=3),
-        SmallCnn((80, 64, 3), 7, pooled=(1,), input_pool=2),
+        ("mobilenet_v1", (33, 65, 1), 5, {"width": 0.125}),
+        ("mobilenet_v2_pex", (47, 96, 4), 3, {"width": 0.35}),
+        ("res8", (101, 40, 1), 12, {"pool": (4, 3)}),
+        ("ds_cnn_s", (98, 40, 2), 7,
+         {"channels": (8, 12), "kernel": (9, 5), "stride": (3, 2), "second_stride": 2}),
+        ("resnet8", (20, 36, 1), 4, {"channels": (4, 8)}),
+        ("lenet5", (32, 48, 3), 6, {"activation": "relu"}),
+        ("lenet5", (12, 12, 1), 10, {}),
+        ("alexnet", (67, 67, 1), 9, {}),
+        ("vgg16", (32, 64, 1), 2, {}),
+        ("mnist_2kb", (20, 36, 2), 7, {"channels": (4, 6)}),
+        ("vit_mnist", (8, 12, 3), 4, {"patch": (2, 4), "channels": 8, "heads": 2}),
+        ("vit_mnist", (9, 10, 1), 3, {"patch": (1, 10), "channels": 6, "heads": 0, "kernel": 3}),
+        ("record_mnist", (80, 64, 3), 7, {"pooled": (1,), "input_pool": 2}),
     ],
-    ids=lambda model: type(model).__name__,
-)
-def test_rectangles_and_other_sizes(model: Model) -> None:
-    assert count(model).output == (1, model.classes)
+)  # fmt: skip
+def test_rectangles_and_other_sizes(
+    name: str, shape: tuple[int, ...], classes: int, options: dict[str, Any]
+) -> None:
+    model = member(name, input_shape=shape, classes=classes, **options)
+    assert count(model).output == (1, classes)
 
 
 def test_res15_reaches_further_and_ds_cnn_pads_as_tensorflow() -> None:

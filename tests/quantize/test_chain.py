@@ -2,7 +2,6 @@
 network's labels: of which images and outputs, and one image at a time if need be."""
 
 import hashlib
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,29 +22,17 @@ from pipeline.quantize import labels as module
 from pipeline.quantize.int4 import Int4
 from pipeline.quantize.int8 import Int8
 from pipeline.quantize.labels import labels
-from pipeline.training.augment import Distortion
+from pipeline.runner import workspace
+from pipeline.runner.job import resolved
+from pipeline.runner.schema import composed
 from pipeline.training.random_weights import RANDOM, enliven
 from stages import fetch, prune, quantize, train
 from tests.importers.onnx_models import imported, parsed, small_network
 
-CONF = Path("conf").absolute()
-STAGES = {"fetch": fetch, "train": train, "prune": prune, "quantize": quantize}
-CHOICE = {
-    "data": "synthetic",
-    "model": "mnist_2kb",
-    "train": "smoke",
-    "frontend": "none",
-    "prune": "none",
-    "quantize": "int4",
-}
 
-
-def params(**choice: str) -> dict[str, Any]:
-    groups = {
-        group: yaml.safe_load((CONF / group / f"{option}.yaml").read_text())
-        for group, option in (CHOICE | choice).items()
-    }
-    return groups | {"seed": 1, "threads": 2, "passes": [], "sliding": {"rows": 0}}
+def params(*words: str, training: str = "smoke") -> dict[str, Any]:
+    given = "data=synthetic", "model=mnist_2kb", f"train={training}", "quantize=int4", "passes=[]"
+    return workspace.params(resolved(composed(*given, *words)))
 
 
 def run(folder: Path, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
@@ -54,7 +41,7 @@ def run(folder: Path, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(folder)
     monkeypatch.delenv("THIMBLE_CHECKPOINTS", raising=False)
     (folder / "params.yaml").write_text(yaml.safe_dump(config))
-    for stage in STAGES.values():
+    for stage in (fetch, train, prune, quantize):
         stage.main()
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {
@@ -86,33 +73,29 @@ def test_files_are_those_of_the_contract_and_byte_stable(
 
 
 def test_pruning_makes_the_graph_smaller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = params(prune="magnitude")
-    config["prune"] |= {"ratio": 0.5, "epochs": 1, "batch": 32} | asdict(Distortion())
-    files = run(tmp_path / "a", config, monkeypatch)
+    keys = "prune=magnitude", "prune.ratio=0.5", "prune.epochs=1", "prune.batch=32"
+    files = run(tmp_path / "a", params(*keys), monkeypatch)
     assert files["pruned.npz"] != files["weights.npz"]
     graph = Graph.load(tmp_path / "a")
     assert graph.tensors["conv2"].shape == (10, 10, 4)
     assert graph.weight_bytes < 800
 
 
-@pytest.mark.parametrize(
-    ("name", "stage"),
-    [("data/dataset.npz", "train"), ("weights.npz", "prune"), ("pruned.npz", "quantize")],
-)
-@pytest.mark.parametrize("damage", ["cut", "missing"])
+READ = {"pruned.npz": quantize, "weights.npz": prune, "data/dataset.npz": train}
+
+
 def test_a_damaged_or_missing_file_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, stage: str, damage: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "a"
-    run(folder, params(train="random"), monkeypatch)
-    (folder / "params.yaml").write_text(yaml.safe_dump(params()))
-    path = folder / name
-    if damage == "cut":
-        path.write_bytes(path.read_bytes()[:-40])
-    else:
-        path.unlink()
-    with pytest.raises(ThimbleError, match=rf"{name} is (damaged|missing)"):
-        STAGES[stage].main()
+    run(tmp_path / "a", params(training="random"), monkeypatch)
+    Path("params.yaml").write_text(yaml.safe_dump(params()))
+    for name, stage in READ.items():
+        Path(name).write_bytes(Path(name).read_bytes()[:-40])
+        with pytest.raises(ThimbleError, match=f"{name} is damaged"):
+            stage.main()
+        Path(name).unlink()
+        with pytest.raises(ThimbleError, match=f"{name} is missing"):
+            stage.main()
 
 
 def test_images_of_another_shape_are_one_line(
