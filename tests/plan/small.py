@@ -56,9 +56,7 @@ def sums(name: str = "acc", bits: int = 32, byte: int = 16, step: int = 1) -> Bu
 
 
 def scratch(byte: int, name: str = "scratch", **fields: Any) -> Buffer:
-    return replace(
-        Buffer(name, "", "sram", (4,), 8, packed((4,), 8, 2 * byte), "scratch"), **fields
-    )
+    return like_x(name, byte, **{"tensor": "", "role": "scratch"} | fields)
 
 
 def plan_of(
@@ -133,12 +131,12 @@ def two_frames(*each: tuple[Index, Index, Index], frames: int = 2, **fields: Any
     plan, graph = layer()
     x = replace(plan.buffer["x"], copies=2, copy_stride=8, map=packed((4,), 8, 64))
     y = replace(plan.buffer["y"], **{"copies": 2, "copy_stride": 16, **fields})
-    steps = (of_frame(plan, *numbers) for numbers in each or ((0, 0, 0), (1, 1, 1)))
+    steps = (of_frame(*numbers) for numbers in each or ((0, 0, 0), (1, 1, 1)))
     plan = replace(plan, frames=frames, buffers=(x, y, *plan.buffers[2:]))
     return edited(plan, *steps), graph
 
 
-def of_frame(plan: Plan, frame: Index, source: Index, target: Index) -> Compute:
+def of_frame(frame: Index, source: Index, target: Index) -> Compute:
     step = step_of(layer()[0])
     read = replace(step.ins[0], copy=source)
     out = replace(step.out, copy=target)
@@ -201,6 +199,12 @@ def plan_with(**fields: Any) -> Change:
     return lambda plan: _changed(plan, fields)
 
 
+def memory(number: int = 0, **change: Any) -> Change:
+    return plan_with(
+        memories=lambda each: (*each[:number], replace(each[number], **change), *each[number + 1 :])
+    )
+
+
 def before(*steps: Step, buffers: tuple[Buffer, ...] = (), **fields: Any) -> Change:
     """``steps``, then the layer's, changed."""
     return lambda plan: edited(plan, *steps, _changed(step_of(plan), fields), buffers=buffers)
@@ -211,8 +215,7 @@ def moved(name: str, byte: int, **fields: Any) -> Change:
 
     def change(plan: Plan) -> Plan:
         here = plan.buffer[name]
-        place = packed(here.shape, here.bits, 2 * byte)
-        return edited(plan, buffers=(replace(here, map=place, **fields),))
+        return buffer(name, map=packed(here.shape, here.bits, 2 * byte), **fields)(plan)
 
     return change
 

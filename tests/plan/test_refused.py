@@ -17,7 +17,6 @@ from pipeline.plan.vocabulary import (
     Lin,
     Loop,
     Move,
-    Plan,
     Slice,
     Step,
     Table,
@@ -36,6 +35,7 @@ from tests.plan.small import (
     layer,
     like_x,
     looked_up,
+    memory,
     moved,
     of_one,
     on,
@@ -71,14 +71,9 @@ def test_what_is_spoilt_is_sound(name: str) -> None:
 
 
 X, COPY, MORE, ACC = Slice("x", (0,), (4,)), like_x("copy", 64), like_x("more", 72), sums()
+BIAS, LESS, Y = Slice("y.bias", (0,), (3,)), Slice("y.bias", (0,), (2,)), Slice("y", (0,), (3,))
 KEPT = {"memory": "sram"}
 """Fields of a constant in SRAM: no step may write to it."""
-
-
-def far(plan: Plan) -> Plan:
-    """In a memory that is large enough, but too large to be watched cell by cell."""
-    memories = tuple(replace(each, bytes=1 << 30) for each in plan.memories)
-    return moved("y", 1 << 29)(replace(plan, memories=memories))
 
 
 ON_LAYER: tuple[tuple[str, Change], ...] = (
@@ -124,7 +119,7 @@ ON_LAYER: tuple[tuple[str, Change], ...] = (
     ("off a byte", buffer("y.bias", map=packed((3,), 8, 25))),
     ("off a byte", step(replace(COPY, copies=2, copy_stride=9))),
     ("off a byte", buffer("y", map=Table((16, 20, 25)))),
-    ("would be watched up to", far),
+    ("would be watched up to", then(memory(bytes=1 << 30), moved("y", 1 << 29))),
     # steps and what they name
     ("there is no operator z", step(op="z")),
     ("reads one tensor through two slices", step(COPY, ins=lambda ins: (*ins, whole(COPY)))),
@@ -134,24 +129,21 @@ ON_LAYER: tuple[tuple[str, Change], ...] = (
     ("lies outside of the tensor", step(ins=lambda ins: (Slice("x", (4,), (4,)), *ins[1:]))),
     ("do not hold all it needs", step(ins=lambda ins: ins[1:])),
     ("lacks part of y.bias", step(ins=lambda ins: ins[:2])),
-    ("lacks part of y.bias", step(ins=lambda ins: (*ins[:2], Slice("y.bias", (0,), (2,))))),
+    ("lacks part of y.bias", step(ins=lambda ins: (*ins[:2], LESS))),
     ("names 2 of 3 units", step(order=((0,), (1,)))),
     ("the origin of each unit once", step(order=((0,), (1,), (1,)))),
     ("the origin of each unit once", step(unit=(2,), order=((0,), (1,)))),
     ("the origin of each unit once", step(order=((0,), (1,), (-1,)))),
     # moves
     ("reads other elements of x", before(Move(Slice("x", (0,), (2,)), Slice("x", (2,), (2,))))),
-    ("turns x into y.bias", before(Move(Slice("x", (0,), (3,)), Slice("y.bias", (0,), (3,))))),
+    ("turns x into y.bias", before(Move(Slice("x", (0,), (3,)), BIAS))),
     (
         "writes to flash, which is read-only",
         before(Move(X, whole(COPY)), buffers=(replace(COPY, memory="flash"),)),
     ),
     (
         "writes to the constant buffer y.bias",
-        then(
-            moved("y.bias", 64, **KEPT),
-            before(Move(Slice("y.bias", (0,), (3,)), Slice("y.bias", (0,), (3,)))),
-        ),
+        then(moved("y.bias", 64, **KEPT), before(Move(BIAS, BIAS))),
     ),
     (
         "needs 8-bit element of x number 0",
@@ -188,7 +180,7 @@ def test_a_changed_layer_is_refused(said: str, change: Change) -> None:
 
 
 Change4 = Callable[[Clear, Compute, Compute, Finish], tuple[Step, ...]]
-TWO, BIAS, Y = Slice("acc", (0,), (2,)), Slice("y.bias", (0,), (3,)), Slice("y", (0,), (3,))
+TWO = Slice("acc", (0,), (2,))
 
 ON_HALVES: tuple[tuple[str, Change4], ...] = (
     (
@@ -196,10 +188,7 @@ ON_HALVES: tuple[tuple[str, Change4], ...] = (
         lambda c, a, b, f: (c, a, b, f, replace(f, acc=TWO, out=Slice("y", (1,), (2,)))),
     ),
     ("it lacks part of y.bias", lambda c, a, b, f: (c, a, b, replace(f, ins=()))),
-    (
-        "it lacks part of y.bias",
-        lambda c, a, b, f: (c, a, b, replace(f, ins=(Slice("y.bias", (0,), (2,)),))),
-    ),
+    ("it lacks part of y.bias", lambda c, a, b, f: (c, a, b, replace(f, ins=(LESS,)))),
     ("slice of x, which it does not", lambda c, a, b, f: (c, a, b, replace(f, ins=(BIAS, X)))),
     ("finds garbage", lambda c, a, b, f: (a, b, f)),
     ("finds garbage", lambda c, a, b, f: (replace(c, acc=TWO), a, b, f)),
@@ -232,14 +221,14 @@ def test_changed_halves_are_refused(said: str, change: Change4) -> None:
     refuse(edited(plan, *steps), graph, said)
 
 
-def destroyed(name: str, byte: int, size: int) -> Subject:
+def destroyed(byte: int, size: int) -> Subject:
     """Halves of which the second one destroys ``size`` bytes."""
     plan, graph = halves()
     clear, first, second, finish = plan.tracks[0].steps
     assert isinstance(second, Compute)
     here = scratch(byte, shape=(size,), map=packed((size,), 8, 2 * byte))
     return moved("y.bias", 64, **KEPT)(
-        edited(plan, clear, first, replace(second, scratch=(name,)), finish, buffers=(here,))
+        edited(plan, clear, first, replace(second, scratch=("scratch",)), finish, buffers=(here,))
     ), graph
 
 
@@ -279,31 +268,15 @@ def summed_as_an_input() -> Subject:
     return edited(plan, clear, broken, *rest, buffers=(held,)), graph
 
 
+TWIN, NUMBER_0 = sums("twin", byte=32), "-bit accumulator of y in steps of 3 number 0"
+COPIED = Move(whole(ACC), whole(TWIN))
+
 SUMS: tuple[tuple[str, Callable[[], Subject]], ...] = (
-    (
-        "finds 16-bit accumulator of y in steps of 3 number 0",
-        lambda: halves(sums(bits=16, step=3), sums("twin", 16, step=5)),
-    ),
-    (
-        "turns acc into twin",
-        lambda: halves(
-            sums(step=3), sums("twin", byte=32, step=5), Move(whole(sums()), whole(sums("twin")))
-        ),
-    ),
-    (
-        "adds a contribution to y twice",
-        lambda: halves(
-            sums(),
-            sums("twin", byte=32),
-            Move(whole(sums()), whole(sums("twin"))),
-            part(sums("twin"), 2),
-        ),
-    ),
-    ("finds 32-bit accumulator of y in steps of 3 number 0", lambda: finished(sums("twin"))),
-    (
-        "finds 32-bit accumulator of y in steps of 3 number 0",
-        lambda: finished(sums("twin", 16, step=3)),
-    ),
+    (f"finds 16{NUMBER_0}", lambda: halves(sums(bits=16, step=3), sums("twin", 16, step=5))),
+    ("turns acc into twin", lambda: halves(sums(step=3), replace(TWIN, step=5), COPIED)),
+    ("adds a contribution to y twice", lambda: halves(ACC, TWIN, COPIED, part(TWIN, 2))),
+    (f"finds 32{NUMBER_0}", lambda: finished(sums("twin"))),
+    (f"finds 32{NUMBER_0}", lambda: finished(sums("twin", 16, step=3))),
     ("is not chosen; calibrate the plan", lambda: halves(sums(step=0))),
     ("do not fit acc's 16 bits", lambda: (halves(sums(bits=16))[0], layer(127)[1])),
     ("do not fit acc's 16 bits", lambda: (halves(sums(bits=16))[0], layer(-128)[1])),
@@ -312,21 +285,12 @@ SUMS: tuple[tuple[str, Callable[[], Subject]], ...] = (
     ("cannot be computed in parts", lambda: look_up_in_parts(clear=False)),
     ("reads the accumulators held: finish them first", summed_as_an_input),
     ("finds 32-bit accumulator of y number 0", lambda: halves(sums(byte=0))),
-    ("writes two elements of acc", lambda: halves(replace(sums(), map=packed((3,), 16, 32)))),
-    (
-        "acc has 32-bit elements off a byte",
-        lambda: halves(replace(sums(), map=packed((3,), 32, 33))),
-    ),
-    (
-        "writes to flash, which is read-only",
-        lambda: halves(replace(sums(), memory="flash", map=packed((3,), 32, 64))),
-    ),
-    (
-        "overwrites element 1 of y before",
-        lambda: on(halves(), buffer("y", map=packed((3,), 16, 40))),
-    ),
-    ("scratch overlaps acc", lambda: destroyed("scratch", 27, 2)),
-    ("finish y .*finds garbage", lambda: destroyed("scratch", 64, 1)),
+    ("writes two elements of acc", lambda: halves(replace(ACC, map=packed((3,), 16, 32)))),
+    ("acc has 32-bit elements off", lambda: halves(replace(ACC, map=packed((3,), 32, 33)))),
+    ("to flash, which is read-only", lambda: halves(replace(sums(byte=32), memory="flash"))),
+    ("overwrites element 1 of y before", lambda: on(halves(), moved("y", 20))),
+    ("scratch overlaps acc", lambda: destroyed(27, 2)),
+    ("finish y .*finds garbage", lambda: destroyed(64, 1)),
 )
 
 

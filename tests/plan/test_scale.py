@@ -15,7 +15,7 @@ from pipeline.plan.memory_state import kept
 from pipeline.plan.verify import verify
 from pipeline.plan.vocabulary import Affine, Buffer, Plan, PlanError, Signal, Table, Track, packed
 from tests.comparing import equal
-from tests.plan.small import buffer, layer, moved, plan_with, scratch, step
+from tests.plan.small import buffer, layer, memory, moved, plan_with, scratch, step, then
 from tests.strategies.chains import board, mnist
 from tests.strategies.nets import Net, vgg16
 from tests.strategies.test_ordinary import BOARD, Ordinary
@@ -91,8 +91,7 @@ def test_constants_that_something_could_touch_are_not() -> None:
 
 def test_constants_in_a_granule_that_another_track_writes_are_not_kept() -> None:
     plan, graph = layer()
-    wide = (replace(plan.memories[0], granule_bytes=64), *plan.memories[1:])
-    near = plan_with(memories=wide)(moved("y.bias", 32, memory="sram")(plan))
+    near = then(moved("y.bias", 32, memory="sram"), memory(granule_bytes=64))(plan)
     assert kept(near, graph) == {"y.weight", "y.bias"}
     more = plan_with(tracks=(*plan.tracks, Track("io", (Signal("s"),))))
     assert kept(more(near), graph) == {"y.weight"}

@@ -4,6 +4,7 @@ is proved once, and again once it was edited; facts known of boxes say the same 
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -19,8 +20,8 @@ from pipeline.plan.fit import of_board, roomy
 from pipeline.plan.interpret import interpret
 from pipeline.plan.known import Known
 from pipeline.plan.tokens import COMPLETE, Tokens
-from pipeline.plan.verify import Report, verify
-from pipeline.plan.vocabulary import Affine, Buffer, Plan, Track, packed
+from pipeline.plan.verify import verify
+from pipeline.plan.vocabulary import Affine, Buffer, Track, packed
 from pipeline.plan.zones import Zones
 from tests.comparing import equal
 from tests.plan.fixtures import FIXTURES, channel_partial, herringbone, row_ring
@@ -94,36 +95,21 @@ def test_interpreter_loses_scratch_and_streams_on() -> None:
     frame = frame_of(graph, rng)
     steps = plan.tracks[0].steps
     again = replace(plan, tracks=(Track("cpu", (steps[0], steps[1], *steps[1:])),))
-    with pytest.raises(
-        PlanError, match="cannot be carried out"
-    ):  # the stream is over before the plan is
-        interpret(again, graph, frame)
+    with pytest.raises(PlanError, match="cannot be carried out"):
+        interpret(again, graph, frame)  # the stream is over before the plan is
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
-    """The plans that ``verify`` was asked for."""
-    seen: list[Plan] = []
-    real = proof.verify
-
-    def counted(plan: Plan, graph: object) -> Report:
-        seen.append(plan)
-        return real(plan, graph)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(proof, "verify", counted)
-    return seen
-
-
-def test_what_changed_is_proved_anew(calls: list[Plan], tmp_path: Path) -> None:
+def test_what_changed_is_proved_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proof, "verify", asked := Mock(wraps=verify))
     plan, graph = channel_partial(np.random.default_rng(0))
     path, found = tmp_path / "proof.json", proof.prove(plan, graph)
     proof.save(path, found, plan, graph)
     serialize.save(plan, tmp_path / "plan.json")
     assert proof.proved(path, serialize.load(tmp_path / "plan.json"), graph) == found
-    assert len(calls) == 1
+    assert asked.call_count == 1
     assert proof.proved(path, replace(plan, strategy="by hand, and again"), graph)
     assert proof.proved(path, plan, channel_partial(np.random.default_rng(1))[1])
-    assert len(calls) == 3
+    assert asked.call_count == 3
     wrong = replace(plan, tracks=tuple(replace(t, steps=t.steps * 2) for t in plan.tracks))
     with pytest.raises(PlanError):
         proof.proved(path, wrong, graph)
