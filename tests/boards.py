@@ -18,8 +18,7 @@ OTHER_NAMES = sorted(FILES.keys() - set(NAMES))
 
 @cache
 def option(group: str, name: str) -> DictConfig:
-    """The file of conf ``name`` of ``group`` over those that it starts from, merged as Hydra does,
-    which takes a tenth of a second for each."""
+    """The file of conf ``name`` over those it starts from, merged as Hydra does, but quickly."""
     own = OmegaConf.load(ROOT / "conf" / group / f"{name}.yaml")
     assert isinstance(own, DictConfig)
     merged = OmegaConf.create()

@@ -36,8 +36,7 @@ def difference(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> str
 
 
 def said(graph: Graph, plan: Plan, folder: Path, board: str) -> dict[str, object]:
-    """Collect what ``equal`` says of the results of ``plan``'s C in ``folder``: the tensor that is
-    compared and the layer that makes it, the strategy, the board, the C's file."""
+    """What ``equal`` says of results of C in ``folder``: layer, tensor, strategy, board, file."""
     return {
         "layer": ", ".join(graph.producer(name).name for name in graph.outputs),
         "tensor": ", ".join(graph.outputs),

@@ -79,8 +79,7 @@ def mutated(copy: Path, mutant: Mutant) -> Iterator[None]:
 
 
 def ran(copy: Path, command: Sequence[str], patience: float) -> tuple[int, str]:
-    """Exit code and output; the code is negative where a process took ``patience`` seconds of
-    processor time. What waits for ever is ended by pytest-timeout."""
+    """Exit code and output; the code is negative after ``patience`` seconds of processor time."""
     home = {"THIMBLE_HOME": str(copy.with_name(f"{copy.name}-home"))}
     done = subprocess.run(
         ["prlimit", f"--cpu={patience:.0f}", sys.executable, "-m", *command], cwd=copy, text=True,

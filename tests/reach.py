@@ -81,8 +81,7 @@ class Recording:
         return sorted(tests, key=lambda t: (self.breadth[t] * (self.seconds.get(t, 1.0) + 0.1), t))
 
     def at(self, file: str, line: int) -> list[str]:
-        """The tests that reach a line of a function, or where it is not code, the function; of any
-        other line, those that reach the file: whose import ran it is chance."""
+        """The tests that reach a line, or else its function; of lines of no function, the file."""
         if file in self.files:
             return self.order(self.files[file])
         lines, end = self.lines.get(file, {}), 1 << 30

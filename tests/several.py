@@ -37,8 +37,7 @@ def several(seed: int, inputs: int = 2) -> Graph:
 
 
 def recalling(graph: Graph, rng: np.random.Generator) -> Graph:
-    """``graph`` with up to two states: an operator reads what some tensor like its input, or the
-    input itself, was in the call before. As it is where there is none like it."""
+    """``graph`` with up to two states: an operator reads what a tensor like its input last was."""
     for n in range(2):
         forms = {name: (each.shape, each.dtype) for name, each in graph.tensors.items()}
         likes = [

@@ -6,6 +6,7 @@ import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import psutil
@@ -59,11 +60,7 @@ def test_a_link_takes_no_room_and_is_a_copy_where_there_are_none(
     link_npz(tmp_path / "a.npz", tmp_path / "b.npz")
     assert (tmp_path / "b.npz").samefile(tmp_path / "a.npz")
     assert len(list(tmp_path.iterdir())) == 2
-
-    def no_links(*_: object) -> None:
-        raise OSError("another file system")
-
-    monkeypatch.setattr(Path, "hardlink_to", no_links)
+    monkeypatch.setattr(Path, "hardlink_to", Mock(side_effect=OSError("another file system")))
     link_npz(tmp_path / "a.npz", tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     assert not (tmp_path / "b.npz").samefile(tmp_path / "a.npz")

@@ -1,9 +1,7 @@
 """Metrics count what their names say; on hand-made outputs whose answers are known."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -46,13 +44,10 @@ DEVICE = {
 
 
 def measured(
-    device: dict[str, Any],
-    wrong_device: int = 0,
-    wrong_host: int = 0,
-    said: Mapping[str, float] = MappingProxyType({}),
+    device: dict[str, Any], wrong_device: int = 0, wrong_host: int = 0, **more: float
 ) -> dict[str, Any]:
-    """``said``: by the schedule, besides."""
-    schedule = {**SCHEDULE, **said}
+    """``more``: what the schedule says besides."""
+    schedule = SCHEDULE | more
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (20, 28, 28, 1)).astype(np.uint8)
     reference = GRAPH.evaluate(images.astype(np.int64)).reshape(20, -1).astype(np.int16)
@@ -110,7 +105,7 @@ def test_with_a_card_energy_and_wear_are_the_plan_s_and_without_nothing_wears() 
     states = {"compute": 5.0, "io": 3.0, "both": 2.0, "idle": 1.0}
     said = {f"energy_{state}_uj": uj for state, uj in states.items()}
     said |= {"energy_uj": 11.0, "wear": 9.0, "wear_years_half_worst": 4.0}
-    found = measured(DEVICE, said=said)
+    found = measured(DEVICE, **said)
     assert {name: found[name] for name in said} == said
 
 
@@ -144,7 +139,7 @@ def test_memory_is_measured_where_it_can_be_and_two_times_of_a_card() -> None:
     alone = replace(BOARD, card=Card(dma=False))
     assert measure.beside_card(device, alone) == {"compute_us": 40_000, "io_us": 20_000}
     assert measure.beside_card(DEVICE, alone) == {}
-    found = measured(device, said={"io_us": 7})
+    found = measured(device, io_us=7)
     assert (found["compute_us"], found["io_us"]) == (40_000, 7), "beside the core"
     assert found["cycles"] == 960_000
 

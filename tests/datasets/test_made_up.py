@@ -79,8 +79,7 @@ def test_classes_of_any_shape_or_one_line() -> None:
 
 
 def test_the_classes_can_be_told_apart() -> None:
-    """The nearest class mean of the training images is mostly the label: there is something to
-    learn, and something left to do better. Another seed makes others."""
+    """The nearest class mean is mostly the label: it can be learnt, and better; seeds differ."""
     parts, again, other = (Synthetic(seed=seed).arrays() for seed in (0, 0, 1))
     assert all((parts[key] == again[key]).all() for key in parts)
     assert not (parts["train_images"] == other["train_images"]).all()

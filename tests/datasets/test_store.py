@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -256,12 +257,8 @@ def test_a_store_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("THIMBLE_DATA", str(tmp_path / "full"))
     folder = ensure("set", FILES, [Given(CONTENTS)])
     assert folder.parent == home() == tmp_path / "full"
-
-    def refuse(*arguments: object, **options: object) -> None:
-        raise PermissionError(13, "read-only")
-
     with monkeypatch.context() as refused:
-        refused.setattr(Path, "mkdir", refuse)
+        refused.setattr(Path, "mkdir", Mock(side_effect=PermissionError(13, "read-only")))
         assert ensure("set", FILES, []) == folder
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("THIMBLE_DATA", str(tmp_path / "file"))

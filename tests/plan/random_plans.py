@@ -130,8 +130,7 @@ def unit_of(draft: Draft, box: Box) -> tuple[Place, tuple[Place, ...]]:
 
 
 def homes(draft: Draft) -> None:
-    """Buffers of every tensor: where it is first, and where it is moved to before it is used. Of
-    the input's first and the output's last there is a copy for each frame."""
+    """Buffers of every tensor, where it is first and where moved to; copies for each frame."""
     graph = draft.graph
     for tensor in graph.tensors:
         constant, near = tensor in graph.constants, draft.pick(*NEAR)

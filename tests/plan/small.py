@@ -1,5 +1,4 @@
-"""Small sound plans to spoil: one dense layer, whole, in two halves of its sums, fetched from a
-card, streamed in, or for two frames; and ways to change them."""
+"""Small sound plans of one dense layer to spoil, in several forms, and ways to change them."""
 
 from collections.abc import Callable
 from dataclasses import replace

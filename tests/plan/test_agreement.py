@@ -1,5 +1,4 @@
-"""The verifier agrees with a second one that shares nothing with it, on sound plans and spoilt
-ones; what both accept computes the graph under any timing."""
+"""The verifier agrees with a second one; what both accept computes the graph under any timing."""
 
 import ast
 from dataclasses import fields

@@ -1,5 +1,4 @@
-"""Everything that reads a plan answers unproved ones, and what is left of files with structural
-damages, of their text or of the tree that they hold, or says a line."""
+"""All that reads a plan answers unproved ones and what is left of damaged files, or says a line."""
 
 import json
 import resource

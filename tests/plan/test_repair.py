@@ -1,5 +1,4 @@
-"""Places from which an inference goes on: what is left of the plan there is proved and computes the
-rest; and where it is chosen."""
+"""Places from which an inference goes on: the rest is proved and right; where it is chosen."""
 
 from dataclasses import replace
 

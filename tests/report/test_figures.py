@@ -3,6 +3,7 @@
 import io
 from itertools import product
 from typing import Any
+from unittest.mock import Mock
 
 import matplotlib.image
 import pytest
@@ -199,18 +200,15 @@ def test_a_sweep_is_drawn(count: int, metric: str) -> None:
 
 
 def test_what_does_not_fit_has_no_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[Figure] = []
-    save = Figure.savefig
-    monkeypatch.setattr(
-        Figure, "savefig", lambda self, *a, **k: drawn.append(self) or save(self, *a, **k)
-    )
-    pareto(
-        [swept(sram_bytes=10, latency_us=7), swept(sram_bytes=12, latency_us=6), UNFIT], list("abc")
-    )
-    (axes,) = drawn[0].axes
+    saved = Mock(side_effect=Figure.savefig)
+    monkeypatch.setattr(Figure, "savefig", lambda *given, **options: saved(*given, **options))
+    fitting = (swept(sram_bytes=10, latency_us=7), swept(sram_bytes=12, latency_us=6))
+    pareto([*fitting, UNFIT], list("abc"))
+    figure = saved.call_args.args[0]
+    (axes,) = figure.axes
     assert sorted(x for dots in axes.collections for x in dots.get_offsets()[:, 0]) == [10, 12]
     assert axes.get_xlim()[1] < 13
-    assert "2  c: does not fit" in drawn[0].legends[0].get_title().get_text()
+    assert "2  c: does not fit" in figure.legends[0].get_title().get_text()
 
 
 def test_figure_1_by_hand_and_each_operator_once() -> None:

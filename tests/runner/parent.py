@@ -51,8 +51,7 @@ MODULES = {
     "tracked": [*RUNS, "mlflow"],
     "own": [*RUNS, "torch", "pipeline.runner.command", *(f"stages.{n}" for n in STAGES.split())],
 }
-"""Modules that a parent imports: of runs in a made-up project, whose code is each test's own, of
-those that are tracked, and of runs of the checkout."""
+"""Modules that a parent imports: of runs in a made-up project, tracked ones, the checkout's."""
 
 
 class Parent:

@@ -162,8 +162,7 @@ class Project:
     def start(
         self, *args: str, program: str = "run.py", real: bool = False, **kwargs: Any
     ) -> subprocess.Popen[str]:
-        """Start ``python run.py *args``, a ``real`` one or forked by a process that has imported
-        what it will; tracking is off unless ``args`` ask for it."""
+        """Start ``run.py *args``, a ``real`` one or forked; tracking is off unless asked for."""
         tracked = any(arg.startswith("tracking=") for arg in args)
         words = [sys.executable, program, *args, *([] if tracked else ["tracking=none"])]
         if not real:

@@ -1,5 +1,4 @@
-"""Early refusals: what a stage would find after minutes of training is said before any stage runs,
-also what is not installed; versions, and what the doctor finds."""
+"""What a stage would find is said before any runs, and what is not installed; the doctor."""
 
 import functools
 import os

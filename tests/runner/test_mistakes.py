@@ -1,5 +1,4 @@
-"""Each mistake, and a disk that takes no more, is one line that says what to do, exit code 1, and
-leaves nothing half-written; others can write to nothing."""
+"""Each mistake or full disk is one line and exit code 1; nothing is half-written or open to all."""
 
 import errno
 import json

@@ -1,6 +1,5 @@
-"""Processes of stages: one may be there before its turn; memory, garbage and locks. Ctrl-C is one
-line, whatever of a command's many processes it reaches in whatever moment: a terminal sends it to
-all at once; each test waits until one is where it shall be hit."""
+"""Processes of stages: early ones, memory, garbage and locks. Ctrl-C, which a terminal sends to all
+of a command's processes, is one line; each test waits until one is where it shall be hit."""
 
 import contextlib
 import json
@@ -21,18 +20,20 @@ from tests.runner.project import Project, nothing_outlives
 from tests.tiers import quick
 from tests.waiting import until
 
-EARLY = """\
+HERE = """\
 import os
 with open(os.environ["FAKE_LOG"], "a") as log:
-    log.write("imports-{stage}\\n")
+    log.write("{}\\n")
 """
+ASLEEP = HERE + "import time\ntime.sleep(600)\n"
+"""Python that says that it is here, and stays."""
 
 
 def announced(project: Project, *stages: str) -> None:
     """Have each stage's process say that it imports, before its turn."""
     for stage in stages:
         path = project.root / "stages" / f"{stage}.py"
-        path.write_text(EARLY.format(stage=stage) + path.read_text())
+        path.write_text(HERE.format(f"imports-{stage}") + path.read_text())
 
 
 @pytest.mark.ci
@@ -143,15 +144,6 @@ def test_only_one_has_it_though_it_goes_each_time(tmp_path: Path) -> None:
     assert len(had) == 8 * TIMES and not lock.exists()
 
 
-ASLEEP = """\
-import os, time
-with open(os.environ["FAKE_LOG"], "a") as log:
-    log.write("{word}\\n")
-time.sleep(600)
-"""
-"""Python that says that it is here, and stays."""
-
-
 def interrupted(process: subprocess.Popen[str]) -> tuple[str, list[str]]:
     """Its standard output, and its lines on standard error, after Ctrl-C on the terminal."""
     os.killpg(process.pid, signal.SIGINT)
@@ -162,7 +154,7 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[str, list[str]]:
 
 
 def test_while_python_still_imports(project: Project) -> None:
-    project.write("pipeline/runner/command.py", ASLEEP.format(word="imports"))
+    project.write("pipeline/runner/command.py", ASLEEP.format("imports"))
     process = project.start(start_new_session=True, real=True)
     project.wait_for("imports")
     assert interrupted(process) == ("", ["interrupted: nothing had begun"])
@@ -171,7 +163,7 @@ def test_while_python_still_imports(project: Project) -> None:
 @pytest.mark.ci
 def test_while_a_stage_still_imports(project: Project) -> None:
     """Importing PyTorch takes seconds."""
-    project.write("stages/fetch.py", ASLEEP.format(word="imports"))
+    project.write("stages/fetch.py", ASLEEP.format("imports"))
     process = project.start("output=json", start_new_session=True)
     project.wait_for("imports")
     out, lines = interrupted(process)
@@ -209,12 +201,12 @@ def test_ctrl_c_while_a_search_is_on(project: Project, strikes: int) -> None:
 )
 def test_side_by_side(project: Project, moment: str) -> None:
     if moment == "a worker starts":
-        asleep = ASLEEP.format(word="here").replace("\n", "\n    ")
+        asleep = ASLEEP.format("here").replace("\n", "\n    ")
         program = f"import sys\nif 'popen_loky' in str(sys.orig_argv):\n    {asleep}"
         project.write("site/sitecustomize.py", program)
         project.env["PYTHONPATH"] = str(project.root / "site")
     elif moment == "a stage imports":
-        project.write("stages/train.py", ASLEEP.format(word="here"))
+        project.write("stages/train.py", ASLEEP.format("here"))
     else:
         project.hold("train")
     args = ("-m", "output=json", "seed=1,2,3,4", "hydra/launcher=local")

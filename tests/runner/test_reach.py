@@ -22,6 +22,7 @@ from pipeline.runner import allowed, launchers, reach, replay, schema
 from pipeline.runner.command import PLUGINS
 from pipeline.runner.fields import fields as fields_of
 from pipeline.runner.schema import CODE_GROUPS
+from tests.programs import written
 from tests.tiers import quick
 
 CONF = ROOT / "conf"
@@ -200,16 +201,10 @@ def loader(folder: Path) -> ConfigLoaderImpl:
     return ConfigLoaderImpl(path)
 
 
-def written(folder: Path, name: str, content: Any) -> list[str]:
-    file = folder / f"{name}.yaml"
-    file.parent.mkdir()
-    file.write_text("# @package _global_\n" + yaml.safe_dump(content))
-    return [f"experiment={file.stem}"]
-
-
 def experiment(folder: Path, key: str) -> None:
-    words = written(folder, "experiment/evil", nested(key, HOSTILE[key]))
-    holds(loader(folder).load_configuration("config", words, RunMode.RUN))
+    text = "# @package _global_\n" + yaml.safe_dump(nested(key, HOSTILE[key]))
+    written(folder, {"experiment/evil.yaml": text})
+    holds(loader(folder).load_configuration("config", ["experiment=evil"], RunMode.RUN))
 
 
 def swept(folder: Path, key: str) -> None:
@@ -229,8 +224,7 @@ def _grammar(value: Any) -> str:
 
 
 def replayed(folder: Path, key: str) -> None:
-    record = replay.Record(folder, nested(key, HOSTILE[key]), {"environment": {}})
-    record.config({})
+    replay.Record(folder, nested(key, HOSTILE[key]), {"environment": {}}).config({})
 
 
 DOORS: dict[str, Callable[[Path, str], None]] = {

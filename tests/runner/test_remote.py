@@ -1,6 +1,5 @@
-"""Other machines. A cache shared through a DVC remote, without a shared file system: the second
-machine waits for nothing but the transfer; here a machine is a copy of the project with a home of
-its own. Sweeps on clusters: submitit and Ray, each in its local mode."""
+"""Other machines: a cache shared through a DVC remote, where a machine is a copy of the project
+with a home of its own; and sweeps on clusters: submitit and Ray, each in its local mode."""
 
 import importlib.util
 import json

@@ -1,5 +1,4 @@
-"""The numbers that a run ends with, what runs, jobs and sweeps are called, and what one sees of a
-sweep as it goes: counts, a line a job, the time left; also on a terminal."""
+"""What a run says at its end, what runs and sweeps are called, and how a sweep is seen to go."""
 
 import codecs
 import contextlib

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hydra import initialize_config_dir
@@ -298,10 +299,7 @@ def test_a_sweep_has_a_job_with_stages_of_its_own_for_each(project: Project) -> 
 def test_a_picture_that_fails_is_said_and_costs_nothing_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def draw(*_: Any) -> bytes:
-        raise ValueError("no finite limits")
-
-    monkeypatch.setattr(pareto, "png", draw)
+    monkeypatch.setattr(pareto, "png", Mock(side_effect=ValueError("no finite limits")))
     job = {"status": "ok", "overrides": [], "run_dir": str(tmp_path / "0")}
     files = [tmp_path / "table.csv", tmp_path / "sweep.html"]
     assert keep(tmp_path, {"jobs": [job]}, None) == files, "there is nothing else to draw"

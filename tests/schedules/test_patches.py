@@ -83,8 +83,7 @@ def test_random_networks_run_exactly(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("slides", [False, True])
 @pytest.mark.parametrize(("rows", "columns"), [(1, 9), (1, 4), (2, 3), (8, 9)])
 def test_what_is_repeated_is_known(rows: int, columns: int, slides: bool) -> None:
-    """All of it is in the layer before the one with windows, no columns of it where patches slide;
-    nothing where there is one patch."""
+    """All of it is before the layer with windows, no columns where patches slide; or none."""
     graph = inverted()
     run = run_of(graph, rows, columns, slides)
     report = exact(planned(graph, [run], BOARD), graph).report

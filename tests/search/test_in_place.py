@@ -1,5 +1,4 @@
-"""The order of a layer in place is the best of all, where only one thing is asked of it: pixels of
-one width, each with all its channels; so is that of a tiny block."""
+"""The order of a layer in place is the best where one thing is asked of it, and a tiny block's."""
 
 import tracemalloc
 from dataclasses import replace

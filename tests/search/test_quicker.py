@@ -1,5 +1,4 @@
-"""Kernels that are asked for by name: chosen within a budget of flash, given up where their scratch
-has no room, and only where speed is what is wanted."""
+"""Kernels asked for by name, for speed alone: within a budget of flash and room for scratch."""
 
 from dataclasses import replace
 from itertools import product

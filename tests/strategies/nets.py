@@ -21,8 +21,7 @@ INT8 = DType(8, signed=True)
 
 @dataclass
 class Net:
-    """Builds a graph; each method adds an operator and returns its output. ``weights`` can be off:
-    zeros that take no memory, for the largest networks."""
+    """Builds a graph; methods return outputs. Without ``weights`` they are zeros of no memory."""
 
     shape: tuple[int, ...]
     seed: int = 0
@@ -228,8 +227,7 @@ def residual(seed: int) -> Graph:
 
 
 def entrance(seed: int) -> Graph:
-    """Build the beginning of MobileNetV2: a convolution of few channels, a depthwise and a
-    pointwise one; with 8 bits the last one's sums are added channel by channel."""
+    """The beginning of MobileNetV2; with 8 bits the last sums are added channel by channel."""
     rng = np.random.default_rng(seed)
     height, width = (int(n) for n in rng.integers(9, 22, 2))
     net = Net((height, width, int(rng.integers(3, 6))), seed)

@@ -1,5 +1,4 @@
-"""Peak memory counted in ways that share no code with the strategies, of plans, and of a layer in
-any order of its pixels."""
+"""Peaks counted in ways that share no code with the strategies: of plans, and of any order."""
 
 from itertools import product
 

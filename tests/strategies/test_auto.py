@@ -1,6 +1,5 @@
-"""Plans for a newcomer: one that fits if there is one, and one line that says which and why. Where
-nothing fits, a bound that no plan that computes nothing twice is below, advice that suits, and what
-other strategies would need."""
+"""Plans for a newcomer: one that fits, or a line that says which and why; where nothing fits, a
+bound that no plan that computes nothing twice is below, advice, and what other strategies need."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,7 +33,6 @@ from tests.strategies.chains import board, mnist
 from tests.strategies.nets import Net
 from tests.strategies.swap.nets import random_chain
 from tests.strategies.test_ordinary import BOARD
-from tests.strategies.test_ordinary import BOARD as PLAIN
 from tests.strategies.zoo import network as zoo
 from tests.targets.cortex_m import board_named
 from tests.tiers import quick
@@ -257,7 +255,7 @@ def test_each_needs_what_its_own_run_would_say() -> None:
 
 def test_a_strategy_without_a_plan_says_why_and_slow_ones_are_not_tried() -> None:
     graph = zoo("autoencoder")
-    found = {row["strategy"]: row for row in others(Ordinary().plan(graph, PLAIN), graph, PLAIN)}
+    found = {row["strategy"]: row for row in others(Ordinary().plan(graph, BOARD), graph, BOARD)}
     assert "cannot run in 4x4 patches" in found["patch"]["why"] and "ordinary" not in found
     assert found["joint"]["pmu_bytes"] < 768
     assert {each.name for each in quick_planners(10**12)} == {"ordinary", "partial"}

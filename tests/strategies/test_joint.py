@@ -1,5 +1,4 @@
-"""The joint schedule: peaks that have to hold, exact results, never more than another strategy; and
-where it is to be fast within a limit, or may repeat work."""
+"""The joint schedule: peaks, exactness, never more than others; where fast, or repeating work."""
 
 import os
 import re

@@ -1,5 +1,4 @@
-"""Peaks of single layers: closed forms, an independent simulation, and the best of all orders; and
-the rules of the paper's appendix C against what is live."""
+"""Peaks of layers: closed forms, simulation, the best of all orders; appendix C against it."""
 
 from itertools import product
 from math import ceil, floor

@@ -1,5 +1,4 @@
-"""MLflow gets everything that a run or a sweep writes, what it does not get has a reason; and a
-run's network as a model, which needs no more of the project than its files."""
+"""MLflow gets all that a run or a sweep writes, or a reason; and a model that stands alone."""
 
 import csv
 import shutil

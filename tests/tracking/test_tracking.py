@@ -1,5 +1,4 @@
-"""Runs reach MLflow: all of them, once, with what repeats them; jobs under their sweep. Nor does
-SIGKILL, in a run or in its tracking, lose one or log it twice."""
+"""Runs reach MLflow: all of them, once, jobs under their sweep; also where SIGKILL ends one."""
 
 import json
 from dataclasses import dataclass

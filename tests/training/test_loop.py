@@ -147,11 +147,6 @@ def test_weights_that_a_last_step_ruins_are_an_error() -> None:
         train(None, phase=Ruined("float", 0, 2, 0.1, 8))
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def test_few_lines_and_a_bar_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,7 +184,8 @@ def test_steps_of_trials_are_some_lines_a_phase(
         steps.done("images", step, 3, "")
     said = capsys.readouterr().err
     assert said.count("\n") == 3 and said.startswith("   1.5 min  images 1/3")
-    screen = Terminal()
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True)
     monkeypatch.setattr("sys.stderr", screen)
     for step in range(1, 31):
         Steps().done("float", step, 30, "loss")

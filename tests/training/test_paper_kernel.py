@@ -59,12 +59,6 @@ def compiled(model: Mnist2kb | SmallCnn) -> Kernel:
     return build(chain(model))
 
 
-def of_narrower(model: Mnist2kb, monkeypatch: pytest.MonkeyPatch, flag: str) -> Kernel:
-    """Compiled as for a processor without the vectors that ``flag`` switches off."""
-    monkeypatch.setattr(paper_kernel, "COMPILER", (*paper_kernel.COMPILER, flag))
-    return build.__wrapped__(chain(model))
-
-
 def tensor(images: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(images).permute(0, 3, 1, 2) / 16
 
@@ -143,7 +137,9 @@ def test_narrower_vectors_give_the_same_at_a_few_times_the_cost(
     row = to_row(network(model, given.images, 1.3))
     order = np.tile(np.arange(COUNT, dtype=np.uint32), 20)
     found: list[np.ndarray] = []
-    for kernel in (compiled(model), of_narrower(model, monkeypatch, flag)):
+    whole = compiled(model)
+    monkeypatch.setattr(paper_kernel, "COMPILER", (*paper_kernel.COMPILER, flag))
+    for kernel in (whole, build.__wrapped__(chain(model))):
         grad, begin = np.zeros_like(row), time.thread_time()
         kernel.gradient(row, QUANTIZED, given, order, grad)
         times.append(time.thread_time() - begin)

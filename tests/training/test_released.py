@@ -67,8 +67,7 @@ def trained(model: Mnist2kb) -> QuantizedNetwork:
 
 @pytest.mark.parametrize("name", quick(0, EVERY, ci=1))
 def test_the_test_accuracy_is_what_the_provenance_says(name: str) -> None:
-    """Recomputed from the weights in the repository with the exact integer reference, or in float,
-    whose sums may have other last bits on another machine."""
+    """Recomputed from the repository's weights: exactly, or in float, but for last bits."""
     told, (called, data_set, *_) = provenance(name), name.split("-")
     try:
         data = SETS[data_set](validation=told["images_validation"]).arrays()

@@ -206,8 +206,7 @@ def adds_up(graph: Graph, op: Operator) -> bool:
 
 
 def _shares(graph: Graph, hardware: Hardware) -> dict[str, tuple[dict[str, int], int]]:
-    """Map each tensor to the nibbles a row lies over a dying one, by the inputs it is made of, and
-    to what is kept aside for that."""
+    """By tensor the nibbles a row lies over a dying one, by its inputs, and what is kept aside."""
     draft = Draft(graph, hardware)
     for name in (graph.input, *(op.output for op in graph.operators)):
         (draft.hold_rows if rows_of(graph, name) > 1 else draft.hold)(name)

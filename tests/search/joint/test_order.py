@@ -1,5 +1,4 @@
-"""The order's peak against the least over all orders of rows; orders and places of small networks
-are within 1 % of the best on average, and none 5 % above."""
+"""Orders of rows and places of small networks are 1 % off the best on average, none 5 %."""
 
 import pytest
 

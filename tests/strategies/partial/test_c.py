@@ -1,5 +1,4 @@
-"""Plans of partial execution as C on this computer, by host kernels and a DSP core's portable
-twins: which run, what takes the place of what it is made of, and the outputs byte for byte."""
+"""Partial execution as C on this computer, by host kernels and a DSP core's twins, to the byte."""
 
 from dataclasses import replace
 from itertools import product

@@ -1,6 +1,5 @@
-"""Plans of partial execution: proved, run on frames, and no larger than was searched for; the
-searches against every derivation of the published rules, against ordinary execution, and against
-Pex's own figures to the byte with its numbers of accumulating layers."""
+"""Plans of partial execution: proved, run, and no larger than was searched for; searches against
+all derivations by the published rules, ordinary execution, and Pex's own figures to the byte."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -99,8 +99,7 @@ def swapnn_plan(
 
 
 def checked(plan: Plan, graph: Graph, seed: int = 1) -> float:
-    """Bytes of SRAM that it takes when it runs; it is proved, computes nothing twice, and gives
-    what the graph gives of random frames."""
+    """Bytes of SRAM that it takes; it is proved, computes nothing twice, and is right on frames."""
     report, sram_bytes = exact(plan, graph, seed)
     assert not report.recomputed
     return sram_bytes

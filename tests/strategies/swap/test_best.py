@@ -1,5 +1,4 @@
-"""The scheduler ``best``: times against the bound and the published floor, and right plans, of
-networks with branches, too."""
+"""The scheduler ``best``: times against bound and published floor; right plans of any network."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -104,8 +103,7 @@ IN_TURNS = replace(SIDE_BY_SIDE, dma=False)
 
 
 def test_needs_no_second_place_for_weights() -> None:
-    """Hold a dense layer's input, a row of its weights and its output, where with DMA the next row
-    arrives meanwhile."""
+    """A dense layer's input, a row of weights and the output; with DMA the next row, too."""
     graph = Chain("net", (8, 8, 4)).dense(5).graph()
     parts = layers(graph)
     assert search.Search(parts, SIDE_BY_SIDE).least_bytes == 256 + 2 * 256 + 16
@@ -137,8 +135,7 @@ def inception(seed: int = 0) -> Graph:
 
 
 def squeezed(seed: int = 0) -> Graph:
-    """A gate of one pixel for all of an image, groups of channels, and a tensor that is read much
-    later."""
+    """A gate of one pixel for an image, groups of channels, a tensor that is read much later."""
     net = Net((9, 9, 4), seed)
     x = net.inverted("input", 4, 2, 3, 1, squeeze=2)
     y = net.conv(net.conv(x, 6, 3, 2), 8, 3, dilation=2, groups=2)

@@ -1,6 +1,5 @@
-"""The strategy's settings: what they choose, and what is refused in one line; what is planned
-though it does not fit, so that the plan says what it needs; and what need not be swapped and stays:
-weights in flash, feature maps in SRAM."""
+"""The strategy's settings: what they choose, and what is refused in one line; plans that say what
+they need though it does not fit; and what stays: weights in flash, feature maps in SRAM."""
 
 from dataclasses import replace
 from math import prod

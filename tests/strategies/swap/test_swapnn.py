@@ -1,5 +1,4 @@
-"""SwapNN's scheduler: the rule of its tiles, the published figures, and plans that compute what the
-graph computes."""
+"""SwapNN's scheduler: the rule of its tiles, the published figures, and right plans."""
 
 from collections.abc import Callable
 
