@@ -15,7 +15,6 @@ from pipeline.codegen.card import image
 from pipeline.errors import ThimbleError
 from pipeline.frames import answers, fed
 from pipeline.frontends.frontend import Frontend
-from pipeline.graph.ends import joined
 from pipeline.graph.graph import Graph
 from pipeline.graph.tensor import IntArray
 from pipeline.hardware import Hardware
@@ -30,6 +29,7 @@ from pipeline.targets.runs import Runs
 from pipeline.targets.toolchain import Size
 from tests import programs
 from tests.comparing import equal, said
+from tests.importers.tflite_reference import frames
 from tests.strategies.chains import board
 from tests.targets.cortex_m import generated, outputs
 from tests.tiers import quick
@@ -155,16 +155,6 @@ def begins(graph: Graph, plan: Plan, hardware: Hardware, frames: IntArray) -> st
 def by_tier(kinds: Collection[Any], *seeds: range) -> list[Any]:
     """Pair kinds and seeds: the first are ``make test``'s, the second CI's, others nightly."""
     return quick(len(kinds), [(kind, each) for each in seeds for kind in kinds], ci=len(kinds))
-
-
-def frames(graph: Graph, count: int = 6, seed: int = 0) -> IntArray:
-    """Random frames, the darkest and the brightest one first."""
-    rng, parts = np.random.default_rng(seed), list[IntArray]()
-    for tensor in (graph.tensors[name] for name in graph.inputs):
-        low, high = tensor.dtype.minimum, tensor.dtype.maximum
-        parts.append(rng.integers(low, high + 1, (count, *tensor.shape)))
-        parts[-1][0], parts[-1][1] = low, high
-    return joined(parts)
 
 
 def agrees(native: Native, count: int = 6, chunk: int | None = None) -> bool:

@@ -162,9 +162,9 @@ def last(frames: Array) -> Array:
     return frames.transpose(0, 2, 3, 1) if frames.ndim == 4 else frames
 
 
-def answers(path: Path, frames: Array) -> Array:
+def answers(made: Path | bytes, frames: Array) -> Array:
     """Return onnxruntime's answer to each of ``frames``, as the file has them; channels last."""
-    run = session(path)
+    run = session(made)
     return last(np.concatenate([run.run(None, {"x": frame[None]})[0] for frame in frames]))
 
 

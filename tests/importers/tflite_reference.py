@@ -16,7 +16,7 @@ def imported(content: bytes, folder: Path, **options: Any) -> Graph:
     return TFLite(str(folder / "net.tflite"), **options).graph()
 
 
-def frames(graph: Graph, count: int, seed: int = 0) -> np.ndarray:
+def frames(graph: Graph, count: int = 6, seed: int = 0) -> np.ndarray:
     """(count, *input shape) stored integers, of several inputs (count, elements); the extremes are
     among them."""
     rng, parts = np.random.default_rng(seed), []
