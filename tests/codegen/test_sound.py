@@ -151,8 +151,7 @@ def in_four_bits(model: Google12) -> Graph:
 @needs_avr
 @pytest.mark.ci
 def test_on_the_chip_a_stream_costs_what_is_new(tmp_path: Path) -> None:
-    """4 bits in assembly, behind a front end that goes on from call to call; the arena, the stack's
-    bound and the front end are all there is."""
+    """4 bits in assembly behind a front end that goes on from call to call: all RAM is known."""
     small = Google12(input_shape=SMALL.shape, joined=2, channels=(4, 6), units=(), classes=3)
     windows, board = Windows(4), replace(load_hardware(), weights_in="flash", streams_input=True)
     graph, ear = windows.graph(in_four_bits(small)), windows.frontend(SMALL)

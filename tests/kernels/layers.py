@@ -1,5 +1,4 @@
-"""Layers by themselves, each as a plan that runs it by one kernel: to measure its cycles, which
-``cycles.json`` has."""
+"""Layers by themselves, by one kernel each, to measure cycles, which ``cycles.json`` has."""
 
 import json
 from collections.abc import Mapping
@@ -30,8 +29,7 @@ RECORDED = Path(__file__).parent / "cycles.json"
 
 
 class Taken(NamedTuple):
-    """Cost of a layer: cycles on each core, and bytes of code on the first; 0: of a kernel that
-    makes more than a row."""
+    """Cycles of a layer on each core, and code of a row on the first; 0: if it makes more rows."""
 
     cycles: list[int]
     code_bytes: int
@@ -261,8 +259,7 @@ def _by_table(buffer: v.Buffer, mixed: bool = False) -> v.Buffer:
 
 
 def plan_of_rows(kernel: str, graph: Graph, hardware: Hardware, *, runs: bool = True) -> v.Plan:
-    """The last operator but one runs row by row, its tensors in blocks; ``runs``: or all but
-    that."""
+    """The last operator but one runs row by row, in blocks; ``runs``: or all but that."""
     *before, op, _ = graph.operators
     image = kernel == "cortex_m.row_conv2d" and graph.tensors[op.inputs[0]].shape[2] < 6
     names = [each.output for each in (op, *before[: 0 if image else None])]

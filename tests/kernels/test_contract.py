@@ -246,8 +246,7 @@ def test_code_overwrites_its_input_so_far(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("delay", range(3))
 @pytest.mark.parametrize("seed", quick(8, range(40), ci=8))
 def test_a_row_begins_as_far_from_a_row_that_dies(seed: int, delay: int) -> None:
-    """By brute force: wherever a row is written, in either order, nothing is lost exactly where the
-    safe says so."""
+    """By brute force: in either order nothing is lost exactly where the safe says so."""
     graph = random_layer(seed)
     op = graph.operators[0]
     source, target = (graph.tensors[name] for name in (graph.input, graph.output))

@@ -107,8 +107,7 @@ def test_each_cost_counts() -> None:
 
 @pytest.mark.ci
 def test_the_faster_kernel_is_known_to_be() -> None:
-    """Compare two that have been measured on a layer and core; what gathers takes no form that
-    others take."""
+    """Compare two that were measured on a layer; what gathers takes no form that others take."""
     measured: dict[str, list[tuple[float, float]]] = {}
     for layer, (cycles, _) in ROWS:
         kernel, form = modelled(layer)
@@ -171,8 +170,7 @@ def ratio(strategy: Strategy, board: Hardware) -> float:
 
 @pytest.mark.parametrize(("label", "board"), BOARDS)
 def test_ratios_to_whole_tensors_are_as_simulated(label: str, board: Hardware) -> None:
-    """Within the error that kernels have, see test_cycles.py; weights and code of pixels in place
-    are waited for again and again."""
+    """Within the kernels' error; pixels in place wait for weights and code again and again."""
     for name, strategy, near in (("rows", Joint(), 0.06), ("in place", Herringbone(), 0.05)):
         recorded = json.loads(RATIOS.read_text())[f"kws_ref_model, {name}, {label}"]
         assert ratio(strategy, board) == pytest.approx(recorded, rel=near), name
@@ -193,8 +191,7 @@ def test_weights_in_flash_are_waited_for_as_often_as_they_are_read() -> None:
 
 
 def test_a_cache_that_holds_a_layer_loses_it_to_rows_of_others() -> None:
-    """8 KiB for weights and code: keyword spotting row by row was simulated with 1.05 of the
-    cycles of whole tensors."""
+    """8 KiB: keyword spotting by rows was simulated with 1.05 of whole tensors' cycles."""
     assert 1.03 < ratio(Joint(), U575) < 1.12
 
 
@@ -260,8 +257,7 @@ def swapped() -> Plan:
 
 
 def test_every_operator_takes_the_cycles_of_the_kernel_that_plans_name() -> None:
-    """Cut into rows and tiles they take a little more, which the plan notes; a depthwise product
-    takes longer than one of a convolution."""
+    """Cut into rows and tiles they take a little more, as noted; depthwise products take longer."""
     graph, plan, found = small(), swapped(), alone_us(small(), CARD)
     assert set(found) == {op.name for op in graph.operators}
     for name, cycles in cycles_by_operator(plan, graph, CARD).items():

@@ -124,8 +124,7 @@ def batches(
 def whole(
     core: str, security: Security, faults: int, cuts: int, path: Path | None, folder: Path
 ) -> Counts:
-    """All batches of one level; those of ``unchecked`` are tries alone, also of a network whose
-    result is taken."""
+    """All batches of one level; those of ``unchecked`` are tries, also where a result is taken."""
     found = Counts()
     (folder / "run").mkdir()
     parts = {injected: faults, cut: cuts, tried: EVERY, fed: FED.get(core, 2_250)}

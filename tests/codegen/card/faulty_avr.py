@@ -89,8 +89,7 @@ class FaultyUno:
     def replies(
         self, frames: IntArray, fault: Fault, folder: Path, card: Path | None = None
     ) -> tuple[list[Reply], Told]:
-        """Return replies to inferences on a chip that is new, until the power is cut; ``card``:
-        what is in it, else the image."""
+        """Reply on a chip that is new, until a power cut; ``card``: its content, else the image."""
         told = folder / "told"
         told.write_bytes(bytes(TOLD.size))
         found: list[Reply] = []

@@ -273,8 +273,7 @@ class Faulty:
     def replies(
         self, given: IntArray, faults: Sequence[Fault], folder: Path, begins: bool = True
     ) -> list[Reply]:
-        """Return replies to inferences with a fault each; ``begins``: the chip and the card are
-        new, else as they were left in ``folder``."""
+        """Reply to inferences with a fault each; ``begins``: chip and card are new, not as left."""
         folder.mkdir(parents=True, exist_ok=True)
         if begins:
             (folder / "chip.starts").unlink(missing_ok=True)

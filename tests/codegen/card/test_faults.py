@@ -143,8 +143,7 @@ def uno(tmp_path_factory: pytest.TempPathFactory) -> FaultyUno:
 @needs_avr
 @pytest.mark.ci
 def test_on_an_uno(uno: FaultyUno, tmp_path: Path) -> None:
-    """The driver tries each command four times in whichever function; what comes when it gives up
-    is another status, or the answer."""
+    """The driver tries each command four times, then another status comes, or the answer."""
     found = campaign.injected(uno, 18, 279, tmp_path)
     assert len({name.partition(":")[0] for name in found}) >= 10 and all_repaired(found, 6)
     for part in (campaign.fed, campaign.tried):

@@ -139,8 +139,7 @@ def crcs(tmp_path_factory: pytest.TempPathFactory) -> Program:
 
 @pytest.mark.ci
 def test_crcs_take_no_key_and_catch_accidents(crcs: Program) -> None:
-    """The image that is generated is what the card holds; who changes a tile and its CRC is not
-    caught, and is not said to be."""
+    """The generated image is what a card holds; who changes a tile and its CRC is not caught."""
     frames, image = given(crcs.graph, 2), crcs.sealed()
     assert not (crcs.build / MANIFEST).exists()
     for reply, frame in zip(crcs.answers(image, frames, None), frames, strict=True):

@@ -126,8 +126,7 @@ def test_frames_in_flight_are_told_apart(tmp_path: Path, number: int) -> None:
 
 @pytest.mark.ci
 def test_products_in_assembly(tmp_path: Path) -> None:
-    """The same answers as the graph's for extreme inputs, too, and what of the cycles is the
-    card's."""
+    """The graph's answers, for extreme inputs, too, and what of the cycles is the card's."""
     graph = rectified()
     size = built(tmp_path, graph, uno(), Swap().plan(graph, uno()))
     toolchain.build_host(tmp_path / "generated", tmp_path / "build" / "host")

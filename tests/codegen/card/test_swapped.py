@@ -45,8 +45,7 @@ def inside(steps: Iterable[Step]) -> list[Step]:
 
 
 def in_parts() -> tuple[Graph, Plan]:
-    """Input tiles are parts of the channels, so that sums are kept; weights lie in a ring whose
-    last axis goes round."""
+    """Tiles are parts of the channels: sums are kept; weights lie in a ring that goes round."""
     graph = Chain("net", (3, 3, 30)).conv(5, 3, 1, 1).graph(np.random.default_rng(2))
     return graph, planned(graph, 1 << 14, scheduler="swapnn", buffer_bytes=200)
 

@@ -110,8 +110,7 @@ def counted(found: Sequence[Ran], frame: int, where: Where) -> int:
 
 
 def ends(made: Faulty, fault: Fault) -> frozenset[Status]:
-    """Return what may come of it: the card is asked three times, and an inference begins anew.
-    Without checks nothing is tried twice."""
+    """Say what may come of it: the card is asked three times, an inference begins anew."""
     once = made.security == "unchecked"
     if not once and (fault.count < len(TIMES) or fault.where == Where.INVOKE):
         return frozenset({Status.OK})

@@ -52,8 +52,7 @@ from tests.targets.cortex_m import board_named
 RATIOS = Path(__file__).parent / "ratios.json"
 WORSE = 1.03
 MODELLED = 0.05
-"""By which what kernels say may differ from what is simulated, of whole networks, not by
-the forms of ``ONLY``."""
+"""How far kernels may be off what is simulated, of whole networks, not by forms of ``ONLY``."""
 RAM_BYTES, FLASH_BYTES = 2 << 20, 3 << 20
 """Sizes of boards that hold any of these networks; the simulated machines have as much."""
 
@@ -176,8 +175,7 @@ def _form(key: str) -> str:
 
 
 def parts(plan: Plan, graph: Graph, hardware: Hardware) -> Mapping[str, Mapping[str, float]]:
-    """Return by operator the cycles of what its kernels do, by their words for it; of a kernel that
-    declares no words by its name."""
+    """Cycles by operator of what its kernels do, by their words for it, or by their names."""
     found: dict[str, dict[str, float]] = {}
     for step in statements(plan):
         if isinstance(step, Compute):

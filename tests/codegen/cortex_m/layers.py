@@ -122,8 +122,7 @@ def dense(rng: np.random.Generator) -> Net:
 
 
 def addition(rng: np.random.Generator) -> Graph:
-    """Add two tensors that a layer each made, or square their difference; where the scale of one is
-    the common one, too."""
+    """Add two tensors that layers made, or square their difference; one may keep its scale."""
     net = _net(rng, tuple(int(n) for n in rng.integers(1, 7, 3)))
     left, right = (net.conv(int(net.shape[2]), (1, 1), "image") for _ in range(2))
     halves, kind = (FixedPoint.of([0.5]), FixedPoint.of([0.3])), rng.random()

@@ -79,8 +79,7 @@ SCRATCH_BYTES = 1 << 14
 
 
 def in_rows(graph: Graph, seed: int) -> Plan:
-    """Every image one to three rows a step: by a loop, the last round of which may have fewer, or
-    step by step."""
+    """Every image one to three rows a step, by a loop whose last round has fewer, or one by one."""
     rng, plan = np.random.default_rng(seed), with_scratch(apart(graph))
     steps: list[Step] = []
     for step in plan.tracks[0].steps:

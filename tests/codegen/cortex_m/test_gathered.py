@@ -42,8 +42,7 @@ GATHERED = {f"cortex_m.gathered_{word}" for word in ("conv2d", "depthwise")}
 
 
 def chain(seed: int) -> Graph:
-    """Channels that grow and shrink, of numbers that four divides or not; windows with padding,
-    strides and dilation."""
+    """Channels that four divides or not; windows with padding, strides and dilation."""
     rng = np.random.default_rng(seed)
     sides = rng.integers(9, 13, 2)
     net = Net((int(sides[0]), int(sides[1]), int(rng.integers(1, 6))), rng, name="chain")
@@ -311,8 +310,7 @@ def test_less_scratch_is_refused() -> None:
 
 
 def check_one(graph: Graph, seed: int, folder: Path, board: str = "") -> None:
-    """By the portable twin: scratch is the end of the arena, and what lies behind is watched; or
-    on a board."""
+    """By the portable twin, its scratch the end of the arena, which is watched; or on a board."""
     given = inputs(graph, np.random.default_rng(seed))
     hardware = board_named(board) if board else core()
     plan = plan_by(f"cortex_m.{KERNELS[seed % len(KERNELS)]}", graph, hardware)

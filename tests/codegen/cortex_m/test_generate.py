@@ -144,8 +144,7 @@ def some(rng: np.random.Generator, count: int) -> list[str]:
 
 
 def results(code: list[str]) -> dict[str, object]:
-    """Return for each variable what it is made of, as a tree: any two orders with equal trees
-    compute the same."""
+    """Return what each variable is made of: orders with equal trees compute the same."""
     known: dict[str, object] = {}
     for text in code:
         name, to, *others = re.findall(r"\w+", text)

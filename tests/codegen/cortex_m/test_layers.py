@@ -168,8 +168,7 @@ def inverted_residual(seed: int) -> Graph:
 
 @pytest.mark.parametrize("seed", quick(1, range(4), ci=1))
 def test_patches_as_wide_as_the_image(seed: int, tmp_path: Path) -> None:
-    """Each by itself, or in a loop whose rows go round rings (the last seed); what a patch has of
-    its last rows may be less than of others."""
+    """Each by itself, or in a loop whose rows go round rings (the last seed)."""
     graph = inverted_residual(seed)
     plan = Patch(rows=3, columns=1).plan(graph, core())
     native = checked(tmp_path, graph, plan, core(), frames(graph, 4, seed))

@@ -1,5 +1,4 @@
-"""Networks on simulated cores, by each set of kernels: their assembly gives the graph's outputs, or
-the interpreter's where sums are rounded."""
+"""Networks on simulated cores, by each set of kernels: the graph's or the interpreter's outputs."""
 
 import subprocess
 from collections.abc import Callable
