@@ -118,13 +118,8 @@ class Native:
         """The status that the program ends with, see MAIN, and the outputs until then."""
         self.given, graph = frames, self.graph
         command = [str(self.program), *([str(chunk)] if chunk else [])]
-        done = subprocess.run(
-            command,
-            cwd=self.program.parent,
-            input=self.sent(frames),
-            capture_output=True,
-            check=False,
-        )
+        folder, sent = self.program.parent, self.sent(frames)
+        done = subprocess.run(command, cwd=folder, input=sent, capture_output=True, check=False)
         assert not done.stderr, (done.returncode, done.stderr.decode()[-2000:])
         targets = [graph.tensors[name] for name in graph.outputs]
         if len(targets) == 1:

@@ -151,9 +151,7 @@ def plan_of(case: Case, graph: Graph, hardware: Hardware) -> Plan:
 def test_same_outputs_whatever_compiles_it(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if (
-        case.level == "-O0"
-    ):  # a frame pointer, of which the bound of a Cortex-M's stack knows nothing
+    if case.level == "-O0":  # its frame pointer is nothing that a Cortex-M's bound knows
         monkeypatch.setattr(cortex_m.thumb_stack, "bound", lambda *_: Bound(0, ()))
     if case.compiler == "clang" and not CLANG:
         pytest.skip("clang is not installed, or its linker: sudo apt-get install clang-14 lld-14")

@@ -27,7 +27,7 @@ from pipeline.search.layouts import form_of_a_row
 from tests.codegen.avr.test_layers import MEGA, OWN, chosen, layers, least_zero
 from tests.codegen.cortex_m.layers import KINDS
 from tests.comparing import equal
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 from tests.kernels.test_contract import allowed, conflicts
 from tests.passes.growers import MAKERS
 from tests.targets.conftest import load_hardware
@@ -70,13 +70,8 @@ def test_the_fastest_are_chosen(seed: int) -> None:
         assert found.cycles(whole) == min(each.cycles(whole) for each in offers(whole, board))
 
 
-def after_pointwise(net: Net) -> None:
-    net.conv(4, (1, 1))
-    net.depthwise()
-
-
 def test_padding_of_another_zero_point_is_portable_on_an_avr() -> None:
-    padded = form(after_pointwise, 5, 5, 3)
+    padded = form(lambda net: Chained(net).conv(4, (1, 1)).depthwise(), 5, 5, 3)
     assert choose(padded, MEGA).name == "int8.conv2d"
     assert "zero point" in avr.Depthwise().why_not(padded)
 

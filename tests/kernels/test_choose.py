@@ -21,7 +21,7 @@ from tests.codegen.cortex_m.support import core
 from tests.codegen.int8.support import host
 from tests.codegen.support import uno
 from tests.comparing import equal
-from tests.graphs import Net
+from tests.graphs import Chained, Net
 
 
 def built(add: Callable[[Net], object], *shape: int, dtype: str = "int8") -> Graph:
@@ -122,15 +122,10 @@ def chosen(graph: Graph, hardware: Hardware) -> list[str]:
     return [choose(Form.whole(op, graph), hardware).name for op in graph.operators]
 
 
-def three(net: Net) -> None:
-    net.conv(8)
-    net.depthwise()
-    net.dense(10)
-
-
 @pytest.mark.parametrize(("cpu", "own"), [("cortex-m4", "cortex_m"), ("cortex-m0plus", "thumb")])
 def test_the_fastest_that_accepts_is_chosen_and_may_be_left_out(cpu: str, own: str) -> None:
-    graph, board = built(three, 8, 8, 8), core(cpu)
+    graph = built(lambda net: Chained(net).conv(8).depthwise().dense(10), 8, 8, 8)
+    board = core(cpu)
     assert chosen(graph, board) == [f"{own}.{word}" for word in ("conv2d", "depthwise", "dense")]
     small, form = replace(board, kernels="portable"), Form.whole(graph.operators[0], graph)
     assert chosen(graph, small) == ["int8.conv2d", "int8.conv2d", "int8.dense"]
@@ -237,12 +232,9 @@ def test_rows_that_lie_anywhere_do_so_in_the_tile(place: Rows | Affine) -> None:
     equal(given.addresses(given.box), part)
 
 
-def test_all_columns_are_no_tile() -> None:
+def test_all_columns_and_what_turns_in_a_ring_are_no_image() -> None:
     step, buffers, net = tile((0, 8))
     assert own_image(step, buffers, net.graph()) is None
-
-
-def test_what_turns_in_a_ring_is_no_image() -> None:
     step, buffers, net = tile((3, 6))
     ring = Affine(0, (24, 4, 2), (0, 6, 0))
     buffers["image"] = Buffer("image", "image", "sram", (8, 8, 2), 8, ring)

@@ -28,8 +28,7 @@ from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.cortex_m.layers import KINDS, ROWS
 from tests.codegen.cortex_m.support import core
-from tests.codegen.int8.support import Native, host
-from tests.comparing import equal
+from tests.codegen.support import checked, host
 from tests.contracts.test_operators import EVERY, drawn
 from tests.graphs import Net
 from tests.kernels.layers import plan_by, step_of
@@ -239,8 +238,7 @@ def test_code_overwrites_its_input_so_far(seed: int, tmp_path: Path) -> None:
     assert safe is not None
     plan = overlapping(graph, safe.forwards)
     frames = np.random.default_rng(seed).integers(-128, 128, (4, *graph.tensors[graph.input].shape))
-    native = Native(tmp_path, graph, plan, files=generate(graph, plan, host(), {}))
-    equal(native(frames), graph.evaluate(frames))
+    checked(tmp_path, graph, plan, given=frames)
 
 
 @pytest.mark.parametrize("delay", range(3))

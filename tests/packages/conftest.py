@@ -57,7 +57,14 @@ LABELS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 @pytest.fixture(scope="session")
 def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_core(tmp_path_factory.mktemp("core"))
+    """core.a of the Uno."""
+    folder = tmp_path_factory.mktemp("core")
+    for source in sorted(SOURCES.iterdir()):
+        if source.suffix in (".c", ".cpp", ".S"):
+            made = folder / f"{source.name}.o"
+            _compile(source, made, warnings=False)
+            said(recipe("ar", archive_file_path=str(folder / "core.a"), object_file=str(made)))
+    return folder / "core.a"
 
 
 @dataclass(frozen=True)
@@ -121,16 +128,6 @@ def recipe(name: str, **given: str) -> list[str]:
     while re.search(r"\{[\w.]+\}", text):
         text = re.sub(r"\{([\w.]+)\}", lambda found: known.get(found[1], ""), text)
     return [part for part in shlex.split(text) if part]
-
-
-def compile_core(folder: Path) -> Path:
-    """core.a of the Uno in ``folder``."""
-    for source in sorted(SOURCES.iterdir()):
-        if source.suffix in (".c", ".cpp", ".S"):
-            made = folder / f"{source.name}.o"
-            _compile(source, made, warnings=False)
-            said(recipe("ar", archive_file_path=str(folder / "core.a"), object_file=str(made)))
-    return folder / "core.a"
 
 
 def sketch(library: Path, name: str, core: Path, folder: Path) -> Path:

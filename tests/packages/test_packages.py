@@ -326,19 +326,6 @@ def blocks(name: str) -> list[str]:
     return re.findall(r"```c\n(.*?)```", text, re.DOTALL)
 
 
-def sources(folder: Path, name: str) -> Path:
-    """A network of bytes with the prefix ``name``, whose stack is known."""
-    graph = network()
-    options = Options(name, stack=Stack(400, "a compiler"))
-    files = generate(graph, Ordinary().plan(graph, host()), host(), {}, options)
-    return write(folder, Prefix(name).files(files))
-
-
-def compiled(folder: Path, text: str) -> None:
-    command = ["cc", *WARNINGS, "-Wno-unused-parameter", "-I.", "-x", "c", "-fsyntax-only", "-"]
-    said(command, folder, input=text)
-
-
 def test_the_manuals_program_runs(tmp_path: Path) -> None:
     (program,) = blocks("embedding")
     graph = mnist().graph()
@@ -354,18 +341,17 @@ def test_the_manuals_program_runs(tmp_path: Path) -> None:
     assert float(real) == outputs.max() * graph.tensors[graph.output].scale[0]
 
 
-def test_zephyrs_thread(tmp_path: Path) -> None:
-    (text,) = blocks("zephyr")
-    folder = sources(tmp_path, "kws")
-    write(folder / "zephyr", {"kernel.h": ZEPHYR})
-    compiled(folder, text)
-
-
-def test_the_loop_of_a_cube_project(tmp_path: Path) -> None:
-    (text,) = blocks("stm32cube")
+def test_zephyrs_thread_and_the_loop_of_a_cube_project(tmp_path: Path) -> None:
+    """With a network of bytes whose prefix is kws, and whose stack is known."""
+    graph, options = network(), Options("kws", stack=Stack(400, "a compiler"))
+    files = generate(graph, Ordinary().plan(graph, host()), host(), {}, options)
+    write(tmp_path, Prefix("kws").files(files))
+    write(tmp_path / "zephyr", {"kernel.h": ZEPHYR})
+    (thread,), (text,) = blocks("zephyr"), blocks("stm32cube")
     begin, loop = text.split("/* USER CODE END Includes */")
-    program = f"{CUBE}{begin}int main(void) {{ for (;;) {{\n{loop}\n}} }}\n"
-    compiled(sources(tmp_path, "kws"), program)
+    command = ["cc", *WARNINGS, "-Wno-unused-parameter", "-I.", "-x", "c", "-fsyntax-only", "-"]
+    for program in (thread, f"{CUBE}{begin}int main(void) {{ for (;;) {{\n{loop}\n}} }}\n"):
+        said(command, tmp_path, input=program)
 
 
 def test_every_macro_of_the_manual_is_in_the_header(tmp_path: Path) -> None:

@@ -98,12 +98,6 @@ class Line:
     def holds(self, content: bytes) -> bool:
         return bool(self.image.raw == content)
 
-    def crc7(self, content: bytes) -> int:
-        return int(self.program.line_crc7(content, len(content)))
-
-    def crc16(self, content: bytes) -> int:
-        return int(self.program.line_crc16(content, len(content)))
-
     def _moved(
         self, direction: int, at: int, memory: ctypes.Array[ctypes.c_char], size: int
     ) -> Status:
@@ -282,5 +276,5 @@ def test_a_card_that_is_taken_away_or_never_ready(line: Line, writes: bool) -> N
 
 def test_checks_are_those_of_the_specification(line: Line) -> None:
     """4.5: CMD0 ends with 0x95, 512 bytes of 0xFF have the check 0x7FA1."""
-    assert line.crc7(bytes([0x40, 0, 0, 0, 0])) | 1 == 0x95
-    assert line.crc16(b"\xff" * BLOCK) == 0x7FA1
+    assert line.program.line_crc7(bytes([0x40, 0, 0, 0, 0]), 5) | 1 == 0x95
+    assert line.program.line_crc16(b"\xff" * BLOCK, BLOCK) == 0x7FA1

@@ -50,16 +50,13 @@ def generate(folder: Path, hardware: Hardware, model: str | None = None) -> Path
     return written(folder, files if model is None else {**files, "model.c": model})
 
 
-def model_weights() -> np.ndarray:
+def expected(images: np.ndarray) -> np.ndarray:
+    """Compute what fixture/model.c answers."""
     text = (MODEL / "model.c").read_text()
     braces = re.search(r"nn_weights\[[^]]*\] = \{([^}]*)\}", text)
     assert braces
-    return np.array([int(v) for v in braces[1].split(",")]).reshape(3, 16)
-
-
-def expected(images: np.ndarray) -> np.ndarray:
-    """Compute what fixture/model.c answers."""
-    return (images.reshape(-1, 16).astype(np.int64) @ model_weights().T).astype(np.int16)
+    weights = np.array([int(v) for v in braces[1].split(",")]).reshape(3, 16)
+    return (images.reshape(-1, 16).astype(np.int64) @ weights.T).astype(np.int16)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pipeline import verdict
@@ -13,12 +12,12 @@ from pipeline.plan.cost import cost
 from pipeline.plan.verify import verify
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
-from pipeline.targets import cortex_m, elf, machines, qemu
+from pipeline.targets import cortex_m, elf, machines
 from tests.codegen.int8.support import frames, network
 from tests.codegen.support import on_board
 from tests.strategies.bench_joint import network as named
-from tests.targets.cortex_m import board_named, built, built_stand_in, needs_arm
-from tests.targets.test_qemu import look, touch
+from tests.targets.cortex_m import board_named, built, needs_arm
+from tests.targets.test_qemu import look, run, touch
 from tests.tiers import quick
 
 pytestmark = pytest.mark.usefixtures("compiled_once", "no_host")
@@ -60,21 +59,15 @@ def test_they_are_within_reach_only_where_they_are_used(tmp_path: Path) -> None:
     machine = machines.machine(discovery())
     rom, ram = machine.outside_start, machine.outside_ram_start
     both = discovery(**WEIGHTS, **ACTIVATIONS)
-    images = np.zeros((1, 16), np.uint8)
-
-    def run(name: str, hardware: Hardware, invoke: str) -> None:
-        size = built_stand_in(tmp_path / name, hardware, invoke=invoke)
-        qemu.run(tmp_path / name / "build", vars(size), hardware, images)
-
     last = machines.OUTSIDE_BYTES - 1
-    run("all", both, look(rom) + look(rom + last) + touch(ram + last))
+    run(tmp_path / "all", both, look(rom) + look(rom + last) + touch(ram + last))
     for name, hardware, code, at in (
         ("written", both, touch(rom + 16), r"0x90000010, of quadspi"),
         ("no weights", discovery(**ACTIVATIONS), look(rom), "0x90000000, of quadspi"),
         ("no activations", discovery(**WEIGHTS), look(ram + 4), "0xc0000004, of sdram"),
     ):
         with pytest.raises(ThimbleError, match=f"read or wrote at {at}, what .* in nn_invoke"):
-            run(name, hardware, code)
+            run(tmp_path / name, hardware, code)
 
 
 @needs_arm
@@ -86,10 +79,8 @@ def test_a_core_with_another_map_reads_weights_there_and_only_there(tmp_path: Pa
     hardware = replace(board, regions=(*board.regions, region), weights_in="external_flash")
     on_board(tmp_path, network(), hardware)
     code = touch(machines.machine(hardware).outside_start + 16)
-    size = built_stand_in(tmp_path / "written", hardware, invoke=code)
     with pytest.raises(ThimbleError, match=r"0x90000010, of quadspi.* in nn_invoke"):
-        images = np.zeros((1, 16), np.uint8)
-        qemu.run(tmp_path / "written" / "build", vars(size), hardware, images)
+        run(tmp_path / "written", hardware, code)
 
 
 def test_every_memory_is_checked() -> None:

@@ -84,9 +84,8 @@ def test_a_runs_folder(tmp_path: Path, graph: Graph, predictor: Predictor) -> No
     written(tmp_path / "generated", {**sources, "main.c": "#error not of the network"})
     given = images(graph, 50)
     equal(Predictor.of(tmp_path).predict(given), predictor.predict(given))
-    replace(graph, outputs=(graph.operators[0].output,), operators=graph.operators[:1]).save(
-        tmp_path
-    )
+    first = graph.operators[0]
+    replace(graph, outputs=(first.output,), operators=(first,)).save(tmp_path)
     with pytest.raises(ThimbleError, match="the generated C is not of the network small"):
         Predictor.of(tmp_path)
 

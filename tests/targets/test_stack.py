@@ -39,12 +39,8 @@ def sbiw_y(value: int) -> int:
     return 0x9720 | (value & 0x30) << 2 | value & 0xF
 
 
-def dropping(count: int) -> tuple[int, ...]:
-    """Encode what gcc has after a call to take ``count`` bytes of arguments off the stack."""
-    adiw = 0x9600 | (count & 0x30) << 2 | count & 0xF
-    return 0xB78D, 0xB79E, adiw, 0xB60F, 0x94F8, 0xBF9E, 0xBE0F, 0xBF8D
-
-
+DROPPING_2 = (0xB78D, 0xB79E, 0x9602, 0xB60F, 0x94F8, 0xBF9E, 0xBE0F, 0xBF8D)
+"""What gcc has after a call to take 2 bytes of arguments off the stack: ``adiw r24, 2``."""
 DROPPING_2_BY_R18 = (0xB72D, 0xB73E, 0x5F2E, 0x4F3F, 0xB60F, 0x94F8, 0xBF3E, 0xBE0F, 0xBF2D)
 """The same by ``subi r18, -2; sbci r19, -1``."""
 
@@ -71,7 +67,7 @@ END = rjmp(-1)
         ((*FRAME, sbiw_y(20), *SET_SP, PUSH, END), 21),
         ((*FRAME, 0x52CC, 0x40D1, *SET_SP, END), 0x12C),  # subi sbci: Y -= 300
         ((*FRAME, 0x54C0, 0x09D1, *SET_SP, END), 0x40),  # subi; sbc r29, r1: Y -= 64
-        ((PUSH, PUSH, PUSH, *dropping(2), PUSH, END), 3),
+        ((PUSH, PUSH, PUSH, *DROPPING_2, PUSH, END), 3),
         ((PUSH, PUSH, PUSH, *DROPPING_2_BY_R18, PUSH, END), 3),
         ((PUSH, *FRAME, sbiw_y(8), *SET_SP, 0x9628, *SET_SP, POP, PUSH, END), 9),
         # Y is saved, used for something else and restored inside a frame, as assembly may

@@ -13,10 +13,10 @@ from pipeline.targets import elf, flash, parameters, toolchain
 from pipeline.targets.toolchain import Size
 from tests import programs
 from tests.programs import program, refusal
-from tests.targets.conftest import MODEL, generate, load_hardware, model, needs_avr
+from tests.targets.conftest import generate, load_hardware, model, needs_avr
 from tests.targets.cortex_m import board_named
 
-FIXTURE = (MODEL / "model.c").read_text()
+HEX = ":0400000001020304F2\n:00000001FF\n"
 
 
 @needs_avr
@@ -132,25 +132,20 @@ def test_what_is_dumped_is_loaded(tmp_path: Path, count: int) -> None:
 
 
 def test_a_damaged_hex_file_is_noticed(tmp_path: Path) -> None:
-    good = ":0400000001020304F2\n:00000001FF\n"
     file = tmp_path / "x.hex"
-    file.write_text(good)
+    file.write_text(HEX)
     assert ihex.flash_image(file) == bytes([1, 2, 3, 4])
     file.write_text(":020000040001F9\n:0100000055AA\n:00000001FF\n")
     assert ihex.load(file) == {0x10000: 0x55}
     for text, said in (
-        (good.replace("F2", "F3"), "checksum"),
-        (good.replace("0304", "03"), "no Intel HEX"),
-        (good[:19], "ends too early"),
+        (HEX.replace("F2", "F3"), "checksum"),
+        (HEX.replace("0304", "03"), "no Intel HEX"),
+        (HEX[:19], "ends too early"),
         ("garbage\n", "no Intel HEX"),
     ):
         file.write_text(text)
         with pytest.raises(ThimbleError, match=said):
             ihex.load(file)
-
-
-HEX = ":0400000001020304F2\n:00000001FF\n"
-BEYOND = ":017E00005C25\n:00000001FF\n"  # one byte at 32256, where the boot loader begins
 
 
 @pytest.fixture
@@ -166,16 +161,17 @@ def test_without_a_port_it_says_what_it_would_run(build: Path, arduino: Hardware
         flash.write(build, arduino, "/dev/nothing-here")
 
 
-ELSEWHERE = ":0400100001020304E2\n:00000001FF\n"
-
-
 def test_what_is_written_is_checked(build: Path, arduino: Hardware) -> None:
     found = flash.checked(build, arduino, "PORT")
     assert (found.bytes, found.start, found.stop) == (4, 0, 4)
     assert (found.memory_start, found.memory_bytes) == (0, 32256)
     for text, said in (
-        (BEYOND, r"writes 1 B beyond the 32256 B .*first at 0x7e00"),
-        (ELSEWHERE, r"begins at 0x10, .* looks for its program at 0x0"),
+        # one byte at 32256, where the boot loader begins
+        (":017E00005C25\n:00000001FF\n", r"writes 1 B beyond the 32256 B .*first at 0x7e00"),
+        (
+            HEX.replace("040000", "040010").replace("F2", "E2"),
+            r"begins at 0x10, .* looks for its program at 0x0",
+        ),
         (":00000001FF\n", "is empty"),
     ):
         (build / "firmware.hex").write_text(text)

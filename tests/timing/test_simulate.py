@@ -27,8 +27,7 @@ def times(plan: v.Plan, timeline: Timeline, track: str) -> list[tuple[float, flo
     """(start, stop) of the steps of a track."""
     number = [each.name for each in plan.tracks].index(track)
     chosen = timeline.track == number
-    pairs = zip(timeline.start[chosen].tolist(), timeline.stop[chosen].tolist(), strict=True)
-    return list(pairs)
+    return list(zip(timeline.start[chosen].tolist(), timeline.stop[chosen].tolist(), strict=True))
 
 
 def test_one_buffer_alternates() -> None:

@@ -272,13 +272,8 @@ def test_frames_with_a_hole_and_used_up_numbers_are_refused(
     command += ["-Wl,--wrap=block_device_start", "-o", "misuse"]
     subprocess.run(command, cwd=tmp_path, check=True)
     frame = given(graph, 1)
-    done = subprocess.run(
-        ["./misuse"],
-        input=frame.astype(np.int8).tobytes(),
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
+    sent = frame.astype(np.int8).tobytes()
+    done = subprocess.run(["./misuse"], input=sent, cwd=tmp_path, capture_output=True, check=True)
     found = [int(word) for word in done.stdout.split()]
     names = statuses((sources / "model.h").read_text())
     expected = [*HOLE, *(USED_UP if hardware.card.keyed else ()), "NN_OK"]

@@ -69,10 +69,8 @@ class Hand:
         strides: tuple[int, ...] = (), bits: int = 0,
     ) -> v.Slice:  # fmt: skip
         """``bits`` makes it an accumulator; ``strides`` are in bytes."""
-        shape, width = (
-            self.graph.tensors[tensor].shape,
-            bits or self.graph.tensors[tensor].dtype.bits,
-        )
+        of = self.graph.tensors[tensor]
+        shape, width = of.shape, bits or of.dtype.bits
         layout = v.packed(shape, width, 2 * byte)
         if strides or wrap:
             steps = tuple(2 * s for s in strides) or layout.strides
@@ -182,9 +180,8 @@ def moved() -> tuple[Graph, v.Plan]:
     wide = hand.put("image", 200, name="wide", strides=(32, 5, 1))
     y = hand.put(name, 400)
     row = (at("r", 1), 0, 0)
-    loop = v.Loop(
-        "r", 4, (v.Move(v.Slice("near", row, (1, 6, 3)), v.Slice("wide", row, (1, 6, 3))),)
-    )  # fmt: skip
+    move = v.Move(*(v.Slice(name, row, (1, 6, 3)) for name in ("near", "wide")))
+    loop = v.Loop("r", 4, (move,))
     step = v.Compute(name, y, (wide, *hand.parameters(name)))
     return hand.graph, hand.plan(v.Move(x, near), loop, step)
 

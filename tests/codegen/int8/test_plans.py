@@ -40,11 +40,8 @@ def test_an_operand_that_is_added_in_parts_is_refused() -> None:
     net = Net((4, 3, 2), np.random.default_rng(0))
     name = net.plus("image", "image")
     hand = Hand(net.graph())
-    image, out, acc = (
-        hand.put("image", 0),
-        hand.put(name, 24),
-        hand.put(name, 48, name="a", bits=32),
-    )
+    image, out = hand.put("image", 0), hand.put(name, 24)
+    acc = hand.put(name, 48, name="a", bits=32)
     halves = [replace(image, lo=(row, 0, 0), size=(2, 3, 2)) for row in (0, 2)]
     adding = [Compute(name, acc, (half,), partial=True) for half in halves]
     plan = hand.plan(Clear(name, acc), *adding, Finish(name, acc, out))
@@ -58,18 +55,9 @@ def source(name: str) -> str:
     return generate(graph, plan, host(), {})["model.c"]
 
 
-def invoke(name: str) -> str:
-    return source(name).partition("nn_status_t nn_invoke(void) {")[2]
-
-
-def test_loops_stay_loops() -> None:
-    text = invoke("channel loop")
-    assert "for (int32_t k = 0; k < 3; k++) {" in text
-    assert text.count("nn_") < 30
-
-
 def test_what_is_in_place_costs_nothing() -> None:
-    assert "concat" not in re.sub(r"/\*.*?\*/", "", invoke("concat in place"))
+    invoke = source("concat in place").partition("nn_status_t nn_invoke(void) {")[2]
+    assert "concat" not in re.sub(r"/\*.*?\*/", "", invoke)
 
 
 def test_overlapping_pointers_are_not_declared_apart() -> None:
