@@ -164,15 +164,19 @@ def test_rows_of_a_constant(tmp_path: Path) -> None:
     assert (graph.evaluate(frame)[0] == table[frame[0]]).all()
 
 
-@pytest.mark.parametrize("count", quick(1, [4, 1000], ci=0))
-@pytest.mark.parametrize("name", MLPERF_TINY)
-def test_mlperf_tiny(name: str, count: int) -> None:
+def mlperf_tiny(name: str) -> tuple[bytes, Graph]:
     path = MODELS / f"{name}.tflite"
     if not path.is_file():
         pytest.skip(LACKING)
-    graph = TFLite(path=str(path)).graph()
+    return path.read_bytes(), TFLite(path=str(path)).graph()
+
+
+@pytest.mark.parametrize("count", quick(1, [4, 1000], ci=0))
+@pytest.mark.parametrize("name", MLPERF_TINY)
+def test_mlperf_tiny(name: str, count: int) -> None:
+    content, graph = mlperf_tiny(name)
     assert (len(graph.operators), graph.operators[1].name, graph.macs) == MLPERF_TINY[name]
-    assert_equal(path.read_bytes(), graph, count, seed=1)
+    assert_equal(content, graph, count, seed=1)
 
 
 @pytest.mark.parametrize("name", quick(1, ["fomo_face_detection", "yolo_v5_224_nano"]))
