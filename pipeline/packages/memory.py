@@ -26,6 +26,7 @@ class _Some(NamedTuple):
 
 MORE = {
     "nn_input": _Some("nn_input_t *nn_input(void);", "nn_input()[0] = 1"),
+    "nn_listen": _Some("nn_status_t nn_listen(", "nn_listen(sink, 1)"),
     "nn_load": _Some("nn_status_t nn_load(", "nn_load(0, sink, 1)"),
     "nn_loaded": _Some("nn_status_t nn_loaded(", "nn_loaded()"),
 }

@@ -338,10 +338,11 @@ def test_import_is_exact_and_int8_within_one_unit(name: str, counted: None) -> N
 
 @pytest.mark.ci
 def test_every_supported_operator_has_a_module(counted: None) -> None:
-    """Those that other processes try are exported here."""
+    """Those that other processes try are exported here. Cells, which keep states, are tried in
+    test_recurrent."""
     for name in MODULES.keys() - TRIED:
         module, shape = MODULES[name]
         torch_export.exported("net", support.shaken(module), support.example(shape, count=1))
     tried = {name.split(".")[1] for name in CALLED if name.startswith("aten.")}
-    missing = [name for name in supported() if name not in tried]
-    assert not missing, ", ".join(missing)
+    missing = [n for n in supported() if n not in tried and not n.endswith("_cell")]
+    assert not missing
