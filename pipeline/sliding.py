@@ -37,7 +37,7 @@ class Windows:
         return _Stream(self.rows, one).graph() if self.rows else one
 
     def frontend(self, of_one: Any) -> Any:
-        """What gives the network of the stream its rows, where that ``of_one`` window does."""
+        """Return what gives the stream's network its rows, where that ``of_one`` window does."""
         heard = self.rows and hasattr(of_one, "frames")
         return replace(of_one, frames=self.rows) if heard else of_one
 
@@ -144,17 +144,17 @@ class _Stream:
         return True
 
     def _windows(self, op: Operator) -> dict[str, Window]:
-        """Of each input that ``op`` moves along how its rows are read."""
+        """Say of each input that ``op`` moves along how its rows are read."""
         reads = op.reads(self.one.tensors) if self._moves(op) else ()
         return {each.tensor: each.windows[0] for each in reads if each.tensor in op.inputs}
 
     def _read(self, op: Operator, first: int, stop: int) -> dict[str, tuple[int, int]]:
-        """Of each input the rows that rows ``first`` to ``stop`` of the output are made of."""
+        """Say of each input the rows that rows ``first`` to ``stop`` of the output are made of."""
         every = {name: (0, self.one.tensors[name].shape[0]) for name in op.inputs}
         return every | {name: each.span(first, stop) for name, each in self._windows(op).items()}
 
     def _new(self, op: Operator) -> int:
-        """The rows of its output that a call makes: all, where no earlier call makes some."""
+        """Name the rows of its output that a call makes: all, where no earlier call makes some."""
         every, windows = self.end[op.output], self._windows(op)
         steps = [(self.new[name], each.stride) for name, each in windows.items()] or [(every, 1)]
         return min(every, max(every if new % by else new // by for new, by in steps))
@@ -168,7 +168,7 @@ class _Stream:
         return self._read(op, end - self.new[op.output], end)
 
     def _called(self, op: Operator) -> Operator:
-        """``op`` for the new rows of its output, of the rows of its inputs that there are."""
+        """Make ``op`` for the new rows of its output, of the rows of its inputs that there are."""
         read, names = self._called_for(op), {}
         if isinstance(op, Rearrange) and self._crops(op):
             (name,) = op.inputs
@@ -196,7 +196,7 @@ class _Stream:
         return made
 
     def _cut(self, name: str, word: str, first: int, rows: int) -> str:
-        """``rows`` of ``name`` from row ``first`` on."""
+        """Take ``rows`` of ``name`` from row ``first`` on."""
         output, shape = self._rows(name, word, rows), self.tensors[name].shape
         ones, starts = (1,) * len(shape), (first, *[0] * (len(shape) - 1))
         self.operators.append(

@@ -31,8 +31,8 @@ def check(graph: Graph, plan: Plan) -> None:
 
 
 def arena_memory(plan: Plan) -> str:
-    """The one memory that activations live in, apart from an input that streams in or lies outside,
-    and a card."""
+    """Name the one memory that activations live in, apart from an input that streams in or lies
+    outside, and a card."""
     kinds = {name: memory.kind for name, memory in plan.memory.items()}
     brings = ("stream", "frame")
     given = {name for name in plan.resident if kinds[plan.buffer[name].memory] in brings}

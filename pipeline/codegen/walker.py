@@ -123,7 +123,7 @@ def _as_image(program: Program, step: Working) -> tuple[Program, Working]:
 
 
 def _check_memory(program: Program, step: Working) -> None:
-    """Everything but constants, and an input that is only read, lies in the arena."""
+    """Check that all but constants, and an input that is only read, lies in the arena."""
     arena = arena_memory(program.plan)
     for buffer in map(program.buffer, touched(step)):
         if buffer.role == "constant" and isinstance(step, Move):

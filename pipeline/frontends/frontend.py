@@ -106,7 +106,7 @@ class Frontend(ABC):
         return {**data, **made, "test_sounds": np.ascontiguousarray(heard["test"])}
 
     def noise(self) -> I16:
-        """Sounds of all loudnesses, the same each time."""
+        """Make sounds of all loudnesses, the same each time."""
         loud = 2.0 ** np.linspace(1, 14, NOISES)[:, None]
         random = np.random.default_rng(0).normal(0, loud, (NOISES, self.samples))
         return np.clip(np.rint(random), -32_768, 32_767).astype(np.int16)
@@ -118,7 +118,7 @@ class Frontend(ABC):
 
 
 def root(squares: I64) -> I64:
-    """The integer square root of values below 2^62."""
+    """Compute the integer square root of values below 2^62."""
     root = np.floor(np.sqrt(squares.astype(np.float64))).astype(np.int64)
     root -= root * root > squares
     root += (root + 1) * (root + 1) <= squares

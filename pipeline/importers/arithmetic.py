@@ -88,7 +88,7 @@ def extreme(build: Builder, greatest: bool, a: Value | Floats, b: Value | Floats
 
 
 def hidden(build: Builder, x: Value, places: NDArray[np.bool_]) -> Value:
-    """``x``, from which a softmax has nothing at ``places``, which broadcast."""
+    """Change ``x`` so that a softmax has nothing at ``places``, which broadcast."""
     x = _widened(build, x, places)
     held = build.stored(places.astype(float), x) > 0
     held = held[:1] if (held == held[:1]).all() else held

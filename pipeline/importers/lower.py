@@ -285,7 +285,7 @@ def _extreme(low: Lowering, node: Maximum | Minimum) -> None:
 
 
 def _hidden(low: Lowering, node: Hidden) -> None:
-    """The smaller one of each element and a constant: the least integer, or the greatest."""
+    """Return the smaller one of each element and a constant: the least integer, or the greatest."""
     target, name = low.affines[node.output], f"{node.name}.constant"
     stored = np.where(node.places, *target.ends)
     low.constant(name, stored, target.dtype, np.array([target.scale]), target.zero_point)

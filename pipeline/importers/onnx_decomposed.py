@@ -27,19 +27,19 @@ class _Told:
         return node
 
     def by(self, operator: str, name: str) -> tuple[str, ...]:
-        """The inputs of what makes ``name``, if it is an ``operator``."""
+        """List the inputs of what makes ``name``, if it is an ``operator``."""
         node = self.maker(name)
         return node.inputs if node is not None and node.operator == operator else ()
 
     def number(self, name: str) -> float | None:
-        """A constant of one number."""
+        """Read a constant of one number."""
         node = self.made.get(name)
         given = node and node.operator == "Constant" and node.attributes.get("value")
         values = self.file.constants.get(name, given)
         return float(values.item()) if isinstance(values, np.ndarray) and values.size == 1 else None
 
     def last(self, name: str) -> tuple[str, int] | None:
-        """What the mean ``name`` is of, and the first of the last axes that it is over."""
+        """Find what the mean ``name`` is of, and the first of the last axes that it is over."""
         node = self.maker(name)
         if node is None or node.operator != "ReduceMean" or not node.inputs:
             return None
@@ -53,7 +53,7 @@ class _Told:
         return (node.inputs[0], axes[0]) if whole and node.attributes.get("keepdims", 1) else None
 
     def normed(self, node: FileNode) -> FileNode:
-        """A LayerNormalization or a RMSNormalization, if ``node`` ends what is one."""
+        """Make a LayerNormalization or a RMSNormalization, if ``node`` ends what is one."""
         for top, below in self.quotients(node):
             for mean, number in both(self.by("Add", next(iter(self.by("Sqrt", below)), ""))):
                 epsilon, found = self.number(number), self.last(mean)
@@ -68,7 +68,7 @@ class _Told:
         return node
 
     def quotients(self, node: FileNode) -> Iterator[tuple[str, str]]:
-        """What ``node`` divides by what, as a product with a reciprocal, too."""
+        """Find what ``node`` divides by what, as a product with a reciprocal, too."""
         if node.operator == "Div" and len(node.inputs) == 2:
             yield node.inputs[0], node.inputs[1]
         for x, other in both(node.inputs) if node.operator == "Mul" else ():
@@ -83,12 +83,12 @@ class _Told:
 
 
 def both(names: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Two names in either order."""
+    """Order two names either way."""
     return [names, names[::-1]] if len(names) == 2 else []
 
 
 def with_norms(file: OnnxFile) -> OnnxFile:
-    """``file`` with norms as operators, and without what was only for them."""
+    """Return ``file`` with norms as operators, and without what was only for them."""
     told = _Told(file, {out: node for node in file.nodes for out in node.outputs})
     nodes = [told.normed(node) for node in file.nodes]
     if nodes == list(file.nodes):

@@ -162,7 +162,7 @@ def _constant(tensor: FileTensor, kinds: Sequence[str] = ("INT8",)) -> NDArray[n
 
 
 def every(build: Builder, tensor: FileTensor) -> IntArray:
-    """All integers that it may hold, less its zero point."""
+    """List all integers that it may hold, less its zero point."""
     require_type(tensor, build.kinds)
     dtype = DType.parse(tensor.type.lower())
     found = (
@@ -174,7 +174,7 @@ def every(build: Builder, tensor: FileTensor) -> IntArray:
 
 
 def _negated(build: Builder, tensor: FileTensor) -> str:
-    """A tensor whose values are those of ``tensor`` with the other sign: ~q, zero point ~z."""
+    """Make a tensor whose values are those of ``tensor`` with the other sign: ~q, zero point ~z."""
     if tensor.data:
         turned, zero = ~_constant(tensor), ~tensor.zero_point
         return build.constant(tensor.name, turned, "int8", (tensor.scale,), zero).name

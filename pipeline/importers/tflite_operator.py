@@ -101,8 +101,8 @@ def padding(
     stride: tuple[int, int],
     dilation: tuple[int, int] = (1, 1),
 ) -> tuple[int, int, int, int]:
-    """(top, bottom, left, right) of SAME or VALID, where an odd pixel goes to the bottom and right,
-    or as ``around`` says."""
+    """Count (top, bottom, left, right) of SAME or VALID, where an odd pixel goes to the bottom and
+    right, or as ``around`` says."""
     around = options.get("around")
     if around is None and options["padding"] not in (Padding.SAME, Padding.VALID):
         raise ThimbleError(f"its padding is number {options['padding']}, expected SAME or VALID")

@@ -39,7 +39,7 @@ def div(build: Builder, node: Node, options: Options) -> None:
 
 
 def compared(build: Builder, node: Node) -> tuple[str, IntArray]:
-    """An activation, and for each of its integers 1, -1 or 0: the order of what is compared."""
+    """Find an activation, and for its integers 1, -1 or 0: the order of what is compared."""
     pair = node.input(0), node.input(1)
     first, second = (FixedPoint.of([each.scale]) for each in pair)
     given: dict[str, Any] = {"operand_requants": (first, second)}

@@ -172,5 +172,5 @@ class Copy(NibbleKernel):
         return ""
 
     def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
-        """What is joined is in its place."""
+        """Say that what is joined is in its place."""
         return in_its_place(form, tensor) or super().overlap(form, tensor)

@@ -34,7 +34,7 @@ class Arms:
 
 
 def arms(table: Mapping[int, Row], branch: Row) -> Arms:
-    """Those of ``branch``; of one whose arms do not meet, or do more, ``Arms()``."""
+    """Find those of ``branch``; of one whose arms do not meet, or do more, ``Arms()``."""
     ways = _after(branch)
     if len(ways) < 2:
         return Arms()
@@ -47,7 +47,7 @@ def arms(table: Mapping[int, Row], branch: Row) -> Arms:
 
 
 def _straight(table: Mapping[int, Row], at: int) -> Iterator[int]:
-    """Places on one way from ``at`` on."""
+    """Yield places on one way from ``at`` on."""
     for _ in range(FARTHEST):
         yield at
         if not (after := _after(table.get(at))):
@@ -56,7 +56,7 @@ def _straight(table: Mapping[int, Row], at: int) -> Iterator[int]:
 
 
 def _after(row: Row | None) -> tuple[int, ...]:
-    """Where one goes on from ``row``; nowhere if it does more than compute in registers."""
+    """Say where one goes on from ``row``; nowhere if it does more than compute in registers."""
     if row is None or row.kind not in "DBL" or (row.kind == "L" and row.addresses != 1 << PC):
         return ()
     if row.sets == GE or row.flags & READS_GE:
@@ -70,7 +70,7 @@ def _after(row: Row | None) -> tuple[int, ...]:
 
 
 def _to(table: Mapping[int, Row], at: int, join: int, found: dict[int, Arms | None]) -> Arms | None:
-    """All ways from ``at`` to ``join``; None if one is a loop or does not come there."""
+    """Find all ways from ``at`` to ``join``; None if one is a loop or does not come there."""
     if at == join:
         return Arms(join)
     if at not in found:

@@ -45,7 +45,7 @@ class Declared:
 
 
 def skipping(graph: Graph) -> set[str]:
-    """Operators whose windows leave out elements between them."""
+    """List operators whose windows leave out elements between them."""
     found = set()
     for op in graph.operators:
         if isinstance(op, Sliding):
@@ -86,7 +86,7 @@ class Reader:
                 yield Declared(getattr(step, "op", ""), ranges)
 
     def whole(self, name: str) -> Sequence[tuple[int, int]]:
-        """All bytes of the buffer ``name``, in any copy."""
+        """Name all bytes of the buffer ``name``, in any copy."""
         buffer = self.plan.buffer[name]
         return [span for n in range(buffer.copies) for span in self.spans(name, buffer.box, n)]
 
@@ -115,7 +115,7 @@ class Reader:
         yield from ((start, count, role) for start, count in spans)
 
     def _spans(self, name: str, box: Box, copy: int) -> Sequence[tuple[int, int]]:
-        """First bytes and counts of what lies side by side; ascending."""
+        """Return first bytes and counts of what lies side by side; ascending."""
         buffer = self.plan.buffer[name]
         held = zip(box, buffer.held, strict=True)
         box = tuple((max(low, first), min(high, end)) for (low, high), (first, end) in held)
@@ -130,7 +130,7 @@ def _bytes(buffer: Buffer, box: Box) -> IntArray:
 
 
 def runs(places: IntArray) -> Sequence[tuple[int, int]]:
-    """Starts and lengths of the stretches of ``places``, which may repeat, in any order."""
+    """Return starts and lengths of the stretches of ``places``, which may repeat, in any order."""
     first = int(places.min())
     seen = np.zeros(int(places.max()) - first + 3, np.int8)
     seen[places - first + 1] = 1

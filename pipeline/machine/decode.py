@@ -105,7 +105,7 @@ class Row:
 
 
 def table(program: Program) -> dict[int, Row]:
-    """All instructions of ``program`` by address."""
+    """Decode all instructions of ``program`` by address."""
     decoder = capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS)
     decoder.detail = True
     found = dict[int, Row]()
@@ -252,7 +252,7 @@ Registers = list[int]
 
 
 def _operand(o: Any, number: int, after: int, i: Any) -> list[tuple[int, int]]:
-    """The sources of a flexible second operand, of which ``after`` is made."""
+    """Find the sources of a flexible second operand, of which ``after`` is made."""
     if o.shift.type in BY_REGISTER:
         return [(number, WHOLE), (_number(i, o.shift.value), WHOLE)]
     if o.shift.type == arm.ARM_SFT_INVALID:

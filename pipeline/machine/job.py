@@ -103,7 +103,7 @@ def _plain(name: str) -> str:
 def words(
     network: Network, table: Mapping[int, Row], steps: Sequence[Declared], inputs: Rows, feeds: bool
 ) -> bytes:
-    """The job's file; ``inputs`` are bytes of the arena; ``feeds``: nn_feed runs steps."""
+    """Write the job's file; ``inputs`` are bytes of the arena; ``feeds``: nn_feed runs steps."""
     arena, feed = network.named("arena"), network.named("feed").address & ~1 if feeds else 0
     ops = list(dict.fromkeys(step.op for step in steps))
     owners = network.owners(ops)

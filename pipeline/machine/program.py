@@ -90,7 +90,7 @@ class Program:
         return found if found and address < found.address + found.bytes else None
 
     def code(self) -> Iterator[tuple[int, bytes]]:
-        """Stretches of instructions, without the data between: address, content."""
+        """Yield stretches of instructions, without the data between: address, content."""
         for section in self.loaded:
             if not section.flags & EXECUTABLE:
                 continue

@@ -118,7 +118,7 @@ class Traced:
     def report(
         self, generated: Path, hardware: Hardware, device: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The content of ``machine_proof.json``; ``device`` is that of ``device.json``."""
+        """Make the content of ``machine_proof.json``; ``device`` is that of ``device.json``."""
         places = [each.at for each in self.against[:KEPT] if each.at]
         line = lines(self.program, generated, hardware.toolchain, places) if places else {}
         odd, hard = self.found.deviations, self.found.dependences

@@ -31,7 +31,7 @@ def uncovered(plan: Plan, hardware: Hardware, target: str) -> str:
 
 
 def none(reason: str) -> dict[str, Any]:
-    """The metrics of a run without a proof."""
+    """Return the metrics of a run without a proof."""
     return {"proof_machine": NONE, "proof_said": f"Not proved: {reason}."}
 
 
@@ -57,5 +57,5 @@ def proved(
 
 
 def said(proof: Mapping[str, Any]) -> dict[str, Any]:
-    """The metrics among the content of ``machine_proof.json``."""
+    """Return the metrics among the content of ``machine_proof.json``."""
     return {name: proof[name] for name in METRICS if name in proof}

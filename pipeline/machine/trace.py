@@ -53,7 +53,7 @@ def compile_plugin(folder: Path) -> Path:
 
 
 def traced(build: Path, size: Mapping[str, Any], hardware: Hardware, job: bytes) -> Found:
-    """One inference of a random input.
+    """Trace one inference of a random input.
 
     Raises:
         ThimbleError: QEMU is missing, or the firmware gives no answer.

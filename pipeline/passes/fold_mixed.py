@@ -80,7 +80,7 @@ def _parts(graph: Graph, joined: Operator, made: Mapping[str, Operator]) -> list
 
 
 def _part(graph: Graph, conv: Operator | None, made: Mapping[str, Operator]) -> Part | None:
-    """A depthwise convolution without padding, if ``conv`` is one."""
+    """Find a depthwise convolution without padding, if ``conv`` is one."""
     if not isinstance(conv, Conv2d) or conv.output in graph.ends or any(conv.padding):
         return None
     requant, channels = conv.requant, graph.tensors[conv.output].shape[2]
@@ -90,7 +90,7 @@ def _part(graph: Graph, conv: Operator | None, made: Mapping[str, Operator]) -> 
 
 
 def _fields(graph: Graph, conv: Conv2d) -> tuple[object, ...]:
-    """What convolutions have to have in common."""
+    """Say what convolutions have to have in common."""
     weights = graph.tensors[conv.parameters[0]]
     kind = weights.shape[2], weights.dtype, weights.zero_point, len(weights.scale)
     return conv.stride, conv.dilation, conv.clip, *kind

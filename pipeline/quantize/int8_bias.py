@@ -47,7 +47,7 @@ def corrected(
 
 
 def rounded(values: torch.Tensor, affine: Affine) -> torch.Tensor:
-    """The real values that the integers have for them."""
+    """Compute the real values that the integers have for them."""
     ends, zero = affine.ends, affine.zero_point
     return torch.fake_quantize_per_tensor_affine(values, affine.scale, zero, *ends)
 

@@ -215,7 +215,7 @@ def arriving(draft: Draft, name: str = "") -> None:
 
 
 def lying(draft: Draft) -> None:
-    """The input lies where it is read from, which needs no place."""
+    """Leave the input where it is read from, which needs no place."""
     _brought(draft, FRAME, draft.graph.start)
 
 

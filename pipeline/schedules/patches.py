@@ -186,7 +186,7 @@ class Patches:
         return found
 
     def _part(self, draft: Draft, name: str, box: Box, number: int) -> Buffer:
-        """What patch ``number`` has of a tensor inside, or, where columns are kept, all patches."""
+        """Find what patch ``number`` has of a tensor inside, or, of kept columns, all patches."""
         columns = self.run.kept.get(name, 0)
         if not columns:
             return draft.hold_part(name, box, f"{self.row}.{number}")

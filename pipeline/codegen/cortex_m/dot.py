@@ -122,7 +122,7 @@ class Steps:
             self.left.discard(total)
 
     def _in_turn(self, words: list[tuple[int, int]]) -> Iterator[str]:
-        """Each word of weights is loaded as soon as the one before is multiplied."""
+        """Load each word of weights as soon as the one before is multiplied."""
         last = list[str]()
         for word in words:
             yield from (*self._weight("w0", word, 0), *last, self._window("x0", word, 0))
@@ -131,7 +131,7 @@ class Steps:
         yield from last
 
     def _step(self, words: list[tuple[int, int]]) -> Iterator[str]:
-        """Some words of weights, by group and tap: two of one pixel, or one of several."""
+        """Load some words of weights, by group and tap: two of one pixel, or one of several."""
         if self.pixels > 1:
             for pair in reversed(range(self.pairs)):
                 yield from self._weight("w0", words[0], pair)

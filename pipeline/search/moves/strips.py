@@ -117,7 +117,7 @@ class Flow(NamedTuple):
 
     @classmethod
     def of(cls, height: int, rows: int, reads: Sequence[range]) -> Flow:
-        """``rows`` are made at once, as many times as each of ``reads`` needs."""
+        """Count those of a tensor made ``rows`` at once, as often as each of ``reads`` needs."""
         tops = [min(height, -(-read.stop // rows) * rows) for read in reads]
         most = max(top - read.start for top, read in zip(tops, reads, strict=True))
         left = (top - read.start for top, read in zip(tops, reads[1:], strict=False))
@@ -178,7 +178,7 @@ class _Search:
         return Cuts(Units(*given, runs=[*strips, *self.pools], alike=self.draft))
 
     def peak(self, strips: Strips) -> int:
-        """Nibbles that are held at most."""
+        """Count nibbles that are held at most."""
         return self.cuts(strips).least(NEVER, effort=0)[0]
 
     def _row(self, name: str) -> int:
@@ -186,7 +186,7 @@ class _Search:
         return 0 if name in self.draft.elsewhere else tensor.nibbles // rows_of(self.graph, name)
 
     def _pieces(self) -> dict[int, list[Part]]:
-        """Those that end at each place; none at a tensor that is wider than both beside it."""
+        """List those that end at each place; none at a tensor that is wider than both beside it."""
         makers = {pool.maker for pool in self.pools}
         beside = zip(self.alone, [*self.alone][1:], [*self.alone][2:], strict=False)
         wide = {p for a, p, b in beside if self.sizes[p] > max(self.sizes[a], self.sizes[b])}
@@ -198,7 +198,7 @@ class _Search:
         return found
 
     def _sizes(self, start: int, operators: tuple[Operator, ...]) -> Iterator[Part]:
-        """Rows one by one, or strips of so many."""
+        """Yield rows one by one, and strips of so many."""
         name, tensors = self.alone[start], self.graph.tensors
         height, width, _ = tensors[operators[-1].output].shape
         rows = Run(self.graph, operators, 1, width)
@@ -292,7 +292,7 @@ class _Search:
         return found[last][1] if last in found and found[last][0] <= self.most else None
 
     def wider(self, strips: Strips) -> Strips:
-        """The same in steps of as many columns as hold no more, the most steps first."""
+        """Yield the same in steps of as many columns as hold no more, the most steps first."""
         limit = self.peak(strips)
         for run in sorted(strips, key=lambda run: -run.calls):
             at = strips.index(run)

@@ -75,8 +75,8 @@ class Walk(NamedTuple):
 
 
 def ways(job: Job, named: Mapping[str, str]) -> Iterator[Walk]:
-    """All that a step makes of the tensors ``named`` by what C calls them: at once, or as they lie
-    in a row's blocks."""
+    """Write all that a step makes of the tensors ``named`` by what C calls them: at once, or as
+    they lie in a row's blocks."""
     found = [] if job.partial else stretches(job)
     yield from [_in_blocks(job, stretch, named) for stretch in found] or [walked(job, named)]
 
