@@ -15,7 +15,7 @@ ONE = "factor of a norm"
 
 @dataclass(frozen=True)
 class _Told:
-    """What makes each tensor of ``file``."""
+    """Finds what makes each tensor of ``file``."""
 
     file: OnnxFile
     made: dict[str, FileNode]

@@ -42,7 +42,7 @@ def add(build: Builder, node: Node, options: Options) -> None:
 
 
 class _Difference(Add):
-    """What SUB makes of one value; no graph has it."""
+    """Computes what SUB makes of one value; no graph has it."""
 
     join = np.subtract
 

@@ -71,7 +71,7 @@ class Network:
         return [*((*table, READ) for table in tables), *variables, stack, *constants]
 
     def owners(self, ops: Sequence[str]) -> dict[int, int]:
-        """By each function's address the number of its operator in ``ops``, or ``CALLS``."""
+        """Map each function's address to the number of its operator in ``ops``, or to ``CALLS``."""
         stems = {f"{self.prefix}{_plain(op)}": n for n, op in enumerate(ops) if op}
         found = dict[int, int]()
         for function in self.program.functions:

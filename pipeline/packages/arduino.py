@@ -57,11 +57,8 @@ def has_camera(library: Library) -> bool:
     """Check whether there are a camera, and room for a picture and as much again for the core."""
     image = library.image
     seen = library.hardware.name in CAMERAS and len(image) == 3 and image[2] in (1, 3)
-    return (
-        not library.listens
-        and seen
-        and 2 * prod(PICTURE) * min(image[2], 2) <= library.memory.left_bytes
-    )
+    room = library.memory.left_bytes
+    return seen and not library.listens and 2 * prod(PICTURE) * min(image[2], 2) <= room
 
 
 def note(library: Library, in_flash: Library | None) -> str:

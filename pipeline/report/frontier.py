@@ -78,15 +78,14 @@ def _panel(
 
 
 def _cost(job: Job, work: bool) -> float:
-    """Per cent of repeated multiply–accumulates, or milliseconds."""
+    """Compute per cent of repeated multiply–accumulates, or milliseconds."""
     if work:
         return float(100 * job["macs_executed"] / job["macs"] - 100)
     return float(job["modelled_us"] / 1e3)
 
 
 def _series(jobs: Sequence[Job], work: bool) -> dict[str, list[tuple[float, float]]]:
-    """(bytes, cost) of jobs of one strategy and its study; what may repeat work by
-    itself."""
+    """List (bytes, cost) of jobs of one strategy and its study; what may repeat work apart."""
     found: dict[str, list[tuple[float, float]]] = {}
     for job in jobs:
         given = [word.lower() for word in job.get("overrides", ())]

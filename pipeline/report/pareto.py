@@ -32,8 +32,8 @@ Place = tuple[float, float]
 
 
 def axes_of(jobs: Sequence[Job]) -> tuple[str, str] | None:
-    """The metrics for x and y: the first of each kind that differs between jobs that fit, for x
-    else the first that all have; None where nothing differs but memory."""
+    """Choose the metrics for x and y: the first of each kind that differs between jobs that fit,
+    for x else the first that all have; None where nothing differs but memory."""
     fit = [job for job in jobs if job["status"] == "ok"]
     values = {key: {job.get(key) for job in fit} for key in (*MEMORY, *BOUGHT)}
     known = [key for key in MEMORY if fit and None not in values[key]]
@@ -53,8 +53,9 @@ def unbeaten(places: Sequence[Place], more: bool = False) -> list[Place]:
 
 
 def png(jobs: Sequence[Job], names: Sequence[str]) -> bytes | None:
-    """The picture, the front as steps; None where there are no axes. Points are numbered, the names
-    stand beside: they would hide each other. A job that does not fit is named, but has no point."""
+    """Draw the picture, the front as steps; None where there are no axes. Points are numbered, the
+    names stand beside: they would hide each other. A job that does not fit is named, but
+    has no point."""
     if (found := axes_of(jobs)) is None:
         return None
     x, y = found

@@ -85,7 +85,7 @@ class Convolution(InPairs):
         return row_by_row(form)
 
     def counts(self, form: Form) -> Counts:
-        """Of rows of windows whose length is known to C, only an odd element takes time."""
+        """Charge rows of windows whose length is known to C for an odd element alone."""
         found, window = dict(super().counts(form)), self.window(form)
         if window.by_tap or found["tap over an edge"]:
             return found

@@ -62,9 +62,9 @@ Strips = tuple[Run, ...]
 
 
 def patched(graph: Graph, hardware: Hardware, most: int) -> tuple[Run | Pooled, ...]:
-    """Runs that repeat up to ``most`` multiply–accumulates, of rows between strips alone; with them
-    pools of what is made channel by channel, which repeat nothing. In the end strips are made in
-    wider steps, where there is room."""
+    """Find runs that repeat up to ``most`` multiply–accumulates, of rows between strips alone; with
+    them pools of what is made channel by channel, which repeat nothing. In the end strips are made
+    in wider steps, where there is room."""
     search = _Search(graph, hardware, most)
     for labels in LABELS:
         search.labels = labels
@@ -78,7 +78,7 @@ def patched(graph: Graph, hardware: Hardware, most: int) -> tuple[Run | Pooled, 
 
 
 def again(strips: Iterable[Run]) -> int:
-    """Multiply–accumulates that are repeated."""
+    """Count multiply–accumulates that are repeated."""
     return sum(run.again for run in strips)
 
 
@@ -259,8 +259,8 @@ class _Search:
         )
 
     def _best(self, labels: Iterable[Label]) -> list[Label]:
-        """Those that are within the limit and that none is better than; of too many some for each
-        share of the work."""
+        """Keep those that are within the limit and that none is better than; of too many some for
+        each share of the work."""
         grain, share = max(1, self.high // GRAIN), max(1, self.most // SHARES)
         found = dict[tuple[int, ...], Label]()
         for label in sorted(labels, key=lambda label: (max(label[:2]), label.again)):
@@ -275,8 +275,8 @@ class _Search:
         return [label for some in shares.values() for label in some[:few]]
 
     def within(self, limit: int) -> Strips | None:
-        """Strips with the least work whose peak is within ``limit``; None with more than allowed,
-        or where there are none."""
+        """Find strips with the least work whose peak is within ``limit``; None with more than
+        allowed, or where there are none."""
         last = len(self.operators)
         found: dict[int, tuple[int, Strips]] = {0: (0, ())}
         for start, stop in sorted({*self.plain, *self.ways}, key=lambda part: part[::-1]):
@@ -292,7 +292,7 @@ class _Search:
         return found[last][1] if last in found and found[last][0] <= self.most else None
 
     def wider(self, strips: Strips) -> Strips:
-        """Yield the same in steps of as many columns as hold no more, the most steps first."""
+        """Make the same in steps of as many columns as hold no more, the most steps first."""
         limit = self.peak(strips)
         for run in sorted(strips, key=lambda run: -run.calls):
             at = strips.index(run)
