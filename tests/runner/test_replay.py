@@ -34,7 +34,7 @@ def test_everything_is_made_anew_and_agrees(project: Project) -> None:
     assert run.code == 0, run.err
     assert project.ran() == list(STAGES), "a cache proves nothing"
     assert len(lines(run.out, "agrees")) == len(STAGES)
-    assert lines(run.out, "replay ") == [f"  replay     all 14 files agree with {folder}"]
+    assert lines(run.out, "replay ") == [f"  replay     all 15 files agree with {folder}"]
     (again,) = (project.root / "outputs" / "replay").iterdir()
     params, kept = ((place / "params.yaml").read_text() for place in (again, folder))
     assert params == kept.replace("fresh: false", "fresh: true").replace(

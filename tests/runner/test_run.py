@@ -108,10 +108,10 @@ def test_changes_and_edits_rerun_what_depends_on_them_only(project: Project) -> 
     project.run()
     project.ran()
     for changes, rerun in {
-        ("hardware=big",): ["measure"],
+        ("hardware=big",): ["prove", "measure"],
         ("strategy=naive",): ["schedule"],
         ("hardware.sram_bytes=1000", "until=generate"): ["schedule", "generate"],
-        ("target.images=3",): ["simulate", "measure"],
+        ("target.images=3",): ["simulate", "prove", "measure"],
         ("train.batch=9", "until=prune"): ["train", "prune"],
     }.items():
         project.run(*changes)
