@@ -91,7 +91,7 @@ def advised(config: Mapping[str, Any], report: Mapping[str, Any]) -> str:
 
 
 def times_over(needs: Mapping[str, float], within: Mapping[str, float]) -> float:
-    """By what factor the worst of ``needs`` is above its limit; 1 and less keeps to all."""
+    """Say by what factor the worst of ``needs`` is above its limit; 1 and less keeps to all."""
     return max((needs[name] / limit for name, limit in within.items()), default=0.0)
 
 

@@ -55,7 +55,7 @@ def typed() -> Path:
 
 
 def close_to_others() -> None:
-    """From now on others cannot write to what this process makes, or one that it starts."""
+    """Keep others from writing to what this process makes from now on, or one that it starts."""
     os.umask(os.umask(0o022) | stat.S_IWOTH)
 
 

@@ -180,5 +180,5 @@ def counters(program: Program) -> dict[str, str]:
 
 
 def input_bytes(image: Tensor) -> int:
-    """As they are fed: an element smaller than a byte takes one."""
+    """Count them as they are fed: an element smaller than a byte takes one."""
     return image.size * max(image.dtype.bits // 8, 1)

@@ -231,5 +231,5 @@ def stored(known: list[T], more: list[T]) -> int:
 
 
 def wrapped(values: IntArray) -> IntArray:
-    """As 32 bits hold them: sums that wrap around come out right all the same."""
+    """Return them as 32 bits hold them: sums that wrap around come out right all the same."""
     return (values + (1 << 31)) % (1 << 32) - (1 << 31)

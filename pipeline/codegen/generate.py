@@ -168,7 +168,7 @@ def _source(made: _Parts, whole: bool = True) -> str:
 
 
 def words(ends: Sequence[object]) -> list[str]:
-    """What the C names of several inputs or outputs have behind them: their numbers."""
+    """Return what the C names of several inputs or outputs have behind them: their numbers."""
     return [f"_{number}" for number in range(len(ends))] if len(ends) > 1 else [""]
 
 

@@ -143,7 +143,7 @@ def _once(utterance: Utterance) -> I16:
 
 
 def resampled(samples: npt.NDArray[np.int16]) -> I16:
-    """From 22,050 to 16,000 Hz by a windowed sinc, in integers: the same bits on every machine."""
+    """Convert 22,050 to 16,000 Hz by a windowed sinc, in integers: equal on every machine."""
     count = len(samples) * UP // DOWN
     place = np.arange(count) * DOWN
     whole, phase = place // UP, place % UP
@@ -166,7 +166,7 @@ def _filters() -> npt.NDArray[np.int64]:
 
 
 def trimmed(samples: I16) -> I16:
-    """From its first to its last sample that can be heard."""
+    """Keep from its first to its last sample that can be heard."""
     loud = np.flatnonzero(np.abs(samples.astype(np.int32)) > QUIET)
     if not len(loud):
         raise SourceError("spoke a word that cannot be heard")

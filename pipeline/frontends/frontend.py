@@ -112,7 +112,7 @@ class Frontend(ABC):
         return np.clip(np.rint(random), -32_768, 32_767).astype(np.int16)
 
     def spectrograms(self, sounds: I16) -> U8:
-        """As ``features``, of as many sounds as there are."""
+        """Compute ``features`` of as many sounds as there are."""
         parts = [self.features(sounds[at : at + BATCH]) for at in range(0, len(sounds), BATCH)]
         return np.concatenate(parts) if parts else np.zeros((0, *self.shape), np.uint8)
 

@@ -32,7 +32,7 @@ class OfOne(Operator):
 
     @abstractmethod
     def windows(self, tensors: Tensors) -> tuple[Window, ...]:
-        """What of the input an output element is made of."""
+        """Return what of the input an output element is made of."""
 
     def terms(self, tensors: Tensors) -> tuple[Term, ...]:
         return (Term((Operand(self.inputs[0], self.windows(tensors)),)),)
@@ -74,7 +74,7 @@ class Weighted(Requantized):
     channel_axis: ClassVar[int]
 
     def centred(self, tensors: Tensors, out: Box, regions: Regions) -> tuple[IntArray, IntArray]:
-        """What ``out`` reads of the input, (n, extents), and of weights, less their zero points."""
+        """Return what ``out`` reads of the input, (n, extents), and weights, less zero points."""
         image, weights = (term for each in self.terms(tensors) for term in each.operands)
         x, w = (broadcast.centred(each, tensors, out, regions) for each in (image, weights))
         return x, w[0]
@@ -111,7 +111,7 @@ class Sliding(Operator):
         """Its rows and columns."""
 
     def pixels(self, tensors: Tensors) -> tuple[Window, Window]:
-        """What an output element is made of, as rows and as columns."""
+        """Return what an output element is made of, as rows and as columns."""
         fields = zip(
             self.window(tensors), self.stride, self.padding[::2], self.dilation, strict=True
         )

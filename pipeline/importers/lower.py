@@ -139,7 +139,7 @@ class Lowering:
         return label
 
     def brought_from(self, made: Affine, kind: type[Operator], node: Node, **fields: Any) -> None:
-        """What makes ``made``, brought to the output's quantization where that is another."""
+        """Return what makes ``made``, brought to the output's quantization if that differs."""
         if self.affines[node.output] == made:
             clip = {"clip": self.clip(node)} if node.clips else {}
             return self.emit(kind, node, **clip, **fields)

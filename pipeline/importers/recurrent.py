@@ -20,7 +20,7 @@ Gates = Mapping[str, Any]
 
 
 def gates_of(arrays: Sequence[Floats], order: Sequence[int], after: bool = True) -> Gates:
-    """Of weights (gates * units, features), those of h, and the biases of both, if it has any.
+    """Return gates of weights (gates * units, features), those of h, and of any biases of both.
 
     ``order``: which of the source's gates each is; ``after``: of a GRU, r is applied to the product
     with h.

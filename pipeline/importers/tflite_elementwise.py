@@ -48,8 +48,8 @@ class _Difference(Add):
 
 
 def sub(build: Builder, node: Node, options: Options) -> None:
-    """As ADD, except for pairs of scales, a few in a hundred, with which TFLite rounds a value of
-    the second operand other than its negative; not with a constant of one value."""
+    """Import as ADD, except for pairs of scales, a few in a hundred, with which TFLite rounds a
+    value of the second operand other than its negative; not with a constant of one value."""
     arithmetic = _sums(node)
     first, second = arithmetic["operand_requants"]
     values = every(build, node.input(1)) << arithmetic["left_shift"]

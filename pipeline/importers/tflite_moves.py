@@ -114,7 +114,7 @@ def blocks(build: Builder, node: Node, options: Options) -> None:
 
 
 def densify(build: Builder, node: Node, options: Options) -> None:
-    """Of constants, which are read whole."""
+    """Import constants, which are read whole."""
     raise ThimbleError("of what is computed it is not supported")
 
 

@@ -24,7 +24,7 @@ HALF = FixedPoint.of([0.5])
 
 
 def div(build: Builder, node: Node, options: Options) -> None:
-    """Of two int8 activations within a step of tflite-micro, as a product with what is 1 by the
+    """Divide two int8 activations within a step of tflite-micro, as a product with what is 1 by the
     second, of 16 bits; of real numbers between DEQUANTIZE and QUANTIZE. By 0 is as by a step."""
     pair = node.input(0), node.input(1)
     first, second = (build.source(each) for each in pair)

@@ -101,8 +101,8 @@ def computes(build: Builder, node: Node) -> bool:
 
 
 def function(build: Builder, node: Node, options: Options) -> None:
-    """Of int8 by a table of results that are rounded once; of real numbers between DEQUANTIZE and
-    QUANTIZE."""
+    """Compute int8 by a table of results that are rounded once; of real numbers between DEQUANTIZE
+    and QUANTIZE."""
     if node.kind in SEVERAL:
         raise ThimbleError("of two int8 activations it is not supported")
     rounded_table(build, node, unary(options)[node.kind])
@@ -161,7 +161,7 @@ def rule(build: Builder, node: Node, options: Options) -> None:
 
 
 def ordered(build: Builder, node: Node, options: Options) -> None:
-    """Of two int8 tensors, broadcast; of one function of an activation before SELECT."""
+    """Compare two int8 tensors, broadcast; of one function of an activation before SELECT."""
     source, order = compared(build, node)
     build.reals[node.output.index] = Real(source, SEVERAL[node.kind](order, 0))
 

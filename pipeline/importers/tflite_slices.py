@@ -62,7 +62,7 @@ def moved_input(node: Node) -> FileTensor:
 
 
 def slice_(node: Node, options: Options) -> list[Lists]:
-    """From any start, of any size; start and size are constants."""
+    """Take from any start, of any size; start and size are constants."""
     dims = node.input(0).dims
     begins, sizes = (numbers(node.input(n), len(dims)) for n in (1, 2))
     whole = zip(dims, begins, sizes, strict=True)

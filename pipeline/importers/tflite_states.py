@@ -19,7 +19,7 @@ HANDLE, READ, ASSIGN, ONCE = "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "
 
 
 def handle(build: Builder, node: Node, options: Options) -> None:
-    """Of a variable that lives from one call to the next."""
+    """Name a variable that lives from one call to the next."""
     build.handles[node.output.index] = name_of(node)
 
 
@@ -51,7 +51,7 @@ def assign(build: Builder, node: Node, options: Options) -> None:
 
 
 def once(build: Builder, node: Node, options: Options) -> None:
-    """Of a subgraph that assigns constants: initial values of variables, else their zero point."""
+    """Call a subgraph that assigns constants: variables' initial values, else the zero point."""
 
 
 def name_of(node: Node) -> str:
@@ -59,7 +59,7 @@ def name_of(node: Node) -> str:
 
 
 def initial_values(model: FileModel) -> dict[str, IntArray]:
-    """What subgraphs that are called once assign, by the variable's name."""
+    """Return what subgraphs that are called once assign, by the variable's name."""
     found: dict[str, IntArray] = {}
     for index in range(model.operators):
         if model.operator(index)[0] != ONCE:

@@ -223,7 +223,7 @@ def relu(build: Builder, node: Node, options: Options) -> None:
 
 
 def _ratio(node: Node) -> FixedPoint:
-    """From the input's scale to the output's, of uint8 in float32."""
+    """Return the factor from the input's scale to the output's, of uint8 in float32."""
     kind = np.float32 if node.output.unsigned else float
     return FixedPoint.of([float(kind(node.input(0).scale) / kind(node.output.scale))])
 

@@ -57,9 +57,9 @@ def timed(plan: Plan, graph: Graph, hardware: Hardware) -> Plan:
 
 
 def _parts(plan: Plan, graph: Graph) -> dict[str, float]:
-    """Of what an operator's steps name the share that one making of its output is: who times steps
-    counts the elements that they make, and tiles at a tensor's end are cut off. 1 for sums that are
-    kept between steps, whose time is shared out."""
+    """Return, of what an operator's steps name, the share that one making of its output is: who
+    times steps counts the elements that they make, and tiles at a tensor's end are cut off. 1 for
+    sums that are kept between steps, whose time is shared out."""
     named = Counter[str]()
     partial = set[str]()
     for step, times in repeated(step for track in plan.tracks for step in track.steps):

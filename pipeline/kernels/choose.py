@@ -103,7 +103,7 @@ def takes_place(form: Form, hardware: Hardware) -> bool:
 
 
 def why_none(form: Form, hardware: Hardware) -> str:
-    """Why there is no kernel for ``form``: what the one says that computes most of its kind."""
+    """Say why there is no kernel for ``form``: what the one says that computes most of its kind."""
     least = "int4" if any(part.bits < 8 for part in form.parts.values()) else "int8"
     *_, most = (k for k in kernels(form, hardware) if k.name.startswith(least))
     return most.why_not(form)

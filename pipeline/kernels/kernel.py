@@ -30,8 +30,8 @@ class Kernel(ABC):
 
     @abstractmethod
     def why_not(self, form: Form) -> str:
-        """Why it does not compute ``form``, in words that fit behind the operator's name; "" where
-        it does."""
+        """Say why it does not compute ``form``, in words that fit behind the operator's name; ""
+        where it does."""
 
     def accepts(self, form: Form) -> bool:
         return not self.why_not(form)

@@ -106,9 +106,9 @@ def pixel_offset(form: Form, tensor: str, delay: int = 0) -> SafeOffset | None:
 
 
 def channel_offset(form: Form, tensor: str) -> SafeOffset | None:
-    """As ``pixel_offset``, where a kernel makes a row of an image channel by channel, each from the
-    same channel of the input, which it reads wholly before it writes: pixels that begin together
-    keep the channels apart."""
+    """Return ``pixel_offset`` where a kernel makes a row of an image channel by channel, each from
+    the same channel of the input, which it reads wholly before it writes: pixels that begin
+    together keep the channels apart."""
     if (
         form.partial
         or form.out.extents[0] != 1

@@ -97,7 +97,7 @@ def _fields(graph: Graph, conv: Conv2d) -> tuple[object, ...]:
 
 
 def _origin(graph: Graph, name: str, made: Mapping[str, Operator]) -> tuple[str, int, int]:
-    """What a slice, or a slice of one, is taken of, and its first row and channel."""
+    """Return what a slice, or a slice of one, is taken of, and its first row and channel."""
     row, channel = 0, 0
     while isinstance(op := made.get(name), Rearrange):
         plain = op.axes == (0, 1, 2) and {*op.steps, *op.repeats} == {1}

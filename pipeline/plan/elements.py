@@ -251,7 +251,7 @@ class Elements:
     def _view(
         self, part: Part, array: npt.NDArray[Any], grain: int, origin: int
     ) -> npt.NDArray[Any]:
-        """As a view, which numpy refuses to make beyond the ends of ``array``."""
+        """Return a view, which numpy refuses to make beyond the ends of ``array``."""
         item = array.itemsize
         return np.ndarray(
             (*part.shape, max(1, self.buffer.nibbles // grain)),

@@ -73,7 +73,7 @@ class Races:
             self._touch(event, elements.buffer.memory, elements, writes)
 
     def reserve(self, event: Event, memory: str) -> None:
-        """As if the first granule of ``memory`` were written."""
+        """Act as if the first granule of ``memory`` were written."""
         if len(self.plan.tracks) > 1:
             self._touch(event, memory, None, True)
 

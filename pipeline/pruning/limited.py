@@ -67,5 +67,5 @@ class Limited(Distorting, Pruning):
         return Planner.of(self.strategy, self.hardware, self.passes)
 
     def over(self, needs: Needs) -> float:
-        """By what factor the worst limit is exceeded."""
+        """Say by what factor the worst limit is exceeded."""
         return times_over(needs.amounts, self.limits)

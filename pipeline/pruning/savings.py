@@ -13,8 +13,8 @@ BIAS_BYTES = 4
 
 
 def savings(found: Couplings, kept: Mask, needs: Needs, limit: str) -> dict[Group, float]:
-    """By group, in the unit of ``limit`` (of latency, in products), for the network with the units
-    in ``kept``, which needs ``needs``."""
+    """Return by group, in the unit of ``limit`` (of latency, in products), for the network with the
+    units in ``kept``, which needs ``needs``."""
     if limit == "pmu_bytes":
         saved = {group: _at_peak(found, kept, needs, group) for group in found.groups}
         return _everywhere(found, saved, needs.level) or saved

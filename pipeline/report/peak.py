@@ -18,7 +18,7 @@ MOST_NAMED = 4
 
 
 def explain(plan: Plan, cost: Cost) -> str:
-    """Why the peak is where it is."""
+    """Say why the peak is where it is."""
     peak = cost.peak
     apart = peak.apart_bytes
     largest = sorted(peak.buffers, key=lambda held: -held[1])

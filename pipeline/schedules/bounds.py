@@ -106,8 +106,8 @@ def _reader(windows: tuple[Window, ...], out: Shape, shape: Shape) -> Callable[[
 
 
 def added(op: Operator, tensors: Tensors, made: Box, some: Range, axis: int = -1) -> dict[str, Box]:
-    """As ``Needs``, of sums to which the indices ``some`` of the input's ``axis``, counted from the
-    end, are added: of weights those that meet them; all of weights in groups."""
+    """Return ``Needs`` of sums to which the indices ``some`` of the input's ``axis``, counted from
+    the end, are added: of weights those that meet them; all of weights in groups."""
     extent, boxes = tensors[op.inputs[0]].shape[axis], Needs(op, tensors)(made)
     found = dict[str, Box]()
     for name in (operand.tensor for term in op.terms(tensors) for operand in term.operands):

@@ -116,7 +116,7 @@ class ToPlace(NamedTuple):
     overlaps: NDArray[np.int32]
 
     def begins(self, addresses: IntArray) -> IntArray:
-        """Where each buffer or row of one begins, given the profiles' addresses."""
+        """Say where each buffer or row of one begins, given the profiles' addresses."""
         begins = addresses[self.profiles.owner] + self.profiles.offset
         return np.where(self.at < 0, NOWHERE, begins[self.at])
 

@@ -91,7 +91,7 @@ class Laid:
         )
 
     def _turned(self, step: Step) -> Step:
-        """From the last pixel on, where it overwrites an input that it begins above."""
+        """Go from the last pixel on, where it overwrites an input that it begins above."""
         if not isinstance(step, Compute):
             return step
         held = self.draft.held.get(step.out.buffer)

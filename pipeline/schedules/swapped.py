@@ -39,7 +39,7 @@ class Window:
     copy_bytes: int = 0
 
     def box(self, ranges: Sequence[tuple[int, int]]) -> Box:
-        """From where to where along each axis, as a box. A tile at the end of the tensor gets the
+        """Return a box: from where to where along each axis. A tile at the tensor's end gets the
         size of the others, though it is cut off there: then it is one more turn of their loop."""
         axes = zip(ranges, self.sizes, self.tensor.shape, strict=True)
         return tuple(

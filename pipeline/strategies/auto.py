@@ -74,8 +74,8 @@ class Auto(Strategy):
                 yield plan
 
     def _ways(self, graph: Graph, hardware: Hardware) -> Iterator[Callable[[], Plan]]:
-        """Of few bits pixel by pixel before row by row: nothing is computed as the input comes, for
-        which a serial line may leave too little time."""
+        """Try few bits pixel by pixel before row by row: nothing is computed as the input comes,
+        for which a serial line may leave too little time."""
         if any(tensor.dtype.bits < 8 for tensor in graph.tensors.values()):
             yield partial(one_by_one, graph, hardware)
             for arriving in (False, True) if hardware.streams_input else (False,):

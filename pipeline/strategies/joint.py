@@ -52,7 +52,7 @@ class Joint(Strategy, Keys):
             raise ThimbleError(f"{limits}: at least 1, or 0 for all that the board leaves")
 
     def estimate(self, graph: Graph, hardware: Hardware) -> Estimate | None:
-        """By rows, which are most plans."""
+        """Estimate by rows, which most plans have."""
         if self.objective != "memory" or self.extra_macs:
             return None
         peak, level = at_peak(graph, hardware)

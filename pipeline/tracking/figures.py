@@ -42,8 +42,8 @@ def known(result: Mapping[str, Any]) -> dict[str, float]:
 
 
 def missing(result: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, str]:
-    """Why each of ASKED is missing, in a few words; none if all are there, and none of a model that
-    can be made.
+    """Say why each of ASKED is missing, in a few words; none if all are there, and none of a model
+    that can be made.
 
     Args:
         result: what ``result.json`` holds.
@@ -78,7 +78,7 @@ def _until(stages: Iterable[str], config: Mapping[str, Any]) -> str:
 
 
 def _why(name: str, result: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """Why a run that went through all stages lacks the metric ``name``."""
+    """Say why a run that went through all stages lacks the metric ``name``."""
     hardware, target = config.get("hardware", {}), config.get("target", {})
     if name == "model":
         return _withheld(result, hardware)
@@ -102,7 +102,7 @@ def _why(name: str, result: Mapping[str, Any], config: Mapping[str, Any]) -> str
 
 
 def _withheld(result: Mapping[str, Any], hardware: Mapping[str, Any]) -> str:
-    """Why the network is given to nobody; "" where it is."""
+    """Say why the network is given to nobody; "" where it is."""
     if result["status"] == "failed":
         return f"the run failed: {result['error']}"
     secret = hardware.get("card", {}).get("security") == "encrypted"
@@ -110,7 +110,7 @@ def _withheld(result: Mapping[str, Any], hardware: Mapping[str, Any]) -> str:
 
 
 def _unworn(result: Mapping[str, Any], hardware: Mapping[str, Any]) -> str:
-    """Why no card has years to last."""
+    """Say why no card has years to last."""
     if not hardware.get("card", {}).get("bytes"):
         return f"no card: {hardware.get('name')} has none that could wear"
     if not result.get("wear"):

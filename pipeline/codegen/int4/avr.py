@@ -180,7 +180,7 @@ class Assembly:
         return self.cursor_in_ram and self.unrolled and self.table and not self.kernel.varies
 
     def ahead(self, run: int) -> int:
-        """By how far a run's pixels are ahead of the first one's, where they are ``fixed``."""
+        """Say how far a run's pixels are ahead of the first one's, where they are ``fixed``."""
         row, column = divmod(run, self.grid[1])
         return row * (self.grid[1] * self.step + self.jump) + column * self.step
 

@@ -38,7 +38,7 @@ class AvrRows(AvrKernel, RowKernel):
     by_channel: ClassVar[bool] = False
 
     def rows(self, form: Form) -> tuple[RowLayout, RowLayout] | None:
-        """As one row's; several are only made apart from what they are made of."""
+        """Count as for one row; several are only made apart from what they are made of."""
         name, out = form.op.inputs[0], form.out.extents
         if len(form.parts) != 2 or len(out) != 3 or form.partial:
             return None

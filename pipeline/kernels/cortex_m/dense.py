@@ -35,7 +35,7 @@ class WidenedDense(Fitted):
         return {**counts, "output": outputs, **endings(op, form.graph, outputs)}
 
     def scratch_bytes(self, form: Form) -> int:
-        """What is widened, 16 bits an element."""
+        """Count what is widened, 16 bits an element."""
         return inputs_of(form) * 8
 
 

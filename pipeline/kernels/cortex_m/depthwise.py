@@ -108,7 +108,7 @@ class Depthwise(Fitted):
         return (4 * pairs + END_BYTES) * form.out.extents[2]
 
     def scratch_bytes(self, form: Form) -> int:
-        """As many rows as the kernel has, of some channels, each channel by itself."""
+        """Count as many rows as the kernel has, of some channels, each channel by itself."""
         op, tensors = convolution(form), form.graph.tensors
         at_once = lanes(form.out.extents[2])
         return tensors[op.parameters[0]].shape[1] * at_once * columns(op, tensors) * 2

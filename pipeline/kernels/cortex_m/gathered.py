@@ -41,7 +41,7 @@ class Gathered(Fitted):
         return int(self.code * self.table_passes(form))
 
     def overlap(self, form: Form, tensor: str) -> SafeOffset | None:
-        """As portable code: each pixel is written once its inputs are read, or later."""
+        """Allow what portable code does: write each pixel once its inputs are read, or later."""
         if form.aside:
             most = min(self.latest, self.together(form))
             return best_offset(

@@ -93,7 +93,7 @@ class Strips(Fitted):
         }
 
     def scratch_bytes(self, form: Form) -> int:
-        """As many rows of the input as the kernel has, and the channel's weights, 16 bits an
+        """Count as many rows of the input as the kernel has, and the channel's weights, 16 bits an
         element."""
         shape = form.graph.tensors[convolution(form).parameters[0]].shape
         _, kernel_h, kernel_w, depth = shape

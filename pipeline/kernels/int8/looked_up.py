@@ -77,8 +77,8 @@ def _searched(
 def _settled(
     a: IntArray, b: IntArray, least: IntArray, most: IntArray
 ) -> tuple[IntArray, IntArray] | None:
-    """From numbers that are right but for rounding, near halves: each is moved into the range that
-    those of the other operand leave it, in turn, until all pairs are right."""
+    """Settle numbers that are right but for rounding, near halves: each is moved into the range
+    that those of the other operand leave it, in turn, until all pairs are right."""
     for _ in range(ROUNDS):
         sums = np.add.outer(a, b)
         if ((least <= sums) & (sums <= most)).all():

@@ -59,7 +59,7 @@ class Convolution(ThumbKernel, Widened):
         return cheapest(evenly_spaced(form), SUMS, instructions)
 
     def tail(self, form: Form) -> int:
-        """As large as the others: windows of pixels that are made twice are kept."""
+        """Take as much as the others: windows of pixels that are made twice are kept."""
         return self.together(form)
 
     def each_row(self, form: Form) -> bool:

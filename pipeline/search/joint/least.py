@@ -36,7 +36,7 @@ class Found(NamedTuple):
 def least(
     graph: Graph, hardware: Hardware, runs: Sequence[Run | Pooled] = (), effort: float = 1.0
 ) -> Found:
-    """As little memory as is found, with ``runs`` or without; ``effort``: see ``Joint``."""
+    """Find as little memory as can be, with ``runs`` or without; ``effort``: see ``Joint``."""
     best: Found | None = None
     for some in (runs, ()) if runs else ((),):
         cuts = cuts_of(graph, hardware, some, effort=effort)

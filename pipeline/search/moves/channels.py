@@ -99,8 +99,8 @@ class ByChannels:
         ]
 
     def _schedule(self, rules: Rules, best: Best, limit: int) -> Schedule:
-        """As regions: each loop with as many channels at once as keep it within ``limit`` nibbles
-        by ``rules`` (Pex, remark 4), unless it is said how many."""
+        """Return regions: each loop with as many channels at once as keep it within ``limit``
+        nibbles by ``rules`` (Pex, remark 4), unless it is said how many."""
         view, found = rules.view, list[Whole | Channels]()
         for n, step in enumerate(best.steps):
             move, state, context = step.move, step.state, step.context

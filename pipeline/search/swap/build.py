@@ -111,7 +111,7 @@ class _Run:
                     self.move("store", segment.layers[-1].target, turn[-1], frame, copy)
 
     def layer(self, n: int, turn: Sequence[Rows], frames: Sequence[int]) -> None:
-        """By tiles of weights where these are streamed, with what goes through by tile after it."""
+        """Build by tiles of weights where these are streamed, and what goes through by tile."""
         segment, streamed = self.segment, n == self.segment.streamed
         size = segment.tile if streamed else segment.layers[n].channels
         for number in range(segment.tiles if streamed else 1):

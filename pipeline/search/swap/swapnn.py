@@ -205,7 +205,7 @@ def schedule(
     emitters = [Emitter(each, graph, sizes) for each in tilings]
 
     def us(task: Task) -> float:
-        """As the paper does: all compute tasks of a layer take the same time."""
+        """Count as the paper does: all compute tasks of a layer take the same time."""
         if task.kind == "compute":
             cut = tilings[task.layer]
             tiles = len(cut.rows) * len(cut.columns) * len(cut.parts)

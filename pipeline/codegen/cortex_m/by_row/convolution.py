@@ -86,7 +86,7 @@ def read(given: RowLayout, columns: Mapping[int, int]) -> dict[str, Any]:
 
 
 def runs(source: Source) -> list[Alike[Run]]:
-    """What makes all parts, one after the other."""
+    """Write what makes all parts, one after the other."""
     (op, some, given, made), lead = source.layer, source.lead
     stride, found = op.stride[1], list[Run]()
     for part in source.parts:
@@ -105,7 +105,7 @@ def runs(source: Source) -> list[Alike[Run]]:
 
 
 def whole(source: Source) -> list[Alike[Read]]:
-    """What widens all columns before anything is made."""
+    """Write what widens all columns before anything is made."""
     given = source.layer.given
     size = min(given.pixels, MOST_PLANE)
     every = (range(given.columns)[n : n + size] for n in range(0, given.columns, size))

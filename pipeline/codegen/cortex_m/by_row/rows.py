@@ -38,7 +38,7 @@ class Alike(Generic[T]):
         return self.members[0]
 
     def step(self, place: str) -> int:
-        """From one's ``place``, an attribute, to the next one's."""
+        """Return the step from one's ``place``, an attribute, to the next one's."""
         first, second = (getattr(each, place) for each in (self.members * 2)[:2])
         return int(second - first)
 

@@ -49,7 +49,7 @@ def of_window(out: View, words: int, channels: int, fours: int, unroll: int) -> 
     rounds, left = divmod(fours or channels, unroll)
 
     def sums(first: int, count: int) -> list[Sum]:
-        """Of several words those of a channel are loaded together, else those of all channels."""
+        """Load several words of a channel together, else those of all channels."""
         if words > 1:
             return [
                 (
