@@ -30,7 +30,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 @contextmanager
 def whole(path: Path) -> Iterator[BinaryIO]:
-    """A temporary file beside ``path``, renamed into place at the end."""
+    """Yield a temporary file beside ``path``, renamed into place at the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

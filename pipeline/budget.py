@@ -26,7 +26,7 @@ UNREAD = {
 
 
 def limits(prune: Mapping[str, Any]) -> dict[str, float]:
-    """Those that are set.
+    """Return those that are set.
 
     Raises:
         ThimbleError: for a negative one.

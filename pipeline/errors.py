@@ -31,7 +31,7 @@ def reading() -> Iterator[None]:
 
 
 def said(error: Exception) -> str:
-    """The kind and the first line of what others' code raised."""
+    """Return the kind and the first line of what others' code raised."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
 

@@ -79,19 +79,19 @@ def headers(path: Path, key: str, names: Collection[str] = ()) -> dict[str, Head
 
 
 def read(path: Path, key: str) -> Arrays:
-    """All arrays of an ``.npz``. Raises ThimbleError as ``headers`` does."""
+    """Return all arrays of an ``.npz``. Raises ThimbleError as ``headers`` does."""
     return {name: array(path, key, name) for name in headers(path, key)}
 
 
 def array(path: Path, key: str, name: str) -> np.ndarray[Any, Any]:
-    """One array of an ``.npz`` whose headers were checked."""
+    """Return one array of an ``.npz`` whose headers were checked."""
     with _reading(path, key), np.load(path, allow_pickle=False) as archive:
         result: np.ndarray[Any, Any] = archive[name]
         return result
 
 
 def npy(path: Path) -> np.ndarray[Any, Any]:
-    """The array in an ``.npy``, mapped: nothing of it is read yet.
+    """Return the array in an ``.npy``, mapped: nothing of it is read yet.
 
     Raises:
         ThimbleError: it holds no plain array, or fewer elements than it claims.

@@ -340,7 +340,7 @@ class Hardware:
         return end - inside[0].start if inside else 0
 
     def external(self, kind: Literal["ram", "rom"]) -> MemoryRegion | None:
-        """The board's memory of ``kind`` outside of the chip: the first, if there is one."""
+        """Return the board's memory of ``kind`` outside of the chip: the first, if there is one."""
         return next((r for r in self.regions if r.external and r.kind == kind), None)
 
     @property

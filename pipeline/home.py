@@ -50,7 +50,7 @@ def default() -> Path:
 
 
 def typed() -> Path:
-    """The folder that the command was typed in; stages are told, they run elsewhere."""
+    """Return the folder that the command was typed in; stages are told, they run elsewhere."""
     return Path(os.environ.get("THIMBLE_TYPED") or Path.cwd()).absolute()
 
 
@@ -60,7 +60,7 @@ def close_to_others() -> None:
 
 
 def lock_file(name: str) -> str:
-    """The path of the lock called ``name``; lock files stay, they are empty."""
+    """Return the path of the lock called ``name``; lock files stay, they are empty."""
     folder = home() / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     return str(folder / f"{name}.lock")

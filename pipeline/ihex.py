@@ -11,7 +11,7 @@ RECORD_BYTES = 16
 
 
 def dump(content: bytes) -> str:
-    """The text of a file that holds ``content`` from address 0 on."""
+    """Return the text of a file that holds ``content`` from address 0 on."""
     lines = []
     for at in range(0, len(content), RECORD_BYTES):
         if at and at % 0x10000 == 0:
@@ -52,6 +52,6 @@ def load(path: Path) -> dict[int, int]:
 
 
 def flash_image(path: Path) -> bytes:
-    """The program from address 0 on; gaps read 0xFF as erased flash does."""
+    """Return the program from address 0 on; gaps read 0xFF as erased flash does."""
     content = load(path)
     return bytes(content.get(address, 0xFF) for address in range(max(content, default=-1) + 1))

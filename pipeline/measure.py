@@ -61,7 +61,7 @@ def metrics(
     images: Array,
     labels: Array,
 ) -> dict[str, Any]:
-    """The content of metrics.json, but for the accuracy in float, which training knows.
+    """Return the content of metrics.json, but for the accuracy in float, which training knows.
 
     Where the target has no stack to look at, ``stack_bytes`` and ``sram_bytes`` are the build's
     bounds.
@@ -235,7 +235,7 @@ def by_layer(device: Mapping[str, Any], graph: Graph) -> dict[str, Any]:
 
 
 def accuracy(outputs: Array, labels: Array) -> float:
-    """The share of images whose largest output, the first of equals, is at the label."""
+    """Return the share of images whose largest output, the first of equals, is at the label."""
     return float((outputs.argmax(axis=1) == labels).mean())
 
 

@@ -93,7 +93,7 @@ DEFAULTS = Prefix()
 
 
 def of(folder: Path) -> Prefix:
-    """The prefix of the generated C in ``folder``.
+    """Return the prefix of the generated C in ``folder``.
 
     Raises:
         ThimbleError: no header there says how large an arena is, or several do.
@@ -107,6 +107,6 @@ def of(folder: Path) -> Prefix:
 
 
 def _like(text: str) -> str:
-    """A prefix like ``text`` that may be one."""
+    """Return a prefix like ``text`` that may be one."""
     plain = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_").lstrip("0123456789_")
     return plain[:LONGEST].strip("_") or "kws"

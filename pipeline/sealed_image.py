@@ -118,7 +118,7 @@ def write(
 
 
 def derived(key: bytes, salt: bytes) -> bytes:
-    """The key of an image: ``aead_derive`` of firmware/security."""
+    """Return the key of an image: ``aead_derive`` of firmware/security."""
     return Cipher(algorithms.ChaCha20(key, salt), None).encryptor().update(bytes(KEY_BYTES))
 
 
@@ -128,7 +128,7 @@ def nonce(number: int, start: int = 0, frame: int = 0) -> bytes:
 
 
 def sealed(cipher: ChaCha20Poly1305, number: int, content: bytes, encrypts: bool) -> bytes:
-    """The tag, and what it is of."""
+    """Return the tag, and what it is of."""
     if encrypts:
         whole = cipher.encrypt(nonce(number), content, None)
         return whole[-TAG_BYTES:] + whole[:-TAG_BYTES]
@@ -136,7 +136,7 @@ def sealed(cipher: ChaCha20Poly1305, number: int, content: bytes, encrypts: bool
 
 
 def checked(number: int, content: bytes, frame: int = 0) -> bytes:
-    """The tag of ``security=none``, a CRC and the number of the frame, and what it is of."""
+    """Return the tag of ``security=none``, a CRC and the number of the frame, and what it is of."""
     about = struct.pack("<III", number, frame, len(content))
     sum_ = crc32(content, crc32(about, FIRST))
     return struct.pack("<II", sum_, frame).ljust(TAG_BYTES, b"\0") + content

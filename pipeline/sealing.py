@@ -112,5 +112,5 @@ def kept_bytes(block_bytes: int) -> int:
 
 
 def piece_bytes(block_bytes: int) -> int:
-    """The most bytes of a feature map in one piece."""
+    """Return the most bytes of a feature map in one piece."""
     return PIECE_BLOCKS * block_bytes - TAG_BYTES

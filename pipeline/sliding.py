@@ -42,9 +42,9 @@ class Windows:
         return replace(of_one, frames=self.rows) if heard else of_one
 
     def data(self, one: Arrays, frontend: Any, graph: Graph) -> Arrays:
-        """The data set ``one`` with test images, and sounds, one after the other, as many calls of
-        ``graph`` as there were images; sounds where it has states of its own, too. What ends in one
-        of these windows has no label."""
+        """Return the data set ``one`` with test images, and sounds, one after the other, as many
+        calls of ``graph`` as there were images; sounds where it has states of its own, too. What
+        ends in one of these windows has no label."""
         streams = graph.states and "test_sounds" in one
         rows = self.rows or (frontend.shape[0] if streams else 0)
         if not rows or not len(one["test_images"]):

@@ -35,8 +35,8 @@ def check(
     proof: Report | None = None,
     costs: Cost | None = None,
 ) -> dict[str, Any]:
-    """The content of schedule.json: costs, and whether the plan fits ``hardware``; it is proved
-    here unless ``proof``, or ``costs``, say what was.
+    """Return the content of schedule.json: costs, and whether the plan fits ``hardware``; it is
+    proved here unless ``proof``, or ``costs``, say what was.
 
     Raises:
         PlanError: the plan is wrong, or takes a memory for something else than it is.

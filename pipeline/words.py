@@ -161,7 +161,7 @@ def counts(key: str) -> str:
 
 
 def valued(key: str, value: Any) -> str:
-    """A metric with its unit; what is no number as it is."""
+    """Return a metric with its unit; what is no number as it is."""
     if value is None:
         return "–"
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -20,8 +20,8 @@ from stages._main import Config, stage
 
 
 def quantized(cfg: Config, model: Any, weights: Arrays, data: Arrays) -> tuple[Graph, Any, Any]:
-    """The graph, how it was made, and the float network before it: None where the user's file holds
-    integers. Then PyTorch, whose import takes a second, is not needed."""
+    """Return the graph, how it was made, and the float network before it: None where the user's
+    file holds integers. Then PyTorch, whose import takes a second, is not needed."""
     before = model
     if isinstance(model, Imported):
         before = model.float_graph()

@@ -136,7 +136,7 @@ class Names:
         return self.given[key]
 
     def fresh(self, name: str, kind: str = "") -> str:
-        """An identifier like ``name`` that is not given yet."""
+        """Return an identifier like ``name`` that is not given yet."""
         plain = re.sub(r"[\W_]+", "_", name, flags=re.ASCII).strip("_")[:LONGEST].rstrip("_")
         stem = "_".join(part for part in ("nn", plain.lower(), kind) if part)
         if stem.startswith(FAR):
@@ -172,7 +172,7 @@ class Constants:
         self, name: str, kind: str, type_: str, values: IntArray, about: str, in_flash: bool = True,
         align: int = 1, far: bool = False,
     ) -> Array:  # fmt: skip
-        """An array that holds ``values``; the same array for the same name, kind and values.
+        """Return an array that holds ``values``; the same array for the same name, kind and values.
 
         Args:
             far: all that reads it can do so wherever in flash it is.
@@ -209,14 +209,14 @@ def bytes_of(type_: str) -> int:
 
 
 def c_bits(values: Iterable[int], signed: bool = False) -> int:
-    """The least of 8, 16, 32 and 64 bits that holds all ``values``."""
+    """Return the least of 8, 16, 32 and 64 bits that holds all ``values``."""
     held = [0, *values]
     most = max(max(held), -1 - min(held)) << 1 if signed else max(held)
     return next(bits for bits in (8, 16, 32, 64) if most < 1 << bits)
 
 
 def narrowest(values: IntArray) -> str:
-    """The narrowest signed C type that holds all of ``values``."""
+    """Return the narrowest signed C type that holds all of ``values``."""
     return f"int{c_bits(values.reshape(-1).tolist(), signed=True)}_t"
 
 

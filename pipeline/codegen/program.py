@@ -110,8 +110,8 @@ class Program:
         return self.places, self.orders, self.permutations
 
     def buffer(self, piece: Slice) -> Buffer:
-        """The place that a slice lies in; where a loop chooses among several, the first, with all
-        the others: ``shift`` says how far the chosen one lies behind it."""
+        """Return the place that a slice lies in; where a loop chooses among several, the first,
+        with all the others: ``shift`` says how far the chosen one lies behind it."""
         buffer = self.plan.buffer[piece.buffer]
         return buffer.at(piece.copy) if isinstance(piece.copy, int) else buffer
 

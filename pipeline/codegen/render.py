@@ -25,7 +25,7 @@ def render(template: str, **values: Any) -> str:
 
 
 def static_source(name: str) -> str:
-    """A C file that is copied as it is."""
+    """Return a C file that is copied as it is."""
     return (KERNELS / name).read_text()
 
 
@@ -49,7 +49,7 @@ def lines(texts: Iterable[str], indent: str) -> str:
 def table(
     values: Sequence[int | str], kind: str, name: str, about: str = "", placed: str = "NN_FLASH"
 ) -> str:
-    """A constant array of elements of ``kind``; ``about``: a comment where it begins."""
+    """Return a constant array of elements of ``kind``; ``about``: a comment where it begins."""
     said = f" /* {about} */" if about else ""
     return f"static const {kind} {name}[{len(values)}] {placed} = {{{said}\n{rows(values)}\n}};"
 

@@ -14,9 +14,9 @@ MOST_ALIGNED = 4
 
 
 def places(program: Program) -> list[int]:
-    """The bytes where the results begin. If one is scattered, or off a multiple of its elements,
-    all are put together at byte 0 and after it, in place: nothing else lives in the arena once they
-    are computed.
+    """Return the bytes where the results begin. If one is scattered, or off a multiple of its
+    elements, all are put together at byte 0 and after it, in place: nothing else lives in the arena
+    once they are computed.
 
     Raises:
         ThimbleError: where state does.

@@ -119,7 +119,7 @@ def tape(lines: Sequence[Line]) -> Tape:
 
 
 def statements(lines: Sequence[Line], tape: Tape) -> list[str]:
-    """The body of nn_invoke, in which a line for each stretch runs it."""
+    """Return the body of nn_invoke, in which a line for each stretch runs it."""
     found, done = list[str](), 0
     for stretch in tape.stretches:
         found += map(str, lines[done : stretch.lines.start])

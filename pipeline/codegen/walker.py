@@ -104,8 +104,8 @@ def _unless_empty(program: Program, step: Working) -> None:
 
 
 def _as_image(program: Program, step: Working) -> tuple[Program, Working]:
-    """A step that makes a tile as one that makes an image of its own, in a program that knows that
-    and adds to the same C."""
+    """Return a step that makes a tile as one that makes an image of its own, in a program that
+    knows that and adds to the same C."""
     plan = program.plan
     if not isinstance(step, Compute) or not step.kernel or step.kernel.startswith(ANY_PART):
         return program, step

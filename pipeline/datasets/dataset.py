@@ -38,7 +38,7 @@ class Split:
 
 
 def parts_of(train: Split, validation: Split, test: Split) -> Arrays:
-    """The content of ``dataset.npz``."""
+    """Return the content of ``dataset.npz``."""
     return {
         f"{part}_{kind}": getattr(split, kind)
         for part, split in (("train", train), ("validation", validation), ("test", test))
@@ -70,10 +70,10 @@ class Dataset(ABC):
 
     @abstractmethod
     def read(self) -> tuple[Split, Split]:
-        """The set's own training and test parts."""
+        """Return the set's own training and test parts."""
 
     def arrays(self) -> Arrays:
-        """The content of ``dataset.npz``; in each part the set's own order is kept."""
+        """Return the content of ``dataset.npz``; in each part the set's own order is kept."""
         whole, test = self.read()
         count = self.validation or len(whole.labels) // 10
         if not 0 < count < len(whole.labels):
@@ -107,6 +107,6 @@ class FetchedDataset(Dataset):
         return ensure(self.title, self.files, (*local, *self.sources))
 
     def fetched(self) -> dict[str, bytes]:
-        """The verified content of every file by name."""
+        """Return the verified content of every file by name."""
         folder = self.folder()
         return {file.name: (folder / file.name).read_bytes() for file in self.files}

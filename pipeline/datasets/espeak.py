@@ -75,7 +75,7 @@ class Utterance:
 
 
 def utterances() -> list[Utterance]:
-    """All that are spoken, drawn once and for all."""
+    """Return all that are spoken, drawn once and for all."""
     random = np.random.default_rng(SPOKEN_HZ)
     words = len(WORDS) + len(OTHERS)
     takes = [TAKES if word < len(WORDS) else TAKES_OF_OTHERS for word in range(words)]

@@ -121,7 +121,7 @@ def _is_class(path: Path) -> bool:
 
 
 def _files(folder: Path, classes: list[str]) -> Found:
-    """The images in ``folder``'s class folders, in a fixed order."""
+    """Return the images in ``folder``'s class folders, in a fixed order."""
     if not 0 < len(classes) <= MOST_CLASSES:
         raise ThimbleError(
             f"{folder} has {len(classes)} folders: one for each class is needed, "
@@ -143,7 +143,7 @@ def _files(folder: Path, classes: list[str]) -> Found:
 
 
 def _array(file: Path, shape: tuple[int, int, int] | None, resize: Resize) -> U8:
-    """One image as (h, w, c)."""
+    """Return one image as (h, w, c)."""
     if file.suffix.lower() == ".npy":
         return raw(_mapped(file), str(file))
     with _opened(file) as image:
@@ -152,7 +152,7 @@ def _array(file: Path, shape: tuple[int, int, int] | None, resize: Resize) -> U8
 
 @contextmanager
 def _opened(file: Path) -> Iterator[Image.Image]:
-    """A picture whose header was read."""
+    """Yield a picture whose header was read."""
     regular(file, str(file))
     try:
         with warnings.catch_warnings():
@@ -169,7 +169,7 @@ def _opened(file: Path) -> Iterator[Image.Image]:
 
 
 def _mapped(file: Path) -> npt.NDArray[Any]:
-    """An ``.npy`` as (h, w, c), not read yet."""
+    """Return an ``.npy`` as (h, w, c), not read yet."""
     array = given.npy(file)
     if array.ndim not in (1, 2, 3):
         raise ThimbleError(

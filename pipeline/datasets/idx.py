@@ -18,7 +18,7 @@ UNSIGNED_BYTE = 8
 
 
 def parse(content: bytes, name: str) -> U8:
-    """An IDX file's array; ``name`` is for the error message."""
+    """Return an IDX file's array; ``name`` is for the error message."""
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] != UNSIGNED_BYTE:
         raise ThimbleError(f"{name} is not an IDX file of unsigned bytes")
     header = 4 + 4 * content[3]

@@ -38,7 +38,7 @@ class Bar:
 
 @contextmanager
 def download_bar(name: str) -> Iterator[Bar | bool]:
-    """A byte bar for one file; ``False`` (pooch's word for none) when no one is looking."""
+    """Yield a byte bar for one file; ``False`` (pooch's word for none) when no one is looking."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield False
@@ -50,7 +50,7 @@ def download_bar(name: str) -> Iterator[Bar | bool]:
 
 @contextmanager
 def busy(text: str) -> Iterator[None]:
-    """A spinner on a terminal, else one line."""
+    """Yield a spinner on a terminal, else one line."""
     console = Console(stderr=True)
     if not console.is_terminal:
         print(text, file=sys.stderr, flush=True)

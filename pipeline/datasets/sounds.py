@@ -49,7 +49,7 @@ def parts_of(train: Sounds, validation: Sounds, test: Sounds) -> Arrays:
 
 
 def parse(content: bytes, name: str, *, most: int | None = SAMPLES) -> I16:
-    """The samples of a WAV file; ``most`` is the longest that is taken, None for any.
+    """Return the samples of a WAV file; ``most`` is the longest that is taken, None for any.
 
     Raises:
         ThimbleError: for another format, rate or number of channels, an empty or a damaged file,
@@ -80,7 +80,7 @@ def parse(content: bytes, name: str, *, most: int | None = SAMPLES) -> I16:
 
 
 def padded(samples: I16) -> I16:
-    """One second: zeros behind what is shorter."""
+    """Return one second: zeros behind what is shorter."""
     return np.concatenate([samples, np.zeros(SAMPLES - len(samples), np.int16)])
 
 

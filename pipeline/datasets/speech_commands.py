@@ -44,8 +44,8 @@ SEED = 20180409
 
 
 def part_of(name: str, validation_pct: float = 10, testing_pct: float = 10) -> str:
-    """The part of the file ``name``: by the hash of what is before ``_nohash_``, the speaker, so
-    that nobody is in two parts (the data set's README, ``which_set``)."""
+    """Return the part of the file ``name``: by the hash of what is before ``_nohash_``, the
+    speaker, so that nobody is in two parts (the data set's README, ``which_set``)."""
     speaker = re.sub(r"_nohash_.*$", "", PurePosixPath(name).name)
     hashed = int(hashlib.sha1(speaker.encode(), usedforsecurity=False).hexdigest(), 16)
     percent = hashed % (MOST_FILES_PER_WORD + 1) * (100.0 / MOST_FILES_PER_WORD)
@@ -166,7 +166,7 @@ def _long_enough(noise: I16, name: str) -> I16:
 
 
 def _cut(noises: list[I16], random: np.random.Generator) -> I16:
-    """A second of one of ``noises``, between silent and as loud as it is."""
+    """Return a second of one of ``noises``, between silent and as loud as it is."""
     noise = noises[random.integers(len(noises))]
     start = random.integers(len(noise) - SAMPLES + 1)
     cut = noise[start : start + SAMPLES] * random.random()

@@ -79,7 +79,7 @@ class SpokenKeywords(FetchedDataset):
 
 
 def split() -> tuple[list[int], list[int], list[int]]:
-    """The voices of the three parts, by their numbers."""
+    """Return the voices of the three parts, by their numbers."""
     order = np.random.default_rng(len(VOICES)).permutation(len(VOICES)).tolist()
     held, tested = HELD_OUT["validation"], HELD_OUT["test"]
     return sorted(order[held + tested :]), sorted(order[:held]), sorted(order[held : held + tested])
@@ -113,7 +113,7 @@ def _between(bounds: tuple[int, int], random: np.random.Generator) -> float:
 
 
 def _noise(random: np.random.Generator) -> npt.NDArray[np.float64]:
-    """A second of it with effective value 1, anything between white and brown."""
+    """Return a second of it with effective value 1, anything between white and brown."""
     spectrum = np.fft.rfft(random.standard_normal(SAMPLES))
     spectrum[1:] *= np.arange(1, len(spectrum)) ** -random.uniform(0, 1)
     spectrum[0] = 0

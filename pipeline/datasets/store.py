@@ -42,7 +42,7 @@ class File:
 
 
 def listed(text: str) -> tuple[File, ...]:
-    """The files that ``text`` lists, as ``sha256sum`` prints them."""
+    """Return the files that ``text`` lists, as ``sha256sum`` prints them."""
     return tuple(File(*reversed(line.split())) for line in text.strip().splitlines())
 
 
@@ -71,7 +71,7 @@ def is_good(path: Path, sha256: str) -> bool:
 
 
 def ensure(name: str, files: Sequence[File], sources: Sequence[Source]) -> Path:
-    """The folder of set ``name`` with every file present and verified.
+    """Return the folder of set ``name`` with every file present and verified.
 
     Processes that ask at once wait for the first to fetch. A full store need not be writable.
 

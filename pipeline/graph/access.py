@@ -30,7 +30,7 @@ class Window:
     divide: int = 1
 
     def span(self, start: int, stop: int) -> tuple[int, int]:
-        """The unclipped index range read by outputs ``start`` to ``stop`` (exclusive)."""
+        """Return the unclipped index range read by outputs ``start`` to ``stop`` (exclusive)."""
         first, last = (
             (0, 0) if self.axis is None else (start // self.divide, (stop - 1) // self.divide)
         )
@@ -50,7 +50,7 @@ class Operand:
     windows: tuple[Window, ...]
 
     def region(self, out: Box) -> Box:
-        """The unclipped box of elements that the output box ``out`` reads."""
+        """Return the unclipped box of elements that the output box ``out`` reads."""
         return tuple(
             window.span(*((0, 1) if window.axis is None else out[window.axis]))
             for window in self.windows
@@ -63,7 +63,7 @@ class Term:
 
 
 def clipped(box: Box, shape: tuple[int, ...]) -> Box:
-    """The part of ``box`` inside a tensor of ``shape``; empty ranges have start == stop."""
+    """Return the part of ``box`` inside a tensor of ``shape``; empty ranges have start == stop."""
     ranges = (
         (max(start, 0), min(stop, size)) for (start, stop), size in zip(box, shape, strict=True)
     )

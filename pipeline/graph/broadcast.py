@@ -11,7 +11,7 @@ from pipeline.graph.tensor import Box, IntArray
 
 
 def shape_of(name: str, operands: tuple[str, ...], tensors: Tensors) -> tuple[int, ...]:
-    """The shape that all operands broadcast to; raises ThimbleError when there is none."""
+    """Return the shape that all operands broadcast to; raises ThimbleError when there is none."""
     shapes = [tensors[operand].shape for operand in operands]
     try:
         return np.broadcast_shapes(*shapes)
@@ -42,7 +42,7 @@ def values(operand: Operand, tensors: Tensors, out: Box, regions: Regions) -> In
 
 
 def extremes(tensor: str, tensors: Tensors) -> IntArray:
-    """The least and greatest of the stored integers of ``tensor``, less its zero point, and of 0:
-    what is absent."""
+    """Return the least and greatest of the stored integers of ``tensor``, less its zero point, and
+    of 0: what is absent."""
     dtype, zero = tensors[tensor].dtype, tensors[tensor].zero_point
     return np.array([min(0, dtype.minimum - zero), max(0, dtype.maximum - zero)])

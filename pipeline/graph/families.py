@@ -38,7 +38,7 @@ class OfOne(Operator):
         return (Term((Operand(self.inputs[0], self.windows(tensors)),)),)
 
     def region(self, tensors: Tensors, out: Box) -> Box:
-        """The unclipped box of the input that ``out`` is made of."""
+        """Return the unclipped box of the input that ``out`` is made of."""
         return Operand(self.inputs[0], self.windows(tensors)).region(out)
 
     def given(
@@ -108,7 +108,7 @@ class Sliding(Operator):
 
     @abstractmethod
     def window(self, tensors: Tensors) -> tuple[int, int]:
-        """Its rows and columns."""
+        """Return its rows and columns."""
 
     def pixels(self, tensors: Tensors) -> tuple[Window, Window]:
         """Return what an output element is made of, as rows and as columns."""

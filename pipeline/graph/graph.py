@@ -81,7 +81,7 @@ class Graph(OneEach):
         return sum(self.tensors[each.read].bytes for each in self.states)
 
     def beside(self, tensor: str, word: str) -> str:
-        """A name for something that belongs to ``tensor``, see ``tensor.beside``."""
+        """Return a name for something that belongs to ``tensor``, see ``tensor.beside``."""
         return beside(self.tensors, tensor, word)
 
     def producer(self, tensor: str) -> Operator:
@@ -106,7 +106,7 @@ class Graph(OneEach):
         return BoxValues(self.tensors[name].box, np.asarray(self.constants[name], np.int64)[None])
 
     def run(self, frames: IntArray) -> dict[str, IntArray]:
-        """The exact integer reference: every activation for ``frames`` (n, *input shape); of
+        """Return the exact integer reference: every activation for ``frames`` (n, *input shape); of
         several inputs (n, elements), one after the other. With states they are the frames of
         calls, the first one of which finds the initial values."""
         values = apart(frames, [self.tensors[name] for name in self.inputs])
@@ -120,7 +120,7 @@ class Graph(OneEach):
         return {name: np.concatenate([call[name] for call in calls]) for name in calls[0]}
 
     def _run(self, values: dict[str, IntArray]) -> dict[str, IntArray]:
-        """Every activation, given those before all operators."""
+        """Return every activation, given those before all operators."""
         for op in self.operators:
             box = self.tensors[op.output].box
             regions = {name: BoxValues(self.tensors[name].box, values[name]) for name in op.inputs}
@@ -190,7 +190,7 @@ class Graph(OneEach):
 
 @cache
 def _classes() -> dict[str, type]:
-    """Every operator in ``operators/`` and the value classes they hold."""
+    """Return every operator in ``operators/`` and the value classes they hold."""
     kinds = (Tensor, DType, State, PowerOfTwo, FixedPoint, Mean, UnsignedMean)
     found: dict[str, type] = {kind.__name__: kind for kind in kinds}
     for module in pkgutil.iter_modules(operator_package.__path__):

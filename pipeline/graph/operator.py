@@ -74,7 +74,7 @@ class Operator(ABC):
         return REDUCTIONS[self.combine]
 
     def renamed(self, names: Mapping[str, str]) -> Self:
-        """The same operator, reading ``names[x]`` wherever it read ``x``."""
+        """Return the same operator, reading ``names[x]`` wherever it read ``x``."""
         changed: dict[str, Any] = {
             field: tuple(names.get(name, name) for name in getattr(self, field))
             for field in self.reading
@@ -181,7 +181,7 @@ class Operator(ABC):
         return acc
 
     def partial_sums(self, tensors: Tensors, constants: Constants) -> tuple[int, int]:
-        """The least and greatest value that accumulators can hold, whatever the input and
+        """Return the least and greatest value that accumulators can hold, whatever the input and
         whichever of the atoms they hold so far; here, that the output's type can hold."""
         dtype = tensors[self.output].dtype
         return dtype.minimum, dtype.maximum
@@ -213,7 +213,7 @@ Clip = tuple[int, int] | None
 
 
 def limits(target: Tensor, clip: Clip) -> tuple[int, int]:
-    """The least and greatest integer that ``target`` may hold."""
+    """Return the least and greatest integer that ``target`` may hold."""
     low, high = clip or (target.dtype.minimum, target.dtype.maximum)
     return max(low, target.dtype.minimum), min(high, target.dtype.maximum)
 
@@ -241,7 +241,7 @@ def product_sums(weights: IntArray, source: Tensor) -> IntArray:
 
 
 def windowed(region: BoxValues, box: Box, fill: int) -> IntArray:
-    """The values of the unclipped ``box``, ``fill`` where ``region`` does not reach.
+    """Return the values of the unclipped ``box``, ``fill`` where ``region`` does not reach.
 
     Shape of the result: (n, extents of ``box``).
     """

@@ -27,7 +27,7 @@ class PowerOfTwo:
     rounding: Literal["half_even", "floor"] = "half_even"
 
     def part(self, start: int, stop: int) -> PowerOfTwo:
-        """The same for every channel."""
+        """Return the same for every channel."""
         return self
 
     def apply(self, acc: IntArray, bias: IntArray | int = 0) -> IntArray:

@@ -80,7 +80,7 @@ class Tensor:
         return self.outside or (self.scale[0], self.zero_point)
 
     def quantized(self, real: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The nearest integers, of halves those farther from 0, as ``nn_quantize`` in C."""
+        """Return the nearest integers, of halves those farther from 0, as ``nn_quantize`` in C."""
         low, high = self.dtype.minimum, self.dtype.maximum
         scale, zero = (np.float32(each) for each in self.units)
         with np.errstate(over="ignore"):
@@ -94,7 +94,7 @@ class Tensor:
         return scale * (np.asarray(stored, np.float64) - zero)
 
     def spread(self, limits: tuple[float, float]) -> Tensor:
-        """The tensor whose least and greatest integer mean ``limits`` outside."""
+        """Return the tensor whose least and greatest integer mean ``limits`` outside."""
         size, steps = limits[1] - limits[0], self.dtype.maximum - self.dtype.minimum
         return replace(self, outside=(size / steps, self.dtype.minimum - limits[0] * steps / size))
 

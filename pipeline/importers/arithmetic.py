@@ -72,7 +72,7 @@ def _widened(build: Builder, x: Value, constant: NDArray[Any]) -> Value:
 
 
 def extreme(build: Builder, greatest: bool, a: Value | Floats, b: Value | Floats) -> Value:
-    """The greater of two elements, or the smaller."""
+    """Return the greater of two elements, or the smaller."""
     kind = Maximum if greatest else Minimum
     if isinstance(a, Value) and isinstance(b, Value):
         return build.binary(kind, a, b)

@@ -39,11 +39,11 @@ class Imported(ABC):
 
     @abstractmethod
     def graph(self) -> Graph:
-        """The integer graph; raises ThimbleError when the file holds anything else."""
+        """Return the integer graph; raises ThimbleError when the file holds anything else."""
 
     def float_graph(self) -> FloatGraph | None:
-        """The network on real numbers, where the file holds one that is still to be quantized;
-        None where ``graph`` has it."""
+        """Return the network on real numbers, where the file holds one that is still to be
+        quantized; None where ``graph`` has it."""
         return None
 
     def ranged(self, graph: Graph, limits: tuple[float, ...]) -> Graph:
@@ -57,7 +57,7 @@ class Imported(ABC):
         return replace(graph, tensors={**graph.tensors, **sources})
 
     def content(self) -> bytes:
-        """The file's bytes."""
+        """Return the file's bytes."""
         file = Path(self.path)
         try:
             if not file.is_file():

@@ -48,8 +48,8 @@ class Builder:
     def graph(
         self, sources: Sequence[str], results: Sequence[Value], signals: bool = True
     ) -> FloatGraph:
-        """The finished graph; its outputs are as the source orders them, but channels last of
-        images, and of ``signals`` (1, c, l) where memory has them so."""
+        """Return the finished graph; its outputs are as the source orders them, but channels last
+        of images, and of ``signals`` (1, c, l) where memory has them so."""
         self.here = f"{self.here}, the output"
         outputs = tuple(dict.fromkeys(self._final(result, signals) for result in results))
         if not self.nodes:
@@ -99,8 +99,8 @@ class Builder:
         return ThimbleError(f"{self.here}: {reason}")
 
     def source(self, name: str, shape: Shape, last: bool) -> Value:
-        """The network's input; ``last`` when the source itself has images channels last, or has a
-        signal (1, c, l), which is then stored as an image of height 1: (1, l, c)."""
+        """Return the network's input; ``last`` when the source itself has images channels last, or
+        has a signal (1, c, l), which is then stored as an image of height 1: (1, l, c)."""
         order = np.arange(prod(shape), dtype=np.int64)
         if not last:
             stored, index = ours(shape), usual(shape)
@@ -113,7 +113,7 @@ class Builder:
         return Value(name, index)
 
     def usual(self, value: Value) -> str:
-        """The tensor that has ``value`` in its usual layout."""
+        """Return the tensor that has ``value`` in its usual layout."""
         return self.ordered(value, value.index if is_usual(value) else usual(value.shape),
                             ours(value.shape))  # fmt: skip
 
@@ -130,7 +130,7 @@ class Builder:
         return self.add(nodes.Reshaped, [tensor], "reshape", shape=shape)
 
     def transposed(self, value: Value, index: Index, shape: Shape) -> str:
-        """A tensor of ``shape`` whose elements are in the order of ``index``."""
+        """Return a tensor of ``shape`` whose elements are in the order of ``index``."""
         places = np.empty(index.size, np.int64)
         places[index.reshape(-1)] = value.index.reshape(-1)
         moves = moved(places, index.size) if self.moving else None
@@ -170,7 +170,7 @@ class Builder:
         return name
 
     def made(self, kind: type[Node], inputs: Sequence[str], shape: Shape, **fields: Any) -> Value:
-        """A node whose output is the source's tensor of ``shape``, in the usual layout."""
+        """Return a node whose output is the source's tensor of ``shape``, in the usual layout."""
         name = self.add(kind, inputs, **fields)
         if self.shapes[name] != ours(shape):
             raise self.refuse(f"makes {list(self.shapes[name])}, expected {list(ours(shape))}")
@@ -242,7 +242,7 @@ class Builder:
         return Value(self.add(nodes.Slopes, [x.tensor], "prelu", constant=held), x.index)
 
     def stored(self, constant: Floats, x: Value) -> Floats:
-        """A constant that broadcasts to ``x``, in the layout of its tensor."""
+        """Return a constant that broadcasts to ``x``, in the layout of its tensor."""
         try:
             full = np.broadcast_to(constant, x.shape)
         except ValueError:
@@ -288,7 +288,7 @@ class Builder:
         return self.made(kind, [image], shape, **fields)
 
     def reduced(self, kind: type[nodes.Pool], x: Value, axes: Sequence[int]) -> Value:
-        """The mean or the maximum over ``axes`` of the source, which are left out."""
+        """Return the mean or the maximum over ``axes`` of the source, which are left out."""
         rank, over = len(x.shape), sorted({axis % len(x.shape) for axis in axes})
         kept = [axis for axis in range(1, rank) if axis not in over]
         if not over or over[0] == 0:
@@ -361,7 +361,7 @@ class Builder:
 
 
 def our_axis(rank: int, axis: int) -> int:
-    """The axis here of the source's ``axis``, which is not the batch."""
+    """Return the axis here of the source's ``axis``, which is not the batch."""
     return {1: 2, 2: 0, 3: 1}[axis] if rank == 4 else axis - 1
 
 

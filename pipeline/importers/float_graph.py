@@ -77,7 +77,7 @@ class Node(ABC):
     """True if the integer operator needs one quantization for its inputs and its output."""
 
     def infer(self, shapes: Sequence[Shape]) -> Shape:
-        """The output's shape; raises ThimbleError when the inputs' do not go together."""
+        """Return the output's shape; raises ThimbleError when the inputs' do not go together."""
         return shapes[0]
 
     @abstractmethod
@@ -131,9 +131,9 @@ class FloatGraph(OneEach):
         return [node for node in self.nodes if tensor in node.inputs]
 
     def each(self, frames: torch.Tensor, evaluate: Evaluate) -> Iterator[tuple[str, torch.Tensor]]:
-        """Every activation (n, *shape) by name, in order, for frames (n, *input shape), of several
-        inputs (n, elements), one after the other. With states, each frame is a call by itself:
-        (1, *shape) of all activations of one call, then of the next.
+        """Yield every activation (n, *shape) by name, in order, for frames (n, *input shape), of
+        several inputs (n, elements), one after the other. With states, each frame is a call by
+        itself: (1, *shape) of all activations of one call, then of the next.
 
         An activation is dropped after its last reader.
         """
@@ -168,7 +168,7 @@ class FloatGraph(OneEach):
         return next(values for each, values in self.each(frames, evaluate) if each == name)
 
     def walk(self, frames: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-        """Every activation as the nodes compute them, without gradients."""
+        """Return every activation as the nodes compute them, without gradients."""
 
         def evaluate(index: int, inputs: list[torch.Tensor]) -> torch.Tensor:
             with torch.no_grad():
@@ -177,7 +177,7 @@ class FloatGraph(OneEach):
         return self.each(frames, evaluate)
 
     def run(self, frames: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Every activation (n, *shape) by name, all at once."""
+        """Return every activation (n, *shape) by name, all at once."""
         found: dict[str, list[torch.Tensor]] = {}
         for name, values in self.walk(frames):
             found.setdefault(name, []).append(values)

@@ -376,7 +376,7 @@ class Function(Node):
 
 
 def scores(graph: FloatGraph) -> str:
-    """The output, or what it is the softmax of."""
+    """Return the output, or what it is the softmax of."""
     last = next(node for node in graph.nodes if node.output == graph.output)
     return last.inputs[0] if isinstance(last, SoftmaxOver) else graph.output
 

@@ -64,7 +64,7 @@ Rule = Callable[[Draft, Node], dict[str, list[Node]] | None]
 
 
 def simplified(graph: FloatGraph) -> FloatGraph:
-    """All passes, in the order in which they help each other."""
+    """Return all passes, in the order in which they help each other."""
     for rule in (fold_scale_back, merge_scales, fold_scale_ahead, clip_before_pool, fuse_clip,
                  fuse_functions, merge_functions, scale_to_convolution, merge_slices):  # fmt: skip
         graph = exhausted(graph, rule)
@@ -86,7 +86,7 @@ def exhausted(graph: FloatGraph, rule: Rule) -> FloatGraph:
 
 
 def rebuilt(graph: FloatGraph, made: Sequence[Node]) -> FloatGraph:
-    """The graph of these nodes, shapes inferred anew."""
+    """Return the graph of these nodes, shapes inferred anew."""
     shapes = {name: graph.shapes[name] for name in graph.starts}
     for node in made:
         shapes[node.output] = node.infer([shapes[name] for name in node.inputs])
@@ -95,7 +95,7 @@ def rebuilt(graph: FloatGraph, made: Sequence[Node]) -> FloatGraph:
 
 
 def without(graph: FloatGraph, gone: Node) -> list[Node]:
-    """The nodes but for ``gone``; who read its output reads its input."""
+    """Return the nodes but for ``gone``; who read its output reads its input."""
     names = {gone.output: gone.inputs[0]}
     return [
         replace(node, inputs=tuple(names.get(name, name) for name in node.inputs))
@@ -167,7 +167,7 @@ def fold_scale_ahead(graph: Draft, node: Node) -> dict[str, list[Node]] | None:
 
 
 def as_clip(node: Node) -> Interval | None:
-    """The limits of a node that only clips."""
+    """Return the limits of a node that only clips."""
     if not isinstance(node, nodes.Function) or not node.body.steps:
         return None
     low, high = -np.inf, np.inf

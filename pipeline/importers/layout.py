@@ -51,8 +51,8 @@ class Value:
 
 
 def ours(shape: Shape) -> Shape:
-    """The shape here of a source tensor: no batch axis, channels last for images; the first of more
-    than three axes are one."""
+    """Return the shape here of a source tensor: no batch axis, channels last for images; the first
+    of more than three axes are one."""
     if len(shape) == 4 and shape[0] == 1:
         return shape[2], shape[3], shape[1]
     if len(shape) > 4:
@@ -62,7 +62,7 @@ def ours(shape: Shape) -> Shape:
 
 @lru_cache(maxsize=64)
 def usual(shape: Shape) -> Index:
-    """The index of a source tensor that is stored in its usual layout here."""
+    """Return the index of a source tensor that is stored in its usual layout here."""
     order = np.arange(prod(shape), dtype=np.int64)
     if len(shape) == 4 and shape[0] == 1:
         return order.reshape(1, *ours(shape)).transpose(0, 3, 1, 2)

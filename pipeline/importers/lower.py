@@ -121,7 +121,7 @@ class Lowering:
             self.emit(Interpolate, node, table=lines(body, source, fine), narrow=7 + more)
 
     def kept(self, node: Node) -> tuple[str, ...]:
-        """The inputs, brought to the output's quantization where theirs differs."""
+        """Return the inputs, brought to the output's quantization where theirs differs."""
         target = self.affines[node.output]
         found: list[str] = []
         for index, name in enumerate(node.inputs):
@@ -169,12 +169,12 @@ class Lowering:
         )
 
     def clip(self, node: Node) -> tuple[int, int] | None:
-        """The stored integers of a fused activation."""
+        """Return the stored integers of a fused activation."""
         return stored_limits(node.clip, self.affines[node.output])
 
 
 def lower(graph: FloatGraph, affines: Mapping[str, Affine]) -> Graph:
-    """The integer graph.
+    """Return the integer graph.
 
     Args:
         graph: simplified (``float_passes``).

@@ -39,7 +39,7 @@ class Move:
 
     @classmethod
     def along(cls, seen: Shape, runs: Sequence[Run]) -> Move:
-        """A run along each axis, in their order."""
+        """Return a run along each axis, in their order."""
         shape = tuple(run.count * run.repeat for run in runs)
         starts, steps, repeats = zip(*((r.start, r.step, r.repeat) for r in runs), strict=True)
         return cls(seen, shape, tuple(range(len(seen))), starts, steps, repeats)
@@ -140,7 +140,7 @@ def regular(indices: Index) -> bool:
 
 
 def _split(indices: Index) -> list[Run]:
-    """The longest run from the first index on, and so forth."""
+    """Return the longest run from the first index on, and so forth."""
     found, rest = list[Run](), indices.tolist()
     while rest:
         repeat = next((n for n, index in enumerate(rest) if index != rest[0]), len(rest))
@@ -255,8 +255,8 @@ Turn = tuple[tuple[Shape, ...], Shape]
 
 
 def _turns(now: Shape, wanted: Shape) -> list[Turn]:
-    """The fewest steps from an order of axes to another, of which each changes the order of three
-    groups of neighbours: the groups, and the order."""
+    """Return the fewest steps from an order of axes to another, of which each changes the order of
+    three groups of neighbours: the groups, and the order."""
     came = dict[Shape, tuple[Shape, Turn] | None]({now: None})
     level = [now]
     while wanted not in came:

@@ -22,7 +22,7 @@ Mode = Literal["constant", "edge", "reflect", "wrap"]
 
 
 def chosen(build: Builder, x: Value, axis: int, indices: Sequence[int]) -> Value:
-    """The ``indices`` along ``axis`` of the source, not the batch's."""
+    """Return the ``indices`` along ``axis`` of the source, not the batch's."""
     shape, extent = (*x.shape[:axis], len(indices), *x.shape[axis + 1 :]), x.shape[axis]
     if list(indices) == list(range(extent)):
         return x
@@ -46,7 +46,7 @@ def chosen(build: Builder, x: Value, axis: int, indices: Sequence[int]) -> Value
 
 
 def gathered(build: Builder, tensor: str, index: Index) -> Value:
-    """The value whose elements are those of ``tensor`` at the places ``index``."""
+    """Return the value whose elements are those of ``tensor`` at the places ``index``."""
     checked_size(build.here, index.shape)
     places = np.empty(index.size, np.int64)
     places[usual(index.shape).reshape(-1)] = index.reshape(-1)

@@ -15,8 +15,8 @@ from pipeline.importers.onnx_call import Call, Constant, Item, Table, scalar
 
 
 def given(constant: Constant) -> Affine | None:
-    """A quantized constant's own scale, where one number is: its values are multiples of it, of 8
-    bits or 16."""
+    """Return a quantized constant's own scale, where one number is: its values are multiples of it,
+    of 8 bits or 16."""
     steps = constant.steps
     if steps is None or steps.size != 1:
         return None

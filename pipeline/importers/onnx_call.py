@@ -68,7 +68,7 @@ class Call:
         return self.items[index] if index < len(self.items) else None
 
     def value(self, index: int = 0) -> Value:
-        """An activation as real numbers."""
+        """Return an activation as real numbers."""
         found = self.item(index)
         if isinstance(found, Value):
             return found
@@ -98,7 +98,7 @@ class Call:
         return found
 
     def integers(self, index: int, name: str) -> tuple[int, ...] | None:
-        """A list of integers: an attribute in old opsets, an input in new ones."""
+        """Return a list of integers: an attribute in old opsets, an input in new ones."""
         if name in self.node.attributes:
             return self.many(name)
         found = self.optional(index)
@@ -137,7 +137,7 @@ Table = Mapping[str, Callable[[Call], Item | list[Item]]]
 
 
 def scalar(call: Call, index: int, default: float) -> float:
-    """One number, from a constant input."""
+    """Return one number, from a constant input."""
     found = call.optional(index)
     if found is None:
         return default

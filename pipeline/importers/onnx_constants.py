@@ -135,7 +135,7 @@ FOLDS: Mapping[str, Callable[..., Array]] = {
 
 
 def folded(call: Call) -> Constant:
-    """The constant that an operator on constants gives."""
+    """Return the constant that an operator on constants gives."""
     rule = FOLDS.get(call.node.operator)
     if rule is None:
         raise call.refuse("it is not supported on constants")

@@ -71,7 +71,7 @@ class ExternalFiles:
         return found
 
     def inside(self, location: str, what: str) -> Path:
-        """The file at ``location``, links followed."""
+        """Return the file at ``location``, links followed."""
         try:
             folder = self.folder.resolve()
             path = (folder / location).resolve()
@@ -92,8 +92,8 @@ class ExternalFiles:
 
 
 def files(model: Path) -> dict[str, Path]:
-    """The files beside ``model``, by how it names them; only those that are there, and none of what
-    is no model."""
+    """Return the files beside ``model``, by how it names them; only those that are there, and none
+    of what is no model."""
     parsed, external = onnx.ModelProto(), ExternalFiles(model.parent, 0)
     try:
         parsed.ParseFromString(model.read_bytes())

@@ -197,7 +197,7 @@ def _needed(nodes: Sequence[FileNode], outputs: Iterable[str]) -> tuple[FileNode
 
 
 def values(tensor: TensorProto, what: str, external: ExternalFiles) -> Array:
-    """The elements of a constant."""
+    """Return the elements of a constant."""
     if tensor.data_type not in NUMPY_TYPES:
         raise ThimbleError(f"{what} has elements of type {_type_name(tensor.data_type)}")
     shape = tuple(int(extent) for extent in tensor.dims)
@@ -271,8 +271,8 @@ def _closed(sources: Sequence[onnx.ValueInfoProto], sizes: Sequence[int]) -> Non
 
 
 def _shape(value: onnx.ValueInfoProto, kept: bool = False) -> Shape:
-    """The input's shape; a batch axis left open becomes 1. Of a state, ``kept``, the first axis may
-    be another, such as layers."""
+    """Return the input's shape; a batch axis left open becomes 1. Of a state, ``kept``, the first
+    axis may be another, such as layers."""
     extents = []
     for axis, dim in enumerate(value.type.tensor_type.shape.dim):
         extent = int(dim.dim_value)

@@ -32,7 +32,7 @@ def either(
 
 
 def known(call: Call, x: Stored) -> Affine:
-    """The quantization of ``x``; that of an input of integers is still to come."""
+    """Return the quantization of ``x``; that of an input of integers is still to come."""
     if x.affine is None:
         raise call.refuse("its input's quantization is not known yet: put DequantizeLinear before")
     return x.affine
@@ -62,7 +62,7 @@ def limited(call: Call, x: Stored, low: float, high: float) -> Item:
 
 
 def real(call: Call, x: Stored, number: float) -> float:
-    """The real value of a stored integer."""
+    """Return the real value of a stored integer."""
     affine = known(call, x)
     return affine.scale * (number - x.zero_point(affine))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 def text(name: str | bytes) -> str:
-    """A name of the file; protobuf leaves what is not UTF-8 as bytes."""
+    """Return a name of the file; protobuf leaves what is not UTF-8 as bytes."""
     return name.decode(errors="replace") if isinstance(name, bytes) else name
 
 
 def shown(name: str | bytes) -> str:
-    """A name of the file, on one line."""
+    """Return a name of the file, on one line."""
     return "".join(c if c.isprintable() else "?" for c in text(name))[:80]

@@ -60,7 +60,7 @@ def pooled(
 
 
 def averaged(call: Call, x: Value) -> Value:
-    """The call's windows of ``x``."""
+    """Return the call's windows of ``x``."""
     kernel, stride, padding, _ = windows(call, x)
     padded = x
     if any(padding) and call.integer("count_include_pad", 0):

@@ -67,7 +67,7 @@ def quantize(call: Call) -> Item:
 
 
 def real(call: Call, index: int, scale: int, zero: int) -> Value:
-    """The activation at input ``index``, stored with the quantization at these inputs."""
+    """Return the activation at input ``index``, stored with the quantization at these inputs."""
     found = call.item(index)
     if not isinstance(found, Stored):
         raise call.refuse(f"input {index} is not a quantized activation")

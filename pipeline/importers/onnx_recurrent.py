@@ -17,7 +17,7 @@ BEYOND = "sequences of other lengths, peepholes, clips, other activations and co
 
 
 def cells(call: Call, kind: str) -> list[Item]:
-    """A sequence (steps, 1, features); of one step with initial states, too."""
+    """Return a sequence (steps, 1, features); of one step with initial states, too."""
     build, node = call.builder, call.node
     way, after = call.text("direction", "forward"), bool(call.integer("linear_before_reset", 0))
     count = 2 if way == "bidirectional" else 1

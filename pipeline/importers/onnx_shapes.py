@@ -158,7 +158,7 @@ def space_to_depth(call: Call, x: Value) -> Value:
 
 
 def block(call: Call, x: Value) -> tuple[int, int, int, int]:
-    """The size of a block, channels, height and width."""
+    """Return the size of a block, channels, height and width."""
     size = call.integer("blocksize", 0)
     if len(x.shape) != 4 or x.shape[0] != 1 or size < 1:
         raise call.refuse(f"blocks of {size} of {list(x.shape)}")
@@ -204,7 +204,7 @@ def shape_of(call: Call) -> Item:
 
 
 def axes_of(call: Call, shape: Shape) -> npt.NDArray[np.int64]:
-    """The extents that Shape asks for; newer opsets may ask for some."""
+    """Return the extents that Shape asks for; newer opsets may ask for some."""
     end = call.node.attributes.get("end")
     return np.array(shape, dtype=np.int64)[call.integer("start", 0) : end]
 

@@ -20,7 +20,7 @@ Held = TypeVar("Held", Value, Array)
 
 
 def picked(call: Call, x: Held, axis: int, indices: Sequence[int]) -> Held:
-    """The ``indices`` along ``axis``, of a constant, too."""
+    """Return the ``indices`` along ``axis``, of a constant, too."""
     if isinstance(x, Value):
         return chosen(call.builder, x, axis, indices)
     size = x.size // max(1, x.shape[axis]) * len(indices)

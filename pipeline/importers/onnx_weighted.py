@@ -12,7 +12,7 @@ from pipeline.importers.onnx_call import Call, Constant, Table
 
 
 def output_steps(call: Call, weights: Constant, axis: int) -> Floats | None:
-    """The weights' steps, one or one for each output channel, which is on ``axis``."""
+    """Return the weights' steps, one or one for each output channel, which is on ``axis``."""
     if weights.steps is None:
         return None
     steps = weights.steps
@@ -44,7 +44,7 @@ def sides(call: Call, size: Pair, kernel: Pair, stride: Pair, dilation: Pair) ->
 
 
 def window(call: Call, name: str, spatial: int) -> Pair:
-    """An attribute of one number for each spatial axis; 1-D is height 1."""
+    """Return an attribute of one number for each spatial axis; 1-D is height 1."""
     found = call.many(name) or (1,) * spatial
     if len(found) != spatial:
         raise call.refuse(f"{name} {list(found)[:8]}: {spatial} numbers are expected")

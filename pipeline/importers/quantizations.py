@@ -11,7 +11,7 @@ from pipeline.importers.scales import FIXED
 
 
 def completed(graph: FloatGraph) -> Mapping[str, Affine]:
-    """All quantizations.
+    """Return all quantizations.
 
     Raises:
         ThimbleError: an activation that nothing quantizes.
@@ -28,7 +28,7 @@ def completed(graph: FloatGraph) -> Mapping[str, Affine]:
 
 
 def quantizations(graph: FloatGraph, guessed: bool = True) -> dict[str, Affine]:
-    """The file's, and those that follow from them: pools, padding and reshaping keep theirs;
+    """Return the file's, and those that follow from them: pools, padding and reshaping keep theirs;
     probabilities have 1/256.
 
     Args:

@@ -116,7 +116,7 @@ def weight_steps(weights: Floats, bias: Floats, scale_in: float) -> Floats:
 
 
 def stored_weights(node: nodes.Weighted, scale_in: float) -> tuple[IntArray, Floats]:
-    """The integers, and the real value of a unit of each output channel's."""
+    """Return the integers, and the real value of a unit of each output channel's."""
     steps = node.steps
     if steps is None:
         steps = weight_steps(node.weights, node.bias, scale_in)
@@ -149,7 +149,7 @@ def largest_sum(weights: IntArray, bias: Floats, source: Tensor) -> float:
 
 
 def constant_affine(values: Floats) -> Affine:
-    """The least scale that holds all values and 0."""
+    """Return the least scale that holds all values and 0."""
     return range_affine(float(values.min()), float(values.max()))
 
 

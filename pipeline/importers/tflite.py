@@ -180,7 +180,7 @@ def _assumed(build: Builder, model: FileModel, reads: Sequence[int], index: int)
 
 
 def _needed(model: FileModel, results: Iterable[FileTensor]) -> Iterator[int]:
-    """The operators that the outputs, and variables, depend on, in the file's order.
+    """Return the operators that the outputs, and variables, depend on, in the file's order.
 
     What computes a shape that the file states anyway is not among them.
     """

@@ -98,7 +98,7 @@ class Builder:
         return Graph(name, tensors, operators, constants, *ends, states=states, initial=initial)
 
     def source(self, tensor: FileTensor, kinds: Sequence[str] = ()) -> Tensor:
-        """The activation that an operator reads."""
+        """Return the activation that an operator reads."""
         require_type(tensor, kinds or self.kinds)
         if tensor.index not in self.made:
             if tensor.data:
@@ -113,7 +113,7 @@ class Builder:
         shape: tuple[int, ...] | None = None,
         like: Tensor | None = None,
     ) -> Tensor:
-        """A new activation for the file's ``tensor``.
+        """Return a new activation for the file's ``tensor``.
 
         ``like`` gives the quantization of operators that move integers unchanged. A ``shape`` in
         which the operator makes it, when that differs from the file's: ``finish`` reshapes it.
@@ -143,7 +143,7 @@ class Builder:
         scales: tuple[float, ...],
         zero_point: int,
     ) -> Tensor:
-        """A tensor of a name that is not yet taken."""
+        """Return a tensor of a name that is not yet taken."""
         kind = DType.parse(dtype)
         if not kind.minimum <= zero_point <= kind.maximum:
             raise ThimbleError(f"{name} has the zero point {zero_point}, which is no {dtype}")
@@ -169,7 +169,7 @@ class Builder:
         return found
 
     def reshaped(self, source: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """The elements of ``source`` in another shape."""
+        """Return the elements of ``source`` in another shape."""
         target = self.fresh(
             f"{source.name}_shaped", shape, str(source.dtype), source.scale, source.zero_point
         )
@@ -208,7 +208,7 @@ class Builder:
         return made
 
     def like(self, name: str, source: Tensor, shape: tuple[int, ...]) -> str:
-        """A new tensor with the quantization of ``source``."""
+        """Return a new tensor with the quantization of ``source``."""
         return self.fresh(name, shape, str(source.dtype), source.scale, source.zero_point).name
 
     def become(self, tensor: FileTensor, made: str) -> None:
@@ -255,7 +255,7 @@ def _named_apart(operators: Iterable[Operator]) -> tuple[Operator, ...]:
 
 
 def unchanged(source: Tensor) -> tuple[int, ...]:
-    """The table of stored integers that stay what they are, whatever they are called."""
+    """Return the table of stored integers that stay what they are, whatever they are called."""
     return tuple(range(source.dtype.minimum, source.dtype.maximum + 1))
 
 
@@ -266,7 +266,7 @@ def require_type(tensor: FileTensor, kinds: Sequence[str]) -> None:
 
 
 def values_of(tensor: FileTensor, dtypes: Sequence[str]) -> NDArray[np.integer]:
-    """A constant's integers in the file's shape; ``dtypes`` are TensorFlow's names."""
+    """Return a constant's integers in the file's shape; ``dtypes`` are TensorFlow's names."""
     if tensor.type not in dtypes:
         listed = " or ".join(kind.lower() for kind in dtypes)
         raise ThimbleError(f"{tensor.name} is {tensor.type.lower()}, expected {listed}")

@@ -149,7 +149,7 @@ def paired(
 
 
 def operand(build: Builder, tensor: FileTensor) -> str:
-    """The graph's tensor: an activation, or a constant that is taken over."""
+    """Return the graph's tensor: an activation, or a constant that is taken over."""
     if not tensor.data:
         return build.source(tensor).name
     values, dtype = _constant(tensor, build.kinds), tensor.type.lower()

@@ -20,7 +20,7 @@ CODES = {"bool": "?", "i8": "b", "u8": "B", "i32": "i", "u32": "I", "f32": "f", 
 
 
 def read(data: bytes, position: int, kind: str) -> Any:
-    """The scalar of type ``kind`` (a ``struct`` code) at ``position``."""
+    """Return the scalar of type ``kind`` (a ``struct`` code) at ``position``."""
     size = struct.calcsize(kind)
     if position < 0 or position + size > len(data):
         raise ThimbleError(f"the file is damaged: an offset leads to byte {position}")
@@ -83,7 +83,7 @@ class Table:
         return Table(self.data, where + read(self.data, where, "I"))
 
     def numbers(self, number: int, dtype: str, most: int) -> tuple[Any, ...]:
-        """The items of a vector of at most ``most`` scalars; ``dtype`` is numpy's.
+        """Return the items of a vector of at most ``most`` scalars; ``dtype`` is numpy's.
 
         Many tables may share one vector, so that a small file could ask for a lot of memory.
         """

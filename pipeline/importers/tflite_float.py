@@ -215,7 +215,7 @@ def pad(to: Translation, node: Node, options: Options) -> None:
 
 
 def taking(rule: Callable[[Node, Options], Sequence[Lists]]) -> Rule:
-    """The entries that ``rule`` says, axis by axis."""
+    """Return the entries that ``rule`` says, axis by axis."""
 
     def taken(to: Translation, node: Node, options: Options) -> None:
         source = moved_input(node)

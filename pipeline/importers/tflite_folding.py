@@ -94,7 +94,7 @@ def _computed(node: Node, options: Options) -> NDArray[Any]:
 
 
 def _shape(model: FileModel, index: int) -> tuple[int, ...]:
-    """The shape of what an operator makes, where the file leaves it open."""
+    """Return the shape of what an operator makes, where the file leaves it open."""
     kind, reads, _ = model.operator(index)
     first = model.tensor(reads[0])
     if kind == "RESHAPE":

@@ -167,7 +167,7 @@ class FileModel:
         return FileModel(self.data, number)
 
     def inputs(self, needed: Iterable[int]) -> list[FileTensor]:
-        """The model's inputs, but those that none of the operators ``needed`` reads."""
+        """Return the model's inputs, but those that none of the operators ``needed`` reads."""
         indices = self.subgraph.numbers(1, "i4", 1024)
         if not indices:
             raise ThimbleError("the model has no inputs")
@@ -175,7 +175,7 @@ class FileModel:
         return [self.tensor(each) for each in indices if each in read or len(indices) == 1]
 
     def outputs(self, asked: Sequence[str] = ()) -> list[FileTensor]:
-        """The model's outputs, or the tensors of the names ``asked``."""
+        """Return the model's outputs, or the tensors of the names ``asked``."""
         indices = self.subgraph.numbers(2, "i4", 1024)
         if indices and not asked:
             return [self.tensor(index) for index in dict.fromkeys(indices)]

@@ -119,7 +119,7 @@ def densify(build: Builder, node: Node, options: Options) -> None:
 
 
 def every(given: FileTensor) -> list[Sequence[int]]:
-    """All indices along each axis."""
+    """Return all indices along each axis."""
     return [range(extent) for extent in given.dims]
 
 

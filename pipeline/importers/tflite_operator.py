@@ -47,7 +47,7 @@ class Entry:
     reads: int = 0
 
     def values(self, node: Node) -> Options:
-        """The node's options; the schema's defaults where the file leaves them out."""
+        """Return the node's options; the schema's defaults where the file leaves them out."""
         given = node.options if node.options_type == self.options else None
         found: dict[str, Any] = {}
         for number, item in enumerate(self.fields.split()):

@@ -167,7 +167,7 @@ def ordered(build: Builder, node: Node, options: Options) -> None:
 
 
 def _source(build: Builder, tensor: FileTensor) -> str | None:
-    """The activation that it is a function of; None for a constant."""
+    """Return the activation that it is a function of; None for a constant."""
     if (real := build.reals.get(tensor.index)) is not None:
         if real.quantize:
             raise ThimbleError("of float sums it is not supported, but for QUANTIZE")

@@ -174,7 +174,7 @@ def _resized(
 
 
 def _linear(extent: int, size: int, options: Options) -> NDArray[np.float64]:
-    """The weights of TFLite's integer arithmetic, in units of 2**-10: resize_bilinear.h."""
+    """Return the weights of TFLite's integer arithmetic, in units of 2**-10: resize_bilinear.h."""
     one, aligned = 1 << ONE_BITS, options["align_corners"] and size > 1
     count = size - aligned
     step = (one * (extent - aligned) + count // 2) // count
@@ -186,7 +186,7 @@ def _linear(extent: int, size: int, options: Options) -> NDArray[np.float64]:
 
 
 def _nearest(extent: int, size: int, options: Options) -> IntArray:
-    """The indices that TFLite's float32 arithmetic gives: GetNearestNeighbor."""
+    """Return the indices that TFLite's float32 arithmetic gives: GetNearestNeighbor."""
     aligned, centres = options["align_corners"] and size > 1, bool(options["half_pixel_centers"])
     scale = np.float32(extent - aligned) / np.float32(size - aligned)
     place = (np.arange(size, dtype=np.float32) + np.float32(0.5 * centres)) * scale
@@ -220,7 +220,7 @@ def take(build: Builder, given: FileTensor, target: FileTensor, lists: Lists) ->
 
 
 def places(given: FileTensor) -> IntArray:
-    """The places of its entries, in the file's shape."""
+    """Return the places of its entries, in the file's shape."""
     return np.arange(given.size).reshape(given.dims)
 
 

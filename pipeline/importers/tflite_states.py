@@ -80,7 +80,7 @@ def initial_values(model: FileModel) -> dict[str, IntArray]:
 def paired(
     build: Builder, initial: dict[str, IntArray]
 ) -> tuple[tuple[State, ...], dict[str, IntArray]]:
-    """The graph's states, and their ``initial`` values.
+    """Return the graph's states, and their ``initial`` values.
 
     Raises:
         ThimbleError: a variable that is read and not assigned, or begins with another shape.

@@ -184,7 +184,7 @@ def hard_swish(build: Builder, node: Node, options: Options) -> None:
 
 
 def _upper(factor: FixedPoint) -> int:
-    """The upper half of a multiplier, rounded: DownScaleInt32ToInt16Multiplier."""
+    """Return the upper half of a multiplier, rounded: DownScaleInt32ToInt16Multiplier."""
     return min((factor.multipliers[0] + (1 << 15)) >> 16, (1 << 15) - 1)
 
 

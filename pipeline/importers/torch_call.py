@@ -34,7 +34,7 @@ class Call:
     shape: Shape
 
     def get(self, index: int, name: str, default: Any = None) -> Any:
-        """The argument at ``index`` or of this name."""
+        """Return the argument at ``index`` or of this name."""
         return self.args[index] if index < len(self.args) else self.kwargs.get(name, default)
 
     @property
@@ -45,7 +45,7 @@ class Call:
         return found
 
     def constant(self, index: int, name: str) -> Floats | None:
-        """A parameter; an activation in its place is refused."""
+        """Return a parameter; an activation in its place is refused."""
         found = self.get(index, name)
         if isinstance(found, Value):
             raise self.builder.refuse(f"{name} is computed from the input, a constant is expected")

@@ -73,7 +73,7 @@ def chain(name: str, network: nn.Module, limits: tuple[float, float]) -> nn.Sequ
 
 
 def _layers(name: str, network: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """Each step of ``forward`` as a module, and where it is in the network."""
+    """Yield each step of ``forward`` as a module, and where it is in the network."""
     try:
         graph = fx.Tracer().trace(network)
     except Exception as error:  # the user's forward may do anything

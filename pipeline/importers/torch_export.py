@@ -36,7 +36,7 @@ def exported(
     name: str, module: nn.Module, example: Examples, step: bool = False,
     states: Sequence[str] = (),
 ) -> FloatGraph:  # fmt: skip
-    """The float graph of ``module`` in evaluation mode; ``step``: see ``Builder``.
+    """Return the float graph of ``module`` in evaluation mode; ``step``: see ``Builder``.
 
     ``states``: of several inputs those that are, in the next call, the last results in turn.
 

@@ -67,7 +67,7 @@ def power(call: Call) -> Value:
 
 
 def prelu(call: Call) -> Value:
-    """One slope, or one for each channel."""
+    """Return one slope, or one for each channel."""
     slopes, x = required(call, 1, "weight"), call.x
     if slopes.ndim == 1 < slopes.size:
         slopes = slopes.reshape((-1,) + (1,) * (len(x.shape) - 2))

@@ -175,7 +175,7 @@ class TorchModel(Model):
         return int(self._tried(self.build().eval())[0].numel())
 
     def as_chain(self, network: nn.Module) -> nn.Sequential:
-        """The user's own layers, behind the pool in which pixels arrive."""
+        """Return the user's own layers, behind the pool in which pixels arrive."""
         assert isinstance(network, Ranged)
         return chain(self.factory, network.network, self.takes)
 
@@ -229,7 +229,7 @@ class TorchModel(Model):
 
 
 def state_of(path: Path) -> Arrays:
-    """The arrays in a state dict file; nothing in it is run.
+    """Return the arrays in a state dict file; nothing in it is run.
 
     Raises:
         ThimbleError: no such file, or something else than tensors by name.

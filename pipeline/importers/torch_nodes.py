@@ -57,13 +57,13 @@ def operator_name(node: FxNode) -> str:
 
 
 def module_name(node: FxNode) -> str:
-    """The class of PyTorch's own modules in which the node is; "" for the user's."""
+    """Return the class of PyTorch's own modules in which the node is; "" for the user's."""
     path, _, name = str(_stack(node)[1]).rpartition(".")
     return name if path.startswith("torch.nn.modules.") else ""
 
 
 def _module_path(node: FxNode) -> str:
-    """The path in the user's network."""
+    """Return the path in the user's network."""
     path = str(_stack(node)[0])
     return path.partition(".")[2] if AROUND in str(_stack(node, 0)[1]) else path
 

@@ -16,7 +16,7 @@ from pipeline.importers.torch_call import Call, Table, floats, required
 
 
 def item(call: Call) -> Value:
-    """One of several results. Of those that are for training only the first is made."""
+    """Return one of several results. Of those that are for training only the first is made."""
     found: Value | list[Value] = call.args[0]
     number: int = call.args[1]
     results = [found] if isinstance(found, Value) else found
@@ -50,7 +50,7 @@ def split(call: Call, name: str) -> list[Value]:
 
 
 def place(call: Call, dim: int) -> tuple[int, int]:
-    """The axis and its extent."""
+    """Return the axis and its extent."""
     axis = dim % len(call.x.shape)
     return axis, call.x.shape[axis]
 

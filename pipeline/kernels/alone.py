@@ -71,7 +71,7 @@ def _parts(plan: Plan, graph: Graph) -> dict[str, float]:
 
 
 def _form(op: Operator, graph: Graph) -> Form:
-    """All of the output at once, weights in the order that the tensor has."""
+    """Return all of the output at once, weights in the order that the tensor has."""
     form = Form.whole(op, graph)
     if not op.weighted:
         return form

@@ -27,7 +27,7 @@ def declares(hardware: Hardware) -> bool:
 
 
 def kernels(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
-    """Those that might compute ``form``."""
+    """Return those that might compute ``form``."""
     core, cycles = hardware.cpu or hardware.core, hardware.cycles_per_mac
     if declares(hardware):
         cycles = PRODUCT_CYCLES * RATES[core]
@@ -66,8 +66,8 @@ def _of_nibbles(form: Form, work_cycles: float, core: str, weights_in: str = "")
 
 
 def offers(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
-    """All that compute ``form`` unasked, the fastest first; those that look up each element of rows
-    in blocks last."""
+    """Return all that compute ``form`` unasked, the fastest first; those that look up each element
+    of rows in blocks last."""
     able = [each for each in kernels(form, hardware) if not each.asked and each.accepts(form)]
 
     def order(kernel: Kernel) -> tuple[bool, float]:
@@ -77,7 +77,7 @@ def offers(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
 
 
 def quicker(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
-    """Those that have to be asked for, and are faster than all others."""
+    """Return those that have to be asked for, and are faster than all others."""
     able = [each for each in kernels(form, hardware) if each.asked and each.accepts(form)]
     usual = (cycles_of_step(each, form, hardware) for each in offers(form, hardware))
     limit = min(usual, default=inf)
@@ -85,7 +85,7 @@ def quicker(form: Form, hardware: Hardware) -> tuple[Kernel, ...]:
 
 
 def choose(form: Form, hardware: Hardware, scratch: bool = True) -> Kernel:
-    """The fastest; without ``scratch``, of those that need none.
+    """Return the fastest; without ``scratch``, of those that need none.
 
     Raises:
         ThimbleError: where there is none.
@@ -110,7 +110,7 @@ def why_none(form: Form, hardware: Hardware) -> str:
 
 
 def named(name: str, form: Form, hardware: Hardware) -> Kernel:
-    """The kernel that a plan calls ``name``.
+    """Return the kernel that a plan calls ``name``.
 
     Raises:
         ThimbleError: where there is none of this name for the operator on this board.

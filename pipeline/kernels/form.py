@@ -114,7 +114,7 @@ class Form:
 
     @classmethod
     def whole(cls, op: Operator, graph: Graph, overlaps: Collection[str] = ()) -> Form:
-        """All of the output at once, tensors in one piece."""
+        """Return all of the output at once, tensors in one piece."""
         names = (*dict.fromkeys(op.inputs), op.output)
         tensors = [graph.tensors[name] for name in names]
         parts = {t.name: Part.packed(t.shape, t.dtype.bits) for t in tensors}

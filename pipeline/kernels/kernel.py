@@ -37,7 +37,7 @@ class Kernel(ABC):
         return not self.why_not(form)
 
     def unit(self, form: Form) -> tuple[int, ...]:
-        """The block of outputs whose inputs it reads before it writes any of them, see
+        """Return the block of outputs whose inputs it reads before it writes any of them, see
         ``Compute``."""
         return natural_unit(form)
 
@@ -87,8 +87,8 @@ class Kernel(ABC):
 
 
 def natural_unit(form: Form) -> tuple[int, ...]:
-    """One element of an element-wise operator, all of one that reads all for any element and adds
-    nothing up, such as a reshape; otherwise a pixel."""
+    """Return one element of an element-wise operator, all of one that reads all for any element and
+    adds nothing up, such as a reshape; otherwise a pixel."""
     extents, op = form.out.extents, form.op
     if op.element_wise:
         return ()

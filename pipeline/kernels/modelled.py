@@ -48,8 +48,8 @@ def modelled_cycles(plan: Plan, graph: Graph, hardware: Hardware) -> float:
 def cycles_by_operator(
     plan: Plan, graph: Graph, hardware: Hardware, zeros: Shares | None = None
 ) -> dict[str, float]:
-    """The same, of each operator's steps, by its name; those that are part of the feeding take
-    none. Without ``zeros`` no activation is 0."""
+    """Return the same, of each operator's steps, by its name; those that are part of the feeding
+    take none. Without ``zeros`` no activation is 0."""
     known: dict[tuple[object, ...], float] = {}
     found: dict[str, float] = {}
     scattered = {b.tensor: b.scattered_pixels for b in plan.buffers if isinstance(b.map, Table)}

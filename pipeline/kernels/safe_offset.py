@@ -36,15 +36,15 @@ class SafeOffset(NamedTuple):
     aside_bytes: int = 0
 
     def apart(self, over: int, under: int, backwards: bool = True) -> tuple[tuple[int, int], ...]:
-        """The open intervals that an output of ``over`` nibbles may not begin in, above an input of
-        ``under``; ``backwards``: it may be computed from the last pixel."""
+        """Return the open intervals that an output of ``over`` nibbles may not begin in, above an
+        input of ``under``; ``backwards``: it may be computed from the last pixel."""
         low = max(self.forwards, -over)
         high = min(self.backwards, under) if backwards else under
         ends = (low, *(at for at in self.at if low < at < high), high)
         return tuple((a, b) for a, b in pairwise(ends) if a < b)
 
     def shared(self, over: int, under: int) -> int:
-        """The most nibbles that an output of ``over`` can have in common with an input of
+        """Return the most nibbles that an output of ``over`` can have in common with an input of
         ``under``."""
         least, most = sorted((0, under - over))
         begins = (min(self.forwards, most), max(self.backwards, least), *self.at)

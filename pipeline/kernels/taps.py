@@ -58,7 +58,7 @@ def reached(op: Conv2d, graph: Graph) -> tuple[range, ...]:
 
 
 def kinds(op: Conv2d, tensors: Tensors) -> list[Kind]:
-    """All output columns, from the left on."""
+    """Return all output columns, from the left on."""
     alike = groupby(enumerate(inside(op, tensors, 1)), lambda each: each[1])
     columns = [(taps, [column for column, _ in some]) for taps, some in alike]
     return [Kind(some[0], some[-1] + 1, taps) for taps, some in columns]

@@ -96,7 +96,7 @@ def _side_by_side(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _plain(name: str) -> str:
-    """An operator's name as its functions' names begin with it (codegen.constants.Names)."""
+    """Return an operator's name as its functions' names begin with it (codegen.constants.Names)."""
     return re.sub(r"[\W_]+", "_", name, flags=re.ASCII).strip("_")[:LONGEST].rstrip("_").lower()
 
 

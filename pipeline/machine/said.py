@@ -42,9 +42,9 @@ BRANCH_CYCLES = 3
 def proved(
     kind: str, executed: int, hardware: Hardware, device: Mapping[str, Any], arms: int = 0
 ) -> dict[str, Any]:
-    """The metrics of a proof in which nn_invoke executes so many instructions at most; by the
-    upper band of the model in ``device.json`` so many cycles, where nothing, such as a cache, is
-    kept from call to call. So many ``arms`` of the instructions are of branches that depend on
+    """Return the metrics of a proof in which nn_invoke executes so many instructions at most; by
+    the upper band of the model in ``device.json`` so many cycles, where nothing, such as a cache,
+    is kept from call to call. So many ``arms`` of the instructions are of branches that depend on
     data: others may have run where the model counted."""
     found: dict[str, Any] = {"proof_machine": kind, "worst_instructions": executed}
     flash, cycles = hardware.flash_timing, device.get("modelled_cycles", {}).get("high")

@@ -101,7 +101,7 @@ def smaller(size: int, options: Options, pools: bool) -> int:
 
 
 def layers(index: int, block: Mapping[str, Any]) -> list[Options]:
-    """The options of each layer of ``block``.
+    """Return the options of each layer of ``block``.
 
     Raises:
         ThimbleError: in one line, where and what is wrong.
@@ -126,7 +126,7 @@ def layers(index: int, block: Mapping[str, Any]) -> list[Options]:
 
 
 def one(where: str, key: str, value: Any, number: int, repeat: int) -> Any:
-    """The value of an option for layer ``number`` of a block."""
+    """Return the value of an option for layer ``number`` of a block."""
     values = value if isinstance(value, tuple | list) else (value,) * repeat
     kind = int if key in INTEGERS else int | float
     least = 0 if key == "squeeze" else 1

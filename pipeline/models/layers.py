@@ -130,8 +130,8 @@ def classifier(c_in: int, classes: int) -> nn.Sequential:
 
 
 def divisible(channels: float, by: int = 8) -> int:
-    """The nearest multiple of ``by``, not more than a tenth below ``channels``: the rounding that
-    MobileNetV2 and its successors were published with."""
+    """Return the nearest multiple of ``by``, not more than a tenth below ``channels``: the rounding
+    that MobileNetV2 and its successors were published with."""
     rounded = max(by, int(channels + by / 2) // by * by)
     return rounded + by if rounded < 0.9 * channels else rounded
 

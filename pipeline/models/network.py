@@ -93,7 +93,7 @@ class Model(ABC):
 
     @abstractmethod
     def build(self) -> nn.Module:
-        """The network with fresh weights, from PyTorch's global generator."""
+        """Return the network with fresh weights, from PyTorch's global generator."""
 
     @property
     def step(self) -> bool:
@@ -134,7 +134,7 @@ class Model(ABC):
         )
 
     def example(self, count: int = 1) -> Tensor:
-        """An input of zeros, (count, c, h, w)."""
+        """Return an input of zeros, (count, c, h, w)."""
         height, width, channels = self.input_shape
         return torch.zeros(count, channels, height, width)
 
@@ -181,7 +181,7 @@ def is_chain(network: nn.Module) -> TypeGuard[nn.Sequential]:
 
 
 def state_arrays(network: nn.Module) -> Arrays:
-    """Every parameter and running statistic by its name."""
+    """Return every parameter and running statistic by its name."""
     return {
         name: value.detach().contiguous().numpy().copy()
         for name, value in network.state_dict().items()

@@ -73,8 +73,8 @@ class Library:
         return self.hardware.title
 
     def placed(self, files: Mapping[str, str], places: Mapping[str, str]) -> dict[str, str]:
-        """The library's files and ``files``, with its prefix, by their paths: that in ``places``,
-        else C in ``src`` and what belongs to it in ``extras``."""
+        """Return the library's files and ``files``, with its prefix, by their paths: that in
+        ``places``, else C in ``src`` and what belongs to it in ``extras``."""
         named = self.options.names.files({**self.files, **files})
         kinds = {name: "src" if name.endswith((".c", ".h")) else "extras" for name in named}
         return {places.get(name, f"{kinds[name]}/{name}"): text for name, text in named.items()}

@@ -39,7 +39,7 @@ class Package:
         return content.getvalue()
 
     def write(self, folder: Path) -> Path:
-        """The files in a folder, and the same as a zip beside it; the zip's path."""
+        """Return the files in a folder, and the same as a zip beside it; the zip's path."""
         for path, text in self.files.items():
             artifacts.write_text(folder / self.name / path, text)
         artifacts.write_bytes(folder / f"{self.name}.zip", self.zipped)

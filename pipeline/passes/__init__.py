@@ -14,7 +14,7 @@ from pipeline.graph.graph import Graph
 
 
 def known() -> list[str]:
-    """The names of all passes: the modules of this package that have ``apply``."""
+    """Return the names of all passes: the modules of this package that have ``apply``."""
     return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
 
 

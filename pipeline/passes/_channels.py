@@ -31,7 +31,7 @@ def taps(graph: Graph, op: Operator) -> IntArray:
 
 
 def constant_channels(graph: Graph) -> dict[str, Values]:
-    """The channels whose value no input changes, found by following the operators once."""
+    """Return the channels whose value no input changes, found by following the operators once."""
     found: dict[str, Values] = {}
     for name, tensor in graph.tensors.items():
         found[name] = np.full(tensor.shape[-1], np.nan)

@@ -40,7 +40,7 @@ def edited(
 
 
 def consumers(graph: Graph) -> dict[str, list[Operator]]:
-    """The operators that read each activation."""
+    """Return the operators that read each activation."""
     found: dict[str, list[Operator]] = {name: [] for name in graph.tensors}
     for op in graph.operators:
         for name in dict.fromkeys(op.inputs):

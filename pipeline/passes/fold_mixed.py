@@ -113,7 +113,7 @@ def _height(graph: Graph, parts: Sequence[Part]) -> int:
 
 
 def _filled(graph: Graph, parts: Sequence[Part]) -> list[IntArray]:
-    """The weights of each, with rows of 0 before and after, as the source's rows."""
+    """Return the weights of each, with rows of 0 before and after, as the source's rows."""
     height, found = _height(graph, parts), list[IntArray]()
     for part in parts:
         weights = graph.constants[part.conv.parameters[0]]

@@ -45,7 +45,7 @@ def _plain(graph: Graph, op: Operator) -> bool:
 
 
 def _values(graph: Graph, op: Operator, given: dict[str, IntArray]) -> IntArray:
-    """The results of ``op`` for elements of these values, its input's all in turn."""
+    """Return the results of ``op`` for elements of these values, its input's all in turn."""
     box = tuple((0, 1) for _ in graph.tensors[op.output].shape)
     regions = {n: BoxValues(box, v.reshape(-1, *[1] * len(box))) for n, v in given.items()}
     regions |= {name: graph.constant(name) for name in op.parameters}

@@ -110,7 +110,7 @@ low = gap, high = the input's size.
 
 
 def load(of: Profiles, overlaps: Overlaps = ()) -> int:
-    """The most cells held at once, what may be shared counted once: no arena is smaller."""
+    """Return the most cells held at once, what may be shared counted once: no arena is smaller."""
     first, last, cells = of.begin, of.end, of.cells
     if len(overlaps):
         saved = _saved(of, *_columns(overlaps))

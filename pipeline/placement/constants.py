@@ -11,8 +11,8 @@ from pipeline.plan.vocabulary import Buffer, packed
 def constants(
     graph: Graph, hardware: Hardware, arena_nibbles: int, but: Collection[str] = ()
 ) -> tuple[Buffer, ...]:
-    """Every constant, ``but`` those that lie elsewhere, packed, one after the other, each from a
-    byte on; above the arena where both share a memory."""
+    """Return every constant, ``but`` those that lie elsewhere, packed, one after the other, each
+    from a byte on; above the arena where both share a memory."""
     memory = hardware.weight_memory
     base = arena_nibbles if memory == hardware.activation_memory else 0
     names = (name for name in graph.constants if name not in but)

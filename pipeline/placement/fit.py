@@ -55,8 +55,8 @@ class Fitted(NamedTuple):
 
 
 def first_fit(interference: Interference, served: Iterable[int], fixed: IntArray) -> IntArray:
-    """The addresses of profiles: of those ``served``, in this order, each the lowest at which it
-    meets none; of others those that are ``fixed``."""
+    """Return the addresses of profiles: of those ``served``, in this order, each the lowest at
+    which it meets none; of others those that are ``fixed``."""
     at = fixed.copy()
     for n in served:
         at[n] = _lowest(*interference[n].beside(at), int(interference.profiles.align[n]))
@@ -64,7 +64,7 @@ def first_fit(interference: Interference, served: Iterable[int], fixed: IntArray
 
 
 def _lowest(starts: IntArray, ends: IntArray, align: int) -> int:
-    """The lowest multiple of ``align`` in no interval."""
+    """Return the lowest multiple of ``align`` in no interval."""
     order = starts.argsort(kind="stable")  # fast where much is in order
     ends = np.maximum.accumulate(np.append(0, ends[order]))  # up to each
     bases = -(-ends // align) * align
@@ -73,8 +73,8 @@ def _lowest(starts: IntArray, ends: IntArray, align: int) -> int:
 
 
 def fitted(interference: Interference, bound: int, moves: int) -> Fitted:
-    """The lowest top found in so many ``moves`` from all first fits, and in a sixth as many, up
-    to ``LAST``, from the best of what they led to; ``bound`` is low enough. Deterministic."""
+    """Return the lowest top found in so many ``moves`` from all first fits, and in a sixth as many,
+    up to ``LAST``, from the best of what they led to; ``bound`` is low enough. Deterministic."""
     ways, profiles = list[tuple[int, int, IntArray]](), interference.profiles
     nowhere = np.full(len(profiles), NOWHERE)
     for number, rank in enumerate(RANKS[: max(1, FITS // max(1, len(profiles)))]):
@@ -126,8 +126,8 @@ def _mended(
 def _least(
     most: int, align: int, conflicts: Conflicts, at: IntArray, weights: IntArray, chance: Random
 ) -> tuple[int, list[int]]:
-    """The multiple of ``align`` up to ``most`` at which a profile of these ``conflicts`` meets the
-    least weight, one of several, and what it meets."""
+    """Return the multiple of ``align`` up to ``most`` at which a profile of these ``conflicts``
+    meets the least weight, one of several, and what it meets."""
     others, (lows, highs) = conflicts.others, conflicts.beside(at)
     ups, downs, highest = lows // align, -(-highs // align), most // align
     ends, steps = np.append(downs, ups), np.append(downs, ups + 1)

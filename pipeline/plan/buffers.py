@@ -124,7 +124,7 @@ class Buffer:
         return self.map.starts_on_bytes(self.shape)
 
     def at(self, copy: int) -> Buffer:
-        """The buffer's place number ``copy`` modulo their number, as a buffer of its own."""
+        """Return the buffer's place number ``copy`` modulo their number, as a buffer of its own."""
         if self.copies == 1:
             return self
         number = copy % self.copies
@@ -148,5 +148,5 @@ class Buffer:
         return self.map.addresses(grid, self.shape)
 
     def cells(self, box: Box) -> IntArray:
-        """Every nibble address of the elements of ``box``: shape (elements, nibbles)."""
+        """Return every nibble address of the elements of ``box``: shape (elements, nibbles)."""
         return self.addresses(box).reshape(-1, 1) + np.arange(self.nibbles)

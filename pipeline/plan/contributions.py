@@ -72,7 +72,7 @@ class Masks:
     def line(
         self, windows: _Windows, axis: int | None, out: Box, availables: Sequence[Available]
     ) -> Line:
-        """The classes along ``axis`` of ``out``; with None all are of one."""
+        """Return the classes along ``axis`` of ``out``; with None all are of one."""
         places = windows.along[axis]
         ranges = tuple(
             available[tensor][d] if tensor in available else (0, 0)
@@ -134,7 +134,7 @@ class Shares:
     lines: tuple[Line, ...]
 
     def each(self) -> IntArray:
-        """The mask id of each element."""
+        """Return the mask id of each element."""
         return np.asarray(self.ids[np.ix_(*(line.each for line in self.lines))])
 
     def counts(self) -> IntArray:

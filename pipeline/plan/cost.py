@@ -68,8 +68,8 @@ ACTIVATIONS = ("activation", "accumulator", "aside")
 
 
 def spans(plan: Plan) -> tuple[dict[str, tuple[int, int]], list[str]]:
-    """The first and the last step of the walk that each buffer is used by; and what every step is
-    called, "" where it only synchronises.
+    """Return the first and the last step of the walk that each buffer is used by; and what every
+    step is called, "" where it only synchronises.
 
     Inputs and outputs are used from the first, and to the last, step; so are, to the last, inputs
     that are kept.
@@ -122,8 +122,8 @@ def timeline(plan: Plan, roles: Sequence[str] = ACTIVATIONS) -> Iterator[Moment]
 
 
 def intervals(buffer: Buffer) -> IntArray:
-    """The nibbles of ``buffer``, of all its copies, as sorted, disjoint intervals: shape (n, 2),
-    ends exclusive."""
+    """Return the nibbles of ``buffer``, of all its copies, as sorted, disjoint intervals: shape (n,
+    2), ends exclusive."""
     one = buffer.at(0)
     if buffer.run(buffer.held) is not None:
         found = np.array([one.extent], dtype=np.int64)
@@ -138,7 +138,7 @@ def intervals(buffer: Buffer) -> IntArray:
 
 
 def _adjacent(buffer: Buffer, box: Box) -> IntArray:
-    """The elements of ``box`` as sorted, disjoint intervals of nibbles: (n, 2)."""
+    """Return the elements of ``box`` as sorted, disjoint intervals of nibbles: (n, 2)."""
     first = np.sort(buffer.addresses(box), axis=None)
     return merged(np.stack([first, first + buffer.nibbles], axis=1))
 
@@ -161,7 +161,7 @@ def _covered(parts: list[IntArray]) -> int:
 
 
 def _label(plan: Plan, step: Step) -> str:
-    """The operator or the tensor moved; nothing for a step that only synchronises."""
+    """Return the operator or the tensor moved; nothing for a step that only synchronises."""
     match step:
         case Compute(op=op) | Clear(op=op) | Finish(op=op):
             return op
@@ -171,8 +171,8 @@ def _label(plan: Plan, step: Step) -> str:
 
 
 def high_water_nibbles(plan: Plan, memory: str, constants: bool) -> int:
-    """One past the highest nibble that a buffer of ``memory`` reaches; of RAM with a data cache, to
-    the end of its line. 0 of a memory that the plan does not have."""
+    """Return one past the highest nibble that a buffer of ``memory`` reaches; of RAM with a data
+    cache, to the end of its line. 0 of a memory that the plan does not have."""
     has = plan.memory.get(memory)
     line = 2 * has.granule_bytes if has and has.kind == "ram" and has.granule_bytes > 1 else 1
     tops = [

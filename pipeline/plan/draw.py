@@ -67,7 +67,7 @@ def _kind(place: Rows | Blocks | Table) -> str:
 
 
 def _bytes(nibbles: int) -> str:
-    """An address or a stride of nibbles, in bytes."""
+    """Return an address or a stride of nibbles, in bytes."""
     return f"{nibbles / 2:.1f}".removesuffix(".0")
 
 

@@ -145,7 +145,7 @@ class Elements:
         )
 
     def _rows(self, place: Rows, ranges: list[range]) -> tuple[Part, ...] | None:
-        """One part a row."""
+        """Return one part a row."""
         if len(ranges[0]) > MOST_PARTS:
             return None
         rest = tuple(slice(0, len(axis)) for axis in ranges[1:])
@@ -158,7 +158,7 @@ class Elements:
         )
 
     def _blocks(self, place: Blocks, ranges: list[range]) -> tuple[Part, ...] | None:
-        """One part a row and a block of it."""
+        """Return one part a row and a block of it."""
         rows, columns, channels = ranges
         _, extent, depth = self.buffer.shape
         found = list[Part]()

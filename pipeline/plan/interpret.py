@@ -175,7 +175,7 @@ class Interpreter:
         return self.dtype(out).clip(held + rounded)
 
     def finished(self, acc: Buffer, held: IntArray) -> IntArray:
-        """The sums that accumulators stand for."""
+        """Return the sums that accumulators stand for."""
         return held * acc.step
 
     def spoil(self, step: Compute) -> None:
@@ -305,7 +305,7 @@ def _portions(op: Operator, tensors: Mapping[str, Tensor], box: Box) -> list[Box
 
 
 def _in_order(box: Box, times: IntArray) -> list[Box]:
-    """The blocks that share a time, as boxes, in the order of time."""
+    """Return the blocks that share a time, as boxes, in the order of time."""
     result = []
     order = np.argsort(times, axis=None, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(times.reshape(-1)[order])) + 1)

@@ -43,7 +43,7 @@ class _Place:
             self.plain = Elements.of(self.buffer, self._once()).apart
 
     def _once(self) -> Box:
-        """A box that goes once round each ring."""
+        """Return a box that goes once round each ring."""
         held = zip(self.buffer.held, self.rings, strict=True)
         return tuple((low, min(high, low + ring) if ring else high) for (low, high), ring in held)
 

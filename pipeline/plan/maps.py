@@ -173,7 +173,7 @@ class Blocks:
         return None
 
     def stretches(self, columns: int) -> list[tuple[int, int]]:
-        """The first column of each block, and how many it has."""
+        """Return the first column of each block, and how many it has."""
         firsts = range(0, columns, self.pixels)
         return [(first, min(self.pixels, columns - first)) for first in firsts]
 

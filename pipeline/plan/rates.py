@@ -69,7 +69,7 @@ class Rates:
 
     @classmethod
     def of(cls, hardware: Hardware) -> Rates:
-        """The model's times: cycles a multiply–accumulate, and the card's."""
+        """Return the model's times: cycles a multiply–accumulate, and the card's."""
         work_us, card = hardware.cycles_per_mac / hardware.clock_hz * 1e6, hardware.card
         if card.timing == "paper":
             same = Transfers(1e6 / card.paper_bytes_per_s)
@@ -101,7 +101,7 @@ class Rates:
         return self.blocks_us(size, self.blocks(size, commands), commands, writes) + sealing_us
 
     def blocks(self, size: float, commands: int = 1) -> int:
-        """The fewest blocks that ``size`` bytes in ``commands`` pieces can lie in."""
+        """Return the fewest blocks that ``size`` bytes in ``commands`` pieces can lie in."""
         tags = commands * TAG_BYTES if self.sealed else 0
         return max(commands, -(-(int(size) + tags) // self.block_bytes))
 

@@ -136,7 +136,7 @@ def check_units(
 def unit_times(
     extents: tuple[int, ...], unit: tuple[int, ...], order: tuple[tuple[int, ...], ...]
 ) -> IntArray:
-    """The number of the block that computes each element of a slice with the given extents.
+    """Return the number of the block that computes each element of a slice with the given extents.
 
     Raises:
         PlanError: as ``check_units`` does.

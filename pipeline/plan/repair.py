@@ -64,8 +64,8 @@ class Repair:
         return found
 
     def operator(self, step: Step) -> int:
-        """The number of the operator that a step is for: whose output it makes or stores, or the
-        last that reads what it loads."""
+        """Return the number of the operator that a step is for: whose output it makes or stores, or
+        the last that reads what it loads."""
         if isinstance(step, Compute | Clear | Finish):
             return self.maker[self.graph.operator(step.op).output]
         assert isinstance(step, Move)
@@ -73,7 +73,7 @@ class Repair:
         return self.maker[tensor] if self._stores(step) else self.readers[tensor]
 
     def part(self, number: int) -> int:
-        """The part of operator ``number``."""
+        """Return the part of operator ``number``."""
         return bisect_right(self.places, number)
 
     def crossing(self, place: int) -> list[str]:
@@ -120,7 +120,7 @@ class Repair:
         return step.dst.buffer in self.plan.on_card
 
     def possible(self) -> Iterator[int]:
-        """All places: what crosses them comes from the card, whoever reads it."""
+        """Yield all places: what crosses them comes from the card, whoever reads it."""
         loaded, made = set[str](), set[str]()
         reading = [set[str]() for _ in self.graph.operators]
         for step, _ in repeated(step for track in self.plan.tracks for step in track.steps):

@@ -58,6 +58,6 @@ def load(path: Path) -> v.Plan:
 
 
 def plan_hash(plan: v.Plan) -> str:
-    """A short hash for provenance."""
+    """Return a short hash for provenance."""
     content = json.dumps(encoded(plan), sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -169,7 +169,7 @@ def whole(buffer: Buffer) -> Slice:
 
 
 def written(step: Step) -> Slice | None:
-    """The slice a step writes."""
+    """Return the slice a step writes."""
     match step:
         case Compute(out=piece) | Finish(out=piece) | Clear(acc=piece) | Move(dst=piece):
             return piece
@@ -177,7 +177,7 @@ def written(step: Step) -> Slice | None:
 
 
 def touched(step: Step) -> tuple[Slice, ...]:
-    """The slices a step reads or writes."""
+    """Return the slices a step reads or writes."""
     match step:
         case Compute(out=out, ins=ins):
             return (out, *ins)

@@ -89,7 +89,7 @@ class Stream(Storage):
         return super().read_run(start, count, dtype)
 
     def read(self, addresses: IntArray, dtype: DType) -> IntArray:
-        """The next elements, handed out in the order of the addresses asked for."""
+        """Return the next elements, handed out in the order of the addresses asked for."""
         width = dtype.bits // 4
         order = np.argsort(addresses, axis=None, kind="stable")
         arriving = np.empty(addresses.size, dtype=np.int64)

@@ -151,7 +151,7 @@ class Tokens:
         return max(1, buffer.nibbles // self.grain[buffer.memory])
 
     def _wanted(self, elements: Elements) -> IntArray:
-        """The token that belongs into each cell: (*shape, cells of an element)."""
+        """Return the token that belongs into each cell: (*shape, cells of an element)."""
         return elements.numbered(self._per_element(elements.buffer), PARTS * self.form(elements))
 
     def _wrong(self, elements: Elements) -> npt.NDArray[np.bool_]:

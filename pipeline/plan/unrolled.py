@@ -26,7 +26,7 @@ class Event(NamedTuple):
 
 
 def unroll(steps: tuple[Step, ...], env: Env) -> Iterator[tuple[Step, Env]]:
-    """The steps in order with loops expanded; loop variables appear in ``env``."""
+    """Yield the steps in order with loops expanded; loop variables appear in ``env``."""
     for step in steps:
         if isinstance(step, Loop):
             for n in range(step.count):
@@ -75,7 +75,7 @@ def walk(plan: Plan, choose: Choice = None) -> Iterator[Event]:
 
 
 def repeated(steps: Iterable[Step], times: int = 1) -> Iterator[tuple[Step, int]]:
-    """Every step but loops, once, and how often loops run it."""
+    """Yield every step but loops, once, and how often loops run it."""
     for step in steps:
         if isinstance(step, Loop):
             yield from repeated(step.body, times * step.count)

@@ -107,7 +107,7 @@ class _Reading(NamedTuple):
     available: dict[str, Box]
 
     def holds(self, operand: Operand, whole: Box) -> bool:
-        """All that is read of the tensor's box ``whole``."""
+        """Return all that is read of the tensor's box ``whole``."""
         held = self.available.get(operand.tensor, ((0, 0),) * len(whole))
         return reads_all(operand, self.box, held, whole)
 
@@ -281,7 +281,7 @@ class _Verifier:
         return _Reading(event, self.frame(event), box, times, places, available)
 
     def frame(self, event: Event) -> int:
-        """The frame whose activations the step reads and writes."""
+        """Return the frame whose activations the step reads and writes."""
         frame = value(getattr(event.step, "frame", 0), event.env)
         if not 0 <= frame < self.plan.frames:
             raise PlanError(f"{event} is of frame {frame} of {self.plan.frames}")
@@ -319,7 +319,7 @@ class _Verifier:
         return cache(lambda: unit_times(extents, unit, order))
 
     def operand(self, reading: _Reading, operand: Operand) -> Access:
-        """The elements of one operand that the step reads, checked."""
+        """Return the elements of one operand that the step reads, checked."""
         event, frame, box, times, *_ = reading
         buffer = reading.places[operand.tensor]
         if buffer.role == "accumulator":

@@ -63,7 +63,7 @@ def check(plan: Parts) -> None:
 
 
 def statements(plan: Parts) -> Iterator[Statement]:
-    """Every step but loops, once, however often loops run it."""
+    """Yield every step but loops, once, however often loops run it."""
     for track in plan.tracks:
         yield from (step for step, _ in _scopes(track.steps, ()))
 
@@ -159,7 +159,7 @@ def _distinct(what: str, names: list[str]) -> None:
 def _scopes(
     steps: tuple[Step, ...], scope: tuple[str, ...]
 ) -> Iterator[tuple[Statement, tuple[str, ...]]]:
-    """Every step but loops, once, with the loop variables around it."""
+    """Yield every step but loops, once, with the loop variables around it."""
     for step in steps:
         if not isinstance(step, Loop):
             yield step, scope

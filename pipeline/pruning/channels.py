@@ -34,8 +34,8 @@ class ChannelPruning(Limited):
 
     @abstractmethod
     def choose(self, network: FloatGraph, work: Work) -> FloatGraph:
-        """The network without some of its channels; as small as it gets where limits cannot be
-        kept."""
+        """Return the network without some of its channels; as small as it gets where limits cannot
+        be kept."""
 
     def prune(self, model: Model, weights: Arrays, data: Arrays, run: Run) -> Pruned:
         if any(name.endswith(".weight_log2") for name in weights):

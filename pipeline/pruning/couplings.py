@@ -103,7 +103,7 @@ class Couplings:
 
 
 def couplings(graph: FloatGraph) -> Couplings:
-    """The channels of ``graph`` that can be pruned, and which of them only together."""
+    """Return the channels of ``graph`` that can be pruned, and which of them only together."""
     return Numbering(graph).run()
 
 

@@ -40,8 +40,8 @@ class Narrowing:
     savings: Callable[[Couplings, Mask, Needs], tuple[dict[Group, float], bool]]
 
     def within(self, needs: Needs, target: float) -> tuple[Mask, Needs]:
-        """The units to keep so that the worst limit is exceeded by ``target`` at most, or by as
-        little as can be reached; ``needs`` is of the whole network."""
+        """Return the units to keep so that the worst limit is exceeded by ``target`` at most, or by
+        as little as can be reached; ``needs`` is of the whole network."""
         kept, aim = self.found.everything(), target
         while True:
             kept, seen = self.seen_within(kept, needs, aim)
@@ -51,7 +51,7 @@ class Narrowing:
             aim *= target / self.over(needs)
 
     def seen_within(self, kept: Mask, needs: Needs, target: float) -> tuple[Mask, Needs]:
-        """The same, of the units in ``kept``, by estimates."""
+        """Return the same, of the units in ``kept``, by estimates."""
         while self.over(needs) > target:
             chosen = self.step(kept, needs, 1 - target / self.over(needs))
             if chosen is None:
@@ -125,7 +125,7 @@ class Narrowing:
         return log(before / after) if after > 0 else inf if before > 0 else 0.0
 
     def by_strength(self, units: list[int]) -> list[int]:
-        """The weakest first; of equal ones the first."""
+        """Return the weakest first; of equal ones the first."""
         return sorted(units, key=lambda unit: (self.scores[unit], unit))
 
 

@@ -39,7 +39,7 @@ def _everywhere(
 
 
 def _at_peak(found: Couplings, kept: Mask, needs: Needs, group: Group) -> float:
-    """A channel's part of the tensors that are held at the peak."""
+    """Return a channel's part of the tensors that are held at the peak."""
     own, total = set(group.units), 0.0
     for tensor, size in needs.held.items():
         if tensor in found.channels:

@@ -42,7 +42,7 @@ def to_arrays(network: FloatGraph) -> Arrays:
 
 
 def from_arrays(arrays: Arrays) -> FloatGraph:
-    """The network that ``to_arrays`` was given."""
+    """Return the network that ``to_arrays`` was given."""
     content = json.loads(arrays[GRAPH].tobytes())
     nodes = [decode(node, CLASSES) for node in content.pop("nodes")]
     for index, node in enumerate(nodes):

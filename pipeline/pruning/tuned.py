@@ -75,7 +75,7 @@ class Tuned(nn.Module):
         return source.activation(self.scores, frames, evaluate).flatten(1)
 
     def drawn(self) -> Tensor | None:
-        """The gates; the slope of an L1 norm joins their gradient."""
+        """Return the gates; the slope of an L1 norm joins their gradient."""
         if self.gates is None:
             return None
         gates: Tensor = self.gates * 1

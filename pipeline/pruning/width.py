@@ -49,8 +49,8 @@ def uniform(found: Couplings, scores: Scores, share: float) -> Mask:
 
 
 def widest(method: ChannelPruning, network: FloatGraph, work: Work, choice: Choice) -> FloatGraph:
-    """The network with the greatest share that keeps to the limits, found by halving; the least
-    there is where none does."""
+    """Return the network with the greatest share that keeps to the limits, found by halving; the
+    least there is where none does."""
     found = couplings(network)
     scores = strength(found)
 

@@ -20,7 +20,7 @@ class Quantizer(ABC):
 
     @abstractmethod
     def graph(self, name: str, model: Model, weights: Arrays, data: Arrays | None = None) -> Graph:
-        """The integer graph of ``model`` with the parameters in ``weights``.
+        """Return the integer graph of ``model`` with the parameters in ``weights``.
 
         Args:
             data: the content of ``dataset.npz``; calibration is on random pictures where it is
@@ -31,7 +31,7 @@ class Quantizer(ABC):
         """
 
     def from_float(self, network: FloatGraph, data: Arrays | None = None) -> Graph:
-        """The integer graph of a float network that came from a file."""
+        """Return the integer graph of a float network that came from a file."""
         raise ThimbleError(
             f"{network.name}: this quantization takes the project's own networks; use quantize=int8"
         )
@@ -39,7 +39,7 @@ class Quantizer(ABC):
     def errors(
         self, network: Model | FloatGraph, weights: Arrays, graph: Graph, data: Arrays
     ) -> list[Row]:
-        """The error of each tensor of ``graph``, made of ``network``, on training images of
+        """Return the error of each tensor of ``graph``, made of ``network``, on training images of
         ``data``; none where this format has no float network before it."""
         return []
 

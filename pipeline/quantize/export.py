@@ -58,7 +58,7 @@ class _Builder:
 
 @torch.no_grad()
 def to_graph(name: str, network: QuantizedNetwork, input_shape: Shape) -> Graph:
-    """The integer graph whose logits are ``network``'s, integer for integer.
+    """Return the integer graph whose logits are ``network``'s, integer for integer.
 
     Args:
         name: of the graph.

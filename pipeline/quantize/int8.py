@@ -184,7 +184,7 @@ def has_images(data: Arrays | None) -> bool:
 
 
 def absorbed(graph: FloatGraph) -> tuple[FloatGraph, dict[str, Affine]]:
-    """A scaling of a raw input, such as x / 255, taken into the input's quantization.
+    """Return a scaling of a raw input, such as x / 255, taken into the input's quantization.
 
     The real zero has to be one of the 256 values (to half a step): padding needs it.
     """

@@ -106,7 +106,7 @@ class Int8Qat(Int8):
             return self._tuned(graph, self.simulated(graph, affines), train, validation)
 
     def simulated(self, graph: FloatGraph, affines: Mapping[str, Affine]) -> Rounded:
-        """The network that is trained."""
+        """Return the network that is trained."""
         return Rounded(graph, affines)
 
     def _tuned(

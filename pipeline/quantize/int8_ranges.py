@@ -67,7 +67,7 @@ def some(values: torch.Tensor) -> torch.Tensor:
 
 
 def spacing(size: int, channels: int) -> int:
-    """A step that has no factor in common with ``channels``, else it would miss some."""
+    """Return a step that has no factor in common with ``channels``, else it would miss some."""
     step = max(1, size // MOST_COUNTED)
     while gcd(step, channels) != 1:
         step += 1
@@ -75,12 +75,12 @@ def spacing(size: int, channels: int) -> int:
 
 
 def minmax(seen: Histogram, percentile: float) -> Affine:
-    """All that was seen."""
+    """Return all that was seen."""
     return range_affine(seen.low, seen.high)
 
 
 def by_percentile(seen: Histogram, percentile: float) -> Affine:
-    """All but the (100 - percentile) % largest and smallest values."""
+    """Return all but the (100 - percentile) % largest and smallest values."""
     total = seen.counts.sum()
     if not total:
         return minmax(seen, percentile)
@@ -91,7 +91,7 @@ def by_percentile(seen: Histogram, percentile: float) -> Affine:
 
 
 def by_error(seen: Histogram, percentile: float) -> Affine:
-    """The least mean squared error of rounding and clipping what was seen."""
+    """Return the least mean squared error of rounding and clipping what was seen."""
     best, least = minmax(seen, percentile), np.inf
     for shrink in SHRINKS:
         affine = range_affine(seen.low * shrink, seen.high * shrink)
@@ -146,7 +146,7 @@ def calibrated(
     observer: str,
     percentile: float,
 ) -> dict[str, Affine]:
-    """A quantization for every activation.
+    """Return a quantization for every activation.
 
     Args:
         batches: called for each walk; frames (n, *input shape) float32.

@@ -26,7 +26,7 @@ Network = Callable[[torch.Tensor], torch.Tensor]
 def labels(
     network: Network, images: npt.NDArray[np.uint8], macs: int, threads: int, in_turn: bool = False
 ) -> Labels:
-    """The place of the greatest output for each of the first images, as many as LARGEST_MACS
+    """Return the place of the greatest output for each of the first images, as many as LARGEST_MACS
     allows; none where the outputs are no vector, and so no label.
 
     Args:

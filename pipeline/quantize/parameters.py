@@ -23,7 +23,7 @@ def to_arrays(network: QuantizedNetwork) -> Arrays:
 
 
 def from_arrays(model: Model, arrays: Arrays) -> QuantizedNetwork:
-    """The network whose parameters ``arrays`` hold; its layers are as large as they are."""
+    """Return the network whose parameters ``arrays`` hold; its layers are as large as they are."""
     for name, values in arrays.items():
         if values.dtype.kind == "f" and not np.isfinite(values).all() and "_log2" not in name:
             raise ThimbleError(f"{name} is not finite: training diverged, lower its rates")

@@ -39,13 +39,13 @@ class Format:
         return result
 
     def integers(self, x: Tensor, exponent: int) -> Tensor:
-        """The stored integers, as int64."""
+        """Return the stored integers, as int64."""
         low, high = self.dtype.minimum, self.dtype.maximum
         return torch.round(x.detach() * 2.0**-exponent).clamp(low, high).to(torch.int64)
 
     def best_log2(self, x: Tensor) -> float:
-        """The threshold whose grid has the least squared error on ``x``, half a bin below its
-        power of two so that training may move it either way."""
+        """Return the threshold whose grid has the least squared error on ``x``, half a bin below
+        its power of two so that training may move it either way."""
         peak = float(x.detach().abs().max())
         top = math.ceil(math.log2(peak)) if peak > 0 else 0
         errors = {}

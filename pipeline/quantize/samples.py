@@ -36,8 +36,8 @@ def calibration_frames(graph: Graph, data: Path, windows: Windows) -> Iterator[I
 
 
 def test_frames(graph: Graph, data: Arrays, target: Mapping[str, Any]) -> npt.NDArray[Any]:
-    """The test images as the input tensor stores them, (n, *input shape); where there are none,
-    ``target.images`` random pictures."""
+    """Return the test images as the input tensor stores them, (n, *input shape); where there are
+    none, ``target.images`` random pictures."""
     images = data["test_images"]
     number = len(images) or max(0, int(target["images"]))
     return _stored(graph, images, number, SEED)

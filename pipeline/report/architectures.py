@@ -14,14 +14,14 @@ from pipeline.report.style import SERIES
 
 
 def png(search: Mapping[str, Any]) -> bytes | None:
-    """The picture; None where nothing was trained."""
+    """Return the picture; None where nothing was trained."""
     found = figure(search)
     return style.png(found) if found else None
 
 
 def figure(search: Mapping[str, Any]) -> Figure | None:
-    """A point for each network and strategy: small where it was given up, filled where it survived;
-    a line along those that no other one of the strategy beats."""
+    """Return a point for each network and strategy: small where it was given up, filled where it
+    survived; a line along those that no other one of the strategy beats."""
     trained = [each for each in search["networks"] if each["rungs"] and each["rungs"][-1] >= 0]
     if not trained:
         return None

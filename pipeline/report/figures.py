@@ -22,7 +22,7 @@ Job = Mapping[str, Any]
 
 
 def png(spec: Mapping[str, Any], jobs: Sequence[Job]) -> bytes | None:
-    """The picture; None when no job has anything to draw.
+    """Return the picture; None when no job has anything to draw.
 
     Args:
         jobs: results, with what schedule.json holds.
@@ -52,7 +52,7 @@ def _figure(spec: Mapping[str, Any], jobs: Sequence[Job]) -> Figure | None:
 
 
 def _panels(jobs: Sequence[Job]) -> list[list[Job]]:
-    """Each job with those of its study, which come after it."""
+    """Return each job with those of its study, which come after it."""
     found = list[list[Job]]()
     for job in jobs:
         if not job.get("set") or not found:
@@ -106,8 +106,8 @@ def _label(one: Mapping[str, Any]) -> str:
 
 
 def _timelines(jobs: Sequence[Job]) -> Figure:
-    """The tracks of each job on a time axis of its own; where a bar stands for several steps, it is
-    as high as its share of time is busy."""
+    """Return the tracks of each job on a time axis of its own; where a bar stands for several
+    steps, it is as high as its share of time is busy."""
     rows = [
         (_label(job).replace("\n", ", ") if job.get("set") else str(job.get("model", "")), job)
         for job in jobs

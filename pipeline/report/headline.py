@@ -54,7 +54,7 @@ def verdict(schedule: Mapping[str, Any], metrics: Mapping[str, Any]) -> Verdict:
 def figures(
     schedule: Mapping[str, Any], metrics: Mapping[str, Any], weights: Mapping[str, float]
 ) -> tuple[Figure, ...]:
-    """Those that are known so far.
+    """Return those that are known so far.
 
     Args:
         weights: bytes in each memory (``memories.constants``).

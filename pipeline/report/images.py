@@ -84,7 +84,7 @@ def predictions(outputs: Array, labels: Array, images: Array) -> Predictions | N
 
 
 def picture(image: Array) -> str:
-    """A PNG; of what is no image of 1 or 3 channels "".
+    """Return a PNG; of what is no image of 1 or 3 channels "".
 
     Args:
         image: (h, w, c), uint8.

@@ -50,8 +50,8 @@ SERIES = ("tensor", "scratch", "write", "weights", "compute", "stack")
 
 
 def css() -> str:
-    """The colours as custom properties: light, dark where that is asked for, light on paper; and a
-    class for each, which fills."""
+    """Return the colours as custom properties: light, dark where that is asked for, light on paper;
+    and a class for each, which fills."""
     light = "".join(f"--{name}:{colour.light};" for name, colour in ALL.items())
     dark = "".join(f"--{name}:{colour.dark};" for name, colour in ALL.items())
     fills = "".join(f".{name}{{background:var(--{name})}}" for name in (*MEMORY, *TIME, "peak"))
@@ -63,7 +63,7 @@ def css() -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast ratio of WCAG 2.2: 1 of equal colours, 21 of black and white."""
+    """Return the contrast ratio of WCAG 2.2: 1 of equal colours, 21 of black and white."""
     bright, dim = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (bright + 0.05) / (dim + 0.05)
 

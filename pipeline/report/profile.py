@@ -30,8 +30,8 @@ class Profile:
 
 
 def png(profiles: Sequence[Profile]) -> bytes | None:
-    """The picture, layers in the order of the first plan; None where there are fewer than two
-    plans, more than there are colours, or they are not all of the same layers."""
+    """Return the picture, layers in the order of the first plan; None where there are fewer than
+    two plans, more than there are colours, or they are not all of the same layers."""
     known = {frozenset(name for name, _ in profile.layers) for profile in profiles}
     if not 2 <= len(profiles) <= len(COLOURS) or len(known) != 1 or not profiles[0].layers:
         return None

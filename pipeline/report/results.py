@@ -60,7 +60,7 @@ MODELLED = ("latency_us", "latency_low_us", "latency_high_us", "compute_us", "cy
 
 
 def groups(metrics: Mapping[str, Any]) -> dict[str, list[tuple[str, Any, bool]]]:
-    """The tables: title -> (metric, value, whether it is modelled) each."""
+    """Return the tables: title -> (metric, value, whether it is modelled) each."""
     modelled = {name for name in metrics if name.startswith("energy_")}
     modelled |= {*(MODELLED if "latency_low_us" in metrics else ())}
     hidden = {name for name in metrics if name.endswith("_limit_bytes")

@@ -26,7 +26,7 @@ class Saving:
 
 
 def savings(passes: Sequence[Mapping[str, Any]]) -> tuple[Saving, ...]:
-    """Those that are any.
+    """Return those that are any.
 
     Args:
         passes: the content of passes.json: the sizes as imported, then after each pass.

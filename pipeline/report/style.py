@@ -39,7 +39,7 @@ matplotlib.rcParams.update(
 
 
 def png(figure: Figure, dpi: int = 130, **how: Any) -> bytes:
-    """The picture; ``how`` it is saved besides."""
+    """Return the picture; ``how`` it is saved besides."""
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=dpi, metadata={"Software": None}, **how)
     return stream.getvalue()

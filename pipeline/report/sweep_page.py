@@ -96,7 +96,7 @@ def counted(states: Sequence[str]) -> str:
 
 
 def known(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The metrics that any job has as a number; those that tell jobs apart first."""
+    """Return the metrics that any job has as a number; those that tell jobs apart first."""
     found = [
         key
         for key in dict.fromkeys((*FIRST, *METRICS))

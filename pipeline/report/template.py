@@ -43,7 +43,7 @@ def environment() -> jinja2.Environment:
 
 
 def broken(name: str) -> Markup:
-    """A name that may go on in the next line after each of its parts."""
+    """Return a name that may go on in the next line after each of its parts."""
     return Markup(re.sub(r"(?<=[._=/])(?=.)", "<wbr>", str(escape(name))))
 
 

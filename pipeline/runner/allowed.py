@@ -140,7 +140,7 @@ def _path(text: str) -> Path:
 
 @cache
 def typed(words: tuple[str, ...]) -> Mapping[str, Sequence[Any]]:
-    """The values that ``words`` give to each key; several in a sweep."""
+    """Return the values that ``words`` give to each key; several in a sweep."""
     found: dict[str, list[Any]] = {}
     for word in words:
         with suppress(Exception):  # a flag, or Hydra says what is wrong with it
@@ -156,8 +156,8 @@ def typed(words: tuple[str, ...]) -> Mapping[str, Sequence[Any]]:
 
 
 def leaves(node: Any, key: str = "") -> Iterator[Leaf]:
-    """The values in ``node`` that are no containers; the elements of a list have its key. What has
-    no value yet, ``???``, is left out; what cannot be resolved is as it is written."""
+    """Yield the values in ``node`` that are no containers; the elements of a list have its key.
+    What has no value yet, ``???``, is left out; what cannot be resolved is as it is written."""
     own = OmegaConf.is_config(node)
     listed = OmegaConf.is_list(node) or isinstance(node, list)
     for name in range(len(node)) if listed else list(node):

@@ -41,7 +41,7 @@ def closure(root: Path, files: Iterable[str], packages: frozenset[str] = PACKAGE
 
 
 def imports(root: Path, name: str, packages: frozenset[str] = PACKAGES) -> set[str]:
-    """The files of ``packages`` that the file ``name`` imports directly."""
+    """Return the files of ``packages`` that the file ``name`` imports directly."""
     _, modules = _looked_at(root, name)
     found = {file for module in modules for file in module_files(root, module, packages)}
     for folder in DYNAMIC.get(name, ()):
@@ -50,7 +50,7 @@ def imports(root: Path, name: str, packages: frozenset[str] = PACKAGES) -> set[s
 
 
 def digest(root: Path, name: str) -> str:
-    """The MD5 of the file ``name``."""
+    """Return the MD5 of the file ``name``."""
     return _looked_at(root, name)[0]
 
 
@@ -94,7 +94,7 @@ def _imported(source: str) -> Iterator[str]:
 
 @cache
 def module_files(root: Path, module: str, packages: frozenset[str] = PACKAGES) -> tuple[str, ...]:
-    """The files that importing ``module`` runs; empty when it is not in ``packages``."""
+    """Return the files that importing ``module`` runs; empty when it is not in ``packages``."""
     parts = module.split(".")
     if parts[0] not in packages:
         return ()

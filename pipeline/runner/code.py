@@ -61,7 +61,7 @@ class Code:
 
 
 def stages() -> dict[str, Any]:
-    """Those of the project's dvc.yaml that a run has, in order."""
+    """Return those of the project's dvc.yaml that a run has, in order."""
     content = yaml.load((home.ROOT / "dvc.yaml").read_text(), yaml.CSafeLoader)["stages"]
     return {name: stage for name, stage in content.items() if name != "code"}
 
@@ -73,7 +73,7 @@ def edited(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[str]
 
 
 def _below(listed: str) -> Iterator[str]:
-    """A file, or all those in a folder."""
+    """Yield a file, or all those in a folder."""
     place = home.ROOT / listed
     for path in [place] if place.is_file() else place.rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:

@@ -12,7 +12,7 @@ from pipeline.runner.workspace import params, params_text
 
 
 def default_params(root: Path) -> str:
-    """The text that params.yaml should have."""
+    """Return the text that params.yaml should have."""
     return params_text(params(resolved(composed(root=root))))
 
 

@@ -35,7 +35,7 @@ def make_home() -> None:
 
 
 def said(error: OSError, folder: Path | None) -> str:
-    """One line for ``error``, met by a run in ``folder``; None before it has one."""
+    """Return one line for ``error``, met by a run in ``folder``; None before it has one."""
     found = re.search(r"\[Errno (\d+)\]", str(error))  # all that shutil.copytree's errors have
     number = error.errno or (int(found[1]) if found else 0)
     reason = os.strerror(number) if number else str(error).splitlines()[0]

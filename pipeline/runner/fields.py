@@ -33,7 +33,7 @@ def structured(library: type) -> type:
 
 
 def checkable(name: str, hint: Any, within: Callable[[type], Any] = lambda _: Any) -> Any:
-    """The type that OmegaConf checks of a field ``name`` that is annotated ``hint``.
+    """Return the type that OmegaConf checks of a field ``name`` that is annotated ``hint``.
 
     The words of a ``Literal`` become an Enum, tuples and sequences lists, mappings go by names;
     ``within`` makes what a dataclass is. What may have several types has ``Any``.

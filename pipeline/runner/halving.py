@@ -131,8 +131,8 @@ class Architectures(Sweeps):
         write_json(self.folder / SEARCH, known)
 
     def _job(self, network: Network, name: str, *last: str) -> list[str]:
-        """The overrides of a job for ``network`` with the strategy ``name``, and ``last``; without
-        what was typed of a training, where there is none."""
+        """Return the overrides of a job for ``network`` with the strategy ``name``, and ``last``;
+        without what was typed of a training, where there is none."""
         plan = self.plans[name]["streamed" if STREAMED in network["overrides"] else "pooled"]
         but = ("train=", "train.") if UNTRAINED in last else ()
         typed = [word for word in self.typed if not word.startswith(but)]
@@ -140,17 +140,17 @@ class Architectures(Sweeps):
 
 
 def _best(networks: Sequence[Network], halving: int) -> list[Network]:
-    """One of ``halving``: those with the greatest accuracy of their last rung, in the order they
-    were drawn in; none whose training came to no end."""
+    """Return one of ``halving``: those with the greatest accuracy of their last rung, in the order
+    they were drawn in; none whose training came to no end."""
     ended = [n for n, each in enumerate(networks) if each["rungs"][-1] >= 0]
     ranked = sorted(ended, key=lambda n: -networks[n]["rungs"][-1])
     return [networks[n] for n in sorted(ranked[: ceil(len(networks) / halving)])]
 
 
 def validation(folder: Path) -> float:
-    """The accuracy, of 1, that a run's training handed on: the best of its last phase, or where the
-    recipe chose by more than the validation images, such as distorted copies of them, by that; -1
-    where it came to no end."""
+    """Return the accuracy, of 1, that a run's training handed on: the best of its last phase, or
+    where the recipe chose by more than the validation images, such as distorted copies of them, by
+    that; -1 where it came to no end."""
     file = folder / "training.csv"
     rows = list(csv.DictReader(file.read_text().splitlines())) if file.is_file() else []
     if not rows:

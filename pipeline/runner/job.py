@@ -215,7 +215,7 @@ PATIENCE_SECONDS = 20
 
 
 def resolved(config: DictConfig) -> dict[str, Any]:
-    """The config as plain values, without those that are None: what params.yaml holds.
+    """Return the config as plain values, without those that are None: what params.yaml holds.
 
     Paths are made absolute: stages run elsewhere than where the command was typed.
     """

@@ -22,7 +22,7 @@ CORES = sorted(path.stem for path in (home.ROOT / "conf" / "hardware" / "core").
 
 
 def explain(error: BaseException) -> str | None:
-    """One line for a mistake in the command; None when it is not the command's fault."""
+    """Return one line for a mistake in the command; None when it is not the command's fault."""
     if isinstance(error, ThimbleError):
         return str(error)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
@@ -55,8 +55,8 @@ def _own_board(name: str) -> str:
 
 
 def _unknown_key(key: str) -> str:
-    """One line for a key that the default composition lacks, or, of a group that it has not, for
-    the group."""
+    """Return one line for a key that the default composition lacks, or, of a group that it has not,
+    for the group."""
     try:
         config = composed(hydra=True)
     except (HydraException, OmegaConfBaseException):  # that is broken, too
@@ -71,7 +71,7 @@ def _unknown_key(key: str) -> str:
 
 
 def did_you_mean(place: str, name: str, keys: Iterable[str]) -> str:
-    """One line for the unknown key ``name`` below ``place``, which has ``keys``."""
+    """Return one line for the unknown key ``name`` below ``place``, which has ``keys``."""
     keys, dot = list(keys), f"{place}." if place else ""
     near = get_close_matches(name, keys, 1, cutoff=0.5)
     hint = f"did you mean {dot}{near[0]}? " if near else ""
@@ -90,5 +90,5 @@ def _invalid_value(error: BaseException) -> str:
 
 
 def _first(error: BaseException) -> str:
-    """The first line that ``error`` says."""
+    """Return the first line that ``error`` says."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].strip()

@@ -78,7 +78,7 @@ def checked(group: str, node: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _typed(target: str) -> DictConfig:
-    """A node with the types of the class ``target``. Each may be left out: its class has a
+    """Return a node with the types of the class ``target``. Each may be left out: its class has a
     default, or says what is missing."""
     types = fields(home.ROOT, target) or {}
     shape = make_dataclass("Shape", [(name, kind | None, None) for name, kind in types.items()])

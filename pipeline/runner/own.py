@@ -43,8 +43,8 @@ def named(config: dict[str, Any]) -> None:
 
 
 def hashes(config: Mapping[str, Any], typed: Path) -> dict[str, str]:
-    """A hash of the files that each group names, "" for none, or none that is there: the stage that
-    needs it says so."""
+    """Return a hash of the files that each group names, "" for none, or none that is there: the
+    stage that needs it says so."""
     found: dict[str, dict[str, Path]] = {group: {} for group, _ in PATHS}
     for group, key, path in paths(config):
         files = [path] if path.is_file() else sorted(path.rglob("*"))
@@ -59,7 +59,7 @@ def hashes(config: Mapping[str, Any], typed: Path) -> dict[str, str]:
 
 
 def _beside(model: Mapping[str, Any]) -> dict[str, Path]:
-    """The files with constants that an ONNX model names, by these names."""
+    """Return the files with constants that an ONNX model names, by these names."""
     path = Path(str(model.get("path") or ""))
     if model.get("_target_") != ONNX or not path.is_file():
         return {}
@@ -69,7 +69,7 @@ def _beside(model: Mapping[str, Any]) -> dict[str, Path]:
 
 
 def _modules(factory: str, typed: Path) -> list[Path]:
-    """The file of ``factory`` below ``typed``, and the files there that it imports."""
+    """Return the file of ``factory`` below ``typed``, and the files there that it imports."""
     module = factory.partition(":")[0].replace(".", "/")
     candidates = (f"{module}.py", f"{module}/__init__.py")
     first = [name for name in candidates if module and (typed / name).is_file()]

@@ -63,8 +63,8 @@ def lost(sweep: Path, number: int, error: str) -> None:
 
 
 def result(note: Mapping[str, Any], why: str = "") -> dict[str, Any] | None:
-    """The result of the job that wrote ``note``; of one that left none, that it failed, by what the
-    launcher noted or for ``why``; None while it runs."""
+    """Return the result of the job that wrote ``note``; of one that left none, that it failed, by
+    what the launcher noted or for ``why``; None while it runs."""
     noted = {"error": note["error"]} if note.get("error") else {}
     with contextlib.suppress(OSError, ValueError):
         return {**noted, **json.loads((Path(note["folder"]) / "result.json").read_text())}

@@ -79,7 +79,7 @@ class Remote:
 
 
 def _settings(place: str) -> dict[str, Any]:
-    """The section ``remote`` of DVC's config for ``place``."""
+    """Return the section ``remote`` of DVC's config for ``place``."""
     from dvc.config import Config
 
     own: dict[str, dict[str, Any]] = Config(str(home.ROOT / ".dvc"))["remote"]

@@ -53,7 +53,7 @@ class Record:
     origin: Mapping[str, Mapping[str, Any]]
 
     def config(self, composed: Mapping[str, Any]) -> dict[str, Any]:
-        """The recorded config, with what does not change results as ``composed`` has it."""
+        """Return the recorded config, with what does not change results as ``composed`` has it."""
         kept = {k: v for k, v in self.params.items() if k not in HERE}
         try:
             merged: Any = OmegaConf.merge(OmegaConf.structured(Config), kept)
@@ -87,8 +87,8 @@ class Record:
 
 
 def arguments(words: list[str]) -> list[str]:
-    """The command line ``words``; one with ``replay=RUN`` as that of an ordinary run, in a folder
-    named by what it repeats, so that the same command again continues after a kill.
+    """Return the command line ``words``; one with ``replay=RUN`` as that of an ordinary run, in a
+    folder named by what it repeats, so that the same command again continues after a kill.
 
     Raises:
         ThimbleError: when there is no such run, or none that can be repeated; for other overrides.
@@ -187,7 +187,7 @@ def _differing(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
 
 
 def find(run: str) -> Path:
-    """The folder of what was kept of ``run``."""
+    """Return the folder of what was kept of ``run``."""
     path = home.typed() / Path(run).expanduser()
     if path.is_file():
         return path.parent

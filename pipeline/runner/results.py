@@ -77,7 +77,7 @@ def known(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
 def rows(
     paper: list[Mapping[str, Any]], result: Mapping[str, Any], config: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """A published table's numbers beside ours: {name, metric, paper, ours}.
+    """Return a published table's numbers beside ours: {name, metric, paper, ours}.
 
     ``paper`` is None for a figure of ours that has no published one beside it. Any other key of a
     row is one of the config, such as ``strategy`` or ``model.input_shape``: the row is for the jobs

@@ -134,7 +134,7 @@ def composed(*words: str, hydra: bool = False, root: Path = home.ROOT) -> DictCo
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """The values of a run's ``config``, without Hydra's own part."""
+    """Return the values of a run's ``config``, without Hydra's own part."""
     own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
     values: Any = OmegaConf.to_container(own, resolve=True, enum_to_str=True, throw_on_missing=True)
     return dict(values)

@@ -152,7 +152,7 @@ def memories(result: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
 
 
 def summary(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The handful of numbers a person asks for first."""
+    """Yield the handful of numbers a person asks for first."""
     get, said = result.get, {key: valued(key, value) for key, value in result.items()}
     if "auto" in result:
         yield "auto", said["auto"]
@@ -222,7 +222,7 @@ def swapped(result: Mapping[str, Any], said: Mapping[str, str]) -> Iterator[tupl
 
 
 def published(result: Mapping[str, Any]) -> Iterator[str]:
-    """A published table's numbers beside ours, a line each."""
+    """Yield a published table's numbers beside ours, a line each."""
     for row in result.get("rows", ()):
         ours, paper = ("–" if row[key] is None else number(row[key]) for key in ("ours", "paper"))
         more = difference(row)
@@ -284,6 +284,6 @@ def duration(seconds: float) -> str:
 
 
 def shown(path: Path) -> str:
-    """A path as short as it can be typed from here."""
+    """Return a path as short as it can be typed from here."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative

@@ -136,7 +136,7 @@ def described(model: Mapping[str, Any]) -> Words:
 
 
 def _words(pool: int, layers: Sequence[Layer], image: Sequence[int]) -> Words | None:
-    """The overrides of a network; None where it leaves nothing of ``image``."""
+    """Return the overrides of a network; None where it leaves nothing of ``image``."""
     for side in image[:2]:
         left = side // pool
         for each in layers:

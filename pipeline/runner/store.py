@@ -83,13 +83,13 @@ class Store:
 
 
 def written(key: str, entry: Entry) -> bytes:
-    """The content of the note of ``entry`` under ``key``."""
+    """Return the content of the note of ``entry`` under ``key``."""
     text = json.dumps(entry, sort_keys=True)
     return f"{_sum(key, text)} {text}\n".encode()
 
 
 def read(content: bytes, key: str) -> Entry | None:
-    """The entry of the note ``content`` under ``key``; None for what is none."""
+    """Return the entry of the note ``content`` under ``key``; None for what is none."""
     try:
         found, _, text = content.decode().partition(" ")
         entry: Entry = json.loads(text) if found == _sum(key, text.removesuffix("\n")) else {}
@@ -104,8 +104,8 @@ def _sum(key: str, text: str) -> str:
 
 
 def listed(place: Path) -> dict[str, str] | None:
-    """The files of a folder, name → MD5, by their list at ``place`` in the cache; None if it is
-    damaged, or would put a file outside of the folder."""
+    """Return the files of a folder, name → MD5, by their list at ``place`` in the cache; None if it
+    is damaged, or would put a file outside of the folder."""
     try:
         files = {str(item["relpath"]): str(item["md5"]) for item in json.loads(place.read_text())}
     except (OSError, ValueError, KeyError, TypeError):

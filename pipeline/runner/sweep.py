@@ -116,7 +116,7 @@ def _keep(folder: Path, result: Mapping[str, Any]) -> str:
 
 
 def collect(folder: Path, jobs: Sequence[Sequence[str]], why: str = KILLED) -> list[dict[str, Any]]:
-    """A result for each of ``jobs``, in order: of those that have none, what became of them:
+    """Return a result for each of ``jobs``, in order: of those that have none, what became of them:
     ``why`` of those that had started."""
     notes, found = progress.read(folder), []
     for number, overrides in enumerate(jobs):
@@ -132,7 +132,7 @@ def compared(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     has the figure."""
 
     def network(job: Mapping[str, Any]) -> str:
-        """Its name and everything that was said about it, and the core that counts."""
+        """Return its name and everything that was said about it, and the core that counts."""
         words = sorted(word for word in job["overrides"] if word.startswith("model"))
         return str((job.get("model"), job.get("hardware"), words))
 

@@ -71,7 +71,7 @@ class Sweeps(Sweeper):
         """Run the jobs that follow from ``arguments``, each round of them by ``_round``."""
 
     def words(self, line: Sequence[str]) -> list[str]:
-        """The line, and the ``params`` that it does not give itself."""
+        """Return the line, and the ``params`` that it does not give itself."""
         own = {word.partition("=")[0] for word in line}
         params = (self.params or {}).items()
         return [*line, *(f"{key}={value}" for key, value in params if key not in own)]
@@ -82,7 +82,7 @@ class Sweeps(Sweeper):
         return OverridesParser.create(config_loader=loader).parse_overrides(list(words))
 
     def combinations(self, words: Sequence[str]) -> list[list[str]]:
-        """Every combination of the values in ``words``."""
+        """Return every combination of the values in ``words``."""
         from hydra._internal.core_plugins.basic_sweeper import BasicSweeper  # once it is registered
 
         (found,) = BasicSweeper.split_arguments(self.parsed(words), None)

@@ -91,7 +91,7 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> bytes | None:
 
 
 def profiles(jobs: Sequence[Mapping[str, Any]], called: Sequence[str]) -> bytes | None:
-    """The memory of each layer, where all jobs are plans for one network."""
+    """Return the memory of each layer, where all jobs are plans for one network."""
     from pipeline.report.profile import Profile, png
 
     found = []

@@ -41,7 +41,7 @@ def of_job(config: Mapping[str, Any], jobs: Sequence[Sequence[str]], number: int
 def of_sweep(
     choices: Mapping[str, Any], typed: Sequence[str], jobs: Sequence[Sequence[str]], count: str = ""
 ) -> str:
-    """The experiment's name, or what was swept: ``strategy=naive,herringbone · 2 jobs``.
+    """Return the experiment's name, or what was swept: ``strategy=naive,herringbone · 2 jobs``.
 
     Args:
         choices: the option of each config group.

@@ -106,7 +106,7 @@ class Optuna(Sweeps):
 
     @contextmanager
     def _stored(self, directions: list[Any]) -> Iterator[Study]:
-        """The study of this space in its database, which no other command has meanwhile."""
+        """Yield the study of this space in its database, which no other command has meanwhile."""
         import optuna
 
         digest = hashlib.sha256(str((self.space, self.fixed, self.goals)).encode()).hexdigest()
@@ -134,7 +134,7 @@ class Optuna(Sweeps):
             ) from None
 
     def _asked(self, study: Study, most: int) -> list[Trial]:
-        """The next trials, which are new."""
+        """Return the next trials, which are new."""
         from joblib import cpu_count
 
         found: list[Trial] = []
@@ -184,7 +184,7 @@ class Optuna(Sweeps):
 
 
 def _distribution(override: Override) -> Any:
-    """The choice that an override with several values gives to Optuna."""
+    """Return the choice that an override with several values gives to Optuna."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     value: Any = override.value()

@@ -57,7 +57,7 @@ def surroundings() -> dict[str, str]:
 
 
 def own() -> str:
-    """The project's version: of the source tree, or of what is installed."""
+    """Return the project's version: of the source tree, or of what is installed."""
     tree = home.ROOT / "pyproject.toml"
     if tree.is_file():
         return str(tomllib.loads(tree.read_text())["project"]["version"])

@@ -33,8 +33,8 @@ DVC_CONFIG = """\
 
 
 def params(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of params.yaml: the resolved config, its ``_target_`` nodes as their classes
-    have them."""
+    """Return the content of params.yaml: the resolved config, its ``_target_`` nodes as their
+    classes have them."""
     return {**config, **{group: checked(group, config[group]) for group in CODE_GROUPS}}
 
 
@@ -120,9 +120,9 @@ def _end_orphans(folder: Path) -> None:
 
 
 def stages(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """The stages of a run, in order. A network that brings its weights is not trained: its config
-    says at which stage it ``enters``; before that there is only the data. A package is made at the
-    end, whatever the last stage was."""
+    """Return the stages of a run, in order. A network that brings its weights is not trained: its
+    config says at which stage it ``enters``; before that there is only the data. A package is made
+    at the end, whatever the last stage was."""
     entry = config["model"].get("enters", home.STAGES[0])
     found = tuple(
         stage

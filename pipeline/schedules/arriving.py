@@ -204,7 +204,7 @@ def lasting(graph: Graph, hardware: Hardware) -> bool:
 
 
 def _reader(graph: Graph, tensor: str) -> Operator | None:
-    """The operator that alone reads ``tensor``."""
+    """Return the operator that alone reads ``tensor``."""
     readers = [op for op in graph.operators if tensor in op.inputs]
     return readers[0] if len(readers) == 1 else None
 

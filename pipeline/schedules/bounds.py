@@ -30,7 +30,7 @@ class Range(NamedTuple):
         return self.low, self.low + self.size
 
     def clipped(self, extent: int) -> Range:
-        """The part of a range that does not move inside of an axis of ``extent``."""
+        """Return the part of a range that does not move inside of an axis of ``extent``."""
         if isinstance(self.low, Lin):
             return self
         low = min(max(self.low, 0), extent)
@@ -139,8 +139,8 @@ def reach(window: Window, low: Index, size: int) -> Range:
 
 
 def taps(window: Window, made: Iterable[int], extent: int) -> set[int]:
-    """The indices of an axis of ``extent`` that steps ``made`` of the window read, one by one: not
-    those between them."""
+    """Return the indices of an axis of ``extent`` that steps ``made`` of the window read, one by
+    one: not those between them."""
     lows = (index * window.stride + window.offset for index in made)
     every = {low + tap * window.dilation for low in lows for tap in range(window.count)}
     return {index for index in every if 0 <= index < extent}

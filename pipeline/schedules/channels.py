@@ -78,7 +78,7 @@ class Channels:
         return draft.compute(op, out, self._some(shape), over=[each.over] * bool(each.over))
 
     def _some(self, shape: tuple[int, ...]) -> Box:
-        """The channels of a pass."""
+        """Return the channels of a pass."""
         return (*all_of(shape[:-1]), Range(Lin(0, ((self.var, self.at_once),)), self.at_once))
 
 

@@ -322,8 +322,8 @@ class Draft:
     def _with_kernel(
         self, op: Operator, step: Compute, overlaps: frozenset[str], part: str = ""
     ) -> Compute:
-        """The fastest kernel that takes the step, its unit, and its scratch beside it; where there
-        is none the plan can still be made and proved, but no C of it."""
+        """Return the fastest kernel that takes the step, its unit, and its scratch beside it; where
+        there is none the plan can still be made and proved, but no C of it."""
         found: Begins = ()
         if overlaps and self.held[step.out.buffer].placed:
             found = begins(step, self.buffer, overlaps)

@@ -202,8 +202,8 @@ def _noted(steps: Iterable[Step], draft: Draft, body: list[Step]) -> Iterator[St
 def _settled(
     draft: Draft, regions: Sequence[Region], bound: int, keep_input: bool, slower: bool = False
 ) -> Laid | None:
-    """The addresses that the ``draft`` knows, but for scratch, with kernels for what does lie over
-    what it is made of; None where ``slower`` ones may not."""
+    """Return the addresses that the ``draft`` knows, but for scratch, with kernels for what does
+    lie over what it is made of; None where ``slower`` ones may not."""
     assert draft.known is not None
     body = tuple(_steps(regions, draft))
     blocks = to_place(draft, body, keep_input)
@@ -275,7 +275,7 @@ def room(graph: Graph, hardware: Hardware, but: Collection[str] = ()) -> int:
 
 
 def needed(graph: Graph) -> list[Operator]:
-    """The operators that the outputs depend on, in the graph's order.
+    """Return the operators that the outputs depend on, in the graph's order.
 
     Raises:
         ThimbleError: where there are none.

@@ -39,6 +39,6 @@ def may_overwrite(kernel: Kernel, form: Form, found: Begins) -> bool:
 
 
 def _first(place: Affine, piece: Slice) -> int:
-    """The nibble at which a part of a buffer begins, in the first turn of all loops."""
+    """Return the nibble at which a part of a buffer begins, in the first turn of all loops."""
     lows = (low if isinstance(low, int) else low.const for low in piece.lo)
     return place.base + sum(n * low for n, low in zip(place.strides, lows, strict=True))

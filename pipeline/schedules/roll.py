@@ -81,7 +81,7 @@ class _Roll:
 def rolled(
     items: Sequence[tuple[Hashable, Vector]], step: Callable[[Any, Sequence[Index]], Step]
 ) -> tuple[Step, ...]:
-    """The steps of ``items``, each a shape and its positions, in the same order.
+    """Return the steps of ``items``, each a shape and its positions, in the same order.
 
     Args:
         step: of a shape, at positions that may depend on loop variables.

@@ -108,7 +108,7 @@ def cycles_of_rows(form: Form, hardware: Hardware) -> float:
 
 
 def form_of_a_row(op: Operator, graph: Graph, layout: Layout) -> Form:
-    """A row in the middle of ``op``'s output, or what a row adds to that."""
+    """Return a row in the middle of ``op``'s output, or what a row adds to that."""
 
     def part(tensor: str, rows: int) -> Part:
         shape, bits = graph.tensors[tensor].shape, graph.tensors[tensor].dtype.bits

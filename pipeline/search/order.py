@@ -36,7 +36,7 @@ class Order:
 
 
 def least_peak(view: View, effort: int = EFFORT, widths: Sequence[int] = WIDTHS) -> Order:
-    """The order with the least peak; the given order if that is one of the best.
+    """Return the order with the least peak; the given order if that is one of the best.
 
     After about ``effort`` tries the best order known is returned with a bound that is proved.
     ``widths``: of the beams that look for a first good order.

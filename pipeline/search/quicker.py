@@ -41,7 +41,7 @@ def quickest(
     cells: int,
     usual: Laid,
 ) -> Laid:
-    """The regions of ``laid`` in ``cells`` nibbles, with the kernels to ask for.
+    """Return the regions of ``laid`` in ``cells`` nibbles, with the kernels to ask for.
 
     Args:
         laid: given a draft, with kernels that are ``asked`` for.
@@ -60,7 +60,7 @@ def quickest(
 
 
 def chosen_of(options: Iterable[Option], flash: float) -> list[Option]:
-    """One for each operator at most, which together take ``flash`` bytes at most."""
+    """Return one for each operator at most, which together take ``flash`` bytes at most."""
     chosen, options = dict[str, Option](), list(options)
 
     def more(each: Option) -> tuple[float, float]:

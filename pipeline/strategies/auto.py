@@ -36,7 +36,7 @@ class Auto(Strategy):
     objective: Objective = "latency"
 
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
-        """The chosen strategy's plan, with a note ``auto`` that says why.
+        """Return the chosen strategy's plan, with a note ``auto`` that says why.
 
         Raises:
             ThimbleError: when no strategy has a plan for which there is code.
@@ -56,7 +56,7 @@ class Auto(Strategy):
         return replace(chosen, notes=(*chosen.notes, said))
 
     def _candidates(self, graph: Graph, hardware: Hardware, available: int) -> Iterator[Plan]:
-        """Those that there is code for, each by the strategy that one would type for it, the
+        """Yield those that there is code for, each by the strategy that one would type for it, the
         fastest first of those whose cycles are modelled alike; what swaps only where it fits, since
         it needs whatever it is given."""
         for made in self._ways(graph, hardware):

@@ -64,7 +64,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def plan(self, graph: Graph, hardware: Hardware) -> Plan:
-        """A plan for one frame. Whether it fits the hardware is checked elsewhere.
+        """Return a plan for one frame. Whether it fits the hardware is checked elsewhere.
 
         Raises:
             ThimbleError: when the strategy has no plan for the graph's operators or topology.

@@ -18,7 +18,7 @@ from pipeline.strategies.base import Strategy
 
 
 def others(plan: Plan, graph: Graph, hardware: Hardware) -> list[dict[str, Any]]:
-    """A row for each strategy but the plan's own, with its default keys: ``pmu_bytes``,
+    """Return a row for each strategy but the plan's own, with its default keys: ``pmu_bytes``,
     ``needed_bytes`` of the memory that holds the activations, ``modelled_us``, whether it ``fits``;
     or ``why`` it has no plan. Nothing is proved or tried."""
     own = plan.strategy.partition("/")[0]

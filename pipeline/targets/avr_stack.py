@@ -82,8 +82,8 @@ def return_bytes(flash_bytes: int) -> int:
 
 
 def bound(flash: bytes, labels: Mapping[int, str], entry: int = 0, return_bytes: int = 2) -> Bound:
-    """The bound of the program in ``flash`` (from address 0), named by ``labels`` (by address), or
-    of the function at ``entry``, from its return address, of ``return_bytes``, on.
+    """Return the bound of the program in ``flash`` (from address 0), named by ``labels`` (by
+    address), or of the function at ``entry``, from its return address, of ``return_bytes``, on.
 
     Raises:
         ThimbleError: for recursion, a computed jump, interrupts, or a stack pointer set to what

@@ -39,7 +39,7 @@ def insert(source: Path, folder: Path) -> None:
 
 
 def beside(build: Path) -> Path | None:
-    """The image in the folder ``build``, if there is one."""
+    """Return the image in the folder ``build``, if there is one."""
     found = build / NAME
     return found if found.is_file() else None
 

@@ -109,7 +109,7 @@ def flash_granted(flash_bytes: int) -> int:
 
 
 def placed(machine: Machine, hardware: Hardware, available: int, stack_bytes: int) -> Sequence[str]:
-    """The linker's options that give ``link.ld`` its addresses and sizes."""
+    """Return the linker's options that give ``link.ld`` its addresses and sizes."""
     symbols = {
         "flash_start": machine.flash_start,
         "flash_bytes": flash_granted(hardware.flash_bytes),
@@ -140,7 +140,7 @@ def _granted(region: MemoryRegion | None) -> int:
 
 
 def _statics(program: elf.Elf, hardware: Hardware) -> int:
-    """Their bytes in the chip, with what lies between them."""
+    """Return their bytes in the chip, with what lies between them."""
     names = [name for name in STATICS if name != ARENA or not _activations_outside(hardware)]
     found = [program.sections[name] for name in names if name in program.sections]
     used = [section for section in found if section.bytes]

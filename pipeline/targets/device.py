@@ -29,7 +29,7 @@ def measure(
     images: Images,
     layers: Sequence[str] = (),
 ) -> tuple[dict[str, Any], Arrays]:
-    """The contents of ``device.json`` and ``outputs.npz``.
+    """Return the contents of ``device.json`` and ``outputs.npz``.
 
     Args:
         target: the config group: ``name`` (simulate, host, flash), ``images``, ``port``,
@@ -111,7 +111,7 @@ def _run(
 
 
 def said(written: flash.Written, dry_run: bool) -> dict[str, Any]:
-    """The flasher's command and what it writes, for a person."""
+    """Return the flasher's command and what it writes, for a person."""
     memory = f"{written.memory_bytes:,} B of flash from {written.memory_start:#x} on"
     span = f"{written.bytes:,} B to {written.start:#x} ... {written.stop - 1:#x}"
     return {"command": written.text, "writes": f"{span}, in {memory}", "dry_run": dry_run}

@@ -87,7 +87,7 @@ def ready(hardware: Hardware, port: str, *, dry_run: bool) -> None:
 
 
 def checked(build: Path, hardware: Hardware, port: str) -> Written:
-    """The flasher's command line for ``build/firmware.hex``, and what it will write.
+    """Return the flasher's command line for ``build/firmware.hex``, and what it will write.
 
     Raises:
         ThimbleError: when the file does not lie wholly in the flash that programs may use, or does
@@ -136,7 +136,7 @@ def checked(build: Path, hardware: Hardware, port: str) -> Written:
 
 
 def flashing(hardware: Hardware, port: str, hexfile: str) -> tuple[str, ...]:
-    """Its file is named without a folder, whose name would be Tcl to OpenOCD."""
+    """Return its file is named without a folder, whose name would be Tcl to OpenOCD."""
     values = {"part": hardware.part, "port": port, "hex": hexfile, "bin": BIN, "elf": ELF}
     try:
         return tuple(word.format_map(values) for word in shlex.split(hardware.flasher))

@@ -47,7 +47,7 @@ def identify(program: Path) -> protocol.Identity:
 
 @contextmanager
 def runnable(program: Path) -> Iterator[Path]:
-    """A copy that may be executed: a cache of files keeps no permissions."""
+    """Yield a copy that may be executed: a cache of files keeps no permissions."""
     with tempfile.TemporaryDirectory(prefix="thimble-") as folder:
         copy = Path(folder) / program.name
         try:

@@ -70,7 +70,7 @@ def prefix_of(functions: Iterable[str]) -> str:
 
 
 def owners(functions: Iterable[str], names: Sequence[str]) -> dict[str, str]:
-    """The layer of each function that is one layer's; arguments as of ``of_functions``."""
+    """Return the layer of each function that is one layer's; arguments as of ``of_functions``."""
     prefix, found = prefix_of(functions), dict[str, str]()
     layers = {f"{prefix}{Names()(name).removeprefix('nn_')}": name for name in names}
     for function in functions if prefix else ():

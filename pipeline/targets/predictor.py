@@ -130,7 +130,7 @@ class Predictor:
 
 
 def generated(run_dir: Path) -> dict[str, str]:
-    """The C of a run, text by file name."""
+    """Return the C of a run, text by file name."""
     found = {file.name: file.read_text() for file in sorted((run_dir / "generated").glob("*.[ch]"))}
     if not found:
         raise ThimbleError(f"{run_dir} has no generated C: run it with until=generate or later")

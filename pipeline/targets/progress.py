@@ -18,7 +18,7 @@ from rich.progress import (
 
 @contextmanager
 def counted(text: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar of ``total`` steps; call what is yielded with the number of steps just done.
+    """Yield a bar of ``total`` steps; call what is yielded with the number of steps just done.
 
     It may be called from several threads.
     """

@@ -129,13 +129,13 @@ def _escaped(plain: bytes) -> bytes:
 
 
 def encode(command: int, payload: bytes = b"") -> bytes:
-    """A request as it goes over the line."""
+    """Return a request as it goes over the line."""
     return frame(bytes([command]) + payload)
 
 
 def pieces(command: int, payload: bytes, ends: Iterable[int]) -> list[bytes]:
-    """A request in pieces: up to where each of ``ends`` bytes of its payload have come, and the
-    rest."""
+    """Return a request in pieces: up to where each of ``ends`` bytes of its payload have come, and
+    the rest."""
     whole = encode(command, payload)
     cuts = [1 + len(_escaped(bytes([command]) + payload[:end])) for end in ends]
     return [whole[begin:end] for begin, end in pairwise([0, *cuts, len(whole)])]
@@ -148,7 +148,7 @@ def waits(payload_bytes: int, wait_bytes: int) -> range:
 
 
 def decode(inside: bytes) -> Reply:
-    """A reply from the bytes between two flags. Raises FrameError when it is not whole."""
+    """Return a reply from the bytes between two flags. Raises FrameError when it is not whole."""
     plain = bytearray()
     escaped = False
     for byte in inside:
@@ -170,8 +170,8 @@ def decode(inside: bytes) -> Reply:
 
 
 def split(stream: bytes) -> Iterator[bytes]:
-    """The insides of the frames in ``stream``; ``READY`` between them, and what follows the last
-    flag, is left out."""
+    """Return the insides of the frames in ``stream``; ``READY`` between them, and what follows the
+    last flag, is left out."""
     return (part for part in stream.split(bytes([FLAG]))[:-1] if part.strip(bytes([READY])))
 
 
@@ -180,7 +180,7 @@ def replies(stream: bytes) -> list[Reply]:
 
 
 def accept(reply: Reply, command: Command) -> bytes:
-    """The payload of an accepted reply to ``command``; raises FrameError for a refusal."""
+    """Return the payload of an accepted reply to ``command``; raises FrameError for a refusal."""
     if reply.command != command or reply.status is not Status.OK:
         raise FrameError(
             f"the firmware refused {command.name.lower()}: {reply.status.name.lower()}"
@@ -205,7 +205,7 @@ def report(payload: bytes) -> Report:
 
 
 def outputs(payload: bytes, who: Identity) -> npt.NDArray[np.signedinteger]:
-    """The outputs of one inference: (outputs,) of the firmware's own type."""
+    """Return the outputs of one inference: (outputs,) of the firmware's own type."""
     if len(payload) != who.outputs * who.output_bytes:
         raise FrameError(f"{len(payload)} B of outputs, {who.outputs * who.output_bytes} expected")
     return np.frombuffer(payload, who.dtype)

@@ -45,7 +45,7 @@ class Core:
     def exchange(
         self, stream: bytes, more: Sequence[str] = ()
     ) -> tuple[list[protocol.Reply], bytes]:
-        """The replies to ``stream``, and the whole RAM after the last of them; ``more`` are
+        """Return the replies to ``stream``, and the whole RAM after the last of them; ``more`` are
         options for QEMU.
 
         Raises:

@@ -248,5 +248,5 @@ def _timed(counts: Counts, hardware: Hardware) -> Any:
 
 
 def _middle(values: Any) -> int:
-    """The median, the lower of two."""
+    """Return the median, the lower of two."""
     return int(np.sort(values)[(len(values) - 1) // 2])

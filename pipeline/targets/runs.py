@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def _none(*shape: int) -> Any:
-    """A field that is empty where nothing counts it."""
+    """Return a field that is empty where nothing counts it."""
     return field(default_factory=lambda: np.zeros(shape or 0, np.int64))
 
 
@@ -64,8 +64,8 @@ class Runs:
     unskipped_cycles: int | None = None
 
     def each(self, frames: int, count: int) -> Runs:
-        """The same of the first ``count`` images, of which ``frames`` are computed together: counts
-        are a frame's share."""
+        """Return the same of the first ``count`` images, of which ``frames`` are computed together:
+        counts are a frame's share."""
         kinds = ("latency", "compute", "invoke", "function", "layer", "modelled")
         counted = ("instructions", *(f"{kind}_cycles" for kind in kinds))
         shares = {name: _share(getattr(self, name), frames) for name in counted}
@@ -73,7 +73,7 @@ class Runs:
 
 
 def _share(counted: Any, frames: int) -> Any:
-    """A frame's share of all counts in it."""
+    """Return a frame's share of all counts in it."""
     match counted:
         case int() | np.ndarray():
             return counted // frames

@@ -103,7 +103,7 @@ class Board:
         )
 
     def ask(self, command: Command, payload: bytes = b"") -> bytes:
-        """The payload of the firmware's whole answer.
+        """Return the payload of the firmware's whole answer.
 
         Raises:
             FrameError: when it refuses what it got whole, or gives no whole answer.
@@ -167,8 +167,8 @@ class Board:
         return None
 
     def _reply(self, command: Command, patience_s: float, until_ok: bool = False) -> Reply | None:
-        """The next reply to ``command``, or the next that refuses anything; None when what comes
-        is damaged, or nothing comes. ``until_ok``: refusals and damage are passed over."""
+        """Return the next reply to ``command``, or the next that refuses anything; None when what
+        comes is damaged, or nothing comes. ``until_ok``: refusals and damage are passed over."""
         deadline = time.monotonic() + patience_s
         while True:
             part = self._frame(deadline)
@@ -186,7 +186,7 @@ class Board:
                 return reply
 
     def _frame(self, deadline: float) -> bytes | None:
-        """The inside of the next frame; None when it has not come by ``deadline``."""
+        """Return the inside of the next frame; None when it has not come by ``deadline``."""
         flag = bytes([protocol.FLAG])
         while True:
             while flag in self._pending:

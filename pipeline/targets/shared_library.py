@@ -33,7 +33,7 @@ FEWEST_IMAGES = 16
 
 
 def command(source: str, *flags: str) -> list[str]:
-    """The command that compiles ``source`` and CALLS into ``library.so``."""
+    """Return the command that compiles ``source`` and CALLS into ``library.so``."""
     tuned = ("-march=native",) if platform.machine() == "x86_64" else ()
     return [COMPILER, *FLAGS, *flags, *tuned, source, CALLS, "-o", "library.so"]
 
@@ -78,7 +78,7 @@ def _run(library: ctypes.CDLL, images: npt.NDArray[Any], outputs: npt.NDArray[An
 
 
 def _loaded(library: Path, number: int) -> ctypes.CDLL:
-    """One more copy of the library: a file of another name has static memory of its own."""
+    """Return one more copy of the library: a file of another name has static memory of its own."""
     copy = library.with_name(f"copy{number}.so")
     shutil.copyfile(library, copy)
     found = ctypes.CDLL(str(copy))

@@ -252,7 +252,7 @@ def run(build: Path, size: Mapping[str, Any], hardware: Hardware, images: Images
 
 
 def own_functions(code: Mapping[str, Any]) -> dict[str, Any]:
-    """Those whose cycles are counted apart."""
+    """Return those whose cycles are counted apart."""
     shared = f"{prefix_of(code)}{SHARED}"
     return {name: at for name, at in code.items() if name.partition(".")[0] != shared}
 

@@ -67,7 +67,7 @@ class Listing:
 
 
 def bound(listing: Listing, root: str) -> Bound:
-    """The bound of what starts at the function ``root``.
+    """Return the bound of what starts at the function ``root``.
 
     Raises:
         ThimbleError: for recursion, a computed jump, or a stack pointer set to what is not known.

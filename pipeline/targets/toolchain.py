@@ -134,7 +134,7 @@ def compile_program(
 
 @contextmanager
 def objects(generated: Path, output: Path, compiler: str, flags: Sequence[str]) -> Iterator[Path]:
-    """A folder, for a while, with an object of every ``*.c`` of ``generated``."""
+    """Yield a folder, for a while, with an object of every ``*.c`` of ``generated``."""
     sources = sorted(file.name for file in generated.glob("*.c"))
     if not sources:
         raise ThimbleError(f"{generated} has no C sources: run stage generate")

@@ -21,7 +21,7 @@ def require(program: str, package: str, purpose: str) -> str:
 
 
 def run(command: Sequence[str], folder: Path, doing: str) -> str:
-    """The standard output of ``command`` run in ``folder``.
+    """Return the standard output of ``command`` run in ``folder``.
 
     Raises:
         ThimbleError: when it fails, with the most telling line of its standard error.

@@ -56,7 +56,7 @@ KINDS = {"compute": 0, "read": 1, "write": 2}
 def bars(
     plan: Plan, timeline: Timeline, layers: Sequence[str], most: int = MOST_BARS
 ) -> tuple[Bars, ...]:
-    """The bars of each track that has any; at most about ``most`` in all.
+    """Return the bars of each track that has any; at most about ``most`` in all.
 
     Where there are more steps, those of one layer and kind become one bar when less than a gap lies
     between them; the gap is doubled until they are few.

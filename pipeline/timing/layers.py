@@ -68,7 +68,7 @@ class LayerTimes:
 
 
 def by_layer(timeline: Timeline, graph: Graph, rates: Rates) -> tuple[LayerTimes, ...]:
-    """One for each operator of ``graph``, in its order."""
+    """Return one for each operator of ``graph``, in its order."""
     found = {op.name: _layer(op, graph, rates) for op in graph.operators}
     took = np.bincount(timeline.task, timeline.stop - timeline.start, minlength=len(timeline.tasks))
     for task, us in zip(timeline.tasks, took, strict=True):

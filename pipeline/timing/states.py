@@ -54,7 +54,7 @@ def states(timeline: Timeline, dma: bool = True) -> States:
 
 
 def _covered(timeline: Timeline, chosen: Times) -> float:
-    """The time in which any of the ``chosen`` steps runs."""
+    """Return the time in which any of the ``chosen`` steps runs."""
     order = np.argsort(timeline.start[chosen], kind="stable")
     start, stop = timeline.start[chosen][order], timeline.stop[chosen][order]
     if not len(start):

@@ -29,7 +29,7 @@ WITHOUT_CARD = dict.fromkeys(
 
 
 def summary(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, Any]:
-    """The timed part of schedule.json; ``WITHOUT_CARD`` for a plan without one."""
+    """Return the timed part of schedule.json; ``WITHOUT_CARD`` for a plan without one."""
     if not plan.on_card:
         return dict(WITHOUT_CARD)
     timeline = simulate(plan, graph, hardware)

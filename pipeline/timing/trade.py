@@ -24,8 +24,8 @@ class Row(TypedDict):
 
 
 def trade(note: str, compute_us: float, input_bytes: int, hardware: Hardware) -> list[Row]:
-    """The plan first, then of the others that were tried those that none is better than in time,
-    energy and bytes written, the fastest first.
+    """Return the plan first, then of the others that were tried those that none is better than in
+    time, energy and bytes written, the fastest first.
 
     Args:
         note: of the plan: ``Tried`` of each, separated by semicolons.

@@ -59,7 +59,7 @@ def transfers(
 
 
 def ends(buffer: Buffer, lows: IntArray, extents: IntArray, shift: IntArray) -> IntArray:
-    """The bytes of the card from the first to behind the last of boxes: (runs, 2)."""
+    """Return the bytes of the card from the first to behind the last of boxes: (runs, 2)."""
     if not isinstance(buffer.map, Affine) or any(buffer.wrap):
         runs = [_runs(buffer, *each) for each in zip(lows, extents, shift.tolist(), strict=True)]
         spans = np.array([[run[0, 0], run[-1, 1]] for run in runs], np.int64).reshape(-1, 2)

@@ -57,7 +57,7 @@ class Unrolled:
 
 
 def unrolled(plan: Plan, visit: Visit) -> tuple[Unrolled, ...]:
-    """Every track of ``plan``; ``visit`` sees each leaf step with all of its runs."""
+    """Return every track of ``plan``; ``visit`` sees each leaf step with all of its runs."""
     tracks = []
     for track in plan.tracks:
         leaves: list[Step] = []

@@ -65,7 +65,7 @@ def written(timeline: Timeline, card: Card, input_bytes: int) -> Written:
 
 
 def _in_time(timeline: Timeline) -> IntArray:
-    """The places of all writes, in the order in which they begin: (writes, 2)."""
+    """Return the places of all writes, in the order in which they begin: (writes, 2)."""
     writes = np.array([task.kind == "write" for task in timeline.tasks], bool)[timeline.task]
     order = np.flatnonzero(writes)[np.argsort(timeline.start[writes], kind="stable")]
     found = [timeline.tasks[timeline.task[n]].ends[timeline.run[n]] for n in order]

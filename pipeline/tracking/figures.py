@@ -31,7 +31,7 @@ PRUNING = {"layers": "pruning", "steps": "pruning_steps", "epochs": "pruning_epo
 
 
 def known(result: Mapping[str, Any]) -> dict[str, float]:
-    """The metrics in ``result``, without accuracies that mean nothing."""
+    """Return the metrics in ``result``, without accuracies that mean nothing."""
     learnt = not result.get("random_weights")
     found = {name: result.get(name) for name in METRICS}
     return {

@@ -37,7 +37,7 @@ LEFT_OUT = {
 
 
 def kept(folder: Path) -> list[Path]:
-    """The files and folders in ``folder`` that become artifacts, those that there are."""
+    """Return the files and folders in ``folder`` that become artifacts, those that there are."""
     names = [*WRITTEN, *_outputs(folder)]
     left_out = {name for name in names if name.split("/")[0] in LEFT_OUT}
     there = (folder / name for name in dict.fromkeys(names) if name not in left_out)

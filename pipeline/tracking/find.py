@@ -14,8 +14,8 @@ from pipeline.words import MORE
 
 
 def artifacts(run: str) -> Path:
-    """The folder of the artifacts of ``run``: an MLflow id, the beginning of one, or the name of
-    the run's folder.
+    """Return the folder of the artifacts of ``run``: an MLflow id, the beginning of one, or the
+    name of the run's folder.
 
     Raises:
         ThimbleError: for none, for several, and for a sweep: it is its jobs that can be repeated.

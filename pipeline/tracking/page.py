@@ -26,7 +26,7 @@ ABOUT = (
 
 
 def tags(experiment: str) -> dict[str, str]:
-    """The tags of ``experiment``, an id."""
+    """Return the tags of ``experiment``, an id."""
     figures = [f"metrics.`{name}`" for name in COLUMNS]
     shown = [*figures, *(f"attributes.`{name}`" for name in ("Models", "Dataset"))]
     widths = dict.fromkeys(figures, 100) | {"attributes.`Run Name`": 330}

@@ -43,8 +43,8 @@ def params(
 
 
 def _written(board: str) -> dict[str, Any]:
-    """The numbers and words in the files of ``board``, its chip and its core: a run that has others
-    has chosen them. Empty where it is the user's own file, elsewhere."""
+    """Return the numbers and words in the files of ``board``, its chip and its core: a run that has
+    others has chosen them. Empty where it is the user's own file, elsewhere."""
     path = home.ROOT / "conf" / "hardware" / f"{board}.yaml"
     content = yaml.load(path.read_text(), yaml.CSafeLoader) if path.is_file() else {}
     found: dict[str, Any] = {}

@@ -115,7 +115,7 @@ class Store:
         return None if "model" in reasons else made
 
     def _run(self, tag: str, value: str, extra: Mapping[str, str], begin: float) -> str:
-        """The id of the run with ``thimble.<tag>`` = ``value``, made if there is none."""
+        """Return the id of the run with ``thimble.<tag>`` = ``value``, made if there is none."""
         quoted = value.replace("'", "")
         found: list[MlflowRun] = self.client.search_runs(
             [self.experiment], f"tags.`thimble.{tag}` = '{quoted}'", max_results=1
@@ -160,7 +160,7 @@ def _tags(entry: Entry, reasons: Mapping[str, str]) -> dict[str, str]:
 
 
 def _description(entry: Entry, reasons: Mapping[str, str]) -> str:
-    """The command that makes the run again, and what it lacks: MLflow cuts long tags off."""
+    """Return the command that makes the run again, and what it lacks: MLflow cuts long tags off."""
     words = [word for word in entry.result.get("overrides", ()) if not word.startswith(OWN)]
     command = ["python run.py", *(["-m"] if entry.parent else []), *words]
     lines = [f"- no {name}: {reason}" for name, reason in reasons.items()]
@@ -168,7 +168,7 @@ def _description(entry: Entry, reasons: Mapping[str, str]) -> str:
 
 
 def _metrics(entry: Entry, made: str | None) -> Iterator[Metric]:
-    """The figures of the run's end, those of the model ``made`` too, and the curves of its
+    """Yield the figures of the run's end, those of the model ``made`` too, and the curves of its
     training."""
     when = round(entry.end * 1000)
     for name, value in known(entry.result).items():

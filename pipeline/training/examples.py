@@ -32,7 +32,7 @@ class Examples:
         return Examples(self.pixels.to(device), self.labels.to(device))
 
     def pooled(self, pool: nn.Module) -> Tensor:
-        """The 4-bit image the firmware keeps."""
+        """Return the 4-bit image the firmware keeps."""
         result: Tensor = pool(self.pixels)
         return result
 
@@ -48,8 +48,8 @@ class Examples:
 
 @torch.no_grad()
 def accuracy(network: nn.Module, pooled: Tensor, labels: Tensor, batch: int = 250) -> float:
-    """The share of images whose greatest output is the label's. Activations of a ``batch`` are
-    small enough for the allocator to keep their memory, which makes larger ones slower."""
+    """Return the share of images whose greatest output is the label's. Activations of a ``batch``
+    are small enough for the allocator to keep their memory, which makes larger ones slower."""
     right = 0
     for start in range(0, len(labels), batch):
         part = slice(start, start + batch)

@@ -126,7 +126,7 @@ class Stacked:
     def _at(
         self, rows: Sequence[F32], moments: Sequence[F32], batches: Batches, epoch: Epoch
     ) -> _Step:
-        """The kept step with this state, or a new one."""
+        """Return the kept step with this state, or a new one."""
         steps, found = len(epoch.rates), self._step
         shape = (steps, len(rows), epoch.size)
         if found is None or (found.mode, found.orders.shape) != (epoch.mode, shape):
@@ -170,7 +170,7 @@ class Stacked:
 
 
 def _corrected(epoch: Epoch) -> F32:
-    """Each step's rate and what the root of the second moment is multiplied with."""
+    """Return each step's rate and what the root of the second moment is multiplied with."""
     found = []
     for number, rate in enumerate(epoch.rates):
         now = epoch.done + number + 1

@@ -35,7 +35,7 @@ class SoftLabelled:
 
 
 def times(distortion: Distortion, strength: float) -> Distortion:
-    """Every bound of ``distortion`` times ``strength``."""
+    """Return every bound of ``distortion`` times ``strength``."""
     bounds = ("rotation_degrees", "scale", "shear", "shift_pixels", "elastic_pixels")
     return replace(distortion, **{name: getattr(distortion, name) * strength for name in bounds})
 

@@ -117,7 +117,7 @@ class Batches:
     temperature: float
 
     def of(self, chosen: U32 | slice) -> Batches:
-        """The ``chosen`` images alone."""
+        """Return the ``chosen`` images alone."""
         parts = self.images[chosen], self.labels[chosen], self.shares[chosen]
         return Batches(*parts, self.hard, self.temperature)
 

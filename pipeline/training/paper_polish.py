@@ -51,7 +51,7 @@ class Grid:
         return cls(*(np.repeat(each, count).astype(np.float32) for each in every))
 
     def snap(self, row: F32) -> F32:
-        """The values that ``row`` stands for: a network of the same outputs."""
+        """Return the values that ``row`` stands for: a network of the same outputs."""
         scale = np.where(self.step > 0, self.step, 1)
         snapped = np.clip(np.rint(row / scale) * scale, self.low, self.high)
         result: F32 = np.where(self.step > 0, snapped, row).astype(np.float32)
@@ -74,7 +74,7 @@ def losses(logits: torch.Tensor, batches: Batches) -> torch.Tensor:
 
 
 def slope(network: QuantizedNetwork, batches: Batches) -> F32:
-    """The gradient of the mean loss, a row; 0 where nothing is trained."""
+    """Return the gradient of the mean loss, a row; 0 where nothing is trained."""
     every, count = parameters(network), len(batches.labels)
     for first in range(0, count, PART):
         part = batches.of(slice(first, first + PART))
@@ -121,5 +121,5 @@ def sweep(
 
 
 def _gain(less: torch.Tensor) -> float:
-    """The mean, less its standard error."""
+    """Return the mean, less its standard error."""
     return float(less.mean() - less.std() / len(less) ** 0.5)

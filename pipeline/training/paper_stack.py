@@ -144,7 +144,7 @@ class Grids:
         return self.log2[:, at], self.steps[:, at], self.inverse[:, at]
 
     def parameters(self, values: Tensor, shapes: Shapes) -> Tensor:
-        """All weights and biases (t, count) on their grids, at once."""
+        """Return all weights and biases (t, count) on their grids, at once."""
         of = _constants(shapes, values.device).of_parameters
         log2, steps, inverse = (
             each.index_select(1, of) for each in (self.log2, self.steps, self.inverse)
@@ -290,6 +290,6 @@ class _Convolution(torch.autograd.Function):
 
 
 def _columns(x: Tensor, kernel: int, stride: int) -> Tensor:
-    """The windows: (g, c, n, h, w) -> (g, c * k * k, n * h' * w')"""
+    """Return the windows: (g, c, n, h, w) -> (g, c * k * k, n * h' * w')"""
     windows = x.unfold(3, kernel, stride).unfold(4, kernel, stride)
     return windows.permute(0, 1, 5, 6, 2, 3, 4).flatten(1, 3).flatten(2)

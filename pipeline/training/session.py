@@ -59,7 +59,7 @@ def session(
     batch: int,
     epochs: int,
 ) -> Iterator[Session]:
-    """A session of ``epochs`` in all phases together; progress is shown while it is open."""
+    """Yield a session of ``epochs`` in all phases together; progress is shown while it is open."""
 
     def images(epoch: int) -> tuple[Tensor, Tensor]:
         return train.epoch(pool, distortion, run, epoch)

@@ -106,7 +106,7 @@ def stream(job: Job, unsigned: bool) -> Stream:
 
 
 def from_least(tensor: Tensor) -> int:
-    """The zero point, counted from the type's least value."""
+    """Return the zero point, counted from the type's least value."""
     return tensor.zero_point - tensor.dtype.minimum
 
 

@@ -31,7 +31,7 @@ class Run:
 
 
 def runs(parts: Sequence[range], alike: Callable[[range], object]) -> tuple[list[range], list[Run]]:
-    """The first part of each kind, and all parts."""
+    """Return the first part of each kind, and all parts."""
     kinds, found, codes = list[object](), list[Run](), list[range]()
     for kind, group in groupby(parts, alike):
         same = list(group)

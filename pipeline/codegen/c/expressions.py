@@ -12,7 +12,7 @@ def product(text: str, factor: int | str) -> str:
 
 
 def times(*factors: str) -> str:
-    """A product of expressions."""
+    """Return a product of expressions."""
     return " * ".join(f"({text})" if " " in text else text for text in factors)
 
 
@@ -31,12 +31,12 @@ def minus(text: str, other: str) -> str:
 
 
 def total(*parts: object) -> str:
-    """A sum without its zeros."""
+    """Return a sum without its zeros."""
     return " + ".join(text for text in map(str, parts) if text != "0") or "0"
 
 
 def both(number: int) -> str:
-    """A word that has ``number`` in either half."""
+    """Return a word that has ``number`` in either half."""
     return f"0x{(number & 0xFFFF) * 0x10001:08X}u"
 
 

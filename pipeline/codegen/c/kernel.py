@@ -71,7 +71,7 @@ class Kernel:
         return [name for name in varying if name in words]
 
     def _words(self, arguments: list[str]) -> set[str]:
-        """Those of the code, without its comments."""
+        """Return those of the code, without its comments."""
         code = re.sub(r"/\*.*?\*/", "", self._rendered(arguments, ""), flags=re.DOTALL)
         return set(re.findall(r"\w+", code))
 

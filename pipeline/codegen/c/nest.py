@@ -77,7 +77,7 @@ class Nest:
         return ["    " * depth + "}" for depth in reversed(range(self.depth))]
 
     def without(self, inner: int) -> Nest:
-        """The loops around the innermost ones."""
+        """Return the loops around the innermost ones."""
         return replace(self, axes=self.axes[: len(self.axes) - inner])
 
     @property
@@ -92,7 +92,7 @@ class Nest:
         return self.begin(view)
 
     def begin(self, view: int) -> str:
-        """The same of elements that strides lead to."""
+        """Return the same of elements that strides lead to."""
         steps = (product(axis.variable, axis.strides[view]) for axis in self.axes)
         return total(self.begins[view] or "0", *steps)
 
@@ -101,7 +101,7 @@ def nest(
     extents: Sequence[Value], strides: Sequence[Sequence[int]], views: Sequence[View] = (),
     ordered: bool = False, pixels: bool = False,
 ) -> tuple[Nest, dict[str, Value]]:  # fmt: skip
-    """The loops, and how many steps each has, with other values that the offsets need.
+    """Return the loops, and how many steps each has, with other values that the offsets need.
 
     Args:
         extents: of each axis.

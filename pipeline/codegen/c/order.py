@@ -58,7 +58,7 @@ class Lines:
 
 
 def lines(step: Compute) -> list[Line]:
-    """The step's order.
+    """Return the step's order.
 
     Raises:
         ThimbleError: when its units are not pixels, all channels of each; or less, but channels in

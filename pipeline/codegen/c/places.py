@@ -143,5 +143,5 @@ def _strides(cells: IntArray, axes: int, width: int) -> tuple[int, ...] | None:
 
 
 def _corners(cells: IntArray, axes: int) -> IntArray:
-    """Those of index 0 along all axes after the first ``axes``."""
+    """Return those of index 0 along all axes after the first ``axes``."""
     return np.asarray(cells.reshape(*cells.shape[:axes], -1)[..., 0])

@@ -98,7 +98,7 @@ class View:
         return f"nn_clip({self.load(at)} + nn_mean({more}, {self.step}), {low}, {high})"
 
     def total(self, at: str) -> str:
-        """The sum that an accumulator stands for."""
+        """Return the sum that an accumulator stands for."""
         return self.load(at) if self.step == 1 else f"{self.load(at)} * {self.step}"
 
     def named(self, name: str) -> View:

@@ -68,7 +68,7 @@ class WindowAxis:
         return found
 
     def index(self, tap: str) -> str:
-        """The input index under ``tap``."""
+        """Return the input index under ``tap``."""
         moved = product(tap, self.dilation)
         return self.origin if moved == "0" else f"{self.origin} + {moved}"
 

@@ -177,7 +177,7 @@ class Image:
             file.write(self._block(self.identity(LAST_MAGIC)))
 
     def _content(self, buffer: Buffer) -> bytes:
-        """Its bytes, and zeros to the end of a block."""
+        """Return its bytes, and zeros to the end of a block."""
         dtype = self.graph.tensors[buffer.tensor].dtype
         content = self.graph.constants[buffer.tensor].astype(np.dtype(str(dtype))).tobytes()
         return content.ljust(self._blocks(len(content)) * self.block_bytes, b"\0")
@@ -191,6 +191,6 @@ class Image:
 
 
 def _bytes(buffer: Buffer) -> int:
-    """All of its copies, and what may lie between them."""
+    """Return all of its copies, and what may lie between them."""
     low, high = buffer.extent
     return (high - low) // 2

@@ -75,7 +75,7 @@ class Sealed:
         return sum(piece.at < first for piece in self.pieces)
 
     def _numbers(self, buffer: Buffer) -> tuple[int, int]:
-        """The first of a buffer's pieces and the one after its last."""
+        """Return the first of a buffer's pieces and the one after its last."""
         base = self.image.at[buffer.name]
         last = base + self.cut.ends[buffer.name][-1]
         within = [n for n, p in enumerate(self.pieces) if base <= p.at < last]

@@ -12,7 +12,7 @@ HALVES = {"smlad": "PAIR", "smlabt": "LOW_HIGH", "smlatb": "HIGH_LOW"}
 
 
 def load(to: str, pointer: str, place: int) -> str:
-    """The word so many bytes from a pointer."""
+    """Return the word so many bytes from a pointer."""
     return f"NN_LOAD({to}, {pointer}, {place});"
 
 

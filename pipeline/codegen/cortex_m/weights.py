@@ -89,9 +89,9 @@ def streamed(
 
 
 def of_windows(job: Job, some: Rows, at_once: int) -> dict[str, Any]:
-    """The same, of windows that are gathered from ``some`` taps, ``at_once`` output channels in a
-    pass; others lie outside for all pixels: what the zero point has with them is in what sums begin
-    with. Of sums, passes are over as many input channels as ``some`` has."""
+    """Return the same, of windows that are gathered from ``some`` taps, ``at_once`` output channels
+    in a pass; others lie outside for all pixels: what the zero point has with them is in what sums
+    begin with. Of sums, passes are over as many input channels as ``some`` has."""
     (flat, never), places, name = met(job, some), order(some.number, some.elements), "weights"
     finish: End | IntArray
     if job.partial:

@@ -63,8 +63,8 @@ def woven(source: str) -> str:
 
 
 def in_order(lines: list[str]) -> list[str]:
-    """One after the other the one that takes fewest cycles; of several the one after which most
-    has to follow."""
+    """Return one after the other the one that takes fewest cycles; of several the one after which
+    most has to follow."""
     given = list(map(Instruction.of, lines))
     behind = [
         {n for n, earlier in enumerate(given[:number]) if each.after(earlier)}

@@ -341,7 +341,7 @@ RUN_WORDS, GATHER_WORDS = 64, 18
 
 
 def _words(a: Assembly, tap: Tap) -> int:
-    """A bound of the words of code of one tap."""
+    """Return a bound of the words of code of one tap."""
     if tap.code:
         return 4 + 2 * (len(tap.code.formed) + len(tap.code.added))
     if not a.mac:

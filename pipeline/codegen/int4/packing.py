@@ -75,7 +75,7 @@ def assign(low: IntArray, high: IntArray) -> Lanes:
 
 
 def lane_order(lanes: int, tap: int) -> Iterator[int]:
-    """The lanes in the order their weights of ``tap`` are stored."""
+    """Return the lanes in the order their weights of ``tap`` are stored."""
     first = lanes - 1 if lanes % 2 and tap % 2 else 0
     return ((first + n) % lanes for n in range(lanes))
 

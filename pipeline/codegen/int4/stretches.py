@@ -89,8 +89,8 @@ def _sums(job: Job, pieces: Sequence[Slice]) -> list[Stretch]:
 def stretches(
     name: str, pixels: Iterable[IntArray], nibbles: Sequence[int] = (1, 1, 1)
 ) -> list[Stretch]:
-    """The fewest in the order of ``pixels``, each (places, channels): where its elements are read,
-    and in the last row written.
+    """Return the fewest in the order of ``pixels``, each (places, channels): where its elements are
+    read, and in the last row written.
 
     Args:
         nibbles: of an element in each place.
@@ -136,7 +136,7 @@ def table(op: Add, tensors: Tensors) -> list[int]:
 
 
 def _ending(program: Program, op: AveragePool2d, bits: int) -> str:
-    """The name of the function that makes nibbles of sums of ``bits``."""
+    """Return the name of the function that makes nibbles of sums of ``bits``."""
     known = program.windows.endings
     if op.name not in known:
         name, end = program.names.fresh(op.name, "finish"), ending(program, op)

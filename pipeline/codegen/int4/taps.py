@@ -67,7 +67,7 @@ def _free_registers(lanes: int, table: bool) -> tuple[int, ...]:
 
 
 def _copy(kernel: WindowKernel, code: bool, lanes: int) -> int:
-    """The register for one, of those that ``andi`` takes; 0: all are taken."""
+    """Return the register for one, of those that ``andi`` takes; 0: all are taken."""
     if code and kernel.in_kind != "affine":
         return 24
     if code:
@@ -89,7 +89,7 @@ def _in_pairs(taps: list[Tap], copy: int, tests: bool, read: int = READ) -> tupl
 
 
 def run_begins(run: int, taps: int, lanes: int) -> int:
-    """The byte that holds the first weight of a run."""
+    """Return the byte that holds the first weight of a run."""
     return run * taps * lanes // 2
 
 

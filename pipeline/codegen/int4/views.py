@@ -75,7 +75,7 @@ class PixelTables:
         return self.views[key]
 
     def address(self, view: View, y: int, x: int) -> int:
-        """The pixel's first nibble, or SCATTERED and an index."""
+        """Return the pixel's first nibble, or SCATTERED and an index."""
         position = view.position(y, x)
         if view.kind == "rows":
             return self.rows[position // ROW] + position % ROW * view.pitch
@@ -123,7 +123,7 @@ def grid(shape: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def as_pixels(buffer: Buffer) -> IntArray:
-    """The first nibble of every element, (rows, columns, channels)."""
+    """Return the first nibble of every element, (rows, columns, channels)."""
     return buffer.addresses(buffer.box).reshape(grid(buffer.shape))
 
 

@@ -51,7 +51,7 @@ def compute(job: Job) -> None:
 
 
 def pixels(job: Job) -> tuple[Pixel, ...]:
-    """The pixels that a step makes, in its order; a vector is one pixel (0, 0).
+    """Return the pixels that a step makes, in its order; a vector is one pixel (0, 0).
 
     The generated kernels read all inputs of a pixel before they write any of it. A step whose unit
     is smaller is carried out as well by that: reading earlier and writing later within a step
@@ -87,7 +87,7 @@ def pixels(job: Job) -> tuple[Pixel, ...]:
 
 
 def code(kernel: WindowKernel, windows: Windows) -> str:
-    """The C of ``kernel``, once all its calls are known."""
+    """Return the C of ``kernel``, once all its calls are known."""
     parts = _parts(kernel, windows)
     pixels = [_pixel(part, windows) for part in parts or [kernel]]
     if parts:
@@ -102,7 +102,7 @@ def code(kernel: WindowKernel, windows: Windows) -> str:
 
 
 def _pixel(kernel: WindowKernel, windows: Windows) -> str:
-    """The C function of one pixel, its arrays before it."""
+    """Return the C function of one pixel, its arrays before it."""
     values, assembly = Portable(kernel, windows), _alone(kernel, windows)
     text, hidden = "", tuple[str, ...]()
     if assembly:
@@ -177,7 +177,7 @@ def _lines(window: Window, order: tuple[Pixel, ...], in_view: View, out_view: Vi
 
 
 def _inputs(window: Window, order: tuple[Pixel, ...]) -> set[Pixel]:
-    """The input pixels that windows at ``order`` cover, padding left out."""
+    """Return the input pixels that windows at ``order`` cover, padding left out."""
     rows, columns, _ = grid(window.source.shape)
     (down, right), (top, _, left, _), apart = window.stride, window.padding, window.dilation
     taps = [(apart[0] * i, apart[1] * j) for i, j in np.ndindex(window.kernel)]

@@ -40,9 +40,8 @@ def ranges(job: Job, op: Conv2d, depth: int) -> tuple[tuple[Span, Span], Span, S
 
 
 def of_dense(job: Job) -> Job:
-    """A dense layer as a convolution whose one window is all of its input: the same step, in a
-    program that knows its tensors as images. An input in one piece is one
-    pixel."""
+    """Return a dense layer as a convolution whose one window is all of its input: the same step, in
+    a program that knows its tensors as images. An input in one piece is one pixel."""
     op, plan, held_by = job.operator(Dense), job.program.plan, job.program.graph.constants
     held, shape = job.program.buffer(job.given(op.inputs[0])), job.source.shape
     whole = held.run(held.box) is not None and not (job.partial or job.held(op.parameters[0]))

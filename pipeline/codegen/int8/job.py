@@ -35,7 +35,7 @@ class Part:
     extent: Value
 
     def group(self, step: int) -> Value:
-        """The number of the first group of ``step`` channels; see ``weights.passes``."""
+        """Return the number of the first group of ``step`` channels; see ``weights.passes``."""
         return self.start // self.at_once * -(-self.at_once // step)
 
 
@@ -159,7 +159,7 @@ class Job:
         return whole(self.target.shape[0]) if some else rows, columns
 
     def slice(self, tensor: str) -> Slice | None:
-        """The part of ``tensor`` that the step names."""
+        """Return the part of ``tensor`` that the step names."""
         for piece in self.step.ins:
             if self.program.buffer(piece).tensor == tensor:
                 return piece
@@ -182,7 +182,7 @@ class Job:
     def view(
         self, name: str, piece: Slice, box: Sequence[Span] | None = None, ring_axes: int = 0
     ) -> View:
-        """A slice in the arena; ``box`` says which elements, if not those of the slice."""
+        """Return a slice in the arena; ``box`` says which elements, if not those of the slice."""
         return arena_view(self.program, name, piece, box or self.program.box(piece), ring_axes)
 
     def out(self, box: Sequence[Span] | None = None, ring_axes: int = 0) -> View:
@@ -203,8 +203,8 @@ class Job:
         return self.view("in", self.given(name), [whole(n) for n in self.tensor(name).shape])
 
     def rows_view(self, rows: Span | None = None) -> View:
-        """The rows of the first input that the step reads, wherever they lie, all pixels of each,
-        the channels that it takes; ``rows``: others."""
+        """Return the rows of the first input that the step reads, wherever they lie, all pixels of
+        each, the channels that it takes; ``rows``: others."""
         piece = self.given(self.op.inputs[0])
         given, _, channels = self.program.box(piece)
         columns = whole(self.source.shape[1])
@@ -254,8 +254,8 @@ class Job:
         )
 
     def unit(self) -> tuple[int, ...]:
-        """The block of outputs whose inputs have to be read before any of it is written; ones
-        where the order does not matter."""
+        """Return the block of outputs whose inputs have to be read before any of it is written;
+        ones where the order does not matter."""
         ones = (1,) * len(self.step.out.size)
         return ones if self.apart else self.step.unit or ones
 

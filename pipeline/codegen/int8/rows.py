@@ -13,7 +13,7 @@ from pipeline.plan.vocabulary import Slice
 
 
 def made_row(job: Job) -> int:
-    """The number of the row."""
+    """Return the number of the row."""
     assert job.box[0].start.known, "loops around row kernels are unrolled"
     return job.box[0].start.const
 
@@ -30,7 +30,7 @@ def row_view(job: Job, name: str, piece: Slice, row: int) -> View:
 
 
 def out_row(job: Job) -> View:
-    """The one that the step makes."""
+    """Return the one that the step makes."""
     return row_view(job, "out", job.step.out, made_row(job))
 
 

@@ -64,7 +64,7 @@ def least(job: Job) -> int | None:
 
 
 def table(job: Job, axes: tuple[int, ...] = ()) -> Array:
-    """All of them, see ``weights``."""
+    """Return all of them, see ``weights``."""
     values = job.program.graph.constants[job.op.parameters[0]]
     order = axes or tuple(range(values.ndim))
     about = ", ".join(OF_WINDOWS[axis] for axis in order)

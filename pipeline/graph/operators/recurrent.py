@@ -76,7 +76,7 @@ class Recurrent(Operator):
         return tensors[(*self.inputs, self.output)[1]]
 
     def sums(self, tensors: Tensors, constants: Constants) -> tuple[tuple[int, int], ...]:
-        """The least and the greatest sum of x, and of h, biases included."""
+        """Return the least and the greatest sum of x, and of h, biases included."""
         found, sources = [], (tensors[self.inputs[0]], self.hidden(tensors))
         for source, weights, bias in zip(
             sources, self.parameters, (*self.parameters[2:], "")[:2], strict=False

@@ -56,7 +56,7 @@ class Convolution(AvrRows):
         }
 
     def scratch_bytes(self, form: Form) -> int:
-        """The windows of some pixels, what is taken from their sums, and the sums."""
+        """Return the windows of some pixels, what is taken from their sums, and the sums."""
         return (elements(form) + SUM_BYTES) * max(map(len, self.parts(form)))
 
 

@@ -44,6 +44,6 @@ def has_dsp(hardware: Hardware) -> bool:
 
 @cache
 def kernels(cpu: str) -> tuple[Fitted, ...]:
-    """Those that the core has, but ``Ordered``."""
+    """Return those that the core has, but ``Ordered``."""
     winograd = (Winograd(cpu, span) for span in (0, *SPANS))
     return *(kernel(cpu) for kernel in KERNELS), *winograd

@@ -54,7 +54,7 @@ class InPairs(Fitted, Widened):
         }
 
     def scratch_bytes(self, form: Form) -> int:
-        """The windows of some pixels, 16 bits an element."""
+        """Return the windows of some pixels, 16 bits an element."""
         return self.together(form) * self.window(form).words * 8
 
 

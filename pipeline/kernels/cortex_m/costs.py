@@ -32,7 +32,7 @@ class Fitted(Fast):
         self.code_bytes = CODE_BYTES.get(self.word, 0)
 
     def prices(self) -> Counts:
-        """Those that were fitted for ``cpu``."""
+        """Return those that were fitted for ``cpu``."""
         return costs(self.cpu, self.priced or self.word)
 
 

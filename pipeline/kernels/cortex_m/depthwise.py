@@ -72,8 +72,8 @@ class Depthwise(Fitted):
         )
 
     def unit(self, form: Form) -> tuple[int, ...]:
-        """A channel, where it takes the place of what it is made of: rows are read into the scratch
-        before the row is written that lies there."""
+        """Return a channel, where it takes the place of what it is made of: rows are read into the
+        scratch before the row is written that lies there."""
         return (*form.out.extents[:2], 1) if form.overlaps else super().unit(form)
 
     def counts(self, form: Form) -> Counts:
@@ -129,7 +129,7 @@ def columns(op: Conv2d, tensors: Tensors) -> int:
 
 
 def odd_kernel(columns: int) -> int:
-    """A kernel's columns with a column of zeros where that makes pairs and one more."""
+    """Return a kernel's columns with a column of zeros where that makes pairs and one more."""
     return max(3, columns | 1)
 
 

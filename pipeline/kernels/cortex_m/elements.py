@@ -83,8 +83,8 @@ def run(form: Form, tensor: str) -> int:
 
 
 def images(form: Form) -> tuple[str, ...]:
-    """The output, and the operands of its shape, of a function that there is code for, wherever
-    they lie; none if there isn't."""
+    """Return the output, and the operands of its shape, of a function that there is code for,
+    wherever they lie; none if there isn't."""
     op, tensors, shape = form.op, form.graph.tensors, form.target.shape
     if not isinstance(op, Pairwise) or form.partial or set(op.operands) != {*op.inputs}:
         return ()

@@ -145,8 +145,8 @@ class GatheredDepthwise(Gathered):
 
 
 def in_any_order(form: Form) -> bool:
-    """All channels of some pixels, side by side or anywhere, where these lie over what they are
-    made of, or anywhere: other kernels are a little faster, but take none of that."""
+    """Return all channels of some pixels, side by side or anywhere, where these lie over what they
+    are made of, or anywhere: other kernels are a little faster, but take none of that."""
     parts = form.parts.values()
     return (
         not form.aside

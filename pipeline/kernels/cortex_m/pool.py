@@ -111,7 +111,7 @@ class Along(NamedTuple):
         return ceil(self.pad / self.word)
 
     def words(self, columns: int, made: int) -> int:
-        """Those of a line for ``made`` outputs from so many columns."""
+        """Return those of a line for ``made`` outputs from so many columns."""
         reach = (made - 1) * self.stride - self.pad + self.size - 1 + self.word
         return self.left + ceil(max(words(columns) * BLOCK // self.folded, reach) / self.word)
 

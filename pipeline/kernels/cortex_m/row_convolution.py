@@ -132,7 +132,7 @@ def blocks(layer: Layer) -> Source | None:
 
 
 def whole(layer: Layer) -> Source | None:
-    """All columns that lie inside for some pixel, and those beside them."""
+    """Return all columns that lie inside for some pixel, and those beside them."""
     op, some, given, goal = layer
     if not given.blocked or given.columns > MOST_WIDE:
         return None

@@ -99,7 +99,7 @@ class Winograd(Fitted):
         return min(self.most_tiles, self.tiles(form))
 
     def tiles(self, form: Form) -> int:
-        """A multiple of ``TOGETHER``, some of them made twice."""
+        """Return a multiple of ``TOGETHER``, some of them made twice."""
         rows, columns, _ = form.target.shape
         return tiles_of(rows, columns, outputs_of_a_side(convolution(form), form.graph))
 

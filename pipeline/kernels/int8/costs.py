@@ -72,7 +72,7 @@ def word(op: Operator | type[Operator]) -> str:
 
 
 def counted(form: Form) -> tuple[str, Counts]:
-    """The C that computes ``form``, and what it does."""
+    """Return the C that computes ``form``, and what it does."""
     op, elements = form.op, made(form)
     if not op.slides:
         family = word(op)

@@ -19,7 +19,7 @@ LONGEST_SOFTMAX = 4095
 
 
 def why_not(form: Form) -> str:
-    """The first reason; "" where there is none."""
+    """Return the first reason; "" where there is none."""
     return next(_reasons(form), "")
 
 

@@ -66,7 +66,7 @@ class Convolution(ThumbKernel, Widened):
         return row_by_row(form)
 
     def scratch_bytes(self, form: Form) -> int:
-        """The windows of some pixels, a word an element."""
+        """Return the windows of some pixels, a word an element."""
         return self.together(form) * self.window(form).size * 4
 
 

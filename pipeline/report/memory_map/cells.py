@@ -79,8 +79,8 @@ class Cells:
         self.ended.append((cells, self.owner[cells], self.born[cells], dies))
 
     def pieces(self, buffer_of: IntArray, end: float) -> Pieces:
-        """All lives, neighbours that live alike as one; where these are too many, those whose
-        times are almost the same, too."""
+        """Return all lives, neighbours that live alike as one; where these are too many, those
+        whose times are almost the same, too."""
         self._end(np.arange(len(self.owner)), np.inf)
         cell, owner, born, dies = (np.concatenate(each) for each in zip(*self.ended, strict=True))
         order = np.lexsort((cell, dies, born, owner))
@@ -108,8 +108,8 @@ def _joined(
 
 
 def rounded(starts: IntArray, length: int, grain: int) -> IntArray:
-    """The cells, ascending, that runs of so many nibbles take: at least one each, and no two runs
-    that touch share one."""
+    """Return the cells, ascending, that runs of so many nibbles take: at least one each, and no two
+    runs that touch share one."""
     low = (starts + grain // 2) // grain
     high = np.maximum((starts + length + grain // 2) // grain, low + 1)
     if len(low) == 1:

@@ -75,13 +75,13 @@ class Clock:
 
 
 def layer(event: Event) -> str:
-    """The operator that a step computes for; "" for moves and synchronisation."""
+    """Return the operator that a step computes for; "" for moves and synchronisation."""
     step = event.step
     return step.op if isinstance(step, Compute | Clear | Finish) else ""
 
 
 def written(event: Event) -> Slice | None:
-    """The slice that a step writes; None for one that only synchronises."""
+    """Return the slice that a step writes; None for one that only synchronises."""
     match event.step:
         case Compute(out=out) | Finish(out=out):
             return out

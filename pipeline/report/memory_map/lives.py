@@ -144,7 +144,7 @@ class _Walk:
         return value(getattr(event.step, "frame", 0), event.env)
 
     def place(self, event: Event, piece: Slice) -> tuple[Buffer, int]:
-        """The buffer's place that a slice is in, and which of its copies that is."""
+        """Return the buffer's place that a slice is in, and which of its copies that is."""
         buffer = self.plan.buffer[piece.buffer]
         copy = value(piece.copy, event.env) % buffer.copies
         return buffer.at(copy), copy
@@ -170,7 +170,7 @@ class _Walk:
         return int(place) * PLACE
 
     def spots(self, elements: Elements, copy: int) -> Iterator[tuple[IntArray, IntArray | int]]:
-        """The cells of evenly spaced parts, each with its owner; of others all at once."""
+        """Yield the cells of evenly spaced parts, each with its owner; of others all at once."""
         grain, owner = self.memories[elements.buffer.memory].grain, self.owner(elements, copy)
         if elements.parts is None:
             cells, owners = self.each(elements, copy)

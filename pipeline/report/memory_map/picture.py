@@ -163,8 +163,8 @@ def packed(pieces: Pieces | None) -> dict[str, list[int]]:
 
 
 def tracks(plan: Plan, clock: Clock, layers: Sequence[str]) -> list[dict[str, Any]]:
-    """The tracks of a plan without a card as bars like ``timing.bars``: steps of one layer in a row
-    as one."""
+    """Return the tracks of a plan without a card as bars like ``timing.bars``: steps of one layer
+    in a row as one."""
     number = {name: n for n, name in enumerate(layers)}
     result = []
     for track, each in enumerate(plan.tracks):

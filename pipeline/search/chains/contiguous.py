@@ -27,7 +27,7 @@ Traversal = tuple[Layer, Peels, bool]
 
 
 def needed_nibbles(layer: Layer, peels: Peels, mirrored: bool = False) -> int:
-    """The smallest arena: outputs never reach the lowest input that is still to be read.
+    """Return the smallest arena: outputs never reach the lowest input that is still to be read.
 
     A pixel's outputs are written while the inputs that die with it still count (section 3.2).
     """

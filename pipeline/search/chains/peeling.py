@@ -51,9 +51,9 @@ class Rectangle:
         self.fin, self.fout = fin, fout
 
     def best(self) -> tuple[int, list[Cut]]:
-        """The least peak, of what is live once an output is written, of what they read and made;
-        and its cuts, of several as good the first of ``CUTS``. Found for what is left once so many
-        rows and columns are gone, with the most gone first, since a cut leaves less."""
+        """Return the least peak, of what is live once an output is written, of what they read and
+        made; and its cuts, of several as good the first of ``CUTS``. Found for what is left once so
+        many rows and columns are gone, with the most gone first, since a cut leaves less."""
         high, wide = self.size
         best = np.full((high + THICKEST, wide + THICKEST), NEVER)
         best[high, : wide + 1] = best[: high + 1, wide] = 0
@@ -115,8 +115,8 @@ def _counts(reads: IntArray) -> IntArray:
 def peeling(
     rows: IntArray, columns: IntArray, fin: int, fout: int
 ) -> tuple[int, list[Cut], tuple[int, int]]:
-    """The least peak that is found and its cuts; -1 where they are of rows, or of columns, in
-    reverse, else 1. See ``Rectangle``."""
+    """Return the least peak that is found and its cuts; -1 where they are of rows, or of columns,
+    in reverse, else 1. See ``Rectangle``."""
     ways = [(1,) if (x == x[::-1, ::-1]).all() else (1, -1) for x in (rows, columns)]
     found = {
         (up, back): Rectangle(rows[::up, ::up], columns[::back, ::back], fin, fout).best()

@@ -89,7 +89,7 @@ def _fits(order: Order, nibbles: int) -> bool:
 
 
 def _runs(order: Order, buffers: Buffers) -> list[Run]:
-    """Its steps, places relative to what each makes; they make all that its operators do."""
+    """Return its steps, places relative to what each makes; they make all that its operators do."""
     if order.row_major:
         (op,) = order.operators
         out = buffers[op.output]
@@ -148,8 +148,8 @@ def _as_it_dies(order: Order, name: str, base: int) -> Buffer:
 
 
 def _room(arena: Cells, order: Order, layer: Layer, source: Buffer) -> int | None:
-    """The lowest byte from which the outputs can be written row-major in one piece, every cell
-    after its input has died."""
+    """Return the lowest byte from which the outputs can be written row-major in one piece, every
+    cell after its input has died."""
     total, align = layer.outputs.total, max(2, layer.outputs.nibbles_per_element)
     dies, base, early = source.tensor in order.view.dying(order.span), 0, 0
     arena.hold(source, free=dies)
@@ -163,8 +163,8 @@ def _room(arena: Cells, order: Order, layer: Layer, source: Buffer) -> int | Non
 
 
 def _early(layer: Layer, source: Buffer, base: int) -> int:
-    """The last cell that outputs from ``base`` on take before what is there is read last; -1 where
-    none is. Row by row of the input: there may be millions of pixels."""
+    """Return the last cell that outputs from ``base`` on take before what is there is read last; -1
+    where none is. Row by row of the input: there may be millions of pixels."""
     (rows, columns), found, stop = layer.lasts, -1, base + layer.outputs.total
     for y in reversed(range(len(rows))):
         box = ((y, y + 1), *source.box[1:]) if len(source.shape) == 3 else source.box

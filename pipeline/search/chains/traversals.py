@@ -81,14 +81,14 @@ def in_turn(peels: Peels) -> IntArray:
 
 
 def ranks(height: int, width: int, peels: Peels) -> IntArray:
-    """The place of every output pixel in the traversal, shape (height, width)."""
+    """Return the place of every output pixel in the traversal, shape (height, width)."""
     rank = np.full((height, width), -1)
     rank[tuple(in_turn(peels).T)] = np.arange(height * width)
     return rank
 
 
 def ordered(view: PixelView, number: int, peels: Peels, groups: int = 1) -> Order:
-    """One operator, by ``peels`` for each of ``groups`` of channels; made once."""
+    """Return one operator, by ``peels`` for each of ``groups`` of channels; made once."""
     key, op = (number, peels, groups), view.operators[number]
     if key not in view.known:
         height, width = view.pixels(op.output)[:2]

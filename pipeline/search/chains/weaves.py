@@ -51,7 +51,7 @@ def can_weave(view: PixelView, span: Span) -> bool:
 
 
 def by_rows(view: PixelView, span: Span, least: int) -> Iterator[Way]:
-    """The largest steps first, of at least so many pixels of a row."""
+    """Yield the largest steps first, of at least so many pixels of a row."""
     for n in _at_once(view, span, least):
         yield Way(woven(view, span, n).peak, partial(_within, view, span, n))
 
@@ -63,8 +63,8 @@ def _at_once(view: PixelView, span: Span, least: int) -> list[int]:
 
 
 def _within(view: PixelView, span: Span, least: int, nibbles: int) -> tuple[Order, ...]:
-    """Each row in the largest steps that fit: what is live between two rows does not depend on how
-    these were made."""
+    """Return each row in the largest steps that fit: what is live between two rows does not depend
+    on how these were made."""
     orders = [woven(view, span, n) for n in _at_once(view, span, least)]
     if orders[0].peak <= nibbles:
         return (orders[0],)
@@ -143,8 +143,8 @@ def _reads(view: PixelView, span: Span) -> dict[Pixel, set[Pixel]]:
 
 
 def tiny(view: PixelView, span: Span) -> Iterator[Way]:
-    """The best of all orders of the pixels of a block that can be woven, each a task of its own;
-    none where it has many."""
+    """Yield the best of all orders of the pixels of a block that can be woven, each a task of its
+    own; none where it has many."""
     if sum(view.pixels(op.output).number for op in view.part(span)) > TINY:
         return
     reads, dying = _reads(view, span), view.dying(span)

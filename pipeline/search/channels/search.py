@@ -161,7 +161,7 @@ class Rules:
         return full, part
 
     def over(self, move: Move, needed: int) -> int | None:
-        """The tensor whose place ``move`` takes: one that is not ``needed`` any more."""
+        """Return the tensor whose place ``move`` takes: one that is not ``needed`` any more."""
         if move.rule not in ("full", "continue"):
             return None
         task, op = self.view.tasks[move.tensor - 1], self.view.operators[move.tensor - 1]
@@ -224,9 +224,9 @@ class Best:
 
 
 def search(rules: Rules, kind: Search, most_states: int, limit: float = inf) -> Best | None:
-    """The best sequence of rules; of those whose peak is within ``limit`` nibbles, if it is said,
-    the one with the fewest accumulating layers, then partial steps; None where there are more than
-    ``most_states``.
+    """Return the best sequence of rules; of those whose peak is within ``limit`` nibbles, if it is
+    said, the one with the fewest accumulating layers, then partial steps; None where there are more
+    than ``most_states``.
     """
     first = State(sum(1 << tensor for tensor in rules.view.kept))
     known = {START: [Found(rules.nibbles(START.full) if limit == inf else 0)]}
@@ -279,7 +279,7 @@ def _after(rules: Rules, move: Move, state: State, rest: Found) -> Found:
 
 
 def _kept(tried: list[Found], kind: Search) -> list[Found]:
-    """The best first."""
+    """Return the best first."""
     kept = list[Found]()
     for found in sorted(tried, key=lambda each: each[:3]):
         if not (kept and kind == "pex") and not any(other.beats(found) for other in kept):

@@ -90,7 +90,7 @@ Cost = Callable[[float, Offer, int], float]
 
 
 def most(cost: float, _: Offer, cells: int) -> float:
-    """The most cells that a way holds."""
+    """Return the most cells that a way holds."""
     return max(cost, cells)
 
 
@@ -170,8 +170,8 @@ class Cuts:
         return found
 
     def least(self, most: int = NEVER, effort: int = EFFORT) -> tuple[int, list[Piece]]:
-        """The least peak in cells, and the segments that have it: as few as possible; none where
-        it is more than ``most``.
+        """Return the least peak in cells, and the segments that have it: as few as possible; none
+        where it is more than ``most``.
 
         Args:
             effort: for other orders.

@@ -53,8 +53,8 @@ def least(
 def within(
     graph: Graph, hardware: Hardware, available: int, most: float, effort: float = 1.0
 ) -> Found | None:
-    """The fastest in ``available`` nibbles, scratch included; None where none is found that takes
-    less than ``most`` modelled cycles; ``effort``: see ``Joint``."""
+    """Return the fastest in ``available`` nibbles, scratch included; None where none is found that
+    takes less than ``most`` modelled cycles; ``effort``: see ``Joint``."""
     cuts, limit = cuts_of(graph, hardware, effort=effort), available
     fastest = Fastest(cuts)
     for _ in range(TRIES):
@@ -115,15 +115,15 @@ def _laying(
 
 
 def regions(cuts: Cuts, pieces: Sequence[Piece]) -> list[Region]:
-    """The inputs, then the segments; tensors at which these meet are in one piece."""
+    """Return the inputs, then the segments; tensors at which these meet are in one piece."""
     orders = ((_steps(cuts, piece), cuts.frontiers[piece.stop]) for piece in pieces)
     pixels = cuts.units.pixels
     return [*_inputs(cuts), *(Rows(order, frozenset(end), pixels) for order, end in orders)]
 
 
 def _at_once(cuts: Cuts, steps: Iterable[RowsStep]) -> list[Region]:
-    """The inputs, then one region; only the outputs, and those of operators that one call makes,
-    are in one piece."""
+    """Return the inputs, then one region; only the outputs, and those of operators that one call
+    makes, are in one piece."""
     outputs = frozenset(cuts.units.graph.ends)
     return [*_inputs(cuts), Rows(tuple(steps), outputs, cuts.units.pixels)]
 

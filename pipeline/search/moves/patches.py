@@ -58,8 +58,8 @@ def _patchable(op: Operator, graph: Graph) -> bool:
 
 
 def in_patches(graph: Graph, hardware: Hardware, grid: Grid, until: str = "") -> Plan:
-    """A plan whose first part, to the tensor ``until`` or where the whole network's peak is least,
-    runs in rows and columns of ``grid`` patches.
+    """Return a plan whose first part, to the tensor ``until`` or where the whole network's peak is
+    least, runs in rows and columns of ``grid`` patches.
 
     Raises:
         ThimbleError: where the image streams in, or nothing can run so.
@@ -82,8 +82,8 @@ def in_patches(graph: Graph, hardware: Hardware, grid: Grid, until: str = "") ->
 def least(
     graph: Graph, hardware: Hardware, grid: Grid, until: str = ""
 ) -> tuple[Run, list[Region]]:
-    """The stage with which the whole network's peak is least, then with the least work, and all
-    regions."""
+    """Return the stage with which the whole network's peak is least, then with the least work, and
+    all regions."""
     stages = [run for run in ending(graph, grid) if until in ("", run.op.output)]
     best: tuple[tuple[int, int, int], Run, list[Region]] | None = None
     for stage in sorted(stages, key=_held):
@@ -104,8 +104,8 @@ def least(
 
 
 def ending(graph: Graph, grid: Grid) -> list[Run]:
-    """One for each tensor at which the part that runs in patches can end: an image of at least as
-    many pixels a side as there are patches, through which everything passes."""
+    """Return one for each tensor at which the part that runs in patches can end: an image of at
+    least as many pixels a side as there are patches, through which everything passes."""
     found, operators = list[Run](), needed(graph)
     every = stretches(graph, operators, len(operators))
     for _, last in takewhile(lambda stretch: stretch[0] == 0, every):
@@ -125,7 +125,7 @@ def _held(stage: Run) -> int:
 
 
 def _whole(stage: Run) -> list[Region]:
-    """The operators behind ``stage`` whole, in the order with the least peak.
+    """Return the operators behind ``stage`` whole, in the order with the least peak.
 
     A depthwise convolution that would then need more than the patches and than every operator that
     cannot do otherwise runs in the place of its input, channel by channel, as in the inference

@@ -28,8 +28,8 @@ def kept(graph: Graph, hardware: Hardware) -> int:
 def searched(
     name: str, graph: Graph, hardware: Hardware, frames: int, aim: best.Aim, seconds: float = 0.0
 ) -> Plan:
-    """The plan that ``best`` finds for a board with a card, as strategy ``name``'s; the best so far
-    after ``seconds``, if there are any.
+    """Return the plan that ``best`` finds for a board with a card, as strategy ``name``'s; the best
+    so far after ``seconds``, if there are any.
 
     Raises:
         ThimbleError: for a network that cannot be cut into tiles.
@@ -59,7 +59,7 @@ def searched(
 def laid(
     name: str, region: Swapped, notes: Notes, graph: Graph, hardware: Hardware, frames: int
 ) -> Plan:
-    """The plan of ``region`` at the addresses that it has."""
+    """Return the plan of ``region`` at the addresses that it has."""
     size, taken = 2 * region.bytes, kept(graph, hardware)
     found = laid_at([region], graph, hardware, size, {}, frames, taken).plan(name, notes)
     return alone.timed(found, graph, hardware)

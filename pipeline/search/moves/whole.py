@@ -59,7 +59,7 @@ def one_by_one(
     fast: bool = False,
     cells: int | None = None,
 ) -> Plan:
-    """A plan of whole tensors for any graph.
+    """Return a plan of whole tensors for any graph.
 
     Args:
         keep_input: nothing is written over the input, so that it need not be given anew.
@@ -148,7 +148,7 @@ def ordered(view: View, aligns: Sequence[int], extra: Sequence[Profile] = ()) ->
 def _orders(
     view: View, state: State, tasks: tuple[int, ...], peak: int
 ) -> Iterator[tuple[int, ...]]:
-    """Those that go on from ``state`` after ``tasks``, with no more than ``peak``."""
+    """Yield those that go on from ``state`` after ``tasks``, with no more than ``peak``."""
     if not state.open:
         yield tasks
     for number in members(state.open):

@@ -57,7 +57,7 @@ class Pool:
         self.free = deque((place, 0) for place in range(size))
 
     def take(self) -> tuple[int, int]:
-        """A turn, and the number of the task that gave the buffer back; 0: it is new."""
+        """Return a turn, and the number of the task that gave the buffer back; 0: it is new."""
         place, giver = self.free.popleft()
         self.last += 1 + (place - self.last - 1) % self.size
         return self.last, giver
@@ -124,7 +124,7 @@ class Algorithm1:
         return now
 
     def select(self, track: str) -> Task | None:
-        """The first READY task that gets its buffer, which is SELECTED."""
+        """Return the first READY task that gets its buffer, which is SELECTED."""
         able = [task for kind in KINDS[track] if (task := self.first(kind))]
         if not able:
             return None
@@ -151,7 +151,7 @@ class Algorithm1:
         return ready[0] if ready and not full else None
 
     def owner(self, task: Task) -> tuple[int, ...]:
-        """The tile that holds the output buffer: parts of one sum share the first one's."""
+        """Return the tile that holds the output buffer: parts of one sum share the first one's."""
         part = task.place[2] if self.tilings[task.layer].summed else 0
         return task.frame, task.layer, task.tile - part
 

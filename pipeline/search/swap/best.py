@@ -194,8 +194,8 @@ class Tries:
         return Search(self.layers, self.rates, self.grain)
 
     def found(self) -> list[Found]:
-        """One for each way to weigh things, the cheapest first, but for one as good that writes
-        less to the card; none where nothing fits."""
+        """Return one for each way to weigh things, the cheapest first, but for one as good that
+        writes less to the card; none where nothing fits."""
         found, seen = list[Found](), list[list[Phase]]()
         shares = SHARES if self.frames == 1 else SHARES[:3:2]
         saving = (Share(1.0, self.aim.io, 1.0), Share(0.35, self.aim.io, 0.0))

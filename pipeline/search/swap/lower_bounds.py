@@ -28,7 +28,7 @@ def lower_bound(
     layers: Sequence[TiledLayer], graph: Graph, sram_bytes: int, rates: Rates, frames: int,
     flash_bytes: int = 0,
 ) -> Bound:  # fmt: skip
-    """The largest of
+    """Return the largest of
 
     - cpu: all work that the output depends on, one step after the other;
     - io: every weight that ``flash_bytes`` cannot hold is read at least once, every needed input
@@ -80,7 +80,7 @@ def lower_bound(
 
 
 def passing_us(rate: Transfers, rates: Rates, sram_bytes: int) -> float:
-    """The least time that a byte takes in one of many transfers."""
+    """Return the least time that a byte takes in one of many transfers."""
     return rate.byte_us + rate.block_us / rates.block_bytes + rate.command_us / max(1, sram_bytes)
 
 
@@ -105,8 +105,8 @@ def before(layers: Sequence[TiledLayer]) -> float:
 
 
 def behind(layers: Sequence[TiledLayer], made: Part) -> tuple[float, dict[str, Part]]:
-    """The least work behind ``made`` of the last target, and what that takes of each tensor. What
-    several layers read is as much as the one that reads most of it."""
+    """Return the least work behind ``made`` of the last target, and what that takes of each tensor.
+    What several layers read is as much as the one that reads most of it."""
     parts, work = {layers[-1].target: made}, 0.0
     for layer in reversed(layers):
         if layer.target not in parts:

@@ -102,7 +102,7 @@ def schedule(program: Queues, writes_first: bool, dma: bool = True) -> Scheduled
         return left and all(map(le, queues[name][at[name]].needs.values(), done.values()))
 
     def start(engine: str, *names: Queue) -> Queue | None:
-        """The next task of the first of these queues that can start."""
+        """Return the next task of the first of these queues that can start."""
         name = next(filter(able, names), None)
         if name:
             running[engine] = now + queues[name][at[name]].us, name
@@ -121,7 +121,7 @@ def schedule(program: Queues, writes_first: bool, dma: bool = True) -> Scheduled
 
 
 def frozen(program: Queues, io: Sequence[Queue]) -> tuple[list[Job], list[Job]]:
-    """The jobs of the tracks that compute and move."""
+    """Return the jobs of the tracks that compute and move."""
     place: dict[Queue, list[int]] = {name: [0] for name in QUEUES}
     moving = list[Job]()
     for number, name in enumerate(io, 1):

@@ -116,7 +116,7 @@ class Search:
         return rest(0, "stored")
 
     def best(self, room: int, number: int, share: Share) -> list[Segment]:
-        """The cheapest cut in ``room`` bytes. Empty when some layer fits in no way."""
+        """Return the cheapest cut in ``room`` bytes. Empty when some layer fits in no way."""
 
         def offer(*key: Any) -> Cut | None:
             return min((share.cut(*each) for each in self.offers(room, *key)), default=None)
@@ -148,8 +148,8 @@ class Search:
     def plain(
         self, first: int, last: int, kept: bool, target: Place, chunks: set[int]
     ) -> Iterator[Segment]:
-        """Those layers with all weights in SRAM, by chunks of so many rows; none where others need
-        what is made inside, or where a layer that needs all of its source is not alone."""
+        """Yield those layers with all weights in SRAM, by chunks of so many rows; none where others
+        need what is made inside, or where a layer that needs all of its source is not alone."""
         layers = self.layers[first : last + 1]
         if len(layers) > 1 and not all(layer.sources[0].windows for layer in layers):
             return
@@ -168,7 +168,7 @@ class Search:
         return max(segment.least_bytes for each in alone for segment in each)
 
     def streamed(self, segment: Segment, room: int, numbers: Sequence[int]) -> Iterator[Segment]:
-        """The segment, without tiles, with those of several sizes, and as many at once, of
+        """Yield the segment, without tiles, with those of several sizes, and as many at once, of
         ``numbers``, as fit."""
         layer = segment.layers[segment.streamed]
         left = room - segment.needed_bytes
@@ -188,15 +188,15 @@ class Search:
                 yield each
 
     def retiled(self, segment: Segment, room: int) -> Iterator[Segment]:
-        """The segment with other weight tiles."""
+        """Yield the segment with other weight tiles."""
         if segment.streamed >= 0:
             numbers = MORE_COPIES if self.rates.dma else (1,)
             yield from self.streamed(replace(segment, tile=0), room, numbers)
 
 
 def places_of_rows(segment: Segment) -> Iterator[Segment]:
-    """The segment with places for rows that arrive and rows that leave while others are computed,
-    for one of the two, for none: more room for weights, or for larger chunks."""
+    """Yield the segment with places for rows that arrive and rows that leave while others are
+    computed, for one of the two, for none: more room for weights, or for larger chunks."""
     several = len(segment.rings.turns) > 1
     for reads_ahead in (True, False) if several and segment.arrives else (True,):
         for writes_behind in (True, False) if several and segment.target == "stored" else (True,):

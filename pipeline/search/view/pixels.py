@@ -184,8 +184,8 @@ class Order:
         return self.view.nibbles(self.span.first) + max(0, int(most))
 
     def _grown_by_rows(self) -> int:
-        """The most of ``grown``: rows of the input die with a row of the output, columns with a
-        pixel of it."""
+        """Return the most of ``grown``: rows of the input die with a row of the output, columns
+        with a pixel of it."""
         layer = self.view.layer(self.span.first)
         rows, columns = (
             np.bincount(last[last != NEVER], minlength=outs)

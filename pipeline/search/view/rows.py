@@ -219,7 +219,7 @@ class Units:
 def drafted(
     graph: Graph, hardware: Hardware, operators: Iterable[Operator], pixels: Mapping[str, int]
 ) -> Draft:
-    """A draft that holds all rows."""
+    """Return a draft that holds all rows."""
     draft, names = Draft(graph, hardware), [op.output for op in operators]
     if lasting(graph, hardware):
         lying(draft)

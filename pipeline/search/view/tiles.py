@@ -45,7 +45,7 @@ class Source:
         return prod(self.shape) // self.rows
 
     def needed(self, low: int, high: int) -> Rows:
-        """Its rows that the target's rows ``low`` to ``high`` are made of; (0, 0): none."""
+        """Return its rows that the target's rows ``low`` to ``high`` are made of; (0, 0): none."""
         if low >= high:
             return 0, 0
         if self.windows is None:
@@ -111,7 +111,7 @@ def homes(layers: Sequence[TiledLayer]) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def layers(graph: Graph) -> tuple[TiledLayer, ...]:
-    """The layers of ``graph``, each after those that it reads.
+    """Return the layers of ``graph``, each after those that it reads.
 
     Raises:
         ThimbleError: for tensors that are no bytes, or neither images nor vectors, and for several
@@ -125,8 +125,8 @@ def timed(
     layers: Sequence[TiledLayer], us: Mapping[str, float], rates: Rates,
     in_flash: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[TiledLayer, ...]:  # fmt: skip
-    """The same layers; of those that are named in ``us`` the work takes so many microseconds, and
-    with weights in flash as many as ``in_flash`` says."""
+    """Return the same layers; of those that are named in ``us`` the work takes so many
+    microseconds, and with weights in flash as many as ``in_flash`` says."""
 
     def of(layer: TiledLayer) -> TiledLayer:
         if not (own_us := us.get(layer.name)):
@@ -138,7 +138,7 @@ def timed(
 
 
 def staying(layers: Sequence[TiledLayer], weights: Collection[str]) -> tuple[TiledLayer, ...]:
-    """The same layers, with these weights on the chip."""
+    """Return the same layers, with these weights on the chip."""
 
     def of(layer: TiledLayer) -> TiledLayer:
         if layer.weight not in weights or not layer.weight:
@@ -150,7 +150,7 @@ def staying(layers: Sequence[TiledLayer], weights: Collection[str]) -> tuple[Til
 
 
 def chain(graph: Graph) -> tuple[TiledLayer, ...]:
-    """Those of a network without branches.
+    """Return those of a network without branches.
 
     Raises:
         ThimbleError: besides, where it is not a chain of convolutions, pooling, dense layers and

@@ -99,9 +99,9 @@ class View:
         kept: Sequence[str],
         align: int = 1,
     ) -> Self:
-        """The same, and in place what is joined to a state, at multiples of ``align`` nibbles, or
-        cut out for one; of several that are ``given`` each is a tensor of its own, which a task of
-        its own brings."""
+        """Return the same, and in place what is joined to a state, at multiples of ``align``
+        nibbles, or cut out for one; of several that are ``given`` each is a tensor of its own,
+        which a task of its own brings."""
         tensors, begun = graph.tensors, len(given) if len(given) > 1 else 0
         names = ("", *given)[begun == 0 :] + tuple(op.output for op in operators)
         number = {name: n for n, name in enumerate(names)}
@@ -127,7 +127,7 @@ class View:
         return cls(sizes, tuple(tasks), ends, *known, again)
 
     def reordered(self, order: Sequence[int]) -> "View":
-        """The same where the tasks are given in ``order``."""
+        """Return the same where the tasks are given in ``order``."""
         operators = [self.operators[number] for number in order]
         return View.of(self.tensors, self.given, operators, *(self.names[n] for n in self.kept))
 
@@ -246,7 +246,7 @@ class View:
         return during - saved + self.tasks[number].scratch, State(done, open_, cells)
 
     def peak(self, order: Sequence[int]) -> int:
-        """The most nibbles that are live at once when the tasks run in ``order``."""
+        """Return the most nibbles that are live at once when the tasks run in ``order``."""
         state, most = self.first, self.sizes[0]
         for number in order:
             during, state = self.run(state, number)

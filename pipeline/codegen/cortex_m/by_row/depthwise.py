@@ -222,7 +222,7 @@ class Code:
         return pixel - self.unit.pixels[0] + BLOCK
 
     def _load(self, rows: tuple[int, ...], first: int, pixels: list[int]) -> list[str]:
-        """A word of each of some rows, and what is used of it, widened."""
+        """Return a word of each of some rows, and what is used of it, widened."""
         kind, lines = "u8" if self.layer.type == "uint8_t" else "s8", list[str]()
         used = sorted({(p - first) % 2 for p in pixels})
         for row in rows if first >= 0 else ():
@@ -233,7 +233,7 @@ class Code:
         return lines
 
     def _half(self, row: int, pixel: int) -> tuple[str, str]:
-        """A word with a pixel, and the half which that is."""
+        """Return a word with a pixel, and the half which that is."""
         source = self.layer.source
         if (first := self._word(pixel)) >= 0:
             place = pixel - first
@@ -243,8 +243,8 @@ class Code:
         return f"(uint32_t)b{row}[{source.at(pixel) - self.read_at}]", "low"
 
     def _word(self, pixel: int) -> int:
-        """The first pixel of the word to load for ``pixel``; less than 0: no other that is needed
-        is in that."""
+        """Return the first pixel of the word to load for ``pixel``; less than 0: no other that is
+        needed is in that."""
         full, first = self.layer.source.full, pixel - pixel % BLOCK
         used = sum(p in self.unit.pixels for p in range(first, first + BLOCK))
         return min(first, full - BLOCK) if pixel < full >= BLOCK and used > 1 else -1 - pixel

@@ -48,8 +48,8 @@ class Alike(Generic[T]):
 
 
 def input_rows(job: Job) -> list[View]:
-    """Those under a convolution's kernel, ``row0`` and so on; one that is outside of the image is a
-    row of zero points."""
+    """Return those under a convolution's kernel, ``row0`` and so on; one that is outside of the
+    image is a row of zero points."""
     op = job.operator(Conv2d)
     source, found = job.source, list[View]()
     top, piece = made_row(job) * op.stride[0] - op.padding[0], job.given(source.name)
@@ -64,8 +64,8 @@ def input_rows(job: Job) -> list[View]:
 
 
 def pooled_rows(job: Job) -> list[View]:
-    """Those under a pooling's window that are inside of the image, ``row0`` and so on, or the one
-    that is added."""
+    """Return those under a pooling's window that are inside of the image, ``row0`` and so on, or
+    the one that is added."""
     op, piece = job.operator(Pool2d), job.given(job.op.inputs[0])
     source, top = job.source, made_row(job) * op.stride[0] - op.padding[0]
     inside = range(max(0, top), min(source.shape[0], top + op.kernel[0]))

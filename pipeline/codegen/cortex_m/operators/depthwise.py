@@ -65,7 +65,7 @@ class Row:
         return [numbers[n : n + self.inputs] for n in range(0, self.words, self.inputs)]
 
     def products(self, word: int) -> list[Product]:
-        """All that are made of an input word."""
+        """Return all that are made of an input word."""
         found = []
         for out in range(self.outs):
             place = word - out * self.stride // 2

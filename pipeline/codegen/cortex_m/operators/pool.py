@@ -52,7 +52,7 @@ def pooled(job: Job, op: Pool2d) -> dict[str, Any]:
 
 
 def repeated(byte: int, first: int = 0) -> str:
-    """A word of it, from byte ``first`` on."""
+    """Return a word of it, from byte ``first`` on."""
     return f"0x{(byte & 255) * (0x01010101 >> 8 * first << 8 * first):08X}u"
 
 

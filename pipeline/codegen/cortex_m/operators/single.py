@@ -77,7 +77,7 @@ class Strip:
 
 
 def strips(kinds: Sequence[Kind], stride: int, dilation: int, pad: int) -> list[Strip]:
-    """All columns of a row, in the fewest instructions of all ways to cut the order in which
+    """Return all columns of a row, in the fewest instructions of all ways to cut the order in which
     columns that share pixels are neighbours."""
     taps = {column: kind.taps for kind in kinds for column in range(kind.first, kind.stop)}
     order = sorted(taps, key=lambda column: (column * stride % dilation, column))

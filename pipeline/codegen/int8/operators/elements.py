@@ -220,7 +220,7 @@ def interpolated(job: Job) -> None:
 
 
 def operand(job: Job, name: str) -> View:
-    """The elements of ``name`` that the output's box needs."""
+    """Return the elements of ``name`` that the output's box needs."""
     shape = job.tensor(name).shape
     parts = job.box[len(job.box) - len(shape) :]
     one = Span(Value(0), Value(1))

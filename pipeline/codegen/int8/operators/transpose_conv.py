@@ -21,8 +21,8 @@ def compute(job: Job) -> None:
 
 
 def _phase(job: Job, op: TransposeConv, pair: tuple[Phase, Phase]) -> Job | None:
-    """The pixels of one phase of rows and of columns, as a convolution; None where there are none:
-    the same step, in a program that knows these tensors so."""
+    """Return the pixels of one phase of rows and of columns, as a convolution; None where there are
+    none: the same step, in a program that knows these tensors so."""
     plan, name, graph = job.program.plan, op.parameters[0], job.program.graph
     padding, extents, ranges = list[int](), list[int](), list[tuple[int, int]]()
     for axis, (phase, apart) in enumerate(zip(pair, op.stride, strict=True)):
@@ -65,7 +65,7 @@ def _phase(job: Job, op: TransposeConv, pair: tuple[Phase, Phase]) -> Job | None
 def _apart(
     out: Buffer, op: TransposeConv, pair: tuple[Phase, Phase], shape: tuple[int, ...]
 ) -> Buffer:
-    """The place of every ``stride``-th row and column, as a place of its own."""
+    """Return the place of every ``stride``-th row and column, as a place of its own."""
     (first, left), (down, right) = (phase.start for phase in pair), op.stride
     out = replace(out, name=f"{out.name} {first} {left}", shape=shape)
     if isinstance(out.map, Affine):
