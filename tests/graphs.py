@@ -168,9 +168,12 @@ class Net:
         )
         return self.add(op)
 
-    def maximum(self, kernel: tuple[int, int], source: str | None = None, **options: object) -> str:
+    def maximum(
+        self, kernel: tuple[int, int], source: str | None = None,
+        kind: type[MaxPool2d] = MaxPool2d, **options: object,
+    ) -> str:  # fmt: skip
         name, source = self.fresh("max"), source or self.last
-        op = MaxPool2d(name, (source,), name, kernel=kernel, **options)  # type: ignore[arg-type]
+        op = kind(name, (source,), name, kernel=kernel, **options)  # type: ignore[arg-type]
         return self.add(op, like=source)
 
     def plus(self, left: str, right: str) -> str:

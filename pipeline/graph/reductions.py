@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.graph.tensor import DType
 
-Combine = Literal["add", "maximum", "whole"]
+Combine = Literal["add", "maximum", "minimum", "whole"]
 """``whole``: there are no contributions, an element is made all at once."""
 
 
@@ -39,4 +39,5 @@ class Reduction(NamedTuple):
 REDUCTIONS = {
     "add": Reduction("average", np.add, lambda kind: 0),
     "maximum": Reduction("maximum", np.maximum, lambda kind: kind.minimum, "max", ">"),
+    "minimum": Reduction("minimum", np.minimum, lambda kind: kind.maximum, "min", "<"),
 }

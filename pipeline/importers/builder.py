@@ -288,7 +288,7 @@ class Builder:
         return self.made(kind, [image], shape, **fields)
 
     def reduced(self, kind: type[nodes.Pool], x: Value, axes: Sequence[int]) -> Value:
-        """Return the mean or the maximum over ``axes`` of the source, which are left out."""
+        """Return the mean, the greatest or the least over ``axes`` of the source, left out."""
         rank, over = len(x.shape), sorted({axis % len(x.shape) for axis in axes})
         kept = [axis for axis in range(1, rank) if axis not in over]
         if not over or over[0] == 0:

@@ -172,6 +172,12 @@ class MaxPool(Pool):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class MinPool(MaxPool):
+    def compute(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
+        return -super().compute([-values[0]])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class AveragePool(Pool):
     keeps: ClassVar[bool] = True
 

@@ -25,7 +25,7 @@ from pipeline.graph.operators.conv2d import Conv2d, Dense, TransposeConv
 from pipeline.graph.operators.lookup import Interpolate, Lookup
 from pipeline.graph.operators.pairwise import Add, Multiply, Prelu
 from pipeline.graph.operators.placing import Concat, Pad, Rearrange, Reshape
-from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d, MinPool2d
 from pipeline.graph.requant import Mean
 from pipeline.graph.state import assigned_late
 from pipeline.graph.tensor import DType, IntArray, Tensor, within_int8
@@ -330,6 +330,7 @@ RULES: Mapping[type[Node], Callable[[Lowering, Any], None]] = {
     nodes.Convolution: _alike(Conv2d, "stride dilation padding groups"),
     nodes.Linear: _alike(Dense, ""),
     nodes.MaxPool: _alike(MaxPool2d, "kernel stride padding dilation"),
+    nodes.MinPool: _alike(MinPool2d, "kernel stride padding dilation"),
     nodes.AveragePool: _average,
     nodes.GlobalMean: _average,
     nodes.Sum: _sum,

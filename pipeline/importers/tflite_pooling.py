@@ -14,8 +14,7 @@ import numpy as np
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.operators.along import ArgMax
-from pipeline.graph.operators.lookup import Lookup
-from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d, Pool2d
+from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d, MinPool2d, Pool2d
 from pipeline.graph.requant import FixedPoint, Mean, UnsignedMean
 from pipeline.graph.tensor import Tensor
 from pipeline.importers.moves import Move, moved, placed
@@ -78,18 +77,7 @@ def reduce_extreme(build: Builder, node: Node, options: Options) -> None:
     """Over any axes but the batch's, in one quantization."""
     source = build.source(node.input(0))
     same_quantization(node.input(0), node.output)
-    if node.kind == "REDUCE_MAX":
-        return _reduce(build, node, source, MaxPool2d)
-    back = tuple(range(source.dtype.maximum, source.dtype.minimum - 1, -1))
-    turned = build.mapped(source, back, back[source.zero_point - source.dtype.minimum])
-    name = f"{node.output.name}_turned"
-    greatest = replace(node.output, name=name, zero_points=(turned.zero_point,))
-    _reduce(build, replace(node, outputs=(greatest,)), turned, MaxPool2d)
-    made = build.source(greatest)
-    del build.made[greatest.index]
-    target = build.target(node.output)
-    op = Lookup(f"{node.name}_least", (made.name,), target.name, table=back)
-    build.operators.append(op)
+    _reduce(build, node, source, MaxPool2d if node.kind == "REDUCE_MAX" else MinPool2d)
 
 
 def arg_extreme(build: Builder, node: Node, options: Options) -> None:

@@ -127,13 +127,13 @@ REDUCTIONS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "Mean": ((), ""),
     "Sum": ((), "affine"),
     "Max": ((), ""),
-    "Min": (("neg",), "neg"),
+    "Min": ((), ""),
     "L1": (("abs",), "affine"),
     "L2": (("power", "2"), "sqrt"),
     "SumSquare": (("power", "2"), "affine"),
     "LogSumExp": (("exp",), "log"),
 }
-"""By ONNX's names: a function and its constant of each element, and one of their mean or maximum,
+"""By ONNX's names: a function and its constant of each element, and one of their mean or extreme,
 the mean being multiplied by their number first where that isn't empty."""
 
 
@@ -142,13 +142,13 @@ def reduced(build: Builder, kind: str, x: Value, axes: Sequence[int]) -> Value:
     (first, *constants), last = REDUCTIONS[kind][0] or ("",), REDUCTIONS[kind][1]
     if first:
         x = build.function(x, Composed.of(first, *map(float, constants)))
-    greatest = kind in ("Max", "Min")
-    result = build.reduced(nodes.MaxPool if greatest else nodes.AveragePool, x, axes)
+    pools = {"Max": nodes.MaxPool, "Min": nodes.MinPool}
+    result = build.reduced(pools.get(kind, nodes.AveragePool), x, axes)
     if not last:
         return result
     scaled = Composed.of("affine", prod(x.shape) / prod(result.shape), 0.0)
-    body = scaled if last == "affine" else Composed.of(last)
-    return build.function(result, body if greatest or body is scaled else body.after(scaled))
+    body = scaled if last == "affine" else Composed.of(last).after(scaled)
+    return build.function(result, body)
 
 
 def product(build: Builder, a: Value, b: Value) -> Value:

@@ -31,7 +31,7 @@ from pipeline.graph.operators.pairwise import (
     SquaredDifference,
 )
 from pipeline.graph.operators.placing import Concat, Pad, Rearrange, Reshape
-from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d
+from pipeline.graph.operators.pool2d import AveragePool2d, MaxPool2d, MinPool2d
 from pipeline.graph.operators.recurrent import Gru, Lstm, LstmHidden, LstmMemory, TimeFilter
 from pipeline.graph.operators.resize import Resize
 from pipeline.graph.requant import FixedPoint, PowerOfTwo
@@ -116,12 +116,12 @@ def sizes(net: Net) -> dict[str, Any]:
     return {"kernel": kernel, "stride": drawn(net, 1, 4), "padding": padding, "clip": net.clip()}
 
 
-def maximum(net: Net) -> None:
+def extreme(kind: type[MaxPool2d], net: Net) -> None:
     given, apart = sizes(net), drawn(net, 1, 3)
     reach = zip(given["kernel"], apart, net.here, strict=False)
     if net.rng.random() < 0.3 and all((k - 1) * d < n for k, d, n in reach):
         given["dilation"] = apart
-    net.maximum(**given)
+    net.maximum(**given, kind=kind)
 
 
 def average(net: Net) -> None:
@@ -287,7 +287,8 @@ def concat(net: Net) -> None:
 WAYS: tuple[tuple[type[Operator], Callable[[Net], object]], ...] = (
     (Add, add), (AveragePool2d, average), (Concat, concat), (Conv2d, convolution),
     (Conv2d, convolution), (Conv2d, again), (Dense, dense), (Lookup, lookup), (Lookup, lookup),
-    (MaxPool2d, maximum), (MatMul, matrices), (Normalize, normalize),
+    *((kind, partial(extreme, kind)) for kind in (MaxPool2d, MinPool2d)),
+    (MatMul, matrices), (Normalize, normalize),
     *((kind, partial(pairs, kind)) for kind in (Maximum, Minimum, Order, SquaredDifference)),
     (Multiply, multiply), (Pad, pad), (Pad, pad), (Prelu, prelu), (Rearrange, rearrange),
     *((kind, partial(cells, kind)) for kind in (Gru, Lstm)), (TimeFilter, time_filter),
@@ -296,7 +297,7 @@ WAYS: tuple[tuple[type[Operator], Callable[[Net], object]], ...] = (
 )  # fmt: skip
 """With the class of the operator that is made; what passes look for is there more than once."""
 
-IMAGES = (AveragePool2d, Conv2d, MaxPool2d, Resize, TransposeConv)
+IMAGES = (AveragePool2d, Conv2d, MaxPool2d, MinPool2d, Resize, TransposeConv)
 """Operators that take (h, w, c) alone."""
 
 LARGEST = 400

@@ -143,4 +143,11 @@ class MaxPool2d(Pool2d):
         return clipped_to(target, self.clip, acc - target.zero_point)
 
 
-POOLINGS = (AveragePool2d, MaxPool2d)
+@dataclass(frozen=True)
+class MinPool2d(MaxPool2d):
+    """The least of them."""
+
+    combine: ClassVar[Combine] = "minimum"
+
+
+POOLINGS = (AveragePool2d, MaxPool2d, MinPool2d)
