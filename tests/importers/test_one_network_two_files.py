@@ -18,6 +18,9 @@ from pipeline.importers.lower import lower
 from pipeline.importers.onnx import Onnx
 from pipeline.importers.tflite import TFLite
 from pipeline.importers.torch_export import exported
+from pipeline.plan.fit import needs
+from pipeline.strategies.joint import Joint
+from tests.boards import load_hardware
 from tests.importers.support import observed, shaken
 from tests.importers.tflite_writer import Writer
 from tests.models.counting import member
@@ -162,3 +165,36 @@ def test_both_files_give_one_integer_graph(name: str, tmp_path: Path) -> None:
     integers = np.random.default_rng(2).integers(-128, 128, (4, *shape))
     ours, theirs = first.evaluate(integers), second.evaluate(integers)
     assert abs(ours - theirs).max() <= 2
+
+
+class Block(torch.nn.Module):
+    """Norms, functions and attention, which the exporters decompose each in its own way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        nn = torch.nn
+        self.first = nn.Sequential(nn.Conv2d(1, 16, 4, 4), nn.GroupNorm(2, 16), nn.SiLU())
+        self.layer = nn.TransformerEncoderLayer(16, 2, 32, activation="gelu", batch_first=True)
+        self.last = nn.Sequential(nn.LayerNorm(16), nn.Linear(16, 10), nn.LogSoftmax(-1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        words: torch.Tensor = self.layer(self.first(x).flatten(2).transpose(1, 2))
+        found: torch.Tensor = self.last(words.mean(1))
+        return found
+
+
+@pytest.mark.ci
+@pytest.mark.filterwarnings("ignore")
+def test_both_exporters_of_pytorch_give_one_graph_and_one_peak(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    network, board = Block().eval(), load_hardware("nucleo_u575zi")
+    found = []
+    for newer in (False, True):
+        path = str(tmp_path / f"{newer}.onnx")
+        torch.onnx.export(network, (torch.rand(1, 1, 16, 16),), path, dynamo=newer, verbose=False)
+        graph = graph_of(Onnx(path, input_range=(-1.0, 1.0)))
+        frames = torch.zeros(2, *graph.shapes[graph.input]).double()
+        integers = passes.applied(lower(graph, observed(graph, frames)), passes.known())
+        kinds = [type(op) for op in integers.operators]
+        found.append((kinds, needs(Joint().plan(integers, board), board)["sram"]))
+    assert found[0] == found[1]
