@@ -187,7 +187,7 @@ def number(value: Any) -> str:
 
 
 def time(us: float) -> str:
-    """In the unit that suits it."""
+    """Say it in the unit that suits it."""
     for factor, unit in ((1e6, "s"), (1e3, "ms")):
         if us >= factor:
             return f"{number(us / factor)} {unit}"

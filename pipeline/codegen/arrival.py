@@ -74,7 +74,7 @@ def split(program: Program, steps: Sequence[Step]) -> tuple[Arrival, Sequence[St
 
 
 def finished(program: Program, arrival: Arrival) -> Arrival:
-    """With its source, now that the program is known."""
+    """Add its source, now that the program is known."""
     if arrival.source:
         return arrival
     return replace(arrival, source=streamed.source(program, counters(program)))
@@ -172,7 +172,7 @@ def _pooled(
 
 
 def counters(program: Program) -> dict[str, str]:
-    """For templates: the C types of a number of bytes in one call and in a frame."""
+    """Give templates the C types of a number of bytes in one call and in a frame."""
     count = "uint16_t" if program.hardware.core == "avr" else "uint32_t"
     graph = program.graph
     fed_bytes = program.plan.frames * sum(input_bytes(graph.tensors[n]) for n in graph.inputs)

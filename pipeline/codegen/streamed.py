@@ -106,7 +106,7 @@ def _target(step: Move | Compute) -> Slice:
 
 
 def _shift(program: Program, step: Compute) -> int | None:
-    """To the right, of each value by itself; None where that is not what the step does."""
+    """Shift right, each value by itself; None where that is not what the step does."""
     op = program.operators[step.op]
     if step.partial or not isinstance(op, AveragePool2d):
         return None

@@ -50,7 +50,7 @@ def emit(program: Program, steps: Iterable[Step]) -> None:
 
 
 def _in_step(program: Program, step: Signal | Wait) -> None:
-    """With another track; one alone runs in order."""
+    """Keep in step with another track; one alone runs in order."""
     if not program.counters:
         return
     counter = program.counters[step.counter]

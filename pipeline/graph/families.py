@@ -44,7 +44,8 @@ class OfOne(Operator):
     def given(
         self, tensors: Tensors, out: Box, regions: Regions, fill: int | None = None
     ) -> IntArray:
-        """Its values, (n, extents); ``fill``, if not the zero point, where there are none."""
+        """Return its values, (n, extents); ``fill``, if not the zero point, where there are
+        none."""
         zero = tensors[self.inputs[0]].zero_point
         region = self.region(tensors, out)
         return windowed(regions[self.inputs[0]], region, zero if fill is None else fill)

@@ -90,11 +90,11 @@ class FixedPoint:
         return cls(multipliers, (0,) * len(multipliers))
 
     def part(self, start: int, stop: int) -> FixedPoint:
-        """For the channels ``start`` to ``stop`` (exclusive) of the output."""
+        """Take the channels ``start`` to ``stop`` (exclusive) of the output."""
         return self.chosen(range(start, stop))
 
     def chosen(self, channels: Sequence[int]) -> FixedPoint:
-        """For some channels of the output."""
+        """Take some channels of the output."""
         if len(self.multipliers) == 1:
             return self
         pairs = [(self.multipliers[channel], self.shifts[channel]) for channel in channels]

@@ -54,7 +54,7 @@ def _scales(node: nodes.Function) -> bool:
 
 
 def without_idle(graph: FloatGraph) -> FloatGraph:
-    """Without first tables that leave every pixel's integer what it is."""
+    """Drop first tables that leave every pixel's integer what it is."""
     for name in graph.inputs:
         graph = _without_idle(graph, name)
     return graph

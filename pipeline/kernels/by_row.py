@@ -128,8 +128,8 @@ class AccessOrder:
         return any(low < 2 * apart < high for low, high in between)
 
     def _unread(self, end: np.ufunc, none: int) -> IntArray:
-        """For each byte of the output how far from it the first or last one of the input is that is
-        still to be read when it is written; ``none``: where there is none."""
+        """Say for each byte of the output how far from it the first or last one of the input is
+        that is still to be read when it is written; ``none``: where there is none."""
         later = np.full(max(self.read.max(), self.written.max()) + 2, none)
         read = np.flatnonzero(self.read >= 0)
         end.at(later, self.read[read], read)

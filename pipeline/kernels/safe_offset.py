@@ -152,8 +152,8 @@ def _ends(window: Window, extent: int, outs: int) -> IntArray:
 def _first_read(
     operand: Operand, shape: tuple[int, ...], out: tuple[int, ...]
 ) -> tuple[IntArray, IntArray]:
-    """For each output pixel the number of the first element that it reads: what that is of its
-    first axis, and of its place on the others, row-major."""
+    """Return for each output pixel the number of the first element that it reads: what that is of
+    its first axis, and of its place on the others, row-major."""
     rows = np.zeros(out[0] if len(out) > 1 else 1, dtype=np.int64)
     columns, stride = np.zeros(out[1:-1], dtype=np.int64), 1
     for window, extent in reversed(list(zip(operand.windows, shape, strict=True))):

@@ -13,7 +13,7 @@ LEVEL = "-Os"
 
 
 def package(library: Library) -> Package:
-    """For a board that there is one for, see ``boards``."""
+    """Package for a board that there is one for, see ``boards``."""
     platform, board = library.hardware.platformio.split("/")
     sketch = render("arduino/SerialClassifier.ino.j2", library=library)
     main = {"main.cpp": f"#include <Arduino.h>\n\n{sketch}"}

@@ -54,7 +54,7 @@ def _without_first(graph: Graph) -> Graph:
 
 
 def _without_idle(graph: Graph) -> list[Operator]:
-    """Without reshapes to the shape that their input has; the graph's outputs keep their names,
+    """Drop reshapes to the shape that their input has; the graph's outputs keep their names,
     and no operator comes to read one tensor twice."""
     same = {
         op.output: op.inputs[0]

@@ -254,7 +254,7 @@ def _sorted(both: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _merged(conflicts: IntArray) -> IntArray:
-    """With each other profile in as few intervals as possible, (conflicts, 3)."""
+    """Join with each other profile in as few intervals as possible, (conflicts, 3)."""
     apart = conflicts[:, 0] * APART  # no interval reaches into those of the next profile
     order = (lows := conflicts[:, 1] + apart).argsort(kind="stable")
     lows, tops = lows[order], np.maximum.accumulate((conflicts[:, 2] + apart)[order])

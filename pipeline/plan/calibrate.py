@@ -57,7 +57,8 @@ def calibrated(plan: Plan, graph: Graph, frames: Iterable[IntArray]) -> Plan:
 
 
 def step_for(largest: int, bits: int) -> int:
-    """For sums up to ``largest``. At least 2: a step of 1 says that every sum of any input fits."""
+    """Choose it for sums up to ``largest``. At least 2: a step of 1 says that every sum of any
+    input fits."""
     return max(2, -(-largest // DType(bits, signed=True).maximum))
 
 

@@ -208,7 +208,8 @@ class Interpreter:
         return [box] if self.orderless(op, box, times, step, env) else _in_order(box, times)
 
     def orderless(self, op: Operator, box: Box, times: IntArray, step: Compute, env: Env) -> bool:
-        """No cell is written twice, and none is read by a later unit than the one that writes it.
+        """Check that no cell is written twice, and none is read by a later unit than the one that
+        writes it.
 
         Then reading everything before writing anything is the same as going unit by unit.
         """
@@ -281,7 +282,8 @@ def _size(plan: Plan, memory: Memory) -> int:
 
 
 def _shrinks(acc: Buffer, out: Buffer, box: Box, times: IntArray) -> bool:
-    """No element is written where a later unit reads a sum: all can be finished at once."""
+    """Check that no element is written where a later unit reads a sum: all can be finished at
+    once."""
     if not acc.meets(out):
         return True
     written, read = out.cells(box), acc.cells(box)

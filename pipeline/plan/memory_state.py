@@ -121,7 +121,7 @@ class MemoryState:
             raise PlanError(f"{event} writes two elements of {written.buffer.name} into one cell")
 
     def in_order(self, event: Event, read: Access, written: Access) -> None:
-        """No unit may read what an earlier unit has overwritten."""
+        """Check that no unit reads what an earlier unit has overwritten."""
         low, high = written.elements.extent
         start, stop = read.elements.extent
         low, high = min(low, start) & ~1, max(high, stop)  # from a byte on

@@ -85,7 +85,7 @@ class Tokens:
         return self._forms[key]
 
     def empty(self, elements: Elements) -> bool:
-        """No cell holds a token."""
+        """Check that no cell holds a token."""
         self.known.settle(elements)
         memory = elements.buffer.memory
         return not elements.take(self.held[memory], self.grain[memory]).any()

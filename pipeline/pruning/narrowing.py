@@ -60,7 +60,7 @@ class Narrowing:
         return self.given_back(kept, needs, target)
 
     def step(self, kept: Mask, needs: Needs, share: float) -> tuple[Mask, Needs] | None:
-        """Without a few units of the group that loses least for what is saved; where none saves
+        """Take a few units from the group that loses least for what is saved; where none saves
         anything alone, as with two bottlenecks, by the estimate. The planner is not asked about
         groups that would cost more even if all of the estimate were saved."""
         saved, asks = self.savings(self.found, kept, needs)
@@ -85,7 +85,7 @@ class Narrowing:
         return fewer, after or self.estimate(cut(self.found, fewer))
 
     def fewer(self, group: Group, kept: Mask, share: float) -> Mask | None:
-        """Without the weakest units of ``group`` that may go; None where all have to stay."""
+        """Drop the weakest units of ``group`` that may go; None where all have to stay."""
         alive = self.by_strength([unit for unit in group.units if kept[unit]])
         most = min(max(1, int(len(alive) * share * BITE)), len(alive) - 1)
         fewer, gone = kept.copy(), 0
@@ -100,7 +100,8 @@ class Narrowing:
         return fewer if gone else None
 
     def given_back(self, kept: Mask, needs: Needs, target: float) -> tuple[Mask, Needs]:
-        """With as many of the strongest units that went as still fit, the poorest group first."""
+        """Give back as many of the strongest units that went as still fit, the poorest group
+        first."""
         everything = self.found.everything()
         for group in sorted(self.found.groups, key=lambda each: -self.loss(each, everything, kept)):
             gone = self.by_strength([unit for unit in group.units if not kept[unit]])[::-1]

@@ -126,7 +126,7 @@ class Work:
         return accuracy(tuned, test.pixels, test.labels)
 
     def cut(self, found: Couplings, kept: Mask) -> FloatGraph:
-        """Without the other units; where there is training, ready for that."""
+        """Cut off the other units; where there is training, ready for that."""
         if self.phases is None:
             return cut(found, kept)
         shape = found.graph.shapes[found.graph.input]

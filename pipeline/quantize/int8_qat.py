@@ -62,7 +62,8 @@ class Int8Qat(Int8):
         return lower(tuned, resolvable(tuned, affines))
 
     def labelled(self, network: FloatGraph, data: Arrays | None) -> tuple[Labelled, Labelled]:
-        """To train on, and to select by: the former where there are no validation images."""
+        """Return what to train on, and to select by: the former where there are no validation
+        images."""
         if network.states:
             raise ThimbleError(
                 f"{network.name}: it keeps state from call to call, and quantize=int8_qat trains "

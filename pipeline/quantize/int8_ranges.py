@@ -111,7 +111,7 @@ OBSERVERS: Mapping[str, Callable[[Histogram, float], Affine]] = {
 
 
 def groups(graph: FloatGraph, fixed: Mapping[str, Affine]) -> dict[str, str]:
-    """For each activation the name of its group: those that have to share one quantization.
+    """Return for each activation the name of its group: those that have to share one quantization.
 
     Pools, padding and reshaping keep theirs, and states over calls. What is concatenated shares
     one where nothing else reads it; the others are requantized there, and so is what has a fixed

@@ -181,8 +181,8 @@ class Draft:
         return self.hold_at(tensor, place, rows=True, in_one_piece=whole)
 
     def hold_part(self, tensor: str, box: Box, kind: str, columns: int = 0) -> Buffer:
-        """No more than ``box`` of ``tensor`` in memory, side by side; ``kind``: which part that is,
-        for the buffer's name; ``columns``: of an image's rows so many at once."""
+        """Hold no more than ``box`` of ``tensor`` in memory, side by side; ``kind``: which part
+        that is, for the buffer's name; ``columns``: of an image's rows so many at once."""
         bits = self.graph.tensors[tensor].dtype.bits
         sizes = [each.size for each in box]
         wrap: tuple[int, ...] = ()
@@ -283,7 +283,7 @@ class Draft:
         return self.offsets[key]
 
     def needs(self, op: Operator, made: Box) -> dict[str, Box]:
-        """For each tensor that ``op`` reads the box that the outputs ``made`` need of it."""
+        """Return for each tensor that ``op`` reads the box that the outputs ``made`` need of it."""
         if op.name not in self.reads:
             self.reads[op.name] = Needs(op, self.graph.tensors)
         return self.reads[op.name](made)

@@ -177,7 +177,7 @@ def _laid(
 
 
 def _placed(draft: Draft, regions: Sequence[Region], keep_input: bool, effort: int) -> Laid:
-    """Without steps, and scratch, where something may overlap."""
+    """Place without steps, and scratch, where something may overlap."""
     body = list[Step]()
     blocks = to_place(draft, _noted(_steps(regions, draft), draft, body), keep_input, but=True)
     placed = place(blocks.profiles, blocks.overlaps, effort)

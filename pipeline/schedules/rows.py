@@ -156,8 +156,8 @@ def rows_of(graph: Graph, tensor: str) -> int:
 
 
 def over_dying(draft: Draft, op: Operator, row: int) -> dict[str, SafeOffset]:
-    """For each input over a row of which row ``row`` of the output may lie, if that dies, where; of
-    those only where this saves more than is kept aside."""
+    """Return for each input over a row of which row ``row`` of the output may lie, if that dies,
+    where; of those only where this saves more than is kept aside."""
     out, box = draft.buffer(draft.home[op.output]), row_box(draft.graph, op.output, row)
     found = {}
     for name in dict.fromkeys(op.inputs):

@@ -90,7 +90,7 @@ def beam(view: View, width: int, cost: Callable[[float, int], float] = max) -> t
 
 
 def floor(view: View) -> int:
-    """No order has less: each task holds its inputs, its scratch, and its output unless it may
+    """Bound all orders: each task holds its inputs, its scratch, and its output unless it may
     overwrite an input."""
     alone = (
         sum(view.sizes[t] for t in task.reads)

@@ -131,7 +131,7 @@ def _median(cycles: npt.NDArray[np.int64]) -> int:
 
 
 def _modelled(runs: Runs) -> dict[str, Any] | None:
-    """Without the counts of single functions, which those of the layers say."""
+    """Leave out counts of single functions, which those of the layers say."""
     found, known = runs.modelled_cycles, ("functions", "invoke_functions", "calls")
     return found and {name: value for name, value in found.items() if name not in known}
 

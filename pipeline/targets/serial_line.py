@@ -94,7 +94,7 @@ class Board:
         """Requests asked again."""
 
     def connect(self) -> protocol.Identity:
-        """Who is there; a board that has just been reset is waited for."""
+        """Ask who is there; a board that has just been reset is waited for."""
         for attempt in range(SILENCES):
             if reply := self._identified(self._patience_s * 2**attempt / 4):
                 return protocol.identity(reply.payload)

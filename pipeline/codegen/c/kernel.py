@@ -129,6 +129,6 @@ class Kernel:
 
 
 def _argued(view: View, arguments: Sequence[str]) -> View:
-    """With the names of those of its strides that are arguments."""
+    """Add the names of those of its strides that are arguments."""
     names = ((axis, stride_name(view.name, axis)) for axis in range(len(view.strides) - 1))
     return replace(view, stride_names={axis: name for axis, name in names if name in arguments})

@@ -115,7 +115,7 @@ class Sealed:
         write_text(folder / MANIFEST, json.dumps(self.manifest, sort_keys=True) + "\n")
 
     def context(self, fed: Buffer, repair: Repair) -> dict[str, Any]:
-        """For the templates; ``fed``: the input."""
+        """Return what templates need; ``fed``: the input."""
         first, stop = self._numbers(fed)
         makes = [(repair.maker.get(b.tensor, -1), self._numbers(b)[0]) for b in self.image.maps]
         return {

@@ -99,7 +99,8 @@ def _sum(number: int, at_hand: set[int]) -> Parts:
 
 
 def _split(number: int, at_hand: Sequence[int]) -> Parts:
-    """At most three multiples that add up to ``number``; differences have a negative part."""
+    """Return at most three multiples that add up to ``number``; differences have a negative
+    part."""
     if number in at_hand:
         return (number,)
     signed = [sign * part for part in at_hand for sign in (1, -1)]

@@ -146,7 +146,7 @@ def _parts(kernel: WindowKernel, windows: Windows) -> list[WindowKernel]:
 
 
 def _weights_are_code(kernel: WindowKernel, windows: Windows) -> bool:
-    """No kernel of the operator reads its array of weights where there is assembly."""
+    """Check that no kernel of the operator reads its array of weights where there is assembly."""
     name = kernel.window.op.name
     of_op = [other for other in windows.kernels.values() if other.window.op.name == name]
     codes = [_alone(other, windows) for other in of_op or [kernel]]

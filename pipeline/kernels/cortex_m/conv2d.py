@@ -98,5 +98,5 @@ def pixels_together(pixels: int) -> int:
 
 
 def instructions(pixels: int) -> int:
-    """For two channels and two taps of so many pixels."""
+    """Count those for two channels and two taps of so many pixels."""
     return 3 + 3 * pixels

@@ -61,7 +61,7 @@ class Depthwise(Fitted):
         )
 
     def takes_place(self, form: Form) -> bool:
-        """No row is written before it is read, and no channel computed twice."""
+        """Check that no row is written before it is read, and no channel computed twice."""
         op, channels, at_once = convolution(form), form.target.shape[2], form.out.extents[2]
         group, rows = lanes(at_once), form.graph.tensors[op.parameters[0]].shape[1]
         return (
@@ -102,7 +102,7 @@ class Depthwise(Fitted):
         }
 
     def table_bytes(self, form: Form) -> float:
-        """In pairs of 16 bits, beside what ends a channel's sums."""
+        """Count pairs of 16 bits, beside what ends a channel's sums."""
         rows, columns = positions(form)
         pairs = rows * (odd_kernel(columns) // 2 + 1)
         return (4 * pairs + END_BYTES) * form.out.extents[2]
@@ -206,7 +206,7 @@ class RowDepthwise(Fitted, RowKernel):
         return found
 
     def table_bytes(self, form: Form) -> float:
-        """In pairs of 16 bits, beside what sums begin with, at either edge, too."""
+        """Count pairs of 16 bits, beside what sums begin with, at either edge, too."""
         rows, columns = positions(form)
         return (4 * rows * max(2, columns - 2) + TABLE_BYTES) * self.known(form)[1].channels
 

@@ -31,7 +31,7 @@ class Elements(Fitted):
         return bool(names) and made(form) >= LEAST and beside
 
     def unit(self, form: Form) -> tuple[int, ...]:
-        """In effect, a row in blocks."""
+        """Return what is, in effect, a row in blocks."""
         return form.out.extents if form.out.pixels else super().unit(form)
 
     def overlap(self, form: Form, tensor: str) -> SafeOffset | None:

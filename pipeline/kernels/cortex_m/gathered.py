@@ -131,7 +131,7 @@ class GatheredDepthwise(Gathered):
         }
 
     def table_bytes(self, form: Form) -> float:
-        """In pairs of 16 bits, beside how sums end."""
+        """Count pairs of 16 bits, beside how sums end."""
         return (2 * prod(positions(form)) + END_BYTES) * form.out.extents[2]
 
     def table_passes(self, form: Form, cached_bytes: int = 0) -> int:

@@ -146,7 +146,7 @@ def whole(layer: Layer) -> Source | None:
 
 
 def fused(layer: Layer) -> Source | None:
-    """Two channels of all pixels at a time."""
+    """Make two channels of all pixels at a time."""
     found, (op, some, given, _) = whole(layer), layer
     plain = (op.stride[1], *op.padding[2:]) == (1, 0, 0) and some.size == given.channels
     if found is None or not plain or not given.plane or given.columns <= BLOCK:

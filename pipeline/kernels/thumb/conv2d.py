@@ -71,5 +71,5 @@ class Convolution(ThumbKernel, Widened):
 
 
 def instructions(pixels: int) -> float:
-    """For a weight and so many pixels."""
+    """Count those for a weight and so many pixels."""
     return 2.75 + 2 * pixels

@@ -41,5 +41,5 @@ class DenseLayer(FastDense, ThumbKernel):
         return 1.0 if cached_bytes else 1.5 * (1 - form.zeros.get(form.op.inputs[0], 0.0))
 
     def scratch_bytes(self, form: Form) -> int:
-        """Two words an input: what it is, and its number."""
+        """Count two words an input: what it is, and its number."""
         return -(-form.source.size // UNROLL) * UNROLL * 8

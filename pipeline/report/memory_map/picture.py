@@ -91,7 +91,7 @@ def kind(buffer: Buffer, graph: Graph) -> str:
 
 
 def why(buffer: Buffer, graph: Graph) -> str:
-    """Who makes what a buffer holds, and who needs it."""
+    """Say who makes what a buffer holds, and who needs it."""
     if buffer.role == "scratch":
         return "working memory of a kernel, of no use after its step"
     if buffer.role == "aside":

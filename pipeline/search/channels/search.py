@@ -132,7 +132,7 @@ class Rules:
         return found
 
     def _evaluable(self, state: State, tensor: int) -> bool:
-        """Nothing that is still to be computed, in whatever form, depends on ``tensor``."""
+        """Check that nothing still to be computed, in whatever form, depends on ``tensor``."""
         bit = 1 << tensor
         if state.full & state.part & bit:
             return False

@@ -43,7 +43,7 @@ def stretches(
 
 
 def _patchable(op: Operator, graph: Graph) -> bool:
-    """Its output and all that it reads are images, of which a patch needs a part."""
+    """Check that its output and all that it reads are images, of which a patch needs a part."""
     images = (op.output, *op.inputs)
     if adds_rows(op, graph) or any(len(graph.tensors[name].shape) != 3 for name in images):
         return False

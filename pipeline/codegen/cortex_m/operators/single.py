@@ -63,7 +63,8 @@ class Strip:
         return block(turn, words, 20, rounds=rounds, moves=moves, rest=rest)
 
     def _step(self, number: int, kernel_w: int, pairs: int) -> Iterator[str]:
-        """Two channels of the input: each pixel is loaded once for all outputs that it adds to."""
+        """Add two channels of the input: each pixel is loaded once for all outputs that it adds
+        to."""
         for tap in reversed(self.weights):
             yield load(f"w{tap}", "w", 4 * (number * kernel_w + tap - self.weights[0]))
         for column in reversed(self.columns):

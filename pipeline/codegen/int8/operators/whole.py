@@ -42,7 +42,7 @@ def _from_to(job: Job, about: str, named: Mapping[str, str], ring_axes: int, **s
 
 
 def mat_mul(job: Job) -> None:
-    """For each element a row times a column."""
+    """Multiply, for each element, a row and a column."""
     op, program = job.operator(MatMul), job.program
     sums = op.partial_sums(program.graph.tensors, program.graph.constants)
     left, right = (job.tensor(name) for name in op.operands)
@@ -57,7 +57,7 @@ def mat_mul(job: Job) -> None:
 
 
 def normalize(job: Job) -> None:
-    """Two passes over what is normalized together."""
+    """Pass twice over what is normalized together."""
     op = job.operator(Normalize)
     _from_to(
         job, f"normalization of {_text(job.source)} over axes {op.axes}", {"in": op.inputs[0]}, 0,
