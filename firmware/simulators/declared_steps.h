@@ -22,7 +22,7 @@ enum { IN = 1, OUT = 2, SCRATCH = 4, WROTE = 8, READ = 16 }; /* of a byte of the
 enum { NZ, C, V, GE, FLAGS };
 enum { SETS_ALL = 1, SETS_LOGIC, SETS_GE };
 enum { BRANCH, ARMS, ADDRESS, INDEX, PREDICATED, VARIABLE, REFUSED, CAUSES };
-enum { OUTSIDE, BETWEEN, WRITE, READS, USES, UNWRITTEN, UNREAD, IMPURE, ORDER, ODDITIES };
+enum { OUTSIDE, BETWEEN, WRITE, READS, USES, UNWRITTEN, UNREAD, IMPURE, ORDER, CONSTANT, ODDITIES };
 
 /* Words of the job's file, as pipeline/machine/job.py writes them. Bit 4 i + j of `lanes`: byte i of the result
  * depends on byte j of the register. */
@@ -65,7 +65,7 @@ typedef struct {
 } facts_t;
 
 static facts_t facts;
-static ranges_t zones, inputs, declared;
+static ranges_t zones, net_ends /* inputs and outputs */, declared;
 static const step_t *steps;
 static uint32_t step_count;
 static op_t begins = {.row = {.kind = 'b'}}, ends = {.row = {.kind = 'e'}};

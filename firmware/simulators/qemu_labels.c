@@ -9,7 +9,7 @@
  * a byte each time, which is what its caller stored last.
  *
  * Options: job=FILE, words of 32 bits: the facts; then counts, each with so many rows behind it, of zones (start,
- * bytes, rights: 1 to read, 2 to write, 4 holds constants), the input's bytes in the arena (start, count, 0), steps,
+ * bytes, rights: 1 to read, 2 to write, 4 holds constants), bytes of inputs (start, count, 0) and outputs (1) in the arena, steps,
  * what they declare (start, bytes, role) and instructions by address. out=FILE gets the findings.
  * pipeline/machine compiles it, writes the one and reads the other. */
 #include <inttypes.h>
@@ -28,7 +28,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
 static const char *const causes[CAUSES] = {"branch", "arms", "address", "index", "predicated", "variable", "refused"};
 static const char *const oddities[ODDITIES] = {"outside", "between", "write", "read", "overwritten",
-                                               "unwritten", "unread", "impure", "order"};
+                                               "unwritten", "unread", "impure", "order", "constant"};
 static const char *out_path;
 static op_t *ops;
 static uint32_t op_count;
@@ -135,7 +135,7 @@ static bool read_job(const char *path) {
     memcpy(&facts, words, sizeof facts);
     words += sizeof facts / sizeof *words;
     zones = ranges(&words);
-    inputs = ranges(&words);
+    net_ends = ranges(&words);
     const ranges_t known = ranges(&words); /* a step is three words, too */
     steps = (const step_t *)known.rows;
     step_count = known.count;

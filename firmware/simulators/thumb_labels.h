@@ -95,8 +95,10 @@ static void enter_window(void) {
 }
 
 static void begin(void) {
-    for (uint32_t n = 0; n < inputs.count; n++) {
-        memset(memory + (uint32_t)(facts.arena + inputs.rows[n].start), INPUT, inputs.rows[n].bytes);
+    for (const range_t *each = net_ends.rows; each < net_ends.rows + net_ends.count; each++) {
+        if (!each->what) {
+            memset(memory + facts.arena + each->start, INPUT, each->bytes);
+        }
     }
     enter_window();
     now = NULL;
@@ -125,6 +127,13 @@ static void end(void) {
     entered = &ends;
     if (step != step_count || last != step_count) {
         odd(&ends, ORDER, 0);
+    }
+    bool depend = false; /* else labels were lost on the way */
+    for (const range_t *each = net_ends.rows; each < net_ends.rows + net_ends.count; each++) {
+        depend |= each->what && memchr(memory + facts.arena + each->start, INPUT, each->bytes);
+    }
+    if (!depend) {
+        odd(&ends, CONSTANT, facts.arena);
     }
     running = invoked = false;
 }

@@ -22,6 +22,8 @@ from pipeline.machine.program import OBJECT, WRITABLE, Program, Symbol
 OTHER, CALLS = 0xFFFF, 0xFFFE
 SOURCES, REGISTERS = 4, 16
 READ, WRITE, NEAR = 1, 2, 4
+GIVEN, MADE = 0, 1
+"""Bytes of an input, and of an output."""
 PORT = ("ram_start", "stack_top", "flash_start", "flash_bytes", "weights_start", "weights_bytes")
 """Names of the linker's, behind ``port_``."""
 CALLERS = ("init", "invoke", "feed", "run", "steps")
@@ -101,9 +103,9 @@ def _plain(name: str) -> str:
 
 
 def words(
-    network: Network, table: Mapping[int, Row], steps: Sequence[Declared], inputs: Rows, feeds: bool
+    network: Network, table: Mapping[int, Row], steps: Sequence[Declared], ends: Rows, feeds: bool
 ) -> bytes:
-    """Write the job's file; ``inputs`` are bytes of the arena; ``feeds``: nn_feed runs steps."""
+    """Write the job's file; ``ends``: bytes of the arena; ``feeds``: nn_feed runs steps."""
     arena, feed = network.named("arena"), network.named("feed").address & ~1 if feeds else 0
     ops = list(dict.fromkeys(step.op for step in steps))
     owners = network.owners(ops)
@@ -117,7 +119,7 @@ def words(
     parts = [
         [(network.named("init").address & ~1, feed, arena.address, arena.bytes)],
         *_counted(network.zones),
-        *_counted(inputs),
+        *_counted(ends),
         *_counted(declared),
         *_counted([each for step in steps for each in step.ranges]),
         *_counted(instructions),

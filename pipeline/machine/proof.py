@@ -34,6 +34,7 @@ EXPLAINED = {
     "unread": "leaves bytes unread that its step declares",
     "impure": "makes an output of more than the input: of stale bytes or the caller's registers",
     "order": "is called where the plan has another step",
+    "constant": "answers what no input changes",
     "branch": "branches by the input",
     "address": "accesses an address that depends on the input",
     "predicated": "accesses memory only for some inputs",
@@ -71,9 +72,10 @@ class Traced:
         )
         steps = list(reader.steps())
         held = [name for name in plan.resident if plan.buffer[name].role != "constant"]
-        inputs = [(*span, 0) for name in held for span in reader.whole(name)]
+        ends = [(*span, job.GIVEN) for name in held for span in reader.whole(name)]
+        ends += [(*span, job.MADE) for name in plan.outputs for span in reader.whole(name)]
         feeds = any(memory.kind == "stream" for memory in plan.memories)
-        content = job.words(job.Network.of(program), table, steps, inputs, feeds)
+        content = job.words(job.Network.of(program), table, steps, ends, feeds)
         found = trace.traced(build, size, hardware, content)
         return cls(program, table, plan, steps, found)
 

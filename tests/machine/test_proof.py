@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.hardware import FlashTiming, Memory
-from pipeline.machine import said
+from pipeline.machine import decode, said
 from pipeline.machine.proof import Traced, proof
 from pipeline.plan import vocabulary as v
 from pipeline.strategies.base import Strategy
@@ -27,7 +27,9 @@ WAYS = ((Joint(), False), (Ordinary(), True), (Herringbone(), False))
 
 @pytest.mark.ci
 @pytest.mark.parametrize(("strategy", "streams"), WAYS)
-def test_a_network_is_proved(strategy: Strategy, streams: bool, tmp_path: Path) -> None:
+def test_a_network_is_proved(
+    strategy: Strategy, streams: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of one whose input streams in nn_feed, too, which the firmware's timer does not count."""
     graph, board = network(), replace(board_named(BOARD), streams_input=streams)
     plan = strategy.plan(graph, board)
@@ -47,6 +49,10 @@ def test_a_network_is_proved(strategy: Strategy, streams: bool, tmp_path: Path) 
         wrong = Traced.run(*places)
         seen += wrong.kind == said.NONE or wrong.found.outputs != right.found.outputs
     assert seen >= 3, "one may be of what is never executed"
+    row = decode.row
+    monkeypatch.setattr(decode, "row", lambda i: replace(row(i), sources=()))
+    odd = {each.what for each in Traced.run(*places).found.deviations}
+    assert "constant" in odd, "labels are lost"
 
 
 def test_the_worst_case_is_of_cores_without_caches() -> None:
