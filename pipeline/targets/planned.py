@@ -23,6 +23,7 @@ from pipeline.plan.vocabulary import Plan
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 TABLE = re.compile(r"(u?int\d+_t) \w+\[\w*\][ \w]*= *(\{[^;]*?\});")
 LINES = re.compile(r"nn_line_t nn_lines\[(\d+)\]")
+ARRAY = re.compile(r"^ +(u?int\d+_t) \w+\[(\d+)\];", re.MULTILINE)
 ASSEMBLY = re.compile(r'^ *".*\\n" *$', re.MULTILINE)
 TOKEN = re.compile(r"\w+|[^\w\s]+")
 
@@ -51,9 +52,9 @@ NIBBLES = {
 }
 """The same of networks of 4 bits; cores that aren't here are as a Cortex-M4."""
 
-STATICS, LINE_BYTES = 20, 10
-"""Bytes of what lies beside the arena, and of a row of pixels that a kernel of 4 bits goes through
-(``nn_lines``)."""
+STATICS, LINE_BYTES, BESIDE_BYTES = 20, 10, 50
+"""Bytes of what lies beside the arena, of a row of pixels that a kernel of 4 bits goes through
+(``nn_lines``), and of a stack beside a large array of a function's own, such as sums."""
 
 
 def planned(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, int]:
@@ -64,7 +65,12 @@ def planned(plan: Plan, graph: Graph, hardware: Hardware) -> dict[str, int]:
     with suppress(ThimbleError):
         if found and not plan.on_card:
             source, constants = outline(graph, plan, hardware)
-            tables, code = text_bytes(source, hardware.core, _usual(plan, hardware))
+            usual = _usual(plan, hardware)
+            own = "".join(_native(COMMENT.sub("", source), hardware.core))
+            tables, code = text_bytes(own, usual)
+            arrays = [bytes_of(kind) * int(count) for kind, count in ARRAY.findall(own)]
+            more = BESIDE_BYTES + max(arrays, default=0) - usual.stack
+            found["planned_sram_bytes"] += max(0, more)
             found["planned_flash_bytes"] = constants + tables + code
     return found
 
@@ -89,9 +95,9 @@ def _usual(plan: Plan, hardware: Hardware) -> Usual:
     return found.get(hardware.cpu or hardware.core, found["cortex-m4"])
 
 
-def text_bytes(source: str, core: str, usual: Usual) -> tuple[int, int]:
+def text_bytes(text: str, usual: Usual) -> tuple[int, int]:
     """Estimate the bytes of constants, and of code with all that it is linked with."""
-    text, tables = "".join(_native(COMMENT.sub("", source), core)), 0
+    tables = 0
     for kind, values in TABLE.findall(text):
         tables += bytes_of(kind) * (values.count(",") + (not values.endswith(",\n}")))
     tables += LINE_BYTES * sum(map(int, LINES.findall(text)))
