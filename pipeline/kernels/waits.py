@@ -29,16 +29,21 @@ FETCH, PORTABLE, THUMB, BYTE = 0.41, 0.34, 0.075, 0.7
 portable C, and of that on a Cortex-M0+; that a byte of a table takes there (simulated F302R8 and
 G0B1)."""
 
+BESIDE = 1150
+"""Bytes that a cache holds beside a table, of code and of other tables: of 3×3 convolutions whose
+weights are 7 to 29 kB, simulated on a Pico."""
+
 
 class Waits(NamedTuple):
     """Cycles of a byte of flash that no cache holds, of tables, of code and of a loop's code;
-    ``cached_bytes``: of tables that the cache holds; ``fetch``: for a cycle of a core whose cache
-    holds no loop at all; ``portable``: the same, of portable C."""
+    ``cached_bytes``: of a cache that holds tables; ``ways``: of its sets; ``fetch``: for a cycle of
+    a core whose cache holds no loop at all; ``portable``: the same, of portable C."""
 
     table: float = 0.0
     code: float = 0.0
     loop: float = 0.0
     cached_bytes: int = 0
+    ways: int = 0
     fetch: float = 0.0
     portable: float = 0.0
 
@@ -47,7 +52,10 @@ class Waits(NamedTuple):
         flash = hardware.flash_timing
         in_flash = hardware.weights_in == "flash"
         code_bytes = flash.line_bytes * flash.instruction_lines
-        cached_bytes = code_bytes if flash.unified else flash.line_bytes * flash.data_lines
+        lines, ways = flash.data_lines, flash.data_ways
+        if flash.unified:
+            lines, ways = flash.instruction_lines, flash.instruction_ways
+        cached_bytes = flash.line_bytes * lines
         if thumb.has_thumb(hardware) and not cached_bytes:  # it reads weights byte by byte
             states = flash.wait_states
             return cls(BYTE * states * in_flash, portable=THUMB * states)
@@ -58,16 +66,24 @@ class Waits(NamedTuple):
         code, loop = (each * (code_bytes <= most) for most in (SMALL_CACHE, LEAST_CACHE))
         fetch, portable = (each * flash.wait_states * (code_bytes <= NO_LOOP)
                            for each in (FETCH, PORTABLE))  # fmt: skip
-        return cls(table * in_flash, code, loop, cached_bytes, fetch, portable)
+        return cls(table * in_flash, code, loop, cached_bytes, ways or lines, fetch, portable)
+
+    def missed(self, size: float) -> float:
+        """Return the share of a table of ``size`` bytes that is read from flash each time when it
+        is read in order again and again: a set that gives up the line unused for longest misses all
+        of its lines once they are one more than its ways."""
+        over = size + min(BESIDE, self.cached_bytes // 4) - self.cached_bytes
+        return min(max(0.0, over) * (self.ways + 1) / size, 1.0) if size else 0.0
 
 
 def cycles_of_step(kernel: Kernel, form: Form, hardware: Hardware) -> float:
     """Return the cycles of ``form`` by ``kernel``, with what calls it and what its weights wait
-    for. Tables are read once where the cache holds them; code that makes rows is read at each call,
-    since others ran before. Rows, and pixels anywhere, are steps of a tape."""
+    for. Tables are read once, and again as far as the cache doesn't hold them; code that makes rows
+    is read at each call, since others ran before. Rows, and pixels anywhere, are steps of a tape.
+    """
     waits, size = Waits.of(hardware), kernel.table_bytes(form)
-    kept = size <= waits.cached_bytes * 3 // 4
-    passes = 1 if kept else kernel.table_passes(form, waits.cached_bytes)
+    missed = waits.missed(size)
+    passes = 1 + missed * (kernel.table_passes(form, waits.cached_bytes) - 1) if missed else 1
     fetch = waits.fetch if isinstance(kernel, Fast) else waits.portable
     own = kernel.cycles(form) * (1 + fetch)
     taken = own + waits.table * size * passes + waits.loop * kernel.loop_bytes(form)
