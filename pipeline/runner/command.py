@@ -43,7 +43,13 @@ def run(main: Callable[[], Any]) -> int:
     os.environ.pop(FOLDER, None)
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        return _ended(_error(main, trace), "output=json" in words)
+        try:
+            return _ended(_error(main, trace), "output=json" in words)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # its reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt:  # once more, while the end of the first was being written
         return 130
     finally:
@@ -79,7 +85,7 @@ def _error(main: Callable[[], Any], trace: bool) -> str:
             raise
         return ended.code  # the config was checked before the run began
     except Exception as caught:
-        if trace:
+        if trace or isinstance(caught, BrokenPipeError):
             raise
         system = disk.said(caught, _sweep()) if isinstance(caught, OSError) else ""
         return messages.explain(caught) or system or f"{type(caught).__name__}: {caught}"

@@ -35,6 +35,16 @@ def test_a_mistyped_command(untouched: Project) -> None:
     assert not (untouched.root / "outputs").exists()
 
 
+def test_a_reader_that_has_seen_enough_ends_it_in_silence(project: Project) -> None:
+    project.hold("fetch")
+    process = project.start("output=json")
+    project.wait_for("fetch")
+    assert process.stdout
+    process.stdout.close()
+    project.release("fetch")
+    assert "Broken" not in process.communicate()[1] and process.returncode == 1
+
+
 @pytest.mark.ci
 def test_developers_get_the_trace(project: Project) -> None:
     project.env = {"HYDRA_FULL_ERROR": "1"}
