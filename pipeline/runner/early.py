@@ -15,6 +15,7 @@ from pipeline.errors import ThimbleError
 from pipeline.packages import boards
 from pipeline.prefix import Prefix
 from pipeline.runner import allowed, disk, needs
+from pipeline.runner import boards as known
 from pipeline.runner.own import paths
 from pipeline.runner.schema import plain
 
@@ -36,6 +37,8 @@ def check(config: DictConfig) -> None:
     chosen = plain(config)
     for look in (_numbers, _packages, _files, _prunes, _board, needs.check):
         look(chosen)
+    if any("hardware.sram_bytes=" in word for word in config.hydra.overrides.task):
+        _part(chosen, config.hydra.runtime.choices["hardware"])
 
 
 def _numbers(config: Config) -> None:
@@ -121,3 +124,17 @@ def _board(config: Config) -> None:
         from pipeline.targets import flash
 
         flash.ready(board.hardware(config["hardware"]), target["port"], dry_run=target["dry_run"])
+
+
+def _part(config: Config, name: str) -> None:
+    """Check that SRAM given by hand is on the part, which AVRs run on, as they are simulated."""
+    board, target = config["hardware"], config["target"]["name"]
+    if board["core"] != "avr" or target == "host" or not home.no_later("simulate", config["until"]):
+        return
+    own = known.named(name)
+    if own.part == board["part"] and own.sram_bytes < board["sram_bytes"]:
+        raise ThimbleError(
+            f"hardware.sram_bytes={board['sram_bytes']}: the {own.part} that the program runs on "
+            f"has {own.sram_bytes:,} B: leave it out, choose a larger board, such as "
+            "hardware=arduino_mega, or run nothing, by until=schedule or target=host"
+        )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra import initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
@@ -70,6 +71,14 @@ TFLITE, TORCH = ("model=tflite", "model.path=net.tflite"), ("model=torch", "mode
 )
 def test_what_is_right_passes(here: Path, words: tuple[str, ...]) -> None:
     options.check(composed(*words))
+
+
+def test_an_avr_runs_in_the_sram_that_it_has(here: Path) -> None:
+    planned, run = (composed("hardware.sram_bytes=8192", f"until={u}") for u in ("build", "prove"))
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        options.check(planned)
+        with pytest.raises(ThimbleError, match="the atmega328p that the .+ has 2,048 B: leave it"):
+            options.check(run)
 
 
 @pytest.mark.parametrize(
