@@ -41,41 +41,36 @@ class Auto(Strategy):
         Raises:
             ThimbleError: when no strategy has a plan for which there is code.
         """
-        available, found = room(graph, hardware), list[Plan]()
-        for each in self._candidates(graph, hardware, available):
-            found.append(each)
-            if self.objective != "memory" and arena_nibbles(each, hardware) <= available:
+        available, found, why = room(graph, hardware), list[Plan](), ""
+        result = sum(graph.tensors[name].nibbles for name in graph.outputs)
+        for made in self._ways(graph, hardware):
+            try:
+                plan = made()
+                why = lacks(plan, graph, hardware)
+            except ThimbleError as error:
+                why = str(error)
+            if why:
+                continue
+            form, needed = dict(plan.notes).get("form"), arena_nibbles(plan, hardware)
+            if form == "swapped" and needed < result:
+                why = "it would leave its outputs on the card"
+                continue
+            found.append(replace(plan, strategy=form) if form == "ordinary" else plan)
+            if self.objective != "memory" and needed <= available:
                 break
         if not found:
             raise ThimbleError(
-                f"strategy=auto: no strategy has code for {graph.name} on {hardware.name}: "
-                "use quantize=int8, or another network"
+                f"strategy=auto: no strategy has code for {graph.name} on {hardware.name}: {why}; "
+                "use another board or network"
             )
         chosen = min(found, key=lambda each: arena_nibbles(each, hardware))
         said = (CHOSEN, self._why(chosen, available, graph, hardware))
         return replace(chosen, notes=(*chosen.notes, said))
 
-    def _candidates(self, graph: Graph, hardware: Hardware, available: int) -> Iterator[Plan]:
-        """Yield those that there is code for, each by the strategy that one would type for it, the
-        fastest first of those whose cycles are modelled alike; what swaps only where it fits, since
-        it needs whatever it is given."""
-        for made in self._ways(graph, hardware):
-            try:
-                plan = made()
-                runs = not lacks(plan, graph, hardware)
-            except ThimbleError:
-                continue
-            form = dict(plan.notes).get("form")
-            if form == "ordinary":
-                plan = replace(plan, strategy=form)
-            result = sum(graph.tensors[name].nibbles for name in graph.outputs)
-            fits = result <= arena_nibbles(plan, hardware) <= available
-            if runs and (fits or form != "swapped"):
-                yield plan
-
     def _ways(self, graph: Graph, hardware: Hardware) -> Iterator[Callable[[], Plan]]:
-        """Try few bits pixel by pixel before row by row: nothing is computed as the input comes,
-        for which a serial line may leave too little time."""
+        """Yield each by the strategy that one would type for it, the fastest first of those whose
+        cycles are modelled alike. Of few bits pixel by pixel before row by row: nothing is computed
+        as the input comes, for which a serial line may leave too little time."""
         if any(tensor.dtype.bits < 8 for tensor in graph.tensors.values()):
             yield partial(one_by_one, graph, hardware)
             for arriving in (False, True) if hardware.streams_input else (False,):

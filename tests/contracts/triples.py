@@ -238,7 +238,7 @@ REFUSALS = tuple(
     re.compile(each)
     for each in (
         r"^strategy=\w+ has no C on \w+ for .+: use (strategy=ordinary|quantize=int8, or another)",
-        r"^strategy=auto: no strategy has code for .+: use quantize=int8, or another network$",
+        r"^strategy=auto: no strategy has code for .+; use another board or network$",
         r"strategy=swap takes .+: use strategy=auto$",
         r"strategy swap needs a card and .+; try hardware=stm32f746g_sd or strategy=auto$",
         r"strategy\.scheduler=swapnn .+; try strategy\.scheduler=best$",

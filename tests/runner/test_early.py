@@ -77,7 +77,7 @@ def test_an_avr_runs_in_the_sram_that_it_has(here: Path) -> None:
     planned, run = (composed("hardware.sram_bytes=8192", f"until={u}") for u in ("build", "prove"))
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         options.check(planned)
-        with pytest.raises(ThimbleError, match="the atmega328p that the .+ has 2,048 B: leave it"):
+        with pytest.raises(ThimbleError, match=r"the atmega328p that .+ has 2,048 B: leave it"):
             options.check(run)
 
 

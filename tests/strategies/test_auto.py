@@ -90,6 +90,8 @@ def test_a_card_where_nothing_else_fits() -> None:
     small = replace(board, sram_bytes=board.stack_reserve_bytes + 1200)
     plan, why, fits = planned(graph, small)
     assert plan.strategy == "joint" and fits and why.startswith("joint, ") and plan.on_card
+    least, why, fits = planned(graph, replace(small, sram_bytes=board.stack_reserve_bytes + 100))
+    assert least.on_card and not fits and ", the least found, where" in why
     assert planned(graph, board)[0].strategy == "ordinary"
 
 
