@@ -101,6 +101,9 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv0(const int8_t *restrict 
     static const int8_t outside[9] = { [0 ... 8] = -2 };
     static const uint16_t halves[3] = { 0, 8, 1 }; /* of words */
     nn_word_t *const windows = (nn_word_t *)scratch; /* widened, pixel beside pixel */
+    for (int32_t p = 0; p < 4; p++) {
+        ((nn_half_t *)&windows[p + 48])[9] = 0;
+    }
     int8_t line[9]; /* a row of the kernel, or a scattered pixel */
     for (int32_t block = 0; block < 16; block += 4) {
         const int32_t first = block; /* of a whole block */
@@ -112,7 +115,6 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv0(const int8_t *restrict 
             nn_word_t *to = &windows[p];
             nn_half_t *const rest = (nn_half_t *)(to + 48);
             const uint16_t *half = halves;
-            rest[9] = 0;
             for (int32_t ky = 0; ky < 3; ky++) {
                 const int32_t row = top + ky;
                 const int8_t *from = line;
@@ -268,18 +270,18 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv0(const int8_t *restrict 
                 NN_ORDERED();
             }
             {
-                const int32_t multiplier = q[2];
-                const int32_t offset = q[3];
                 const int32_t shift = q[4];
+                const int32_t offset = q[3];
+                const int32_t multiplier = q[2];
                 to[o + 0] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b0_0), multiplier, offset, shift, nn_twice(b0_0)));
                 to[o + 4] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b1_0), multiplier, offset, shift, nn_twice(b1_0)));
                 to[o + 8] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b2_0), multiplier, offset, shift, nn_twice(b2_0)));
                 to[o + 12] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b3_0), multiplier, offset, shift, nn_twice(b3_0)));
             }
             {
-                const int32_t multiplier = q[5];
-                const int32_t offset = q[6];
                 const int32_t shift = q[7];
+                const int32_t offset = q[6];
+                const int32_t multiplier = q[5];
                 to[o + 1] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s0_0, b0_0), multiplier, offset, shift, nn_twice_upper(s0_0, b0_0)));
                 to[o + 5] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s1_0, b1_0), multiplier, offset, shift, nn_twice_upper(s1_0, b1_0)));
                 to[o + 9] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s2_0, b2_0), multiplier, offset, shift, nn_twice_upper(s2_0, b2_0)));
@@ -431,16 +433,16 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv1(const int8_t *restrict 
                 NN_ORDERED();
             }
             {
-                const int32_t multiplier = q[2];
                 const int32_t offset = q[3];
+                const int32_t multiplier = q[2];
                 to[o + 0] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b0_0), (uint32_t)multiplier, offset));
                 to[o + 4] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b1_0), (uint32_t)multiplier, offset));
                 to[o + 8] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b2_0), (uint32_t)multiplier, offset));
                 to[o + 12] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice(b3_0), (uint32_t)multiplier, offset));
             }
             {
-                const int32_t multiplier = q[5];
                 const int32_t offset = q[6];
+                const int32_t multiplier = q[5];
                 to[o + 1] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s0_0, b0_0), (uint32_t)multiplier, offset));
                 to[o + 5] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s1_0, b1_0), (uint32_t)multiplier, offset));
                 to[o + 9] = (int8_t)nn_saturated_s8(nn_add_product((uint32_t)nn_twice_upper(s2_0, b2_0), (uint32_t)multiplier, offset));
@@ -733,18 +735,18 @@ static __attribute__((noinline)) NN_KERNEL void nn_conv4(const int8_t *restrict 
                 NN_ORDERED();
             }
             {
-                const int32_t multiplier = q[2];
-                const int32_t offset = q[3];
                 const int32_t shift = q[4];
+                const int32_t offset = q[3];
+                const int32_t multiplier = q[2];
                 to[o + 0] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b0_0), multiplier, offset, shift, nn_twice(b0_0)));
                 to[o + 6] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b1_0), multiplier, offset, shift, nn_twice(b1_0)));
                 to[o + 12] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b2_0), multiplier, offset, shift, nn_twice(b2_0)));
                 to[o + 18] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice(b3_0), multiplier, offset, shift, nn_twice(b3_0)));
             }
             {
-                const int32_t multiplier = q[5];
-                const int32_t offset = q[6];
                 const int32_t shift = q[7];
+                const int32_t offset = q[6];
+                const int32_t multiplier = q[5];
                 to[o + 1] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s0_0, b0_0), multiplier, offset, shift, nn_twice_upper(s0_0, b0_0)));
                 to[o + 7] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s1_0, b1_0), multiplier, offset, shift, nn_twice_upper(s1_0, b1_0)));
                 to[o + 13] = (int8_t)nn_saturated_s8(nn_requantized(nn_twice_upper(s2_0, b2_0), multiplier, offset, shift, nn_twice_upper(s2_0, b2_0)));
