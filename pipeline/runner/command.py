@@ -67,7 +67,7 @@ def _error(main: Callable[[], Any], trace: bool) -> str:
         if (code := verbs.called(sys.argv[1:])) is not None:
             sys.exit(code)
         if sys.argv[1:2] == ["fits"]:
-            from pipeline.runner import fits  # with it all planners
+            from pipeline.runner import fits
 
             main = fits.main()
         sys.argv[1:1] = _beside()

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -21,19 +22,22 @@ from rich.table import Table
 from pipeline import home
 from pipeline.artifacts import write_json
 from pipeline.errors import ThimbleError
+from pipeline.hardware import Hardware
 from pipeline.runner import boards, screen
 from pipeline.runner.job import Job
 from pipeline.runner.screen import json_line
-from pipeline.targets import candidates
-from pipeline.targets.candidates import Row
 from pipeline.words import memory, number, valued
 
+PLANNERS = "pipeline.targets.candidates"
 COLUMNS = {
     "planned_sram_bytes": "SRAM needed",
     "planned_flash_bytes": "flash needed",
     "modelled_us": "modelled",
     "energy_uj": "energy",
 }
+
+
+Row = dict[str, Any]
 
 
 def main() -> Callable[[], Any]:
@@ -51,15 +55,14 @@ def _run(chosen: DictConfig) -> None:
     job = Job(chosen)
     if job.swept:
         raise ThimbleError("fits takes one network: its boards are all that there are")
-    result = job.run()
-    if result["status"] != "ok":
-        sys.exit(job.finish())
     as_json = job.screen.as_json
     words = [word for word in job.overrides if word.startswith("hardware.")]
-    sizes = boards.sizes()
-    names = sorted(sizes, key=lambda name: -sizes[name][0])
-    deaf = signal.SIGINT, signal.SIG_IGN  # this process ends them
-    with get_context("fork").Pool(initializer=signal.signal, initargs=deaf) as pool:
+    with get_context("fork").Pool(initializer=_ready) as pool:
+        sizes = pool.apply_async(boards.sizes)
+        result = job.run()
+        if result["status"] != "ok":
+            sys.exit(job.finish())
+        names = sorted(sizes.get(), key=lambda name: -sizes.get()[name][0])
         found = pool.imap_unordered(partial(_row, job.folder, words), names)
         every = _shown(filter(None, found), screen.console(as_json))
     fitting = [row["board"] for row in every if row["fits"]]
@@ -71,10 +74,24 @@ def _run(chosen: DictConfig) -> None:
     sys.exit(0 if fitting else 3)
 
 
+def _ready() -> None:
+    """Load all planners, while the network is being read; this process' parent ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import_module(PLANNERS)
+
+
 def _row(folder: Path, words: Sequence[str], name: str) -> Row | None:
     """Plan for the board ``name``; None for a computer."""
     hardware = boards.named(name, words)
-    return None if hardware.core == "host" else candidates.row(folder, hardware)
+    plans: Callable[[Path, Hardware], Row] = import_module(PLANNERS).row
+    return None if hardware.core == "host" else plans(folder, hardware)
+
+
+def order(row: Row) -> tuple[Any, ...]:
+    """Put those that fit first, the smallest part of them (SRAM, then flash), then those that lack
+    least."""
+    lacks = sum(row.get("lacks_bytes", {}).values())
+    return not row["fits"], "why" in row, lacks, row["sram_limit_bytes"], row["flash_limit_bytes"]
 
 
 def _shown(found: Iterable[Row], console: Console) -> list[Row]:
@@ -82,7 +99,7 @@ def _shown(found: Iterable[Row], console: Console) -> list[Row]:
     every: list[Row] = []
     with Live(_table(every), console=console, transient=True, auto_refresh=False) as live:
         for row in found:
-            every = sorted([*every, row], key=candidates.order)
+            every = sorted([*every, row], key=order)
             if console.is_terminal:
                 live.update(_table(every), refresh=True)
             else:

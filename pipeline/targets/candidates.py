@@ -62,10 +62,3 @@ def row(folder: Path, hardware: Hardware) -> Row:
         **about, "fits": not lacks, "strategy": plan.strategy.partition("/")[0], **sizes,
         "modelled_us": us, **spent, "needed_bytes": memories, "lacks_bytes": lacks,
     }  # fmt: skip
-
-
-def order(row: Row) -> tuple[Any, ...]:
-    """Put those that fit first, the smallest part of them (SRAM, then flash), then those that lack
-    least."""
-    lacks = sum(row.get("lacks_bytes", {}).values())
-    return not row["fits"], "why" in row, lacks, row["sram_limit_bytes"], row["flash_limit_bytes"]

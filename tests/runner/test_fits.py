@@ -13,7 +13,7 @@ import yaml
 from pipeline.artifacts import write_json, write_npz, write_text
 from pipeline.errors import ThimbleError
 from pipeline.home import ROOT
-from pipeline.runner import verbs
+from pipeline.runner import fits, verbs
 from pipeline.targets import candidates
 from tests.boards import load_hardware
 from tests.strategies import nets
@@ -29,7 +29,7 @@ def test_a_row_says_whether_a_board_has_room(tmp_path: Path) -> None:
     graph.save(tmp_path)
     write_npz(tmp_path / candidates.DATA, {})
     boards = [replace(board, name=f"{n}", sram_bytes=n, clock_hz=n) for n in (2048, 3600, 1 << 16)]
-    found = sorted((candidates.row(tmp_path, each) for each in boards), key=candidates.order)
+    found = sorted((candidates.row(tmp_path, each) for each in boards), key=fits.order)
     assert [row["fits"] for row in found] == [True, True, False]
     assert [row["board"] for row in found] == ["3600", "65536", "2048"]
     assert found[2]["lacks_bytes"]["sram"] == found[2]["needed_bytes"]["sram"] - 2048
