@@ -117,6 +117,16 @@ static void close_step(const step_t *closed) {
     }
 }
 
+/* Some byte of an output carries the input's label. */
+static bool answers_depend(void) {
+    for (const range_t *each = net_ends.rows; each < net_ends.rows + net_ends.count; each++) {
+        if (each->what && memchr(memory + facts.arena + each->start, INPUT, each->bytes)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The steps that run end; those without a function of their own that follow begin, inside their caller. */
 static void end_steps(void) {
     for (uint32_t n = step; n < last; n++) {

@@ -128,11 +128,7 @@ static void end(void) {
     if (step != step_count || last != step_count) {
         odd(&ends, ORDER, 0);
     }
-    bool depend = false; /* else labels were lost on the way */
-    for (const range_t *each = net_ends.rows; each < net_ends.rows + net_ends.count; each++) {
-        depend |= each->what && memchr(memory + facts.arena + each->start, INPUT, each->bytes);
-    }
-    if (!depend) {
+    if (!answers_depend()) { /* labels were lost on the way */
         odd(&ends, CONSTANT, facts.arena);
     }
     running = invoked = false;

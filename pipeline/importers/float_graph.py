@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pipeline.errors import ThimbleError
 from pipeline.graph.ends import OneEach
@@ -93,6 +93,11 @@ class Node(ABC):
 
     def refuse(self, reason: str) -> ThimbleError:
         return ThimbleError(f"{self.where or self.name}: {reason}")
+
+
+def node_fields(node: Node) -> dict[str, Any]:
+    """Return the fields that every node has, to make another in its place."""
+    return {"name": node.name, "inputs": node.inputs, "output": node.output, "where": node.where}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -398,8 +398,3 @@ def window_counts(
         )
     )
     return rows, columns
-
-
-def node_fields(node: Node) -> dict[str, Any]:
-    """Return the fields that every node has, to make another in its place."""
-    return {"name": node.name, "inputs": node.inputs, "output": node.output, "where": node.where}

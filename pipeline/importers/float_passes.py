@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from pipeline.importers import float_nodes as nodes
-from pipeline.importers.float_graph import Affine, FloatGraph, Interval, Node, Shape
-from pipeline.importers.float_nodes import Floats, node_fields
+from pipeline.importers.float_graph import Affine, FloatGraph, Interval, Node, Shape, node_fields
+from pipeline.importers.float_nodes import Floats
 from pipeline.importers.functions import Composed
 
 LONGEST = 50

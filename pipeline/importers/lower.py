@@ -31,8 +31,8 @@ from pipeline.graph.state import assigned_late
 from pipeline.graph.tensor import DType, IntArray, Tensor, within_int8
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers import float_whole, lower_recurrent, lower_whole
-from pipeline.importers.float_graph import Affine, FloatGraph, Node
-from pipeline.importers.float_nodes import Floats, node_fields
+from pipeline.importers.float_graph import Affine, FloatGraph, Node, node_fields
+from pipeline.importers.float_nodes import Floats
 from pipeline.importers.float_pairs import Hidden, Maximum, Minimum, Order, Quotient
 from pipeline.importers.functions import Composed
 from pipeline.importers.scales import (
