@@ -64,7 +64,7 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> Tracked:
         project.write("pipeline/strategies/another.py", "")
         sweep = project.run(*SWEEP, "tracking=background")
         assert sweep.code == 0, sweep.err
-        set_here = ("hardware.sram_bytes=4096", "hardware.stack_reserve_bytes=50")
+        set_here = ("hardware.sram_bytes=2040", "hardware.stack_reserve_bytes=50")
         assert project.run("tracking=background", "strategy=wide", *set_here).code == 0
         project.env["FAKE_ACT"] = "generate:fail"
         assert project.run("tracking=background", "seed=5").code == 1
@@ -141,7 +141,7 @@ def test_every_parameter_and_version_is_tracked_and_no_board(tracked: Tracked) -
     assert board == {
         "hardware.name": "arduino",
         "hardware.card.security": "unchecked",
-        "hardware.sram_bytes": "4096",
+        "hardware.sram_bytes": "2040",
         "hardware.stack_reserve_bytes": "50",
     }
     noise = ("_target_", "code.", "files.", "environment.", "cache.", "tracking", "output")
