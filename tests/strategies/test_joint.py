@@ -244,7 +244,7 @@ def test_equal_plans_in_fresh_processes(other: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("depth", "side", "shares"), quick(1, [(2, 16, (1.0,)), (3, 16, (1.0, 2.0))], ci=0)
+    ("depth", "side", "shares"), quick(1, [(2, 16, (1.0,)), (3, 16, (0.2, 1.0))], ci=0)
 )
 def test_work_buys_memory(depth: int, side: int, shares: tuple[float, ...]) -> None:
     """The more of it may be repeated, the less is held; the plan says how much is."""
