@@ -131,11 +131,11 @@ class Recurrent(Operator):
         return len(self.inputs) == 1
 
     def scratch_bytes(self, tensors: Tensors) -> int:
-        """Count, of 16 bits each, a step's x and h, what is kept besides, and r h."""
-        _, _, features = tensors[self.inputs[0]].shape
-        units = tensors[self.output].shape[2]
+        """Count, of 16 bits each, a step's x and h, what is kept besides, and r h, in fours."""
+        counts = (tensors[name].shape[2] for name in (self.inputs[0], self.output))
+        features, units = (-(-count // 4) * 4 for count in counts)
         more = 1 + self.kept(tensors) + (not getattr(self, "after", True))
-        return -(-2 * (features + more * units) // 4) * 4
+        return 2 * (features + more * units)
 
 
 class LstmStep(Recurrent):

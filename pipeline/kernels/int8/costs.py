@@ -41,7 +41,9 @@ LIGHT = {
 
 OWN_COSTS: dict[str, Mapping[str, Counts]] = {
     "cortex-m7": COSTS | {"depthwise": {"product": 10.1, "product of a column": 7.7, "tap": 22.3}},
-    "cortex-m0plus": COSTS | LIGHT | {"add": {"element": 117.0}},
+    "cortex-m0plus": {
+        **COSTS, **LIGHT, "add": {"element": 117.0}, "recurrent": {"product": 4.05, "output": 110.0}
+    },
     "avr": {
         **COSTS, **LIGHT,
         "conv2d": {"product": 5.5, "run": 6.0, "output": 72.0},
@@ -54,8 +56,8 @@ OWN_COSTS: dict[str, Mapping[str, Counts]] = {
 calls with a card (docs/swap.md), an M0+'s sums, of 64-bit products, to a keyword network's, an
 AVR's to layers with weights in SRAM on an Uno and a Mega."""
 
-BY_PAIRS = {"recurrent": {"product": 3.8, "output": 82.0}}
-"""Where the core multiplies two pairs of 16 bits at once: an LSTM's and a GRU's of 64 units."""
+BY_PAIRS = {"recurrent": {"product": 2.25, "output": 75.0}}
+"""Where the core multiplies two pairs of 16 bits at once: an LSTM's of 64 units and GRUs' of 96."""
 
 PRODUCT_CYCLES = COSTS["conv2d"]["product"]
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.codegen.cortex_m import weights
 from pipeline.codegen.int8.ending import Scaling, scaling, stored
 from pipeline.codegen.int8.job import Job, shape_text
 from pipeline.graph.exponential import sigmoid_points
-from pipeline.graph.operator import limits
+from pipeline.graph.operator import limits, product_sums
 from pipeline.graph.operators.recurrent import (
     Gru,
     Lstm,
@@ -21,6 +22,7 @@ from pipeline.graph.operators.recurrent import (
 from pipeline.graph.requant import INT32, FixedPoint
 from pipeline.kernels.cortex_m import has_dsp
 from pipeline.kernels.int8.costs import word
+from pipeline.kernels.thumb import has_thumb
 
 PRODUCTS = -(1 << 30), 1 << 30
 """The least and the greatest product of two numbers of 16 bits."""
@@ -43,7 +45,7 @@ def recurrent(job: Job) -> None:
         for requant, end in zip(op.requants, ends, strict=True)
     ]
     given: dict[str, Any] = {"kept": op.kept(graph.tensors), "memory": None, "shown": None}
-    given |= {"resets": not getattr(op, "after", True), "more": None}
+    given |= {"resets": not getattr(op, "after", True), "more": None, "dots": ()}
     if isinstance(op, LstmMemory):
         low, high = (-op.most, op.most) if op.most else (-(1 << 15), (1 << 15) - 1)
         kept, added = (scaled(each, PRODUCTS) for each in (op.keep, op.add))
@@ -51,26 +53,45 @@ def recurrent(job: Job) -> None:
     if isinstance(op, LstmHidden):
         given["shown"] = *op.curve, scaled(op.show, PRODUCTS).scaled("value")
         given |= {"half": 1 << op.curve[1] >> 1, "output_gate": op.gates - 1}
-    given |= tables(job, ("weights", "back", "bias", "more"))
-    if pairs := has_dsp(job.program.hardware):
-        job.program.headers.add("nn_dsp.h")
+    units, hardware = job.target.shape[2], job.program.hardware
+    pairs = has_dsp(hardware) and units % 2 == 0
+    rows = 4 - units % 4 if pairs else 4 if has_thumb(hardware) and units % 4 == 0 else 1
+    given |= streams(job, op, rows) if pairs else tables(job, ("weights", "back"))
+    given |= tables(job, ("bias", "more"), first=2)
+    job.program.headers |= {"nn_dsp.h"} if pairs else {"nn_thumb.h"} if rows > 1 else set()
     given["points"] = constants.add("sigmoid", "points", "uint16_t", np.array(sigmoid_points()),
                                     "sigmoid at every 1/24, Q0.16")  # fmt: skip
     job.call(
         "int8/recurrent", {**views, "scratch": job.scratch}, kind="",
         about=f"{op.name}: {word(op)} {shape_text(job.source.shape)} -> "
         f"{shape_text(job.target.shape)}",
-        cell_kind=word(op), steps=steps, features=features, units=job.target.shape[2],
+        cell_kind=word(op), steps=steps, features=features, units=units, rows=rows,
         scaled=sums, reverse=op.reverse, hidden_zero=op.hidden(graph.tensors).zero_point,
-        out_zero=job.target.zero_point, pairs=pairs,
+        out_zero=job.target.zero_point,
+        gates=[gate for gate in range(op.gates) if gate != 1 or not given["resets"]],
         result=stored("seen", limits(job.target, None), job.target.zero_point), **given,
     )  # fmt: skip
 
 
-def tables(job: Job, kinds: tuple[str, ...]) -> dict[str, Any]:
+def streams(job: Job, op: Recurrent, rows: int) -> dict[str, Any]:
+    """Order the weights of x and of h as dots meet them, ``rows`` units at a time, in loops that
+    leave room in small caches of flash."""
+    graph, every = job.program.graph, list[dict[str, Any]]()
+    for source, name in zip((job.source, op.hidden(graph.tensors)), op.parameters, strict=False):
+        values = graph.constants[name]
+        places, groups = weights.order(1, values.shape[1]), np.arange(len(values)).reshape(-1, rows)
+        every.append(weights.streamed(
+            job, values, places, groups, product_sums(values, source),
+            name="back" * bool(every) or "weights", unroll=2 if len(places) % 4 else 4,
+        ))  # fmt: skip
+    own, was = every
+    return {"weights": own["weights"], "back": was["weights"], "dots": (own["dot"], was["dot"])}
+
+
+def tables(job: Job, kinds: tuple[str, ...], first: int = 0) -> dict[str, Any]:
     """Parameters as the graph has them."""
     graph, found = job.program.graph, dict[str, Any]()
-    for kind, name in zip(kinds, job.op.parameters, strict=False):
+    for kind, name in zip(kinds, job.op.parameters[first:], strict=False):
         type_ = f"{graph.tensors[name].dtype}_t"
         found[kind] = job.table(kind, type_, graph.constants[name], kind, weights=True)
     return found
