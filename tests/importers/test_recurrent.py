@@ -22,11 +22,13 @@ from pipeline.models.network import state_arrays
 from pipeline.plan.cost import cost
 from pipeline.quantize.int8 import Int8
 from pipeline.strategies.ordinary import Ordinary
+from tests.codegen.support import frames, on_board
 from tests.importers.support import session
 from tests.importers.test_states import L4, in_sequence
+from tests.targets.cortex_m import board_named, needs_arm
 from tests.tiers import quick
 
-STEPS, FEATURES, UNITS = 7, 3, 5
+STEPS, FEATURES, UNITS = 7, 3, 6
 PASSES = ("fold_reshape", "dead_channels", "fold_tables")
 
 
@@ -138,6 +140,19 @@ def test_modules_give_the_same_whole_and_step_by_step(kind: type[nn.RNNBase]) ->
     assert len(graph.states) == (2 if kind is nn.GRU else 4)
     close(graph, raw, once)
     in_sequence_of_one(passes.applied(graph, PASSES))
+
+
+@needs_arm
+@pytest.mark.ci
+@pytest.mark.parametrize(("kind", "board"), [
+    (nn.LSTM, "nucleo_l4r5zi"), (nn.GRU, "nucleo_g0b1re"), (nn.LSTM, "nucleo_f103rb"),
+])  # fmt: skip
+def test_cells_compute_the_same_on_cores(
+    kind: type[nn.RNNBase], board: str, tmp_path: Path
+) -> None:
+    step = both(kind, features=6, units=8)[2]
+    graph = passes.applied(Int8(images=4, threads=1).from_float(step, None), PASSES)
+    on_board(tmp_path, graph, board_named(board), given=frames(graph, 5))
 
 
 @pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])
