@@ -1,6 +1,7 @@
 """A static library for CMake, the toolchain file of its core, and an example that says what it
 computes of one image: in QEMU for a Cortex-M, natively on this computer. For a Cortex-M the same
-folder is a module of Zephyr; for Raspberry Pi's it has an application of the Pico SDK, too."""
+folder is a module of Zephyr; for Raspberry Pi's it has an application of the Pico SDK, too. With a
+front end there is one for this computer's microphone."""
 
 from __future__ import annotations
 
@@ -29,9 +30,11 @@ def package(library: Library) -> Package:
         "machine": machine,
         "compiler": hardware.toolchain.compiler,
     }
+    listens = ("listen.c",) * (library.listens and hardware.core == "host")
     more = (*ZEPHYR * (hardware.core == "cortex_m"), *PICO * (platform == PICO_SDK))
-    programs = {path: render(f"cmake/{path}.j2", **asked) for path in ("main.c", *more)}
-    files = library.placed(programs, {path: path for path in more} | {"main.c": "example/main.c"})
+    programs = {path: render(f"cmake/{path}.j2", **asked) for path in ("main.c", *listens, *more)}
+    examples = {path: f"example/{path}" for path in ("main.c", *listens)}
+    files = library.placed(programs, {path: path for path in more} | examples)
     files["CMakeLists.txt"] = render("cmake/CMakeLists.txt.j2", **asked)
     if hardware.core != "host":
         files["cmake/toolchain.cmake"] = render("cmake/toolchain.cmake.j2", **asked)

@@ -8,10 +8,12 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import zipfile
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from subprocess import PIPE
 
 import numpy as np
 import pytest
@@ -35,7 +37,8 @@ from pipeline.targets.machines import machine
 from pipeline.training.environment import Run
 from tests.codegen.int8.support import host, network
 from tests.codegen.support import WARNINGS, frames, uno, write
-from tests.codegen.test_sound import WORDS
+from tests.codegen.test_sound import WORDS, sounds
+from tests.codegen.test_sound import expected as expected_of
 from tests.codegen.test_sound import network as network_of
 from tests.importers.test_states import recurrent
 from tests.packages.conftest import LABELS, Uno, made, needs_core, sketch
@@ -82,6 +85,18 @@ def test_native_example(kind: str, tmp_path: Path) -> None:
     graph = graphs[kind]()
     program = built(made(board_named("host"), "-O2", graph, prefix="kws"), tmp_path)
     assert [int(line) for line in said([program]).split()] == expected(graph)
+
+
+@needs_cmake
+@pytest.mark.ci
+def test_a_program_that_listens(tmp_path: Path) -> None:
+    graph = network_of(WORDS)
+    build = built(made(board_named("host"), "-O2", graph, frontend=WORDS), tmp_path).parent
+    heard = sounds(WORDS)
+    done = subprocess.run([build / "listen"], input=heard.tobytes(), stdout=PIPE, check=True)
+    target = graph.tensors[graph.output]
+    wanted = target.real(expected_of(graph, WORDS, heard).reshape(len(heard), -1))
+    assert np.allclose(np.loadtxt(BytesIO(done.stdout)), wanted, rtol=1e-4)
 
 
 @needs_cmake
