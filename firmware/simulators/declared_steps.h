@@ -98,8 +98,10 @@ static void open_step(const step_t *opened) {
     }
 }
 
-static void close_step(const step_t *closed) {
-    EACH_BYTE(closed) {
+/* What a step left undone. Code of several in their caller may keep in a register what one of them made for the next. */
+static void compare(const step_t *ended) {
+    const uint8_t known = last - step > 1 ? READ | OUT : READ;
+    EACH_BYTE(ended) {
         const uint32_t address = facts.arena + k;
         if (range->what & OUT && !(roles[k] & WROTE)) {
             odd(entered, UNWRITTEN, address);
@@ -108,12 +110,9 @@ static void close_step(const step_t *closed) {
             odd(entered, IMPURE, address);
             memory[address] &= INPUT; /* it is said once */
         }
-        if (range->what == IN && !(roles[k] & READ)) {
+        if (range->what == IN && !(roles[k] & known)) {
             odd(entered, UNREAD, address);
         }
-    }
-    EACH_BYTE(closed) {
-        roles[k] = 0;
     }
 }
 
@@ -127,10 +126,15 @@ static bool answers_depend(void) {
     return false;
 }
 
-/* The steps that run end; those without a function of their own that follow begin, inside their caller. */
+/* The steps that run end, together, for they may share bytes; those without a function of their own that follow begin, inside their caller. */
 static void end_steps(void) {
     for (uint32_t n = step; n < last; n++) {
-        close_step(steps + n);
+        compare(steps + n);
+    }
+    for (uint32_t n = step; n < last; n++) {
+        EACH_BYTE(steps + n) {
+            roles[k] = 0;
+        }
     }
     called = false;
     for (step = last; last < step_count && steps[last].owner == CALLS; last++) {

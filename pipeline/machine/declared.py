@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeline.graph.families import Sliding
 from pipeline.graph.graph import Graph
+from pipeline.graph.operators.placing import Concat
 from pipeline.graph.tensor import Box, IntArray
 from pipeline.plan.unrolled import Env, unroll
 from pipeline.plan.vocabulary import (
@@ -59,11 +60,14 @@ class Reader:
     """Reads the bytes of a plan's slices: those in the memory of the arena.
 
     Args:
+        joins: by their names, operators that leave what is in its place already.
         skips: operators that need not read every byte of their inputs.
     """
 
-    def __init__(self, plan: Plan, memory: str, skips: Collection[str] = ()) -> None:
-        self.plan, self.memory, self.skips = plan, memory, skips
+    def __init__(
+        self, plan: Plan, memory: str, joins: Mapping[str, Concat], skips: Collection[str]
+    ) -> None:
+        self.plan, self.memory, self.joins, self.skips = plan, memory, joins, skips
         self.spans = lru_cache(1 << 14)(self._spans)
 
     def steps(self) -> Iterator[Declared]:
@@ -82,6 +86,8 @@ class Reader:
         for step, env in unroll(self.plan.tracks[0].steps, {}):
             roles = list(self._roles(step, env))
             ranges = tuple(each for piece, role in roles for each in self._ranges(piece, role, env))
+            if isinstance(step, Compute) and step.op in self.joins:
+                ranges = tuple(without(ranges, self._in_place(step, self.joins[step.op], env)))
             if any(role & OUT for _, _, role in ranges):
                 yield Declared(getattr(step, "op", ""), ranges)
 
@@ -105,6 +111,29 @@ class Reader:
             case Move(src=src, dst=dst):
                 yield from ((src, IN), (dst, OUT))
 
+    def _in_place(self, step: Compute, join: Concat, env: Env) -> IntArray:
+        """Find the bytes of elements that the output has where an input has them."""
+        (out, box), found = self._placed(step.out, env), [np.zeros(0, np.int64)]
+        pieces = {self.plan.buffer[piece.buffer].tensor: piece for piece in step.ins}
+        first = 0
+        for name in join.inputs:
+            given, held = self._placed(pieces[name], env)
+            last = first + given.shape[join.axis]
+            low, high = box[join.axis]
+            inside, read = list(box), list(held)
+            inside[join.axis] = (min(max(low, first), high), max(min(high, last), low))
+            read[join.axis] = (inside[join.axis][0] - first, inside[join.axis][1] - first)
+            if inside[join.axis][0] < inside[join.axis][1]:
+                made, was = out.addresses(tuple(inside)), given.addresses(tuple(read))
+                same = made[made == was]
+                found += [(same + n) // 2 for n in range(0, out.nibbles, 2)]
+            first = last
+        return np.concatenate(found)
+
+    def _placed(self, piece: Slice, env: Env) -> tuple[Buffer, Box]:
+        buffer = self.plan.buffer[piece.buffer]
+        return buffer.at(value(piece.copy, env) % buffer.copies), piece.box(buffer.shape, env)
+
     def _ranges(self, piece: Slice | str, role: int, env: Env) -> Iterator[Range]:
         if isinstance(piece, str):
             spans = self.whole(piece)
@@ -127,6 +156,13 @@ class Reader:
 def _bytes(buffer: Buffer, box: Box) -> IntArray:
     nibbles = buffer.addresses(box).ravel()
     return np.concatenate([(nibbles + n) // 2 for n in range(0, buffer.nibbles, 2)])
+
+
+def without(ranges: Sequence[Range], bytes_: IntArray) -> Iterator[Range]:
+    """Cut ``bytes_`` out of ``ranges``."""
+    for start, count, role in ranges:
+        left = np.setdiff1d(np.arange(start, start + count), bytes_)
+        yield from ((begin, number, role) for begin, number in (runs(left) if left.size else ()))
 
 
 def runs(places: IntArray) -> Sequence[tuple[int, int]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.graph.graph import Graph
+from pipeline.graph.operators.placing import Concat
 from pipeline.hardware import Hardware
 from pipeline.machine import declared, decode, job, trace
 from pipeline.machine.arms import arms
@@ -67,8 +68,9 @@ class Traced:
         """
         program = Program.read(build / "firmware.elf")
         table = decode.table(program)
+        joins = {op.name: op for op in graph.operators if isinstance(op, Concat)}
         reader = declared.Reader(
-            plan, plan.buffer[plan.outputs[0]].memory, declared.skipping(graph)
+            plan, plan.buffer[plan.outputs[0]].memory, joins, declared.skipping(graph)
         )
         steps = list(reader.steps())
         held = [name for name in plan.resident if plan.buffer[name].role != "constant"]

@@ -4,8 +4,10 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from pipeline import passes
 from pipeline.hardware import FlashTiming, Memory
 from pipeline.machine import decode, said
 from pipeline.machine.proof import Traced, proof
@@ -15,6 +17,9 @@ from pipeline.strategies.in_place import Herringbone
 from pipeline.strategies.joint import Joint
 from pipeline.strategies.ordinary import Ordinary
 from tests.codegen.int8.support import frames, network
+from tests.importers.test_states import PASSES
+from tests.importers.tflite_reference import imported
+from tests.importers.tflite_variables import variable
 from tests.machine.mutants import mutants
 from tests.targets.cortex_m import board_named, built, built_stand_in, needs_arm, simulated
 
@@ -53,6 +58,17 @@ def test_a_network_is_proved(
     monkeypatch.setattr(decode, "row", lambda i: replace(row(i), sources=()))
     odd = {each.what for each in Traced.run(*places).found.deviations}
     assert "constant" in odd, "labels are lost"
+
+
+@pytest.mark.ci
+def test_what_a_call_keeps_is_an_input_of_the_next(tmp_path: Path) -> None:
+    """A ring of frames is joined where it lies, and moves to the front."""
+    ring = imported(variable(np.random.default_rng(1)), tmp_path)
+    graph, board = passes.applied(ring, PASSES), board_named(BOARD)
+    plan = Ordinary().plan(graph, board)
+    size = built(tmp_path, graph, board, plan)
+    found = Traced.run(tmp_path / "build", vars(size), board, plan, graph)
+    assert not found.against and found.kind in (said.COMPLETE, said.BOUNDED)
 
 
 def test_the_worst_case_is_of_cores_without_caches() -> None:
