@@ -16,7 +16,8 @@ LOW = 1 << 9 | 1 << 3 | 1 << 2 | 1
 
 
 def crc32(content: bytes, before: int = 0) -> int:
-    """Continued from the sum ``before`` over ``content``: sum of words[i] * x^(32 * (n - 1 - i))."""
+    """Continued from the sum ``before`` over ``content``; with that in front of its n words, the
+    sum of words[i] * x^(32 * (n - 1 - i))."""
     padded = content.ljust(-(-len(content) // 4) * 4, b"\0")
     words = np.concatenate([np.array([before], np.uint32), np.frombuffer(padded, "<u4")])
     step = np.array([LOW], np.uint32)  # x^32, then its square, …

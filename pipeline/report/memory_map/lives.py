@@ -8,7 +8,7 @@ and tiles show as they come and go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
@@ -187,37 +187,22 @@ class _Walk:
         grain = self.memories[elements.buffer.memory].grain
         count = max(1, elements.buffer.nibbles // grain)
         first = elements.addresses.reshape(-1, 1) // grain
-        turns = _turns(elements).reshape(-1, 1)
+        turn = _turn(elements.buffer, np.ix_(*map(array, elements.axes)))
+        turns = np.broadcast_to(turn, elements.shape).reshape(-1, 1)
         cells = first + np.arange(count)
         return cells, np.broadcast_to(self.owner(elements, copy) + turns, cells.shape)
 
 
-def _turn(buffer: Buffer, corner: list[int]) -> int:
-    """Return how often each ring has gone round before the element at ``corner``, as one number; a
+def _turn(buffer: Buffer, place: Sequence[IntArray | int]) -> IntArray | int:
+    """Return how often each ring has gone round before the element at ``place``, as one number; a
     row that lies anywhere is a turn of its own."""
-    if isinstance(buffer.map, Rows):
-        return corner[0]
-    turn = 0
-    for index, extent, ring in zip(corner, buffer.shape, buffer.wrap, strict=True):
+    rows = isinstance(buffer.map, Rows)
+    rings = (1, *(0,) * (len(buffer.shape) - 1)) if rows else buffer.wrap
+    turn: IntArray | int = 0
+    for at, extent, ring in zip(place, buffer.shape, rings, strict=True):
         if ring:
-            turn = turn * -(-extent // ring) + index // ring
+            turn = turn * -(-extent // ring) + at // ring
     return turn
-
-
-def _turns(elements: Elements) -> IntArray:
-    """``_turn`` of every element; shape as theirs."""
-    buffer, shape = elements.buffer, elements.shape
-    turns = np.zeros(shape, dtype=np.int64)
-    rings = buffer.wrap
-    if isinstance(buffer.map, Rows):
-        rings = (1, *(0,) * (len(shape) - 1))
-    for d, (axis, extent, ring) in enumerate(zip(elements.axes, buffer.shape, rings, strict=True)):
-        if ring:
-            line = array(axis) // ring
-            turns = turns * -(-extent // ring) + line.reshape(
-                [-1 if e == d else 1 for e in range(len(shape))]
-            )
-    return np.broadcast_to(turns, shape)
 
 
 def lives(plan: Plan, graph: Graph, clock: Clock) -> dict[str, Pieces]:
