@@ -16,9 +16,17 @@ KNOTS = 5
 """Knots, in each direction, of the coarse grid that elastic displacements are drawn on."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Distortion:
-    """Bounds of uniformly drawn distortions, as ``Distorting`` explains them.
+    """Bounds of uniformly drawn distortions.
+
+    Attributes:
+        rotation_degrees, shift_pixels: at most this much either way.
+        scale, shear: at most this fraction either way.
+        elastic_pixels: standard deviation of the displacement of 5x5 knots, interpolated
+            bicubically in between (a cheap form of Simard et al. 2003, "Best practices for
+            convolutional neural networks").
+        flip: mirror half of the images left to right.
 
     Pixels are interpolated bicubically: bilinearly they come out softer than those of the images
     that a network sees later, and it recognises these less well (docs/decisions/0023).
@@ -80,25 +88,9 @@ def _basis(height: int, width: int) -> Tensor:
     return fields.reshape(KNOTS * KNOTS, height * width)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Distorting:
-    """A recipe that distorts training images at random: the fields of a ``Distortion`` are its own.
-
-    Attributes:
-        rotation_degrees, shift_pixels: at most this much either way.
-        scale, shear: at most this fraction either way.
-        elastic_pixels: standard deviation of the displacement of 5x5 knots, interpolated
-            bicubically in between (a cheap form of Simard et al. 2003, "Best practices for
-            convolutional neural networks").
-        flip: mirror half of the images left to right.
-    """
-
-    rotation_degrees: float = 0.0
-    scale: float = 0.0
-    shear: float = 0.0
-    shift_pixels: float = 0.0
-    elastic_pixels: float = 0.0
-    flip: bool = False
+class Distorting(Distortion):
+    """A recipe that distorts training images at random: the fields of a ``Distortion`` are its
+    own."""
 
     @property
     def distortion(self) -> Distortion:

@@ -67,6 +67,10 @@ class Phase:
         height = share / WARM_UP if rising else (1 - share) / (1 - WARM_UP)
         return self.learning_rate * (1 - math.cos(math.pi * height)) / 2
 
+    def share(self, epoch: int, step: int, steps: int) -> float:
+        """Return how much of the phase is over in the middle of a step, of ``steps`` an epoch."""
+        return (epoch * steps + step + 0.5) / (self.epochs * steps)
+
     @property
     def mend(self) -> str:
         return WHERE_DIVERGED[self.name]
@@ -112,7 +116,7 @@ class Phase:
             place = Place(**state["place"])
         while place.epoch < self.epochs:
             images, labels = batches(self.first + place.epoch)
-            loss = self._epoch(network, optimizer, images, labels, place.epoch)
+            loss = self.epoch(network, optimizer, images, labels, place.epoch)
             self.check(loss, place.epoch, finite(network.parameters()))
             place.epoch += 1
             network.eval()
@@ -134,7 +138,7 @@ class Phase:
             network.load_state_dict(place.best)
         return [Row(**row) for row in place.rows]
 
-    def _epoch(
+    def epoch(
         self,
         network: nn.Module,
         optimizer: torch.optim.Optimizer,
@@ -149,7 +153,7 @@ class Phase:
         for step in range(steps):
             part = slice(step * self.batch, (step + 1) * self.batch)
             for group in optimizer.param_groups:
-                group["lr"] = self.rate((index * steps + step + 0.5) / (self.epochs * steps))
+                group["lr"] = self.rate(self.share(index, step, steps))
             optimizer.zero_grad()
             loss = self.loss(network, images[part], labels[part])
             torch.autograd.backward(loss)

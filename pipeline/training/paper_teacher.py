@@ -28,6 +28,17 @@ CONVOLUTIONS: tuple[Convolution, ...] = ((32, 5, 2), (48, 3, 1), (64, 3, 2), (96
 
 
 @dataclass(frozen=True)
+class TeacherPhase(Phase):
+    """Training of a teacher; the rate of a step is that of its beginning."""
+
+    def share(self, epoch: int, step: int, steps: int) -> float:
+        return (epoch + step / steps) / self.epochs
+
+    def loss(self, network: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+        return cross_entropy(logits(network, images), labels)
+
+
+@dataclass(frozen=True)
 class Teacher:
     """Convolutions with batch normalisation, all but the last padded.
 
@@ -45,7 +56,9 @@ class Teacher:
     epochs: int = 16
     rate: float = 0.003
     batch: int = 256
-    distortion: Distortion = Distortion(10.0, 0.1, 0.1, 2.0, 1.0)
+    distortion: Distortion = Distortion(
+        rotation_degrees=10.0, scale=0.1, shear=0.1, shift_pixels=2.0, elastic_pixels=1.0
+    )
 
     def build(self, image: torch.Size, classes: int) -> nn.Module:
         """``image`` is (c, h, w)."""
@@ -77,16 +90,15 @@ class Teacher:
             network.load_state_dict(state["network"])
             optimizer.load_state_dict(state["optimizer"])
             begin = state["epoch"]
-        phase = Phase("teacher", 0, self.epochs, self.rate, self.batch)
+        phase = TeacherPhase("teacher", 0, self.epochs, self.rate, self.batch)
 
         def epoch(index: int) -> tuple[Tensor, Tensor]:
             return train.epoch(AS_IS, self.distortion, run, index)
 
         with one_ahead(epoch, self.epochs) as epochs:
             for index in range(begin, self.epochs):
-                network.train()
                 torch.manual_seed(run.generator(index).initial_seed())  # for dropout
-                loss = _epoch(network, optimizer, *epochs(index), phase, index)
+                loss = phase.epoch(network, optimizer, *epochs(index), index)
                 phase.check(loss, index, finite(network.parameters()))
                 checkpoint.save(
                     {
@@ -97,28 +109,6 @@ class Teacher:
                 )
                 steps.done("teacher", index + 1, self.epochs, f"loss {loss:.4f}")
         return network.eval()
-
-
-def _epoch(
-    network: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    images: Tensor,
-    labels: Tensor,
-    phase: Phase,
-    index: int,
-) -> float:
-    """Whole batches only; returns the mean loss."""
-    steps, total = max(1, len(images) // phase.batch), 0.0
-    for step in range(steps):
-        part = slice(step * phase.batch, (step + 1) * phase.batch)
-        for group in optimizer.param_groups:
-            group["lr"] = phase.rate((index + step / steps) / phase.epochs)
-        optimizer.zero_grad()
-        loss = cross_entropy(logits(network, images[part]), labels[part])
-        torch.autograd.backward(loss)
-        optimizer.step()
-        total += float(loss.detach())
-    return total / steps
 
 
 def logits(network: nn.Module, pixels: Tensor) -> Tensor:

@@ -139,7 +139,7 @@ def test_weights_that_a_last_step_ruins_are_an_error() -> None:
     """The epoch's mean loss was still a number."""
 
     class Ruined(Phase):
-        def _epoch(self, network: nn.Module, *others: object) -> float:
+        def epoch(self, network: nn.Module, *others: object) -> float:
             next(network.parameters()).data[0] = torch.nan
             return 0.5
 

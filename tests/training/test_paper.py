@@ -137,7 +137,9 @@ def test_other_networks_and_settings_are_one_line() -> None:
 
 SIXTY = Synthetic(train=60).arrays()
 SOURCE = Examples.of(SIXTY, "train")
-DISTORTION = Distortion(10, 0.1, 0.1, 2.0, 1.0)
+DISTORTION = Distortion(
+    rotation_degrees=10, scale=0.1, shear=0.1, shift_pixels=2.0, elastic_pixels=1.0
+)
 POOL = PixelPool(2)
 NOW = Steps()
 
@@ -201,8 +203,12 @@ def test_copies_are_made_once_and_strengths_scale_every_bound_but_flips(tmp_path
     same(first.images, again.images)
     soft_labelled(copies, run, "other key")
     assert len(list(tmp_path.iterdir())) == 4
-    flipped = Distortion(10, 0.1, 0.2, 2.0, 1.0, flip=True)
-    assert times(flipped, 0.5) == Distortion(5, 0.05, 0.1, 1.0, 0.5, flip=True)
+    flipped = Distortion(
+        rotation_degrees=10, scale=0.1, shear=0.2, shift_pixels=2.0, elastic_pixels=1.0, flip=True
+    )
+    assert times(flipped, 0.5) == Distortion(
+        rotation_degrees=5, scale=0.05, shear=0.1, shift_pixels=1.0, elastic_pixels=0.5, flip=True
+    )
     assert times(DISTORTION, 0) == Distortion()
 
 

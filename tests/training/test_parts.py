@@ -145,7 +145,9 @@ def distorted(images: torch.Tensor, distortion: Distortion, seed: int = 0) -> to
 def test_the_generator_alone_decides() -> None:
     images = torch.rand(7, 1, 28, 28)
     assert distorted(images, Distortion()) is images, "without bounds nothing is touched"
-    distortion = Distortion(5, 0.1, 0.1, 2, 0.5)
+    distortion = Distortion(
+        rotation_degrees=5, scale=0.1, shear=0.1, shift_pixels=2, elastic_pixels=0.5
+    )
     first = distorted(images, distortion, 1)
     assert torch.equal(first, distorted(images, distortion, 1))
     assert not torch.equal(first, distorted(images, distortion, 2))
@@ -187,7 +189,10 @@ def test_elastic_displacements_differ_within_an_image() -> None:
 
 def test_pixels_stay_in_their_range_and_images_as_sharp_as_they_were() -> None:
     """Move stripes of period 4 by half a pixel: bilinear interpolation would leave 0.71."""
-    moved = distorted(torch.full((50, 3, 28, 28), 255.0), Distortion(9, 0.2, 0.2, 3, 1.0))
+    moved = distorted(
+        torch.full((50, 3, 28, 28), 255.0),
+        Distortion(rotation_degrees=9, scale=0.2, shear=0.2, shift_pixels=3, elastic_pixels=1.0),
+    )
     assert float(moved.min()) >= 0
     assert float(moved.max()) <= 255.001
     stripes = 127.5 + 100 * torch.sin(torch.arange(28) * torch.pi / 2 + 0.3).repeat(300, 1, 28, 1)

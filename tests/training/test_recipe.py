@@ -99,7 +99,7 @@ def test_an_interrupted_training_goes_on(
     """After two epochs, in the second phase where there are three."""
     whole, other = (recipe.train(model, data, Run(seed)).weights for seed in (1, 2))
     assert not equal(whole, other)
-    epochs, epoch = list[int](), kind._epoch
+    epochs, epoch = list[int](), kind.epoch
 
     def killed(self: Phase, *args: Any) -> float:
         if len(epochs) == 2:
@@ -107,7 +107,7 @@ def test_an_interrupted_training_goes_on(
         epochs.append(1)
         return epoch(self, *args)
 
-    monkeypatch.setattr(kind, "_epoch", killed)
+    monkeypatch.setattr(kind, "epoch", killed)
     with pytest.raises(KeyboardInterrupt):
         recipe.train(model, data, Run(1, checkpoints=tmp_path))
     epochs.clear()
