@@ -56,22 +56,6 @@ class Library:
 
     rate_hz: ClassVar[int] = RATE_HZ
 
-    @property
-    def header(self) -> str:
-        return self.options.names.header
-
-    @property
-    def source(self) -> str:
-        return self.options.names.source
-
-    @property
-    def baud(self) -> int:
-        return self.hardware.baud
-
-    @property
-    def board(self) -> str:
-        return self.hardware.title
-
     def placed(self, files: Mapping[str, str], places: Mapping[str, str]) -> dict[str, str]:
         """Return the library's files and ``files``, with its prefix, by their paths: that in
         ``places``, else C in ``src`` and what belongs to it in ``extras``."""

@@ -34,6 +34,6 @@ def _about(library: Library, platform: str) -> dict[str, object]:
         "keywords": "neural network, inference",
         "frameworks": "*",
         "platforms": platform,
-        "headers": library.header,
+        "headers": library.options.names.header,
         "build": {"srcDir": "src", "includeDir": "src"},
     }

@@ -37,6 +37,9 @@ POLISHED = 20_000
 """Images that say how each integer should change; as many others have to agree."""
 
 
+ROWS = ("row", "float_row")
+
+
 @dataclass
 class Trial:
     """``number`` names its random numbers; ``float_row`` is the row before it was last quantized.
@@ -53,19 +56,11 @@ class Trial:
     validation_accuracy: float = 0.0
 
     def state(self) -> dict[str, Any]:
-        return {
-            "number": self.number,
-            "row": torch.from_numpy(self.row.copy()),
-            "float_row": torch.from_numpy(self.float_row.copy()),
-            "score": self.score,
-            "loss": self.loss,
-            "validation_accuracy": self.validation_accuracy,
-        }
+        return vars(self) | {name: torch.from_numpy(getattr(self, name)) for name in ROWS}
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> Trial:
-        arrays = {name: state[name].numpy().copy() for name in ("row", "float_row")}
-        return cls(**(state | arrays))
+        return cls(**(state | {name: state[name].numpy() for name in ROWS}))
 
 
 def fresh(model: Model, run: Run, number: int, orthogonal: bool = True) -> Trial:
