@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,13 +21,14 @@ SPLIT_SEED = 20190512
 
 @dataclass(frozen=True)
 class Split:
-    """Images (n, h, w, c) u8 and labels (n,) u8."""
+    """Images (n, h, w, c) u8, or samples of sounds (n, length) int16, and labels (n,) u8."""
 
-    images: U8
+    images: npt.NDArray[Any]
     labels: U8
 
     def __post_init__(self) -> None:
-        if self.images.ndim != 4 or len(self.images) != len(self.labels):
+        axes = 2 if self.images.dtype == np.int16 else 4
+        if self.images.ndim != axes or len(self.images) != len(self.labels):
             raise ThimbleError(
                 f"{len(self.labels)} labels do not go with images of shape {self.images.shape}"
             )
@@ -52,7 +52,7 @@ def seen(data: Arrays) -> Arrays:
 
 
 @dataclass(frozen=True)
-class Dataset(ABC):
+class Dataset:
     """Images or sounds in three parts: training, validation, and test for the end.
 
     Attributes:
@@ -68,9 +68,9 @@ class Dataset(ABC):
     labelled: ClassVar[bool] = True
     validation: int = 10_000
 
-    @abstractmethod
     def read(self) -> tuple[Split, Split]:
-        """Return the set's own training and test parts."""
+        """Return the set's own training and test parts; sets of three have their ``arrays``."""
+        raise NotImplementedError
 
     def arrays(self) -> Arrays:
         """Return the content of ``dataset.npz``; in each part the set's own order is kept."""

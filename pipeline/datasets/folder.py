@@ -53,18 +53,7 @@ class FolderDataset(Dataset):
     validation: int = 0
     test: int = 0
 
-    def read(self) -> tuple[Split, Split]:
-        train, held, test = self._parts()
-        images, labels = (
-            np.concatenate([getattr(part, kind) for part in (train, held)])
-            for kind in ("images", "labels")
-        )
-        return Split(images, labels), test
-
     def arrays(self) -> Arrays:
-        return parts_of(*self._parts())
-
-    def _parts(self) -> tuple[Split, Split, Split]:
         root = self._root()
         inner = {part: root / part for part in (TRAIN, VALIDATION, TEST) if (root / part).is_dir()}
         if inner and TRAIN not in inner:
@@ -81,7 +70,7 @@ class FolderDataset(Dataset):
         for part, count, share in ((TEST, self.test, 5), (VALIDATION, self.validation, 10)):
             if part not in splits:
                 splits[TRAIN], splits[part] = _hold_out(splits[TRAIN], part, count, share)
-        return splits[TRAIN], splits[VALIDATION], splits[TEST]
+        return parts_of(splits[TRAIN], splits[VALIDATION], splits[TEST])
 
     def _root(self) -> Path:
         if not self.path:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import io
 import wave
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.artifacts import Arrays
 from pipeline.errors import ThimbleError
 
 I16 = npt.NDArray[np.int16]
@@ -29,23 +27,6 @@ CLIPPED_SHARE = 0.1
 """Share of a sound's samples at full scale from which on it counts as clipped."""
 BAD_SHARE = 0.1
 """Share of a word's sounds that may be silent or clipped: recordings of people have some."""
-
-
-@dataclass(frozen=True)
-class Sounds:
-    """Samples (n, 16000) int16 and labels (n,) u8."""
-
-    samples: I16
-    labels: npt.NDArray[np.uint8]
-
-
-def parts_of(train: Sounds, validation: Sounds, test: Sounds) -> Arrays:
-    """Return the arrays of which a front end makes the content of ``dataset.npz``."""
-    return {
-        f"{part}_{kind}": getattr(sounds, field)
-        for part, sounds in (("train", train), ("validation", validation), ("test", test))
-        for kind, field in (("images", "samples"), ("labels", "labels"))
-    }
 
 
 def parse(content: bytes, name: str, *, most: int | None = SAMPLES) -> I16:

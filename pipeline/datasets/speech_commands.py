@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from pipeline.artifacts import Arrays, regular
-from pipeline.datasets.dataset import Dataset, Split
+from pipeline.datasets.dataset import Dataset, Split, parts_of
 from pipeline.datasets.sounds import (
     CLASSES,
     I16,
@@ -26,11 +26,9 @@ from pipeline.datasets.sounds import (
     SILENCE,
     UNKNOWN,
     WORDS,
-    Sounds,
     check_word,
     padded,
     parse,
-    parts_of,
 )
 from pipeline.errors import ThimbleError
 
@@ -66,9 +64,6 @@ class SpeechCommands(Dataset):
 
     path: str = ""
 
-    def read(self) -> tuple[Split, Split]:
-        raise ThimbleError("data=speech_commands has sounds: choose frontend=square_wave or mfcc")
-
     def arrays(self) -> Arrays:
         words, noises, lists = self._files()
         if missing := [word for word in WORDS if word not in words]:
@@ -90,7 +85,7 @@ class SpeechCommands(Dataset):
         words: dict[str, list[tuple[str, I16]]],
         noises: list[I16],
         lists: dict[str, set[str]],
-    ) -> Sounds:
+    ) -> Split:
         def chosen(word: str) -> list[I16]:
             return [
                 sound for name, sound in words[word] if _listed(f"{word}/{name}", lists) == part
@@ -107,7 +102,7 @@ class SpeechCommands(Dataset):
         found += [(_cut(noises, random), CLASSES.index(SILENCE)) for _ in range(count)]
         order = random.permutation(len(found))
         samples = np.stack([padded(found[index][0]) for index in order])
-        return Sounds(samples, np.array([found[index][1] for index in order], np.uint8))
+        return Split(samples, np.array([found[index][1] for index in order], np.uint8))
 
     def _files(self) -> tuple[dict[str, list[tuple[str, I16]]], list[I16], dict[str, set[str]]]:
         """Sounds by word with their names, noises, and what the two lists say."""

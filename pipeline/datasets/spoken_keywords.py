@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.artifacts import Arrays, read_npz
-from pipeline.datasets.dataset import FetchedDataset, Split
+from pipeline.datasets.dataset import FetchedDataset, Split, parts_of
 from pipeline.datasets.espeak import VOICES, Espeak
 from pipeline.datasets.sounds import (
     CLASSES,
@@ -22,8 +22,6 @@ from pipeline.datasets.sounds import (
     SILENCE,
     UNKNOWN,
     WORDS,
-    Sounds,
-    parts_of,
 )
 from pipeline.datasets.store import File, Source
 from pipeline.errors import ThimbleError
@@ -54,9 +52,6 @@ class SpokenKeywords(FetchedDataset):
     )
     sources: ClassVar[tuple[Source, ...]] = (Espeak(),)
 
-    def read(self) -> tuple[Split, Split]:
-        raise ThimbleError("data=spoken_keywords has sounds: choose frontend=square_wave or mfcc")
-
     def arrays(self) -> Arrays:
         counts = [getattr(self, part) for part in PARTS]
         if min(counts) < len(CLASSES):
@@ -85,7 +80,7 @@ def split() -> tuple[list[int], list[int], list[int]]:
     return sorted(order[held + tested :]), sorted(order[:held]), sorted(order[held : held + tested])
 
 
-def mixed(spoken: list[list[I16]], count: int, random: np.random.Generator) -> Sounds:
+def mixed(spoken: list[list[I16]], count: int, random: np.random.Generator) -> Split:
     """``count`` sounds.
 
     Args:
@@ -104,7 +99,7 @@ def mixed(spoken: list[list[I16]], count: int, random: np.random.Generator) -> S
             sound[start : start + len(piece)] += piece * loud
         samples[index] = np.clip(np.rint(sound), -32768, 32767)
     order = random.permutation(count)
-    return Sounds(samples[order], labels[order])
+    return Split(samples[order], labels[order])
 
 
 def _between(bounds: tuple[int, int], random: np.random.Generator) -> float:

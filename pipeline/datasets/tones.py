@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.artifacts import Arrays
-from pipeline.datasets.dataset import Dataset, Split
-from pipeline.datasets.sounds import CLASSES, RATE_HZ, SAMPLES, Sounds, parts_of
-from pipeline.errors import ThimbleError
+from pipeline.datasets.dataset import Dataset, Split, parts_of
+from pipeline.datasets.sounds import CLASSES, RATE_HZ, SAMPLES
 
 LOW_HZ, HIGH_HZ = 200, 3_500
 
@@ -24,15 +23,12 @@ class Tones(Dataset):
     test: int = 24
     seed: int = 0
 
-    def read(self) -> tuple[Split, Split]:
-        raise ThimbleError("data=tones has sounds: choose a frontend, such as square_wave")
-
     def arrays(self) -> Arrays:
         random = np.random.default_rng(self.seed)
         counts = (self.train, self.validation, self.test)
         return parts_of(*(self._part(count, random) for count in counts))
 
-    def _part(self, count: int, random: np.random.Generator) -> Sounds:
+    def _part(self, count: int, random: np.random.Generator) -> Split:
         labels = (np.arange(count) % len(CLASSES)).astype(np.uint8)
         hertz = np.geomspace(LOW_HZ, HIGH_HZ, len(CLASSES))[labels]
         turns = np.arange(SAMPLES) / RATE_HZ * hertz[:, None] + random.random((count, 1))
@@ -40,4 +36,4 @@ class Tones(Dataset):
         heard = (np.arange(SAMPLES) >= start) & (np.arange(SAMPLES) < start + SAMPLES // 2)
         loud = np.exp(random.uniform(np.log(2_000), np.log(16_000), (count, 1)))
         made = heard * loud * np.sin(2 * np.pi * turns) + random.normal(0, 200, (count, SAMPLES))
-        return Sounds(np.rint(made).astype(np.int16), labels)
+        return Split(np.rint(made).astype(np.int16), labels)
