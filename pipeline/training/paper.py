@@ -34,8 +34,7 @@ from pipeline.training.paper_engine import Engine, device
 from pipeline.training.paper_images import Copies, SoftLabelled, times
 from pipeline.training.paper_progress import Steps
 from pipeline.training.paper_rows import to_network
-from pipeline.training.paper_teacher import CONVOLUTIONS, Teacher
-from pipeline.training.paper_teachers import trained
+from pipeline.training.paper_teacher import CONVOLUTIONS, Teacher, trained
 from pipeline.training.paper_trials import Trials, fresh
 from pipeline.training.recipe import Recipe, Trained
 

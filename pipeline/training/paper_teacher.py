@@ -8,7 +8,7 @@ its probabilities for the others are what the small network learns (Hinton et al
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from pipeline.models.small_cnn import Convolution
 from pipeline.training.ahead import one_ahead
 from pipeline.training.augment import Distortion
-from pipeline.training.checkpoint import Checkpoint
+from pipeline.training.checkpoint import Checkpoint, fingerprint
 from pipeline.training.environment import Run
 from pipeline.training.examples import Examples
 from pipeline.training.loop import Phase, finite
@@ -109,6 +109,36 @@ class Teacher:
                 )
                 steps.done("teacher", index + 1, self.epochs, f"loss {loss:.4f}")
         return network.eval()
+
+
+class Teachers(nn.Module):
+    """Several teachers, each trained from other weights on the images in another order, whose
+    logits are averaged (Hinton et al. 2015, section 4)."""
+
+    def __init__(self, each: list[nn.Module]) -> None:
+        super().__init__()
+        self.each = nn.ModuleList(each)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.stack([network(images) for network in self.each]).mean(0)
+
+
+def trained(
+    teacher: Teacher, count: int, train: Examples, classes: int, run: Run, key: str, steps: Steps
+) -> tuple[nn.Module, str]:
+    """``count`` of them, in evaluation mode, and what their judgement depends on; ``key``: what
+    the first one's training does."""
+    first = teacher.train(train, classes, run, Checkpoint(run.checkpoints, key), steps)
+    if count == 1:
+        return first, key
+    networks = [first]
+    for number in range(1, count):
+        keep = Checkpoint(run.checkpoints, fingerprint(key, number))
+        other = replace(run, seed=run.generator(number).initial_seed())
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(other.seed)
+            networks.append(teacher.train(train, classes, other, keep, steps))
+    return Teachers(networks).eval(), fingerprint(key, "teachers", count)
 
 
 def logits(network: nn.Module, pixels: Tensor) -> Tensor:

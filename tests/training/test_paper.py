@@ -21,8 +21,7 @@ from pipeline.training.examples import Examples
 from pipeline.training.paper import Paper
 from pipeline.training.paper_images import Copies, SoftLabelled, times
 from pipeline.training.paper_progress import Steps
-from pipeline.training.paper_teacher import Teacher
-from pipeline.training.paper_teachers import Teachers, trained
+from pipeline.training.paper_teacher import Teacher, Teachers, trained
 from pipeline.training.recipe import ACCURACY_FLOAT
 from tests.comparing import equal as same
 from tests.training.support import Fragile, equal
