@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pipeline.graph.graph import Graph
@@ -12,41 +11,17 @@ from pipeline.plan.forms import forms
 from pipeline.plan.vocabulary import Plan
 
 
-@dataclass(frozen=True)
-class Layer:
-    """One operator.
-
-    Attributes:
-        besides: the layers before the last one whose outputs it also reads.
-        runs: how the plan runs it, in words.
-        live_bytes: the most in use while it runs.
-        cycles, share: measured, and its part of the whole; the share of the work where no cycles
-            are known.
-        modelled: cycles by what kernels declare.
-        widths: of its input and its output, to draw: parts of the largest tensor.
-    """
-
-    name: str
-    kind: str
-    source: str
-    target: str
-    type: str
-    macs: int
-    weight_bytes: float
-    output_bytes: float
-    live_bytes: float | None
-    besides: tuple[str, ...]
-    runs: str
-    cycles: int | None
-    share: float
-    modelled: int | None
-    widths: tuple[float, float]
-
-
 def layers(
     graph: Graph, plan: Plan, cost: Cost, schedule: Mapping[str, Any], metrics: Mapping[str, Any]
-) -> tuple[Layer, ...]:
-    """Return the layers in the graph's order; ``schedule``, ``metrics``: content of these files."""
+) -> list[dict[str, Any]]:
+    """Return the layers in the graph's order; ``schedule``, ``metrics``: content of these files.
+
+    Of each: ``besides``, the layers before the last one whose outputs it also reads; ``runs``, how
+    the plan runs it, in words; ``live_bytes``, the most in use while it runs; ``cycles`` and
+    ``share``, measured, and its part of the whole, or of the work where no cycles are known;
+    ``modelled``, cycles by what kernels declare; ``widths`` of its input and its output, to draw,
+    as parts of the largest tensor.
+    """
     cycles = {row["layer"]: row["cycles"] for row in metrics.get("layers", ())}
     whole = sum(cycles.values()) or graph.macs or 1
     largest = max(graph.tensors[op.output].bytes for op in graph.operators)
@@ -61,23 +36,23 @@ def layers(
         live = [m.live_bytes for m in cost.timeline if m.label == op.name]
         others = tuple(makers.get(name, name) for name in op.inputs if name != before)
         found.append(
-            Layer(
-                name=op.name,
-                kind=type(op).__name__,
-                source="×".join(map(str, source.shape)),
-                target="×".join(map(str, target.shape)),
-                type=str(target.dtype),
-                macs=macs,
-                weight_bytes=sum(graph.tensors[name].bytes for name in op.parameters),
-                output_bytes=target.bytes,
-                live_bytes=max(live, default=None),
-                besides=others,
-                runs=runs[op.name].said if op.name in runs else "",
-                cycles=cycles.get(op.name),
-                modelled=modelled.get(op.name),
-                share=(cycles.get(op.name, 0) if cycles else macs) / whole,
-                widths=(source.bytes / largest, target.bytes / largest),
-            )
+            {
+                "name": op.name,
+                "kind": type(op).__name__,
+                "source": "×".join(map(str, source.shape)),
+                "target": "×".join(map(str, target.shape)),
+                "type": str(target.dtype),
+                "macs": macs,
+                "weight_bytes": sum(graph.tensors[name].bytes for name in op.parameters),
+                "output_bytes": target.bytes,
+                "live_bytes": max(live, default=None),
+                "besides": others,
+                "runs": runs[op.name].said if op.name in runs else "",
+                "cycles": cycles.get(op.name),
+                "modelled": modelled.get(op.name),
+                "share": (cycles.get(op.name, 0) if cycles else macs) / whole,
+                "widths": (source.bytes / largest, target.bytes / largest),
+            }
         )
         before = op.output
-    return tuple(found)
+    return found

@@ -101,7 +101,7 @@ def write(
             others=besides,
             others_most=max(cost.pmu_bytes, *(row.get("pmu_bytes", 0.0) for row in besides), 1.0),
             savings=savings(passes),
-            largest_share=max((row.share for row in layers), default=0.0) or 1.0,
+            largest_share=max((row["share"] for row in layers), default=0.0) or 1.0,
             groups=results.groups(ran or schedule),
             ram=four,
             ram_kinds=ram.COUNTED,

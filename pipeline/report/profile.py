@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
@@ -17,32 +16,23 @@ MOST_NAMES = 24
 """Layers that are named below the axis; of more, evenly spaced ones."""
 
 
-@dataclass(frozen=True)
-class Profile:
-    """``layers``: (operator, bytes in use while it runs), in the order they run."""
-
-    name: str
-    layers: tuple[tuple[str, float], ...]
-
-    @property
-    def peak_bytes(self) -> float:
-        return max(size for _, size in self.layers)
-
-
-def png(profiles: Sequence[Profile]) -> bytes | None:
+def png(profiles: Sequence[tuple[str, Mapping[str, float]]]) -> bytes | None:
     """Return the picture, layers in the order of the first plan; None where there are fewer than
-    two plans, more than there are colours, or they are not all of the same layers."""
-    known = {frozenset(name for name, _ in profile.layers) for profile in profiles}
-    if not 2 <= len(profiles) <= len(COLOURS) or len(known) != 1 or not profiles[0].layers:
+    two plans, more than there are colours, or they are not all of the same layers.
+
+    Args:
+        profiles: name, and by operator, in the order they run, the bytes in use meanwhile.
+    """
+    known = {frozenset(sizes) for _, sizes in profiles}
+    if not 2 <= len(profiles) <= len(COLOURS) or len(known) != 1 or not profiles[0][1]:
         return None
-    order = [name for name, _ in profiles[0].layers]
+    order = list(profiles[0][1])
     places = range(len(order))
     figure = Figure(figsize=(10.0, 4.6), layout="constrained")
     axes = figure.add_subplot()
-    for number, profile in enumerate(profiles):
-        sizes = dict(profile.layers)
-        kilobytes = [sizes[name] / 1000 for name in order]
-        label = f"{profile.name}: peak {profile.peak_bytes:,.0f} B"
+    for number, (name, sizes) in enumerate(profiles):
+        kilobytes = [sizes[layer] / 1000 for layer in order]
+        label = f"{name}: peak {max(sizes.values()):,.0f} B"
         if number == 0:
             axes.bar(places, kilobytes, 1.0, color=COLOURS[0], label=label)
         else:

@@ -30,16 +30,8 @@ GROUPS = {
         *("latency_us", "latency_max_us", "latency_no_zeros_us"),
         *("latency_low_us", "latency_high_us"),
         "latency_error_pct",
-        *(
-            "modelled_us",
-            "compute_us",
-            "cycles",
-            "instructions",
-            "macs",
-            "macs_window",
-            "macs_executed",
-            "energy_uj",
-        ),
+        *("modelled_us", "compute_us", "cycles", "instructions", "macs", "macs_window"),
+        *("macs_executed", "energy_uj"),
         *("sound_us", "realtime_factor", "energy_second_uj"),
     ),
     CARD: (

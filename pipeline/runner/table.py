@@ -92,12 +92,12 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> bytes | None:
 
 def profiles(jobs: Sequence[Mapping[str, Any]], called: Sequence[str]) -> bytes | None:
     """Return the memory of each layer, where all jobs are plans for one network."""
-    from pipeline.report.profile import Profile, png
+    from pipeline.report.profile import png
 
     found = []
     for job, name in zip(jobs, called, strict=True):
         layers = reports(Path(job["run_dir"])).get("profile", [])
-        found.append(Profile(name, tuple((each["layer"], each["bytes"]) for each in layers)))
+        found.append((name, {each["layer"]: each["bytes"] for each in layers}))
     return png(found) if len({job.get("model") for job in jobs}) == 1 else None
 
 

@@ -17,7 +17,7 @@ from pipeline.plan.profile import profile
 from pipeline.report import architectures, figures, frontier, repeats, seeds
 from pipeline.report.pareto import NAMED, axes_of, unbeaten
 from pipeline.report.pareto import png as pareto
-from pipeline.report.profile import MOST_NAMES, Profile
+from pipeline.report.profile import MOST_NAMES
 from pipeline.report.profile import png as profiles
 from pipeline.strategies.ordinary import Ordinary
 from pipeline.strategies.partial import Partial
@@ -232,7 +232,7 @@ def test_figure_1_by_hand_and_each_operator_once() -> None:
 def test_profiles_are_drawn(layers: int) -> None:
     order = [f"layer{n}" for n in range(layers)]
     plans = [
-        Profile(name, tuple((layer, 1000.0 * k + n) for n, layer in enumerate(order[::step])))
+        (name, {layer: 1000.0 * k + n for n, layer in enumerate(order[::step])})
         for k, (name, step) in enumerate([("ordinary", 1), ("patch", 1), ("partial", -1)], 1)
     ]
     picture = profiles(plans)
@@ -242,6 +242,6 @@ def test_profiles_are_drawn(layers: int) -> None:
 
 
 def test_no_profiles() -> None:
-    one, other = (Profile(name, ((name, 4.0),)) for name in ("conv", "dense"))
-    for plans in ([one], [one, other], [one] * 9, [Profile("a", ()), Profile("b", ())]):
+    one, other = ((name, {name: 4.0}) for name in ("conv", "dense"))
+    for plans in ([one], [one, other], [one] * 9, [("a", {}), ("b", {})]):
         assert profiles(plans) is None
