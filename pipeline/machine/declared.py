@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from pipeline.graph.families import Sliding
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.placing import Concat
+from pipeline.graph.operator import BoxValues, Operator
+from pipeline.graph.operators.placing import Concat, Rearrange, Reshape
 from pipeline.graph.tensor import Box, IntArray
 from pipeline.plan.unrolled import Env, unroll
 from pipeline.plan.vocabulary import (
@@ -32,6 +33,9 @@ SOME = IN | 32
 """An input of which the step need not read every byte."""
 ORDERED = IN | SCRATCH
 """Inputs and outputs that nn_invoke puts in order, before and after all steps."""
+
+FAR = 1 << 40
+"""More than any element's address, or value."""
 
 Range = tuple[int, int, int]
 """First byte, bytes, role."""
@@ -60,14 +64,13 @@ class Reader:
     """Reads the bytes of a plan's slices: those in the memory of the arena.
 
     Args:
-        joins: by their names, operators that leave what is in its place already.
-        skips: operators that need not read every byte of their inputs.
+        graph: which operators need not read every byte of their inputs, or leave some in place.
     """
 
-    def __init__(
-        self, plan: Plan, memory: str, joins: Mapping[str, Concat], skips: Collection[str]
-    ) -> None:
-        self.plan, self.memory, self.joins, self.skips = plan, memory, joins, skips
+    def __init__(self, plan: Plan, memory: str, graph: Graph) -> None:
+        self.plan, self.memory, self.graph = plan, memory, graph
+        self.skips, placed = skipping(graph), (Concat, Rearrange, Reshape)
+        self.placing = {op.name: op for op in graph.operators if isinstance(op, placed)}
         self.spans = lru_cache(1 << 14)(self._spans)
 
     def steps(self) -> Iterator[Declared]:
@@ -86,8 +89,8 @@ class Reader:
         for step, env in unroll(self.plan.tracks[0].steps, {}):
             roles = list(self._roles(step, env))
             ranges = tuple(each for piece, role in roles for each in self._ranges(piece, role, env))
-            if isinstance(step, Compute) and step.op in self.joins:
-                ranges = tuple(without(ranges, self._in_place(step, self.joins[step.op], env)))
+            if isinstance(step, Compute) and (op := self.placing.get(step.op)):
+                ranges = tuple(without(ranges, self._in_place(step, op, env)))
             if any(role & OUT for _, _, role in ranges):
                 yield Declared(getattr(step, "op", ""), ranges)
 
@@ -111,24 +114,18 @@ class Reader:
             case Move(src=src, dst=dst):
                 yield from ((src, IN), (dst, OUT))
 
-    def _in_place(self, step: Compute, join: Concat, env: Env) -> IntArray:
-        """Find the bytes of elements that the output has where an input has them."""
-        (out, box), found = self._placed(step.out, env), [np.zeros(0, np.int64)]
-        pieces = {self.plan.buffer[piece.buffer].tensor: piece for piece in step.ins}
-        first = 0
-        for name in join.inputs:
-            given, held = self._placed(pieces[name], env)
-            last = first + given.shape[join.axis]
-            low, high = box[join.axis]
-            inside, read = list(box), list(held)
-            inside[join.axis] = (min(max(low, first), high), max(min(high, last), low))
-            read[join.axis] = (inside[join.axis][0] - first, inside[join.axis][1] - first)
-            if inside[join.axis][0] < inside[join.axis][1]:
-                made, was = out.addresses(tuple(inside)), given.addresses(tuple(read))
-                same = made[made == was]
-                found += [(same + n) // 2 for n in range(0, out.nibbles, 2)]
-            first = last
-        return np.concatenate(found)
+    def _in_place(self, step: Compute, op: Operator, env: Env) -> IntArray:
+        """Find the bytes of elements that the output has where an input has them: the operator is
+        given its inputs' addresses as their values."""
+        regions = dict[str, BoxValues]()
+        for piece in step.ins:
+            buffer, held = self._placed(piece, env)
+            regions[buffer.tensor] = BoxValues(held, buffer.addresses(held)[None] + FAR)
+        (out, box), tensors = self._placed(step.out, env), self.graph.tensors
+        came = op.finish(tensors, box, op.accumulate(tensors, box, regions), regions)[0]
+        made = out.addresses(box)
+        same = made[made + FAR == came]
+        return np.concatenate([(same + n) // 2 for n in range(0, out.nibbles, 2)])
 
     def _placed(self, piece: Slice, env: Env) -> tuple[Buffer, Box]:
         buffer = self.plan.buffer[piece.buffer]

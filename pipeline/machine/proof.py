@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.operators.placing import Concat
 from pipeline.hardware import Hardware
 from pipeline.machine import declared, decode, job, trace
 from pipeline.machine.arms import arms
@@ -68,10 +67,7 @@ class Traced:
         """
         program = Program.read(build / "firmware.elf")
         table = decode.table(program)
-        joins = {op.name: op for op in graph.operators if isinstance(op, Concat)}
-        reader = declared.Reader(
-            plan, plan.buffer[plan.outputs[0]].memory, joins, declared.skipping(graph)
-        )
+        reader = declared.Reader(plan, plan.buffer[plan.outputs[0]].memory, graph)
         steps = list(reader.steps())
         held = [name for name in plan.resident if plan.buffer[name].role != "constant"]
         ends = [(*span, job.GIVEN) for name in held for span in reader.whole(name)]
