@@ -4,6 +4,7 @@ tried."""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,7 +36,8 @@ COLUMNS = {
     "modelled_us": "modelled",
     "energy_uj": "energy",
 }
-
+WIDE = 112
+"""Columns of a terminal for all of the table."""
 
 Row = dict[str, Any]
 
@@ -75,8 +77,10 @@ def _run(chosen: DictConfig) -> None:
 
 
 def _ready() -> None:
-    """Load all planners, while the network is being read; this process' parent ends it."""
+    """Load all planners, while the network is being read; this process' parent ends it. The table
+    shows how far the plans are, none of them does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123
     import_module(PLANNERS)
 
 
@@ -97,29 +101,38 @@ def order(row: Row) -> tuple[Any, ...]:
 def _shown(found: Iterable[Row], console: Console) -> list[Row]:
     """Show rows as they come, on a terminal in one table that grows; return them in order."""
     every: list[Row] = []
-    with Live(_table(every), console=console, transient=True, auto_refresh=False) as live:
+    with Live(
+        _table(every, console.width), console=console, transient=True, auto_refresh=False
+    ) as live:
         for row in found:
             every = sorted([*every, row], key=order)
             if console.is_terminal:
-                live.update(_table(every), refresh=True)
+                live.update(_table(every, console.width), refresh=True)
             else:
                 print(f"  {row['board']}: {_fit(row)}", file=sys.stderr, flush=True)
-    console.print(_table(every))
+    console.print(_table(every, console.width))
     return every
 
 
-def _table(every: Sequence[Row]) -> Table:
-    right = ((name, "right") for name in ("SRAM", "flash", *COLUMNS.values()))
-    table = screen.table((("board", "left"), ("", "left"), *right, ("strategy", "left")), ())
+def _table(every: Sequence[Row], width: int) -> Table:
+    """Make the table; where it is narrow, without what the boards have. Reasons may take several
+    lines, numbers and names may not."""
+    kinds, gap = (("sram", "flash"), 2) if width >= WIDE else ((), 1)
+    right = ((name, "right") for name in (*map(memory, kinds), *COLUMNS.values()))
+    table = screen.table((("board", "left"), ("", "left"), *right, ("strategy", "left")), (), gap)
     table.columns[1].max_width = 36  # a reason would be wider than all else
     for row in every:
         smallest = ", the smallest" if row["fits"] and row is every[0] else ""
-        limits = [number(row[f"{kind}_limit_bytes"]) for kind in ("sram", "flash")]
+        limits = [number(row[f"{kind}_limit_bytes"]) for kind in kinds]
         table.add_row(
             row["board"], _fit(row) + smallest, *limits,
             *(valued(key, row.get(key)) for key in COLUMNS), row.get("strategy", "–"),
             style="bold" if smallest else "" if row["fits"] else "dim",
         )  # fmt: skip
+    for column in (table.columns[0], *table.columns[2:]):
+        head = str(column.header)
+        words = [head] if kinds else head.split()
+        column.width = max(map(len, [*words, *map(str, column.cells)]))
     return table
 
 

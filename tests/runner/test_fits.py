@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from rich.console import Console
 
 from pipeline.artifacts import write_json, write_npz, write_text
 from pipeline.errors import ThimbleError
@@ -35,6 +36,21 @@ def test_a_row_says_whether_a_board_has_room(tmp_path: Path) -> None:
     assert found[2]["lacks_bytes"]["sram"] == found[2]["needed_bytes"]["sram"] - 2048
     said = {"status": "ok", "run_dir": "x", "model": graph.name, "smallest": None, "boards": found}
     jsonschema.validate(said, schema("fits"))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_narrow_table_breaks_no_number_and_no_name(
+    width: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"board": "stm32f769i_disco", "fits": True, "strategy": "herringbone",
+           "sram_limit_bytes": 524_288, "flash_limit_bytes": 3_145_728, "modelled_us": 196_100.0,
+           "planned_sram_bytes": 116_782, "planned_flash_bytes": 1_250_946}  # fmt: skip
+    lacks = {**row, "fits": False, "lacks_bytes": {"sram": 25_684, "flash": 8_246}}
+    Console(width=width).print(fits._table([row, lacks], width))
+    said = capsys.readouterr().out
+    for word in ("stm32f769i_disco", "116,782 B", "1,250,946 B", "196.1 ms", "herringbone"):
+        assert said.count(word) == 2, word
+    assert ("3,145,728" in said) == (width == 120) and max(map(len, said.splitlines())) <= width
 
 
 def run(folder: Path, strategy: str, plan: str, peak: int) -> Path:
