@@ -145,7 +145,7 @@ class Mfcc(Frontend):
         """Twice the real and the imaginary part of bins 0…256: (n, 640) -> (n, 257)."""
         held = np.zeros((len(windows), 2 * POINTS), np.int64)
         held[:, :WINDOW] = (windows * self.hann + (1 << (WINDOWED_SHIFT - 1))) >> WINDOWED_SHIFT
-        order = _reversed_bits()
+        order = np.arange(POINTS).reshape((2,) * (POINTS.bit_length() - 1)).T.reshape(-1)
         re, im = held[:, 0::2][:, order], held[:, 1::2][:, order]
         cos, sin = self.twiddles
         half = 1
@@ -243,14 +243,6 @@ def _rounded(values: npt.NDArray[np.float64]) -> I64:
 
 def _mel(hertz: Any) -> Any:
     return 1127.0 * np.log(1 + np.asarray(hertz) / 700.0)
-
-
-def _reversed_bits() -> I64:
-    places = np.arange(POINTS)
-    found = np.zeros(POINTS, np.int64)
-    for _ in range(POINTS.bit_length() - 1):
-        found, places = found * 2 + places % 2, places // 2
-    return found
 
 
 def _product(re: I64, im: I64, cos: I64, sin: I64) -> tuple[I64, I64]:

@@ -20,12 +20,10 @@ class Package:
     Attributes:
         name: of the folder that all files are in.
         files: text by path below it.
-        notes: what its user should know, a line each.
     """
 
     name: str
     files: Mapping[str, str]
-    notes: tuple[str, ...] = ()
 
     @property
     def zipped(self) -> bytes:
