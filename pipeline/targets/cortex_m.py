@@ -63,7 +63,7 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
             toolchain.link(objects, output / "board.elf", tool.compiler, (*common, *places))
             cortex_m_board.write_images(output, hardware)
     program = elf.read(target, tool.objdump)
-    _check_arena(program, toolchain.stated_arena(generated / prefix.of(generated).header))
+    toolchain.check_arena(program.size(ARENA), generated / prefix.of(generated).header)
     bound = _bound(target, tool.objdump)
     if board is not None and hardware.card.driver:  # whose handler may be the deeper one
         bound = max(bound, _bound(output / "board.elf", tool.objdump), key=lambda each: each.bytes)
@@ -170,15 +170,6 @@ def _outside(program: elf.Elf, hardware: Hardware) -> dict[str, tuple[int, int]]
             )
         found[region.name] = (used, region.bytes)
     return found
-
-
-def _check_arena(program: elf.Elf, stated: int | None) -> None:
-    linked = program.size(ARENA)
-    if linked != stated:
-        raise ThimbleError(
-            f"the linked nn_arena has {linked} B, model.h says {stated} (NN_ARENA_BYTES): "
-            "run stage generate again"
-        )
 
 
 def _judged(

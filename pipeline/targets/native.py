@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import prefix
-from pipeline.errors import ThimbleError
 from pipeline.hardware import Hardware
 from pipeline.targets import elf, host, toolchain, tools
 from pipeline.targets.runs import Images, Runs
@@ -34,13 +33,7 @@ def build(generated: Path, output: Path, hardware: Hardware) -> Size:
     ram = {s.name: s.bytes for s in own if s.section in DATA}
     flash = {s.name: s.bytes for s in own if s.is_object and s.section in READ_ONLY}
     code = {s.name: s.bytes for s in own if not s.is_object and s.section == ".text"}
-    stated = toolchain.stated_arena(generated / names.header)
-    linked = ram.get(names.word("nn_arena"))
-    if linked != stated:
-        raise ThimbleError(
-            f"the linked nn_arena has {linked} B, {names.header} says {stated} "
-            "(NN_ARENA_BYTES): run stage generate again"
-        )
+    toolchain.check_arena(ram.get(names.word("nn_arena")), generated / names.header)
     statics = sum(ram.values())
     return Size(
         status="ok",

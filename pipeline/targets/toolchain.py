@@ -171,19 +171,19 @@ def check_ram(program: elf.Elf, header: Path, names: Prefix = DEFAULTS) -> None:
         raise ThimbleError(
             f"the compiler put {', '.join(said)} into RAM: declare it PROGMEM or static nn_..."
         )
-    stated = stated_arena(header)
-    linked = next((s.bytes for s in program.ram_objects if s.name == names.word("nn_arena")), None)
+    linked = (s.bytes for s in program.ram_objects if s.name == names.word("nn_arena"))
+    check_arena(next(linked, None), header)
+
+
+def check_arena(linked: int | None, header: Path) -> None:
+    """Raises ThimbleError where ``header`` says another NN_ARENA_BYTES than what is ``linked``."""
+    found = _ARENA_MACRO.search(header.read_text()) if header.exists() else None
+    stated = int(found[1]) if found else None
     if stated is None or linked != stated:
         raise ThimbleError(
-            f"the linked nn_arena has {linked} B, {header} says "
+            f"the linked nn_arena has {linked} B, {header.name} says "
             f"{'nothing' if stated is None else stated} (NN_ARENA_BYTES): run stage generate again"
         )
-
-
-def stated_arena(header: Path) -> int | None:
-    """NN_ARENA_BYTES of ``model.h``; None when it says nothing."""
-    found = _ARENA_MACRO.search(header.read_text()) if header.exists() else None
-    return int(found[1]) if found else None
 
 
 def measure(program: elf.Elf, hexfile: Path, hardware: Hardware, names: Prefix = DEFAULTS) -> Size:
