@@ -6,21 +6,30 @@ proves nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import capstone
 from capstone import arm
 
 from pipeline.machine import lanes
-from pipeline.machine.lanes import HALVES, LOWER, SAME, UPPER, UPWARD, WHOLE
+from pipeline.machine.lanes import HALVES, LOWER, NONE, SAME, UPPER, UPWARD, WHOLE
 from pipeline.machine.program import Program
 
 SP, LR, PC = 13, 14, 15
+MOST_LISTED = 16
+"""Registers that an instruction may load or store: the plugin has room for so many."""
 NO_REGISTER = -1
 NUMBERS = {f"r{n}": n for n in range(13)} | {"sb": 9, "sl": 10, "fp": 11, "ip": 12}
 NUMBERS |= {"sp": SP, "lr": LR, "pc": PC}
+HELD = {
+    **{name: (number,) for name, number in NUMBERS.items()},
+    **{f"s{n}": (16 + n,) for n in range(32)},
+    **{f"d{n}": (16 + 2 * n, 17 + 2 * n) for n in range(16)},
+}
+"""Numbers of all registers; one of double precision is two of single precision."""
 
 CONDITIONS = ["eq", "ne", "hs", "lo", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le"]
 """By their codes, of which the last bit is the opposite's."""
@@ -30,39 +39,59 @@ CODES = {getattr(arm, f"ARM_CC_{name.upper()}"): n for n, name in enumerate(COND
 ALL, LOGIC_FLAGS, GE = 1, 2, 3
 READS_C, READS_GE = 1, 2
 
-SUMS = {"add", "addw", "sub", "subw", "rsb", "adc", "sbc", "cmp", "cmn", "neg"}
-LOGIC = {"mov", "movw", "mvn", "and", "orr", "eor", "bic", "orn", "tst", "teq"}
+LOWER_BYTES = lanes.rows(SAME, lambda n: n < 2)
+HALF = {"b": LOWER, "t": UPPER}
+MIRRORED = lanes.lanes(lambda i, j: i + j == 3)
+SUMS = ("add", "addw", "sub", "subw", "rsb", "adc", "sbc", "cmp", "cmn", "neg")
 SHIFTS = {"lsl": 1, "lsr": -1, "asr": -1, "ror": -1}
 COMPARES = {"cmp": ALL, "cmn": ALL, "tst": LOGIC_FLAGS, "teq": LOGIC_FLAGS}
-LONG = {"smull": False, "umull": False} | dict.fromkeys(
+LONG = {"smull": 2, "umull": 2} | dict.fromkeys(
     ("smlal", "umlal", "umaal", "smlald", "smlaldx", "smlsld", "smlsldx", "smlalbb", "smlalbt",
-     "smlaltb", "smlaltt"), True,
+     "smlaltb", "smlaltt"), 0,
 )  # fmt: skip
-"""Products of 64 bits, and whether they add to what is there."""
-LIKEWISE = {
-    **dict.fromkeys(("mul", "mla", "mls"), UPWARD),
-    **dict.fromkeys(("sadd16", "ssub16", "qadd16", "qsub16", "ssat16", "usat16"), HALVES),
-    **dict.fromkeys(("sadd8", "ssub8", "uadd8", "usub8", "qadd8", "qsub8", "uqadd8", "uqsub8",
-                     "shadd8", "uhadd8", "sel"), SAME),
-    "rev": lanes.lanes(lambda i, j: i + j == 3), "rbit": lanes.lanes(lambda i, j: i + j == 3),
-    "rev16": lanes.lanes(lambda i, j: i ^ j == 1),
+"""Products of 64 bits, and their first operand that is read: some add to what is there."""
+
+
+def _extends(signed: bool, size: int, added: bool) -> tuple[int, ...]:
+    """Lanes of what is extended from ``size`` bytes, 0: from two bytes to two halves."""
+    if size:
+        made = lanes.lanes(lambda i, j: i == j < size or (signed and i >= size and j == size - 1))
+    else:
+        made = lanes.lanes(lambda i, j: j == i - i % 2 and (signed or i == j))
+    sums = UPWARD if size else HALVES
+    return (sums, lanes.then(made, sums)) if added else (made,)
+
+
+DATA: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys((*SUMS, "mul", "mla", "mls"), (UPWARD,)),
+    **dict.fromkeys(("sadd16", "ssub16", "qadd16", "qsub16", "ssat16", "usat16"), (HALVES,)),
+    **dict.fromkeys(("mov", "movw", "mvn", "and", "orr", "eor", "bic", "orn", "tst", "teq", "sadd8",
+                     "ssub8", "uadd8", "usub8", "qadd8", "qsub8", "uqadd8", "uqsub8", "shadd8",
+                     "uhadd8", "sel"), (SAME,)),
+    "rev": (MIRRORED,), "rbit": (MIRRORED,), "rev16": (lanes.lanes(lambda i, j: i ^ j == 1),),
     **dict.fromkeys((
-        "ssat", "usat", "smlad", "smladx", "smuad", "smuadx", "smlsd", "smlsdx", "smusd", "smusdx",
-        "smlawb", "smlawt", "smulwb", "smulwt", "smmul", "smmulr", "smmla", "smmlar", "smmls",
-        "smmlsr", "qadd", "qsub", "qdadd", "qdsub", "clz", "revsh", "sdiv", "udiv", "usad8",
-        "usada8"), WHOLE),
+        *LONG, *SHIFTS, "ssat", "usat", "smlad", "smladx", "smuad", "smuadx", "smlsd", "smlsdx",
+        "smusd", "smusdx", "smlawb", "smlawt", "smulwb", "smulwt", "smmul", "smmulr", "smmla",
+        "smmlar", "smmls", "smmlsr", "qadd", "qsub", "qdadd", "qdsub", "clz", "revsh", "sdiv",
+        "udiv", "usad8", "usada8"), (WHOLE,)),
+    **{f"{what}{one}{other}": (HALF[one], HALF[other], UPWARD)
+       for what in ("smul", "smla") for one in "bt" for other in "bt"},
+    **{f"{sign}xt{added}{what}": _extends(sign == "s", size, bool(added)) for sign in "su"
+       for added in ("", "a") for what, size in (("b", 1), ("h", 2), ("b16", 0))},
+    "pkhbt": (LOWER_BYTES, SAME & ~LOWER_BYTES), "pkhtb": (SAME & ~LOWER_BYTES, LOWER_BYTES),
+    "movt": (LOWER_BYTES,), "adr": (NONE,),
 }  # fmt: skip
-"""Instructions that read all of their registers in the same way, by lanes."""
-EXTENDS = {
-    f"{sign}xt{what}": (sign == "s", size) for sign in "su" for what, size in
-    (("b", 1), ("h", 2), ("b16", 0), ("ab", 1), ("ah", 2), ("ab16", 0))
-}  # fmt: skip
+"""Lanes of the operands that an instruction reads, in order; of further ones the last again."""
+UNARY = {"mov", "movw", "mvn", "neg", "clz", "rev", "rev16", "revsh", "rbit", "adr",
+         *(name for name in DATA if name[1:3] == "xt")}  # fmt: skip
+"""Those whose first operand is only written, though they have two."""
 SETS_GE = {"sadd16", "ssub16", "sadd8", "ssub8", "uadd8", "usub8"}
-FIELDS = {"ubfx", "sbfx", "bfi", "bfc"}
-LOADS = {"ldr": 0, "ldrb": 0, "ldrh": 0, "ldrsb": 1, "ldrsh": 1, "ldrd": 0}
-"""And whether they extend the sign."""
-STORES = {"str", "strb", "strh", "strd"}
-SEVERAL = {"ldm", "ldmdb", "stm", "stmdb", "push", "pop"}
+ACCESSES = {
+    **dict.fromkeys(("ldr", "ldrb", "ldrh", "ldrsb", "ldrsh", "ldrd", "ldm", "ldmdb", "pop", "vldr",
+                     "vldm", "vpop"), "L"),
+    **dict.fromkeys(("str", "strb", "strh", "strd", "stm", "stmdb", "push", "vstr", "vstm",
+                     "vpush"), "S"),
+}  # fmt: skip
 FLOATS = {"vldr", "vstr", "vldmia", "vstmia", "vpush", "vpop"}
 NOTHING = {"nop", "hint", "dsb", "isb", "dmb", "pld"}
 BY_REGISTER = {arm.ARM_SFT_ASR_REG, arm.ARM_SFT_LSL_REG, arm.ARM_SFT_LSR_REG, arm.ARM_SFT_ROR_REG}
@@ -101,7 +130,7 @@ class Row:
     scale: int = 1
     target: int = 0
     sources: tuple[tuple[int, int], ...] = ()
-    listed: tuple[int, ...] = field(default=())
+    listed: tuple[int, ...] = ()
 
 
 def table(program: Program) -> dict[int, Row]:
@@ -124,18 +153,18 @@ def table(program: Program) -> dict[int, Row]:
 def row(i: Any) -> Row:
     """Describe an instruction of capstone's."""
     code = CODES.get(i.cc, ALWAYS)
-    known = Row(i.address, i.size, f"{i.mnemonic} {i.op_str}".strip())
-    plain = replace(known, condition=code)
+    bare = Row(i.address, i.size, f"{i.mnemonic} {i.op_str}".strip())
+    plain = replace(bare, condition=code)
     name = i.mnemonic.split(".")[0]
     if name.startswith("it") or name in NOTHING:
-        return replace(known, kind="D")
+        return replace(bare, kind="D")
     if code < ALWAYS and name not in ("cbz", "cbnz"):
         name = name.removesuffix(CONDITIONS[code])
-    if name in FLOATS:
-        return _moved(i, name, plain)
-    if any(o.type == arm.ARM_OP_REG and i.reg_name(o.reg) not in NUMBERS for o in i.operands):
+    named = (i.reg_name(o.reg) for o in i.operands if o.type == arm.ARM_OP_REG)
+    known = HELD if name in FLOATS else NUMBERS
+    if any(each not in known for each in named):
         return plain
-    for rule in (_branch, _access, _several, _data):
+    for rule in (_branch, _access, _data):
         if found := rule(i, name, plain):
             return found
     return plain
@@ -171,51 +200,30 @@ def _branch(i: Any, name: str, row: Row) -> Row | None:
 
 
 def _access(i: Any, name: str, row: Row) -> Row | None:
-    if name not in LOADS and name not in STORES:
-        return None
-    registers, many = _registers(i), 2 if name in ("ldrd", "strd") else 1
-    listed, place = registers[:many], i.operands[many]
-    if NO_REGISTER in listed or place.type != arm.ARM_OP_MEM:
-        return None
-    if any(number != NO_REGISTER for number in registers[many + 1 :]):
-        return None
-    base = _number(i, place.mem.base)
-    index = [_number(i, place.mem.index)] if place.mem.index else []
-    by = place.shift.value if place.shift.type == arm.ARM_SFT_LSL else place.mem.lshift
-    return replace(
-        row, kind="L" if name in LOADS else "S", extends=LOADS.get(name, 0), scale=1 << by,
-        writes=1 << base if i.writeback else 0, addresses=_bits([base, *index]),
-        listed=tuple(listed),
-    )  # fmt: skip
-
-
-def _moved(i: Any, name: str, row: Row) -> Row:
-    """Floating-point registers to and from memory: compilers copy constants by them. Registers of
-    single precision have the numbers from 16 on; one of double precision is two."""
-    named = [i.reg_name(o.reg) for o in i.operands if o.type == arm.ARM_OP_REG]
-    base = next((NUMBERS[each] for each in named if each in NUMBERS), SP)
-    if name in ("vldr", "vstr"):
-        base = _number(i, i.operands[1].mem.base)
-    listed = list[int]()
-    for kind, number in ((each[0], int(each[1:])) for each in named if each[0] in "sd"):
-        listed += [16 + number] if kind == "s" else [16 + 2 * number, 17 + 2 * number]
-    writes = 1 << base if name in ("vpush", "vpop") or i.writeback else 0
-    kind = "L" if name in ("vldr", "vldmia", "vpop") else "S"
-    return replace(row, kind=kind, addresses=1 << base, writes=writes, listed=tuple(listed))
-
-
-def _several(i: Any, name: str, row: Row) -> Row | None:
+    """Registers to and from memory; floating-point ones, too: compilers copy constants by them."""
     name = name.removesuffix("ia")
-    if name not in SEVERAL:
+    if name not in ACCESSES:
         return None
-    registers = _registers(i)
-    stack = name in ("push", "pop")
-    base, listed = (SP, registers) if stack else (registers[0], registers[1:])
-    if NO_REGISTER in (base, *listed):
-        return None
+    registers = [HELD[i.reg_name(o.reg)] for o in i.operands if o.type == arm.ARM_OP_REG]
+    memory = [o for o in i.operands if o.type == arm.ARM_OP_MEM]
+    stack, index, by = name.endswith(("push", "pop")), list[int](), 0
+    if memory:
+        (place,) = memory
+        if len(registers) != (2 if name in ("ldrd", "strd") else 1):
+            return row
+        base = _number(i, place.mem.base)
+        index = [_number(i, place.mem.index)] if place.mem.index else []
+        by = place.shift.value if place.shift.type == arm.ARM_SFT_LSL else place.mem.lshift
+    else:
+        base = SP if stack else registers.pop(0)[0]
+        registers.sort()
+    listed = tuple(chain.from_iterable(registers))
+    if len(listed) > MOST_LISTED:
+        return row
     return replace(
-        row, kind="S" if name in ("push", "stm", "stmdb") else "L", addresses=1 << base,
-        writes=1 << base if stack or i.writeback else 0, listed=tuple(sorted(listed)),
+        row, kind=ACCESSES[name], extends=int(name in ("ldrsb", "ldrsh")), scale=1 << by,
+        writes=1 << base if stack or i.writeback else 0, addresses=_bits([base, *index]),
+        listed=listed,
     )  # fmt: skip
 
 
@@ -225,17 +233,15 @@ def _data(i: Any, name: str, row: Row) -> Row | None:
     registers = _registers(i)
     if not registers or registers[0] == NO_REGISTER:
         return None
-    every = (rule(i, name, registers) for rule in RULES)
-    found = next((each for each in every if each is not None), None)
-    if found is None:
+    if not (read := _read(i, name)):
         return None
     written = [] if name in COMPARES else registers[: 2 if name in LONG else 1]
     merged = dict[int, int]()
-    for number, matrix in found:
+    for number, matrix in _sources(i, registers, *read):
         if number not in (NO_REGISTER, PC):
             merged[number] = merged.get(number, 0) | matrix
     own = ALL if name in SUMS else LOGIC_FLAGS
-    flags = (READS_C if name in ("adc", "sbc", "rrx") else 0) | (READS_GE if name == "sel" else 0)
+    flags = (READS_C if name in ("adc", "sbc") else 0) | (READS_GE if name == "sel" else 0)
     if PC in written:
         if len(merged) > 1:
             return None
@@ -247,123 +253,38 @@ def _data(i: Any, name: str, row: Row) -> Row | None:
     )  # fmt: skip
 
 
-Found = list[tuple[int, int]] | None
-Registers = list[int]
+def _read(i: Any, name: str) -> tuple[int, tuple[int, ...]] | None:
+    """Find the first operand that is read, and lanes as in ``DATA``; those that constants decide
+    with them."""
+    count = len(i.operands)
+    first = LONG.get(name, int((count > 2 or name in UNARY) and name != "movt"))
+    constants = [o.imm for o in i.operands if o.type == arm.ARM_OP_IMM]
+    match name, constants:
+        case (("lsl" | "lsr" | "asr" | "ror"), [by]):
+            return count - 2, (_by(name, by),)
+        case (("and" | "tst" | "bic"), [mask]):
+            return first, (lanes.masked(~mask if name == "bic" else mask),)
+        case (("ubfx" | "sbfx"), [low, width]):
+            return 1, (lanes.field(low, width, signed=name == "sbfx"),)
+        case (("bfi" | "bfc"), [low, width]):
+            placed = lanes.then(lanes.field(0, width, signed=False), lanes.shifted(low))
+            return 0, (lanes.masked(~(((1 << width) - 1) << low)), placed)
+    return (first, DATA[name]) if name in DATA else None
 
 
-def _operand(o: Any, number: int, after: int, i: Any) -> list[tuple[int, int]]:
-    """Find the sources of a flexible second operand, of which ``after`` is made."""
-    if o.shift.type in BY_REGISTER:
-        return [(number, WHOLE), (_number(i, o.shift.value), WHOLE)]
-    if o.shift.type == arm.ARM_SFT_INVALID:
-        return [(number, after)]
-    if o.shift.type not in SHIFTED:
-        return [(number, WHOLE)]
-    return [(number, lanes.then(_by(SHIFTED[o.shift.type], o.shift.value), after))]
+def _sources(
+    i: Any, registers: list[int], first: int, read: tuple[int, ...]
+) -> Iterator[tuple[int, int]]:
+    """Yield each register that is read and its lanes, those of its shift included."""
+    for n, (o, number) in enumerate(zip(i.operands[first:], registers[first:], strict=True)):
+        after = read[min(n, len(read) - 1)]
+        if o.shift.type in SHIFTED:
+            yield number, lanes.then(_by(SHIFTED[o.shift.type], o.shift.value), after)
+        else:
+            yield number, after if o.shift.type == arm.ARM_SFT_INVALID else WHOLE
+        if o.shift.type in BY_REGISTER:
+            yield _number(i, o.shift.value), WHOLE
 
 
 def _by(name: str, count: int) -> int:
     return lanes.shifted(SHIFTS[name] * count, fill=name == "asr", turn=name == "ror")
-
-
-def _sum_or_logic(i: Any, name: str, registers: Registers) -> Found:
-    if name not in SUMS | LOGIC:
-        return None
-    ops, matrix = list(i.operands), UPWARD if name in SUMS else SAME
-    single = name in ("mov", "movw", "mvn", "neg")
-    read = ops[1:] if single or len(ops) == 3 else ops  # add r0, r1 is add r0, r0, r1
-    numbers = registers[len(ops) - len(read) :]
-    last, found = read[-1], list[tuple[int, int]]()
-    mask = last.imm & 0xFFFFFFFF if last.type == arm.ARM_OP_IMM else None
-    for o, number in zip(read, numbers, strict=True):
-        found += _operand(o, number, matrix, i)
-    if mask is not None and name in ("and", "tst", "bic"):
-        kept = lanes.masked(mask if name != "bic" else ~mask)
-        found = [(number, kept) for number, _ in found]
-    return found
-
-
-def _shift(i: Any, name: str, registers: Registers) -> Found:
-    if name not in SHIFTS:
-        return None
-    last, value = i.operands[-1], registers[-2]
-    if last.type == arm.ARM_OP_IMM:
-        return [(value, _by(name, last.imm))]
-    return [(number, WHOLE) for number in registers[-2:]]
-
-
-def _likewise(i: Any, name: str, registers: Registers) -> Found:
-    if name not in LIKEWISE:
-        return None
-    ops = zip(i.operands, registers, strict=True)
-    read = list(ops)[1:] if len(registers) > 2 or name in UNARY else list(ops)
-    return [each for o, number in read for each in _operand(o, number, LIKEWISE[name], i)]
-
-
-UNARY = {"clz", "rev", "rev16", "revsh", "rbit"}
-
-
-def _halves(i: Any, name: str, registers: Registers) -> Found:
-    """smulbt and smlabt: one half of each factor."""
-    if not (name[:4] in ("smul", "smla") and len(name) == 6 and {*name[4:]} <= {*"bt"}):
-        return None
-    first, second, *rest = registers[1:]
-    factors = zip((first, second), name[4:], strict=True)
-    found = [(number, LOWER if half == "b" else UPPER) for number, half in factors]
-    return [*found, *((number, UPWARD) for number in rest)]
-
-
-def _extend(i: Any, name: str, registers: Registers) -> Found:
-    if name not in EXTENDS:
-        return None
-    signed, size = EXTENDS[name]
-    last = i.operands[-1]
-    turned = _by("ror", last.shift.value) if last.shift.type == arm.ARM_SFT_ROR else SAME
-    value, *added = reversed(registers[1:])
-    if size:
-        made = lanes.lanes(lambda i, j: i == j < size or (signed and i >= size and j == size - 1))
-    else:
-        made = lanes.lanes(lambda i, j: j == i - i % 2 and (signed or i == j))
-    sums = UPWARD if size else HALVES
-    taken = lanes.then(turned, lanes.then(made, sums) if added else made)
-    return [(value, taken), *((number, sums) for number in added)]
-
-
-def _pack(i: Any, name: str, registers: Registers) -> Found:
-    if name not in ("pkhbt", "pkhtb"):
-        return None
-    own: Callable[[int], bool] = (lambda n: n < 2) if name == "pkhbt" else (lambda n: n >= 2)
-    first, second = registers[-2], registers[-1]
-    other = lanes.rows(SAME, lambda n: not own(n))
-    return [(first, lanes.rows(SAME, own)), *_operand(i.operands[-1], second, other, i)]
-
-
-def _field(i: Any, name: str, registers: Registers) -> Found:
-    """ubfx, sbfx; bfi and bfc replace a field; movt the upper half."""
-    first, second = registers[0], registers[1]
-    if name == "movt":
-        return [(first, lanes.rows(SAME, lambda n: n < 2))]
-    if name not in FIELDS:
-        return None
-    low, width = (o.imm for o in i.operands[-2:])
-    if name in ("ubfx", "sbfx"):
-        return [(second, lanes.field(low, width, signed=name == "sbfx"))]
-    kept = lanes.masked(~(((1 << width) - 1) << low))
-    if name == "bfc" or second == NO_REGISTER:
-        return [(first, kept)]
-    placed = lanes.then(lanes.field(0, width, signed=False), lanes.shifted(low))
-    return [(first, kept), (second, placed)]
-
-
-def _long(i: Any, name: str, registers: Registers) -> Found:
-    if name not in LONG:
-        return None
-    read = registers if LONG[name] else registers[2:]
-    return [(number, WHOLE) for number in read]
-
-
-def _address(i: Any, name: str, registers: Registers) -> Found:
-    return [] if name == "adr" else None
-
-
-RULES = (_sum_or_logic, _shift, _likewise, _halves, _extend, _pack, _field, _long, _address)

@@ -16,11 +16,11 @@ import numpy as np
 from pipeline.errors import ThimbleError
 from pipeline.machine.arms import arms
 from pipeline.machine.declared import Declared
-from pipeline.machine.decode import Row
+from pipeline.machine.decode import MOST_LISTED, Row
 from pipeline.machine.program import OBJECT, WRITABLE, Program, Symbol
 
 OTHER, CALLS = 0xFFFF, 0xFFFE
-SOURCES, REGISTERS = 4, 16
+SOURCES = 4
 READ, WRITE, NEAR = 1, 2, 4
 GIVEN, MADE = 0, 1
 """Bytes of an input, and of an output."""
@@ -146,5 +146,5 @@ def _instructions(
             row.extends, row.writes, row.addresses, row.scale, owner,
             int(at in owners and owner != CALLS),
             *sources, *[0] * (2 * SOURCES - len(sources)), len(row.sources), len(row.listed),
-            *row.listed, *[0] * (REGISTERS - len(row.listed)), *astuple(arms(table, row)),
+            *row.listed, *[0] * (MOST_LISTED - len(row.listed)), *astuple(arms(table, row)),
         )  # fmt: skip

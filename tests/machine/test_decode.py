@@ -68,6 +68,10 @@ CODE: dict[str, tuple[str, dict[int, int], dict[str, Any]]] = {
     "bf00": ("D", {}, {}),  # nop
     "ed9f 7b21": ("L", {}, {"addresses": 1 << 15, "listed": (30, 31)}),  # vldr d7, [pc, #132]
     "ed2d 8b04": ("S", {}, {"addresses": 1 << 13, "writes": 1 << 13, "listed": (32, 33, 34, 35)}),
+    "ec9d fa02": ("L", {}, {"addresses": 1 << 13, "listed": (46, 47)}),  # vldmia sp, {s30, s31}
+    "ec90 eb20": ("U", {}, {}),  # vldmia r0, {d14-d29}: no Cortex-M has so many
+    "ec90 0a20": ("U", {}, {}),  # vldmia r0, {s0-s31}: more than the plugin lists
+    "4704": ("U", {}, {}),  # bxns r0
     "ee30 0a20": ("U", {}, {}),  # vadd.f32: nobody here says what it reads
     "e851 0f00": ("U", {}, {}),  # ldrex
 }
