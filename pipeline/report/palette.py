@@ -60,15 +60,3 @@ def css() -> str:
         f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
         f"{fills}\n"
     )
-
-
-def contrast(one: str, other: str) -> float:
-    """Return the contrast ratio of WCAG 2.2: 1 of equal colours, 21 of black and white."""
-    bright, dim = sorted((_luminance(one), _luminance(other)), reverse=True)
-    return (bright + 0.05) / (dim + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
