@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import torch
 
 from pipeline.importers import float_nodes as nodes
 from pipeline.importers.float_graph import FloatGraph, Node
@@ -15,7 +14,7 @@ from pipeline.pruning.couplings import Channels, Couplings, Mask
 def cut(found: Couplings, kept: Mask) -> FloatGraph:
     """The graph of ``found`` with the channels of the units in ``kept`` (units,), in their order.
 
-    It gives what the whole one gives with the others' activations set to zero (``masked``).
+    It gives what the whole one gives with the others' activations set to zero.
     """
     made = []
     for node in found.graph.nodes:
@@ -60,20 +59,3 @@ def _rearranged(
         starts[source.axis] = int(before[: node.starts[source.axis]].sum())
         shape[output.axis] = int(makes.sum())
     return replace(node, starts=tuple(starts), shape=tuple(shape))
-
-
-@torch.no_grad()
-def masked(found: Couplings, kept: Mask, frames: torch.Tensor) -> torch.Tensor:
-    """Evaluate the whole graph for ``frames`` (n, *input shape) with the activations of all
-    channels but the kept ones at zero."""
-    graph = found.graph
-
-    def evaluate(index: int, inputs: list[torch.Tensor]) -> torch.Tensor:
-        node = graph.nodes[index]
-        result, channels = node.evaluate(inputs), found.channels[node.output]
-        shape = [1] * result.ndim
-        shape[1 + channels.axis] = -1
-        mask = torch.from_numpy(kept[channels.numbers]).to(result.dtype)
-        return result * mask.reshape(shape)
-
-    return graph.activation(graph.output, frames, evaluate)

@@ -19,7 +19,7 @@ from pipeline.importers.float_passes import simplified
 from pipeline.importers.torch_export import exported
 from pipeline.models.blocks import Blocks
 from pipeline.pruning.couplings import Couplings, Group, Mask, couplings
-from pipeline.pruning.cut import cut, masked
+from pipeline.pruning.cut import cut
 from pipeline.pruning.narrowing import Narrowing
 from pipeline.pruning.planner import Needs
 from pipeline.pruning.shares import completed, strength
@@ -37,6 +37,23 @@ def some(found: Couplings, seed: int, share: float = 0.5) -> Mask:
     """Random units, and one of each tensor that would have none."""
     kept = np.random.default_rng(seed).random(found.units) < share
     return completed(found, kept, strength(found))
+
+
+@torch.no_grad()
+def masked(found: Couplings, kept: Mask, frames: torch.Tensor) -> torch.Tensor:
+    """Evaluate the whole graph for ``frames`` (n, *input shape) with the activations of all
+    channels but the kept ones at zero."""
+    graph = found.graph
+
+    def evaluate(index: int, inputs: list[torch.Tensor]) -> torch.Tensor:
+        node = graph.nodes[index]
+        result, channels = node.evaluate(inputs), found.channels[node.output]
+        shape = [1] * result.ndim
+        shape[1 + channels.axis] = -1
+        mask = torch.from_numpy(kept[channels.numbers]).to(result.dtype)
+        return result * mask.reshape(shape)
+
+    return graph.activation(graph.output, frames, evaluate)
 
 
 def agrees(graph: FloatGraph, seed: int) -> FloatGraph:
