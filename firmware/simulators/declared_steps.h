@@ -19,8 +19,7 @@
 enum { INPUT = 1, STALE = 2, CALLER = 4, OVERWRITTEN = 8, UNDECLARED = 16 };
 #define UNMEANT (OVERWRITTEN | UNDECLARED) /* for the step that reads it: a word may have such bytes that reach nothing */
 enum { IN = 1, OUT = 2, SCRATCH = 4, WROTE = 8, READ = 16 }; /* of a byte of the arena, in a step */
-enum { NZ, C, V, GE, FLAGS };
-enum { SETS_ALL = 1, SETS_LOGIC, SETS_GE };
+enum { NZ = 1, C = 2, V = 4, GE = 8, FLAGS = 4 }; /* bits of sets of flags; logic sets NZ, and adds to C */
 enum { BRANCH, ARMS, ADDRESS, INDEX, PREDICATED, VARIABLE, REFUSED, CAUSES };
 enum { OUTSIDE, BETWEEN, WRITE, READS, USES, UNWRITTEN, UNREAD, IMPURE, ORDER, CONSTANT, ODDITIES };
 

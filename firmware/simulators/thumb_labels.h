@@ -9,7 +9,8 @@
 
 /* What flags a condition reads: eq ne hs lo mi pl vs vc hi ls ge lt gt le, always. The last bit of a condition's code
  * is its opposite's. */
-static const uint8_t condition_flags[ALWAYS + 1] = {1, 1, 2, 2, 1, 1, 4, 4, 3, 3, 5, 5, 5, 5, 0};
+static const uint8_t condition_flags[ALWAYS + 1] = {NZ,     NZ,     C,      C,      NZ,     NZ,     V, V,
+                                                    NZ | C, NZ | C, NZ | V, NZ | V, NZ | V, NZ | V, 0};
 
 /* Nobody sees here whether a predicated instruction does anything. Where its condition depends on no data, registers
  * have two labels until flags change, or an access shows which way it went: [1] where the code's last bit holds. */
@@ -142,34 +143,36 @@ static uint32_t reads(const op_t *op, uint32_t side) {
     return label;
 }
 
+static uint32_t of_flags(uint32_t set) {
+    uint8_t label = 0;
+    for (; set; set &= set - 1) {
+        label |= flags[__builtin_ctz(set)];
+    }
+    return everywhere(label);
+}
+
+static void label_flags(uint32_t set, uint8_t kept, uint8_t label) {
+    for (; set; set &= set - 1) {
+        uint8_t *flag = flags + __builtin_ctz(set);
+        *flag = (*flag & kept) | label;
+    }
+}
+
 static void set_flags(const op_t *op, uint8_t result) {
-    const uint8_t kept = op->row.condition < ALWAYS ? 0xFF : 0;
-    if (op->row.sets == SETS_GE) {
-        flags[GE] = (flags[GE] & kept) | result;
-        return;
-    }
-    if (op->row.sets == SETS_LOGIC) { /* C may stay as it is or get what a shift leaves out, V stays */
-        flags[NZ] = (flags[NZ] & kept) | result;
-        flags[C] |= result;
+    label_flags(op->row.sets, op->row.condition < ALWAYS ? 0xFF : 0, result);
+    if (op->row.sets == NZ) { /* C may stay as it is or get what a shift leaves out, V stays */
         for (uint32_t n = 0; n < op->row.source_count; n++) {
-            flags[C] |= all(either(op->row.sources[n].number));
+            result |= all(either(op->row.sources[n].number));
         }
-    } else {
-        for (int n = NZ; n <= V; n++) {
-            flags[n] = (flags[n] & kept) | result;
-        }
+        label_flags(C, 0xFF, result);
     }
-    join();
+    if (op->row.sets != GE) {
+        join();
+    }
 }
 
 static void computes(op_t *op) {
-    uint32_t more = condition_label;
-    if (op->row.flags & 1) {
-        more |= everywhere(flags[C]);
-    }
-    if (op->row.flags & 2) {
-        more |= everywhere(flags[GE]);
-    }
+    const uint32_t more = condition_label | of_flags(op->row.flags);
     if (splits(op)) {
         part(op);
     }
@@ -198,7 +201,7 @@ static void part_ways(op_t *op, uint32_t label) {
     for (uint32_t m = op->row.arms_read & 0xFFFF; m; m &= m - 1) {
         label |= either((uint32_t)__builtin_ctz(m));
     }
-    label |= op->row.arms_read >> 16 ? everywhere(flags[NZ] | flags[C] | flags[V]) : 0;
+    label |= op->row.arms_read >> 16 ? of_flags(NZ | C | V) : 0;
     arms = op;
     arms_label = everywhere(all(label));
     met = executed;
@@ -210,9 +213,7 @@ static void meet(void) {
         const uint32_t number = (uint32_t)__builtin_ctz(m);
         set(number, either(number) | arms_label);
     }
-    for (int n = NZ; n <= V; n++) {
-        flags[n] |= (uint8_t)arms_label;
-    }
+    label_flags(NZ | C | V, 0xFF, (uint8_t)arms_label);
     executed = met + arms->row.longest;
     arms = NULL;
 }
@@ -294,9 +295,7 @@ static void stepped(op_t *op) {
     }
     now = op;
     nth = 0;
-    const uint8_t bits = condition_flags[op->row.condition];
-    condition_label = everywhere((uint8_t)((bits & 1 ? flags[NZ] : 0) | (bits & 2 ? flags[C] : 0) |
-                                           (bits & 4 ? flags[V] : 0)));
+    condition_label = of_flags(condition_flags[op->row.condition]);
     switch (op->row.kind) {
     case 'D':
         computes(op);

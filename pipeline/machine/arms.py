@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pipeline.machine.decode import ALL, ALWAYS, GE, PC, READS_C, READS_GE, Row
+from pipeline.machine.decode import ALL, ALWAYS, GE, PC, READS_C, Row
 
 FARTHEST = 64
 """Instructions from a branch to where its arms meet."""
@@ -59,7 +59,7 @@ def _after(row: Row | None) -> tuple[int, ...]:
     """Say where one goes on from ``row``; nowhere if it does more than compute in registers."""
     if row is None or row.kind not in "DBL" or (row.kind == "L" and row.addresses != 1 << PC):
         return ()
-    if row.sets == GE or row.flags & READS_GE:
+    if row.sets == GE or row.flags & GE:
         return ()
     if row.kind != "B":
         return (row.at + row.size,) if PC not in row.listed else ()

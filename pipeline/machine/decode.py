@@ -36,8 +36,8 @@ CONDITIONS = ["eq", "ne", "hs", "lo", "mi", "pl", "vs", "vc", "hi", "ls", "ge", 
 ALWAYS = len(CONDITIONS)
 CODES = {getattr(arm, f"ARM_CC_{name.upper()}"): n for n, name in enumerate(CONDITIONS)}
 
-ALL, LOGIC_FLAGS, GE = 1, 2, 3
-READS_C, READS_GE = 1, 2
+LOGIC_FLAGS, READS_C, ALL, GE = 1, 2, 7, 8
+"""Sets of flags, by bits: N with Z, C, V, GE. Logic may set C, too, by its shift."""
 
 LOWER_BYTES = lanes.rows(SAME, lambda n: n < 2)
 HALF = {"b": LOWER, "t": UPPER}
@@ -106,7 +106,7 @@ class Row:
     Attributes:
         kind: D data, B branch, L load, S store, U unknown.
         condition: the code of a predicate or branch.
-        sets, flags: which flags it sets, and reads as data.
+        sets, flags: sets of flags that it sets, and reads as data.
         variable: its time depends on what it reads.
         extends: a load extends the sign.
         writes, addresses: sets of registers, by bits.
@@ -241,7 +241,7 @@ def _data(i: Any, name: str, row: Row) -> Row | None:
         if number not in (NO_REGISTER, PC):
             merged[number] = merged.get(number, 0) | matrix
     own = ALL if name in SUMS else LOGIC_FLAGS
-    flags = (READS_C if name in ("adc", "sbc") else 0) | (READS_GE if name == "sel" else 0)
+    flags = (READS_C if name in ("adc", "sbc") else 0) | (GE if name == "sel" else 0)
     if PC in written:
         if len(merged) > 1:
             return None
