@@ -20,8 +20,8 @@ enum { INPUT = 1, STALE = 2, CALLER = 4, OVERWRITTEN = 8, UNDECLARED = 16 };
 #define UNMEANT (OVERWRITTEN | UNDECLARED) /* for the step that reads it: a word may have such bytes that reach nothing */
 enum { IN = 1, OUT = 2, SCRATCH = 4, WROTE = 8, READ = 16 }; /* of a byte of the arena, in a step */
 enum { NZ = 1, C = 2, V = 4, GE = 8, FLAGS = 4 }; /* bits of sets of flags; logic sets NZ, and adds to C */
-enum { BRANCH, ARMS, ADDRESS, INDEX, PREDICATED, VARIABLE, REFUSED, CAUSES };
-enum { OUTSIDE, BETWEEN, WRITE, READS, USES, UNWRITTEN, UNREAD, IMPURE, ORDER, CONSTANT, ODDITIES };
+enum { BRANCH, ARMS, ADDRESS, INDEX, PREDICATED, VARIABLE, REFUSED, DEPENDENCES };
+enum { OUTSIDE = DEPENDENCES, BETWEEN, WRITE, READS, USES, UNWRITTEN, UNREAD, IMPURE, ORDER, CONSTANT, FINDINGS };
 
 /* Words of the job's file, as pipeline/machine/job.py writes them. Bit 4 i + j of `lanes`: byte i of the result
  * depends on byte j of the register. */
@@ -45,13 +45,12 @@ typedef struct {
 typedef struct {
     uint64_t count;
     uint32_t step, address; /* of the first */
-} oddity_t;
+} finding_t;
 
 typedef struct {
     row_t row;
-    uint8_t labels;
-    uint64_t dependent[CAUSES];
-    oddity_t odd[ODDITIES];
+    uint8_t labels; /* that it depends on */
+    finding_t found[FINDINGS];
 } op_t;
 
 typedef struct {
@@ -76,9 +75,9 @@ static uint32_t step, last; /* the step that runs, and one past those that run w
 static op_t *entered;
 
 static void odd(op_t *op, int what, uint32_t address) {
-    if (op->odd[what].count++ == 0) {
-        op->odd[what].step = step;
-        op->odd[what].address = address;
+    if (op->found[what].count++ == 0) {
+        op->found[what].step = step;
+        op->found[what].address = address;
     }
 }
 

@@ -26,9 +26,9 @@
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
-static const char *const causes[CAUSES] = {"branch", "arms", "address", "index", "predicated", "variable", "refused"};
-static const char *const oddities[ODDITIES] = {"outside", "between", "write", "read", "overwritten",
-                                               "unwritten", "unread", "impure", "order", "constant"};
+static const char *const names[FINDINGS] = {
+    "branch", "arms", "address", "index", "predicated", "variable", "refused", /* dependences; then deviations */
+    "outside", "between", "write", "read", "overwritten", "unwritten", "unread", "impure", "order", "constant"};
 static const char *out_path;
 static op_t *ops;
 static uint32_t op_count;
@@ -84,16 +84,12 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
 }
 
 static void print(FILE *out, const op_t *op) {
-    for (int n = 0; n < CAUSES; n++) {
-        if (op->dependent[n]) {
-            fprintf(out, "depends %s %" PRIu32 " %" PRIu64 " %u\n", causes[n], op->row.at, op->dependent[n],
-                    op->labels);
-        }
-    }
-    for (int n = 0; n < ODDITIES; n++) {
-        if (op->odd[n].count) {
-            fprintf(out, "deviates %s %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRIu32 "\n", oddities[n],
-                    op->row.at, op->odd[n].count, op->odd[n].step, op->odd[n].address);
+    for (int n = 0; n < FINDINGS; n++) {
+        const finding_t *found = op->found + n;
+        const bool depends = n < DEPENDENCES;
+        if (found->count) {
+            fprintf(out, "%s %s %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRIu32 " %u\n", depends ? "depends" : "deviates",
+                    names[n], op->row.at, found->count, found->step, found->address, depends ? op->labels : 0u);
         }
     }
 }

@@ -46,7 +46,7 @@ static uint32_t through(uint32_t label, uint32_t lanes) {
 }
 
 static void depends(op_t *op, int cause, uint32_t label) {
-    op->dependent[cause]++;
+    odd(op, cause, 0);
     op->labels |= all(label);
 }
 

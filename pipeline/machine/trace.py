@@ -78,14 +78,11 @@ def _read(text: str, outputs: bytes) -> Found:
     found = Found(outputs)
     for line in text.splitlines():
         word, *rest = line.split()
-        if word == "depends":
-            how, (at, count, labels) = rest[0], map(int, rest[1:])
-            names = tuple(name for bit, name in LABELS.items() if labels & bit)
-            found.dependences.append(Finding(how, at, count, names))
-        elif word == "deviates":
-            at, count, step, address = map(int, rest[1:])
-            deviation = Finding(rest[0], at, count, step=step, address=address)
-            found.deviations.append(deviation)
-        else:
+        if word == "executed":
             found.executed = int(rest[0])
+            continue
+        at, count, step, address, labels = map(int, rest[1:])
+        names = tuple(name for bit, name in LABELS.items() if labels & bit)
+        kind = found.dependences if word == "depends" else found.deviations
+        kind.append(Finding(rest[0], at, count, names, step, address))
     return found
