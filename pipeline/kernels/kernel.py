@@ -6,6 +6,9 @@ from pipeline.kernels.form import Form
 from pipeline.kernels.safe_offset import NEVER, SafeOffset
 from pipeline.kernels.work import weight_bytes
 
+LEAST_CACHE = 1024
+"""Bytes of the smallest cache of instructions."""
+
 
 class Kernel(ABC):
     """C for some forms of some operators.

@@ -8,7 +8,7 @@ from pipeline.hardware import Hardware
 from pipeline.kernels import cortex_m, thumb
 from pipeline.kernels.fast import Fast
 from pipeline.kernels.form import Form
-from pipeline.kernels.kernel import Kernel
+from pipeline.kernels.kernel import LEAST_CACHE, Kernel
 
 STEP_CYCLES, ROW_CYCLES = 45.0, 11.0
 """Cycles of a step of the tape, and of each row that it names, on a Cortex-M4: measured as
@@ -20,9 +20,9 @@ STEP_BYTES = 88
 WORD = 4
 """Bytes of a table that are read at a time: a read of flash where no cache holds any of it."""
 
-SMALL_CACHE, LEAST_CACHE, NO_LOOP = 8192, 1024, 16
-"""Bytes of a cache of instructions that holds few kernels at a time, a round of an innermost loop
-and not what is around that, and not even that."""
+SMALL_CACHE, NO_LOOP = 8192, 16
+"""Bytes of a cache of instructions that holds few kernels at a time, and not even an innermost loop
+(``LEAST_CACHE``: a round of it, and not what is around that)."""
 
 FETCH, PORTABLE, THUMB, BYTE = 0.41, 0.34, 0.075, 0.7
 """Shares of a wait state: that a cycle waits for instructions which no cache holds, of assembly, of

@@ -12,6 +12,7 @@ from pipeline.kernels.by_row import BLOCK, MOST_PLANE, AccessOrder, RowKernel
 from pipeline.kernels.cortex_m.costs import Fitted
 from pipeline.kernels.fast import convolution, in_passes, in_place
 from pipeline.kernels.form import Form
+from pipeline.kernels.kernel import LEAST_CACHE
 from pipeline.kernels.quick import endings, quick_end
 from pipeline.kernels.work import END_BYTES, Counts, made, positions
 
@@ -36,6 +37,57 @@ SUMS = 6
 
 TABLE_BYTES = 24
 """Bytes of a channel's table beside its weights."""
+
+
+REGISTERS = 12
+"""Registers there are, but those that point to inputs and weights."""
+
+INSTRUCTION_BYTES, ROW_BYTES = 3.9, 40
+"""Code of a block's instruction, and what finds a kernel's row: mean of MCUNet-M's layers."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """``outs`` outputs of a kernel's row with ``half`` pairs of weights and one weight more."""
+
+    outs: int
+    half: int
+    stride: int
+
+    @property
+    def weights(self) -> int:
+        """Words of weights: with stride 2 only the last b is needed."""
+        return 2 * self.half if self.stride == 1 else self.half + 1
+
+    @property
+    def words(self) -> int:
+        return self.outs * self.stride // 2 + self.half
+
+    @property
+    def inputs(self) -> int:
+        """Registers for inputs; less than 1: it takes more than there are."""
+        return min(self.words, REGISTERS - self.outs - self.weights)
+
+    def instructions(self, rows: int) -> int:
+        """About how many a kernel of ``rows`` such rows takes, with what ends its outputs."""
+        products = self.outs * (self.half + 1)
+        return rows * (self.weights + self.words + products) + 5 * self.outs + 15
+
+
+def blocks(columns: int, rows: int, half: int, stride: int) -> tuple[int, int]:
+    """Choose how many outputs of ``columns`` to compute at a time, and the last, of stride 1 pairs;
+    0: none are left."""
+
+    def last(outs: int) -> int:
+        left = columns % outs
+        return left + left % 2 if stride == 1 else left
+
+    def cost(outs: int) -> int:
+        ending = Block(last(outs), half, stride).instructions(rows) if last(outs) else 0
+        return columns // outs * Block(outs, half, stride).instructions(rows) + ending
+
+    outs = min((n for n in (2, 4, 6) if Block(n, half, stride).inputs > 0), key=cost)
+    return outs, last(outs)
 
 
 class Depthwise(Fitted):
@@ -100,6 +152,21 @@ class Depthwise(Fitted):
             "word outside": groups * words * (kernel_h + passed - read),
             **endings(op, form.graph, outputs),
         }
+
+    def loop_bytes(self, form: Form) -> int:
+        """Count what each row of a channel reads of the code of its blocks, where a cache of 1 KiB
+        holds it no longer: once, or each time where it doesn't even hold one of them."""
+        op, (rows, width, channels) = convolution(form), form.out.extents
+        (height, across), stride = positions(form), op.stride[1]
+        half = odd_kernel(across) // 2
+        outs, left = blocks(width, height, half, stride)
+        full, last = (
+            int(INSTRUCTION_BYTES * Block(n, half, stride).instructions(height)) * (n > 0)
+            for n in (outs, left)
+        )
+        every = (full if width >= outs else 0) + last + ROW_BYTES * height
+        again = full * max(0, width // outs - 1) * (full > LEAST_CACHE)
+        return rows * channels * (every + again) * (every > LEAST_CACHE)
 
     def table_bytes(self, form: Form) -> float:
         """Count pairs of 16 bits, beside what ends a channel's sums."""

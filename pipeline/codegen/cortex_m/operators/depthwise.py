@@ -7,7 +7,6 @@ a word takes the a's and, of the last b, the upper half; one that begins in an u
 lower half of a0 and all b's. With stride 2 all outputs begin in lower halves.
 """
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -20,10 +19,7 @@ from pipeline.codegen.int8.job import Job
 from pipeline.codegen.int8.windows import Windows
 from pipeline.graph.operators.conv2d import Conv2d
 from pipeline.graph.tensor import IntArray
-from pipeline.kernels.cortex_m.depthwise import columns, lanes, odd_kernel
-
-REGISTERS = 12
-"""Registers there are, but those that point to inputs and weights."""
+from pipeline.kernels.cortex_m.depthwise import Block, blocks, columns, lanes, odd_kernel
 
 
 class Product(NamedTuple):
@@ -36,27 +32,8 @@ class Product(NamedTuple):
     weight: int
 
 
-@dataclass(frozen=True)
-class Row:
-    """``outs`` outputs of a kernel's row with ``half`` pairs of weights and one weight more."""
-
-    outs: int
-    half: int
-    stride: int
-
-    @property
-    def weights(self) -> int:
-        """Words of weights: with stride 2 only the last b is needed."""
-        return 2 * self.half if self.stride == 1 else self.half + 1
-
-    @property
-    def words(self) -> int:
-        return self.outs * self.stride // 2 + self.half
-
-    @property
-    def inputs(self) -> int:
-        """Registers for inputs; less than 1: it takes more than there are."""
-        return min(self.words, REGISTERS - self.outs - self.weights)
+class Row(Block):
+    """A kernel's row of a block."""
 
     @property
     def loads(self) -> list[list[int]]:
@@ -105,28 +82,6 @@ class Row:
         lines += [f"a{n} = s{n};" for n in range(self.outs)]
         return block(lines, (), 20)
 
-    def instructions(self, rows: int) -> int:
-        """About how many a kernel of ``rows`` such rows takes, with what ends its outputs."""
-        products = sum(len(self.products(word)) for word in range(self.words))
-        return rows * (self.weights + self.words + products) + 5 * self.outs + 15
-
-
-def last(left: int, stride: int) -> int:
-    """Count the outputs that the last ``left`` of a row are computed with: of stride 1, pairs."""
-    return left + left % 2 if stride == 1 else left
-
-
-def together(columns: int, rows: int, half: int, stride: int) -> int:
-    """Choose how many outputs of ``columns`` to compute at a time."""
-
-    def cost(outs: int) -> int:
-        full, left = divmod(columns, outs)
-        ending = Row(last(left, stride), half, stride).instructions(rows) if left else 0
-        return full * Row(outs, half, stride).instructions(rows) + ending
-
-    choices = [outs for outs in (2, 4, 6) if Row(outs, half, stride).inputs > 0]
-    return min(choices, key=cost)
-
 
 def compute(job: Job) -> None:
     op, part = job.operator(Conv2d), job.part
@@ -139,8 +94,7 @@ def compute(job: Job) -> None:
     rows = table(values, finish, op.stride[1])
     kernel_h, kernel_w = window.kernel
     half = odd_kernel(kernel_w) // 2
-    outs = together(window.out_columns, kernel_h, half, op.stride[1])
-    ending = last(window.out_columns % outs, op.stride[1])
+    outs, ending = blocks(window.out_columns, kernel_h, half, op.stride[1])
     job.rows_call(
         "cortex_m/depthwise", view,
         {
