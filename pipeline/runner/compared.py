@@ -146,10 +146,11 @@ def _show(found: Mapping[str, Any]) -> None:
 
 
 def _told(keys: Mapping[str, Values]) -> Mapping[str, Values]:
-    """Leave out what follows from the board's name, where that differs."""
-    name = "hardware.name"
-    follow = "hardware." if name in keys else ()
-    return {k: v for k, v in keys.items() if k == name or not k.startswith(follow)}
+    """Leave out what follows from the board's name, where that differs, and from others' names
+    their classes."""
+    follow = "hardware." if (board := "hardware.name") in keys else ()
+    kept = (key for key in keys if key == board or not key.startswith(follow))
+    return {k: keys[k] for k in kept if not ("_target_" in k and k[:-8] + "name" in keys)}
 
 
 def _print(console: Console, title: str, runs: Sequence[str], rows: Mapping[str, Values]) -> None:
