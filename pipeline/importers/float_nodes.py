@@ -111,7 +111,7 @@ class Convolution(Weighted):
         points = weights.shape[1:3] == (1, 1) and stride != (1, 1)
         if (bottom, right) != around or points:
             image, around = padded(image, self.padding, 0.0), (0, 0)
-        if points:  # oneDNN's gradients are wrong here (pipeline/training/layout.py)
+        if points:  # oneDNN's gradients are wrong here (pipeline/training/float_only.py)
             image, stride = image[:, :, :: stride[0], :: stride[1]], (1, 1)
         kernels = channels_first(weights).contiguous()
         return channels_last(

@@ -18,9 +18,9 @@ from pipeline.placement.blocks import WORD, Interference, load, round_up
 from pipeline.placement.constants import constants
 from pipeline.placement.fit import NOWHERE, first_fit
 from pipeline.placement.place import EFFORT, place
-from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Plan, Rows, Step, Track
+from pipeline.plan.vocabulary import Blocks, Buffer, Compute, Move, Plan, Rows, Step, Track
+from pipeline.schedules.bounds import all_of
 from pipeline.schedules.draft import Draft, Held
-from pipeline.schedules.kept import kept
 from pipeline.schedules.lifetimes import cells_of, to_next_row, to_place
 
 PROCESSOR = "cpu"
@@ -188,7 +188,17 @@ def _placed(draft: Draft, regions: Sequence[Region], keep_input: bool, effort: i
 def _steps(regions: Iterable[Region], draft: Draft) -> Iterator[Step]:
     for region in regions:
         yield from region.steps(draft)
-    yield from kept(draft)
+    yield from _kept(draft)
+
+
+def _kept(draft: Draft) -> Iterator[Move]:
+    """Move each state that was not made in the place of the one that was read."""
+    for state in draft.graph.states:
+        read, made = draft.home[state.read], draft.home[state.made]
+        if draft.base(made) != (read, 0):
+            source, place = draft.buffer(made), draft.buffer(read).map
+            target = draft.hold_at(state.made, place, "kept", over=read)
+            yield draft.move(source, target, all_of(source.shape))
 
 
 def _noted(steps: Iterable[Step], draft: Draft, body: list[Step]) -> Iterator[Step]:

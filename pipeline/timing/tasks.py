@@ -15,7 +15,6 @@ from pipeline.plan import pieces
 from pipeline.plan.pieces import Pieces
 from pipeline.plan.rates import Rates, work
 from pipeline.plan.vocabulary import Buffer, Compute, Finish, Move, Plan, Signal, Slice, Step, Wait
-from pipeline.timing.boxes import boxes
 from pipeline.timing.transfers import ends, transfers
 from pipeline.timing.unroll import Runs, Times
 
@@ -130,12 +129,12 @@ class Costs:
                 if held
                 else slice(0 if op.reads_all(self.graph.tensors) else -1, None)
             )
-            extents = boxes(piece, shape, runs)[1][:, axes]
+            extents = _boxes(piece, shape, runs)[1][:, axes]
             there = np.minimum(there, (extents / np.array(shape[axes])).prod(axis=1))
         return elements * there
 
     def _elements(self, piece: Slice, runs: Runs) -> Times:
-        found = boxes(piece, self.plan.buffer[piece.buffer].shape, runs)[1]
+        found = _boxes(piece, self.plan.buffer[piece.buffer].shape, runs)[1]
         return np.asarray(found.prod(axis=1), dtype=float)
 
     def _move(self, step: Move, runs: Runs) -> TimedStep:
@@ -146,7 +145,7 @@ class Costs:
             return TimedStep("free", op, np.zeros(runs.count))
         writes = on_card[1]
         buffer, piece = (target, step.dst) if writes else (source, step.src)
-        lows, extents = boxes(piece, buffer.shape, runs)
+        lows, extents = _boxes(piece, buffer.shape, runs)
         if self.pieces is not None:
             places = ends(buffer, lows, extents, np.zeros(runs.count, np.int64))
             near = source if writes else target
@@ -196,3 +195,15 @@ class Costs:
         passing = blocks * whole if whole > 1 else size
         us: Times = passing * rate.byte_us + commands * rate.command_us + blocks * rate.block_us
         return us
+
+
+def _boxes(piece: Slice, shape: tuple[int, ...], runs: Runs) -> tuple[IntArray, IntArray]:
+    """Low corners and extents of ``piece``, clipped to ``shape``: each (runs, axes)."""
+    if runs.count == 1:  # most steps of an unrolled plan: without numpy
+        env = {name: int(values[0]) for name, values in runs.variables.items()}
+        box = piece.box(shape, env)
+        return np.array([[low for low, _ in box]]), np.array([[stop - low for low, stop in box]])
+    lows = np.stack([runs.values(low) for low in piece.lo], axis=1)
+    stops = np.minimum(lows + np.array(piece.size), np.array(shape))
+    lows = np.maximum(lows, 0)
+    return lows, np.maximum(stops - lows, 0)

@@ -13,7 +13,6 @@ from pipeline.training.augment import Distorting
 from pipeline.training.checkpoint import fingerprint
 from pipeline.training.environment import Run, repeatable
 from pipeline.training.examples import Examples
-from pipeline.training.layout import fast_layout
 from pipeline.training.loop import Phase
 from pipeline.training.random_weights import enliven
 from pipeline.training.recipe import Recipe, Trained, evaluator
@@ -21,6 +20,9 @@ from pipeline.training.session import session
 
 FIRST_IMAGES = 256
 """Images that the initial weights are scaled on: inputs are 0…255, not normalized."""
+
+FEWEST = 16
+"""Input channels with which oneDNN's gradients are right whatever the core (below)."""
 
 
 @dataclass(frozen=True)
@@ -80,3 +82,16 @@ class FloatOnly(Distorting, Recipe):
                 phases.train(phase, network)
             network.eval()
         return Trained(state_arrays(network), phases.rows, evaluator(network, run))
+
+
+def fast_layout(network: nn.Module) -> torch.memory_format:
+    """Channels last, which is faster on a core, unless the network has strided 1x1 convolutions of
+    few channels: for the gradients of their weights oneDNN 3.12 writes beyond its buffer then, and
+    gives wrong numbers, hangs or crashes (uxlfoundation/oneDNN issue 6035)."""
+    convolutions = [each for each in network.modules() if isinstance(each, nn.Conv2d)]
+    if any(
+        each.kernel_size == (1, 1) and each.stride != (1, 1) and each.in_channels < FEWEST
+        for each in convolutions
+    ):
+        return torch.contiguous_format
+    return torch.channels_last

@@ -14,7 +14,7 @@ from pipeline.training.ahead import one_ahead
 from pipeline.training.augment import KNOTS, Distortion, _basis
 from pipeline.training.checkpoint import Checkpoint
 from pipeline.training.environment import Run, repeatable
-from pipeline.training.layout import fast_layout
+from pipeline.training.float_only import fast_layout
 from pipeline.training.recipe import ThreePhases
 
 
