@@ -21,14 +21,14 @@ SPLIT_SEED = 20190512
 
 @dataclass(frozen=True)
 class Split:
-    """Images (n, h, w, c) u8, or samples of sounds (n, length) int16, and labels (n,) u8."""
+    """Images (n, h, w, c) u8 or int16, or sounds (n, samples) int16, and labels (n,) u8."""
 
     images: npt.NDArray[Any]
     labels: U8
 
     def __post_init__(self) -> None:
-        axes = 2 if self.images.dtype == np.int16 else 4
-        if self.images.ndim != axes or len(self.images) != len(self.labels):
+        axes = (2, 4) if self.images.dtype == np.int16 else (4,)
+        if self.images.ndim not in axes or len(self.images) != len(self.labels):
             raise ThimbleError(
                 f"{len(self.labels)} labels do not go with images of shape {self.images.shape}"
             )
